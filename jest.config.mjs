@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { filesUnder } from './scripts/lib.mjs';
+import { filesUnder, repoPath } from './scripts/lib.mjs';
 
 const common = {
   // Node itself loads the test files and what they import.
@@ -15,7 +15,7 @@ const services = {
   globalTeardown: '<rootDir>/test/support/global-teardown.mjs',
 };
 const files = filesUnder('test').filter((file) => file.endsWith('.e2e-spec.ts'));
-const isLong = (file) => /[\\/]test[\\/](docs|extension|soak)[\\/]/.test(file);
+const isLong = (file) => /\/(docs|extension|long|soak)\//.test(repoPath(file));
 const startsWith = (words) => (file) => readFileSync(file, 'utf8').startsWith(words);
 
 /** Jest takes an empty list for every file. */

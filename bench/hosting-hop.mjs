@@ -34,7 +34,7 @@ async function main() {
     load('hosting/cluster/hosting-router.js'),
     load('platform/processes/process-registry.js'),
     load('hosting/cluster/host-directory.js'),
-    load('hosting/cluster/rendezvous.js'),
+    load('hosting/cluster/host-selector.js'),
   ]);
   const dataDir = tempFolder();
   const database = await startEmbeddedPostgres({ dataDir, log: () => {}, throwaway: true });

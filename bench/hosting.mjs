@@ -75,7 +75,7 @@ async function startRuntime() {
   const [{ loadEnv }, { Programs }, { Runtime }, { WorkerdEngine }, { Sandbox }] = await Promise.all(
     [
       'config/env.js',
-      'hosting/programs.js',
+      'hosting/hosting.js',
       'hosting/runtime/runtime.js',
       'hosting/worker/workerd-engine.js',
       'hosting/sandbox/sandbox.js',

@@ -319,9 +319,8 @@ async function measure(label, search, start) {
 
 async function benchSearch() {
   const { dayOf } = await built('modules/logs/store/invocation-days');
-  const { buildIndexes } = await built('modules/logs/store/log-indexes');
+  const { buildIndexes } = await built('modules/logs/store/partition-maintenance');
   const { PartitionsRepository } = await built('modules/logs/store/partitions.repository');
-  const { PartitionCache } = await built('modules/logs/store/partition-cache');
   const { InvocationSearchRepository } = await built('modules/logs/search/invocation-search.repository');
   const start = Date.parse(dayOf(Date.now() - 2 * 24 * hour));
   const day = dayOf(start);
@@ -332,7 +331,7 @@ async function benchSearch() {
   );
   const partition = async () => (await new PartitionsRepository(database).list()).find((one) => one.day === day);
   const searching = () =>
-    new InvocationSearchRepository(database, new PartitionCache(new PartitionsRepository(database)), {
+    new InvocationSearchRepository(database, new PartitionsRepository(database), {
       databasePoolMax: 4,
     });
   /** Does what is due at a moment of that day, as the worker would. */

@@ -61,13 +61,13 @@ function newestStamp() {
   return String(Math.max(Date.now(), ...stamps.map((one) => one + 1)));
 }
 
-/** Adds the import and the line to the modules that `api` processes load. */
+/** Adds the import and the line to the list of modules. */
 function addToApp() {
   const file = join(root, 'src/app.module.ts');
   const source = readFileSync(file, 'utf8');
   const name = renamed('SampleNotesModule');
   const imports = source.lastIndexOf('\nimport ', source.indexOf("from './platform/"));
-  const list = /\nconst api = \[[^\]]*/.exec(source);
+  const list = /\nconst modules = \[[^\]]*/.exec(source);
   if (imports < 0 || !list) fail('src/app.module.ts has another form than this script knows: add the module by hand.');
   const end = list.index + list[0].length;
   writeFileSync(

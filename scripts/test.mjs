@@ -5,21 +5,31 @@
  *   npm test -- <args>    Jest with these arguments: `npm test -- connections -t "another owner"`
  *   npm run test:quick    unit tests, and the e2e tests of what differs from `main`
  *   npm run test:long     what takes minutes: documentation, generated module, soak, conformance
+ *   npm test -- --all     both, with one count at the end, as the pipeline does
  *
  * Each step prints one line with its time; a failing step prints all of its output. The last line counts tests:
  * `N passed, N failed` or `N passed, N failed, N skipped`. A failed check that is no test counts as one failure.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createHash } from 'node:crypto';
 import { createServer } from 'node:net';
 import { cpus, tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { checkNode, ensureInstalled, filesUnder, readText, repoPath, root } from './lib.mjs';
 
 /** A step that hangs must fail, not stall a pipeline for hours. */
 const stepTimeoutMs = 40 * 60_000;
-/** In a pipeline (`CI`), up to this many failed files run once more, alone, and are named in the last lines. */
-const RERUN_FILES_MAX = 3;
 /** One more than there are processors: now and then a test waits for a lease or a cache. */
 const jestWorkers = cpus().length + 1;
 
@@ -58,8 +68,7 @@ const steps = {
     // Not at "prettier", which must be a folder for Prettier itself.
     `--cache-location=${join(cache, 'format')}`,
   ),
-  // No cache here: the rules read types, so a file can become wrong while its own text stays the same.
-  lint: node('lint', bin('eslint/bin/eslint.js'), '.', '--max-warnings=0'),
+  lint: { name: 'lint', run: lint },
   boundaries: node(
     'boundaries',
     bin('dependency-cruiser/bin/dependency-cruise.mjs'),
@@ -73,7 +82,7 @@ const steps = {
     bin('typescript/bin/tsc'),
     ...['--noEmit', '-p', 'tsconfig.json', '--incremental', '--tsBuildInfoFile', join(cache, 'types.tsbuildinfo')],
   ),
-  // A process of its own, so that the other lane goes on meanwhile.
+  // A process of its own, so that the other steps go on meanwhile.
   build: node('build', '--input-type=module', '-e', "(await import('./scripts/lib.mjs')).ensureBuilt()"),
   openapi: { name: 'OpenAPI drift', run: checkOpenApi },
   migrations: node('migration drift', join(root, 'scripts/migration-generate.mjs'), '--check'),
@@ -82,25 +91,27 @@ const steps = {
 const args = process.argv.slice(2);
 if (args[0] === '--quick') await runQuick();
 else if (args[0] === '--long') await runLong();
+else if (args[0] === '--all') await runAll().then(runLong);
 else if (args.length > 0) await runSome(args);
 else await runAll();
 finish();
 
 /** The long tests only when they are asked for: `npm test -- test/docs`. */
 async function runSome(args) {
-  const projects = args.some((arg) => /\b(docs|extension|soak)\b/.test(arg))
+  const projects = args.some((arg) => /\b(docs|extension|long|soak)\b/.test(arg))
     ? ['unit', 'e2e', 'long']
     : ['unit', 'e2e'];
   await runJest('tests', args.includes('--selectProjects') ? args : [...args, '--selectProjects', ...projects]);
 }
 
+/** The tests begin as soon as there is a build; the checks use the processors while tests wait. */
 async function runAll() {
-  // Steps that need the build follow it in its lane. Lint takes as long as most of the others together.
-  await runLanes(
-    [[steps.build, steps.openapi, steps.migrations], [steps.lint]],
-    [steps.types, steps.boundaries, steps.format],
-  );
-  await runJestOn('redis', 'tests', 'unit', 'e2e');
+  const built = runSteps(steps.build);
+  await Promise.all([
+    built.then(() => runJestOn('redis', 'tests', 'unit', 'e2e')),
+    runSteps(steps.types, steps.lint, steps.boundaries, steps.format),
+    built.then(() => runSteps(steps.openapi, steps.migrations)),
+  ]);
 }
 
 /** The unit tests, the e2e tests in the folders of changed modules, and those that were changed themselves. */
@@ -112,12 +123,15 @@ async function runQuick() {
     .map(repoPath)
     .filter((file) => file.endsWith('.e2e-spec.ts') && isWanted(file));
   const unit = ['--selectProjects', 'unit', '--maxWorkers=1'];
-  await Promise.all([runLanes([[steps.build]], []), runJest('unit tests', unit)]);
-  if (services.length > 0) await runJest('e2e tests', ['--selectProjects', 'e2e', '--runTestsByPath', ...services]);
+  const e2e = ['--selectProjects', 'e2e', '--runTestsByPath', ...services];
+  await Promise.all([
+    runJest('unit tests', unit),
+    runSteps(steps.build).then(() => services.length > 0 && runJest('e2e tests', e2e)),
+  ]);
 }
 
 async function runLong() {
-  await runLanes([[steps.build]], []);
+  await runSteps(steps.build);
   await runJestOn('redis-long', 'long tests', 'long');
   await runJest('unit tests, with all random cases', ['--selectProjects', 'unit'], { RANDOM_RUNS: 'all' });
   const conformance = await timed(() => command(process.execPath, [join(root, 'scripts/conformance.mjs')]));
@@ -136,16 +150,60 @@ function changedFiles() {
   ];
 }
 
-/** Runs the lanes at the same time, each its steps in order; a lane that is done takes from `others`. */
-async function runLanes(lanes, others) {
-  const run = async (lane) => {
-    for (let step = lane.shift() ?? others.shift(); step; step = lane.shift() ?? others.shift()) {
-      const result = await timed(step.run);
-      if (!result.ok) stop(step.name, result);
-      report(step.name, result);
-    }
+/** Runs the steps in order. */
+async function runSteps(...steps) {
+  for (const step of steps) {
+    const result = await timed(step.run);
+    if (!result.ok) stop(step.name, result);
+    report(step.name, result);
+  }
+}
+
+/**
+ * Lints what changed since it last passed. ESLint's own cache does not fit: the rules read types, so a file can become
+ * wrong while its own text stays the same. The key of a file holds everything it imports, directly or not.
+ */
+async function lint() {
+  const file = join(cache, 'lint.json');
+  const before = JSON.parse(readText(file) ?? '{}');
+  const keys = lintKeys();
+  const changed = Object.keys(keys).filter((path) => keys[path] !== before[path]);
+  if (changed.length === 0) return { ok: true, output: '' };
+  const result = await command(process.execPath, [bin('eslint/bin/eslint.js'), '--max-warnings=0', ...changed]);
+  if (result.ok) writeFileSync(file, JSON.stringify(keys));
+  return result;
+}
+
+/** The linted files, each with a hash of all that decides what the linter says. */
+function lintKeys() {
+  const ignored = new Set(['.git', '.data', 'coverage', 'dist', 'node_modules']);
+  const paths = readdirSync(root, { withFileTypes: true })
+    .filter(({ name }) => !ignored.has(name))
+    .flatMap((entry) => (entry.isDirectory() ? filesUnder(entry.name) : [join(root, entry.name)]))
+    .filter((path) => /\.([cm]?[jt]s)$/.test(path) || /^(tsconfig.*|package-lock)\.json$/.test(repoPath(path)));
+  const texts = new Map(paths.map((path) => [path, readFileSync(path, 'utf8')]));
+  // These import the service by its name, or as if they stood elsewhere.
+  const isElsewhere = (path) => /^(examples|scripts)\//.test(repoPath(path));
+  const imports = new Map(paths.map((path) => [path, isElsewhere(path) ? paths : importsOf(path, texts.get(path))]));
+  const sha = (text) => createHash('sha256').update(text).digest('base64');
+  const hashes = new Map(paths.map((path) => [path, sha(`${repoPath(path)}\0${texts.get(path)}`)]));
+  const isForAll = (path) => /\.json$|\.d\.[cm]?ts$|eslint\.config/.test(path);
+  const common = [process.version, ...paths.filter(isForAll).map((path) => hashes.get(path))];
+  const keyOf = (path) => {
+    const reached = new Set([path]);
+    for (const one of reached) for (const next of imports.get(one) ?? []) reached.add(next);
+    return sha([...common, ...[...reached].map((one) => hashes.get(one))].join());
   };
-  await Promise.all(lanes.map(run));
+  return Object.fromEntries(
+    paths.filter((path) => !path.endsWith('.json')).map((path) => [repoPath(path), keyOf(path)]),
+  );
+}
+
+/** The TypeScript files of this repository that a file imports. */
+function importsOf(path, text) {
+  return [...text.matchAll(/(?:from|import|import\()\s*'(\.{1,2}\/[^']+)\.js'/g)].map(
+    ([, specifier]) => `${join(dirname(path), specifier)}.ts`,
+  );
 }
 
 /** Runs Jest as a step, with these projects and, where there is a Redis, the project that needs one. */
@@ -171,24 +229,10 @@ async function runJest(name, args, env = {}) {
     own.push('--testPathIgnorePatterns=/node_modules/', '--testPathIgnorePatterns=/test/browser/');
     if (!args.includes('unit')) notes.push('skipped: browser tests (no chromium)');
   }
-  const cacheFolder = `--cacheDirectory=${join(cache, 'jest')}`;
-  const jest = (...more) =>
-    timed(() => command(process.execPath, [bin('jest/bin/jest.js'), cacheFolder, ...own, ...args, ...more], env));
-  let result = await jest();
+  const jestArgs = [bin('jest/bin/jest.js'), `--cacheDirectory=${join(cache, 'jest')}`, ...own, ...args];
+  const result = await timed(() => command(process.execPath, jestArgs, env));
   // Null when Jest itself could not run.
-  let summary = JSON.parse(readText(outputFile) ?? 'null');
-  const again = process.env.CI ? failedFiles(summary) : [];
-  if (!result.ok && again.length > 0 && again.length <= RERUN_FILES_MAX) {
-    for (const { file, titles } of again) notes.push(`failed at first, run again alone: ${file}: ${titles.join('; ')}`);
-    const files = again.map(({ file }) => file);
-    const passedBefore = summary.numPassedTests - again.reduce((sum, { passed }) => sum + passed, 0);
-    const first = result;
-    result = await jest('--runTestsByPath', ...files);
-    result.output = `${first.output}\n\nThe failed files again, alone:\n${result.output}`;
-    result.seconds = (Number(first.seconds) + Number(result.seconds)).toFixed(1);
-    summary = JSON.parse(readText(outputFile) ?? 'null');
-    if (summary) summary.numPassedTests += passedBefore;
-  }
+  const summary = JSON.parse(readText(outputFile) ?? 'null');
   const passed = summary?.numPassedTests ?? 0;
   counts.passed += passed;
   counts.skipped += (summary?.numPendingTests ?? 0) + (summary?.numTodoTests ?? 0);
@@ -196,16 +240,6 @@ async function runJest(name, args, env = {}) {
   const failed = (summary?.numFailedTests ?? 0) + (summary?.numRuntimeErrorTestSuites ?? 0);
   if (!result.ok || summary === null) stop(name, result, Math.max(failed, 1));
   report(name, result, `${passed} tests`);
-}
-
-/** The files with failed tests, each with the titles of these tests and the number of tests that passed. */
-function failedFiles(summary) {
-  const failed = summary?.testResults.filter(({ status }) => status === 'failed') ?? [];
-  return failed.map(({ name, assertionResults }) => ({
-    file: repoPath(name),
-    titles: assertionResults.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName),
-    passed: assertionResults.filter(({ status }) => status === 'passed').length,
-  }));
 }
 
 async function checkOpenApi() {

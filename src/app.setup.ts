@@ -54,7 +54,7 @@ export async function createApp(
   if (env.roles.includes('api')) {
     const part = <T>(type: Type<T>) => app.get(type, { strict: false });
     const fastPath = new FastPathRouter(routes, part(AccessService), part(BodyBudget), globalEnhancers(app));
-    adapter.useDoor((request, response) => fastPath.take(request, response));
+    adapter.useFastPath((request, response) => fastPath.take(request, response));
     const uplinks = part(UplinkGateway);
     adapter.useUpgradeDoor((request, socket, head) => void uplinks.take(request, socket, head));
   }

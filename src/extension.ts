@@ -1,10 +1,11 @@
 /** The entry point `slipway`: everything that a module outside the tree may import. Everything else may change at any time. */
 export { Env } from './config/env.js';
 export type { Role } from './config/env.js';
+export { roleModule } from './config/role-module.js';
 export { Access, CurrentAccountId, CurrentCaller, CurrentNamespace } from './modules/auth/access.decorator.js';
 export { AccessGuard } from './modules/auth/access.guard.js';
 export type { AccessRule, Caller, OwnedNamespace, Scope } from './modules/auth/access.types.js';
-export { ForbiddenError } from './modules/auth/auth.errors.js';
+
 export { NamespaceNotFoundError } from './modules/namespaces/namespaces.errors.js';
 export { ServerCardField } from './modules/servers/server-card.decorator.js';
 export type { ServerCardContributor, ServerCardFieldOptions } from './modules/servers/server-card.decorator.js';
@@ -13,10 +14,16 @@ export type { ServerRef } from './modules/servers/server.types.js';
 export { NotServerOwnerError, ServerNotFoundError } from './modules/servers/servers.errors.js';
 export { ServersModule } from './modules/servers/servers.module.js';
 export { isForeignKeyViolation, isUniqueViolation } from './platform/database/postgres-errors.js';
-export { DomainError, InvalidInputError } from './platform/errors/domain-error.js';
+export {
+  ConflictError,
+  DomainError,
+  ForbiddenError,
+  InvalidInputError,
+  NotFoundError,
+} from './platform/errors/domain-error.js';
 export type { ErrorKind } from './platform/errors/domain-error.js';
-export { defineModule } from './platform/external-modules/external-module.types.js';
-export type { ExternalModule } from './platform/external-modules/external-module.types.js';
+export { defineModule } from './platform/external-modules/load-external-modules.js';
+export type { ExternalModule } from './platform/external-modules/load-external-modules.js';
 export { ApiErrors } from './platform/http/api-docs.decorators.js';
 export { IsFlag, IsText, IsWhole } from './platform/http/input-values.js';
 export { PageQueryDto, pageOf, PaginationDto } from './platform/http/pagination.dto.js';

@@ -1,11 +1,11 @@
 import type { DataSource } from 'typeorm';
 import type { Env } from './config/env.js';
-import { ensureOperator } from './modules/auth/bootstrap.js';
 import { migrate, pendingMigrations, SchemaVersionError } from './platform/database/migrations.js';
 import { holdsDatabase, startEmbeddedPostgres } from './platform/embedded/embedded-postgres.js';
 import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
 import { migrateQueue } from './platform/queue/queue-backend.js';
-import { keysFromFile } from './platform/vault/key-file.js';
+import { keysFromFile } from './platform/vault/vault.js';
+import { ApiKeysRepository } from './modules/auth/api-keys.repository.js';
 
 /** The running parts that the application needs. */
 export interface Infrastructure {
@@ -52,7 +52,7 @@ async function prepareDatabase({ databaseUrl, migrate: mode, bootstrapApiKey, mo
   let firstKey: string | null = null;
   const once = async (source: DataSource) => {
     await migrateQueue(url);
-    firstKey = await ensureOperator(source, bootstrapApiKey);
+    firstKey = await new ApiKeysRepository(source).ensureOperator(bootstrapApiKey);
   };
   await migrate(url, once, external);
   return firstKey;

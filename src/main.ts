@@ -1,19 +1,14 @@
 import { createServer, type AddressInfo } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import type { Logger as Pino } from 'pino';
-import { createApp } from './app.setup.js';
-import { Env, loadEnv, SettingsError } from './config/env.js';
+import { Env, loadEnv, StartError } from './config/env.js';
 import { startInfrastructure } from './infrastructure.js';
 import { SchemaVersionError } from './platform/database/migrations.js';
-import { RouteDeclarationError } from './modules/auth/access.service.js';
 import { parseEgressAllow } from './platform/egress/address-policy.js';
-import { EmbeddedPostgresError } from './platform/embedded/embedded-postgres.js';
-import { ExternalModuleError } from './platform/external-modules/external-module.types.js';
+import { EmbeddedPostgresError } from './platform/embedded/server-account.js';
+import { ExternalModuleError } from './platform/external-modules/load-external-modules.js';
 import { chooseQueueBackend, requireRedis } from './platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from './platform/telemetry/logger.js';
-
-/** A reason not to start that the person at the keyboard can mend. */
-class StartError extends Error {}
 
 /** A port to listen on. */
 interface FreePort {
@@ -84,6 +79,8 @@ async function start(): Promise<void> {
   );
   try {
     chooseQueueBackend(env);
+    // Imported here because it takes most of the start: a refused start answers without it.
+    const { createApp } = await import('./app.setup.js');
     const app = await createApp(env, { logger });
     const end = stopOnce(async (signal) => {
       pino.info(`${signal}: finishing what runs`);
@@ -124,14 +121,7 @@ function stopOnce(end: (signal: string) => Promise<void>): (signal: string) => v
 
 /** One sentence for errors that the operator can fix; the stack for all others. */
 function explain(error: unknown): string {
-  const expected = [
-    StartError,
-    SettingsError,
-    SchemaVersionError,
-    EmbeddedPostgresError,
-    ExternalModuleError,
-    RouteDeclarationError,
-  ];
+  const expected = [StartError, SchemaVersionError, EmbeddedPostgresError, ExternalModuleError];
   if (expected.some((kind) => error instanceof kind)) return (error as Error).message;
   const { code, message, stack } = error as NodeJS.ErrnoException;
   if (code !== undefined && /^(ECONN|ENOTFOUND|EAI_|28|3D|57)/.test(code)) {

@@ -2,8 +2,8 @@ import { parseArgs } from 'node:util';
 import { DataSource } from 'typeorm';
 import { loadEnv } from '../config/env.js';
 import { startInfrastructure } from '../infrastructure.js';
-import { addKey, OPERATOR } from '../modules/auth/bootstrap.js';
 import { dataSourceOptions } from '../platform/database/data-source-options.js';
+import { OPERATOR, ApiKeysRepository } from '../modules/auth/api-keys.repository.js';
 
 const USAGE = 'Usage: npm run keys [-- --account NAME --name LABEL]\n';
 
@@ -26,7 +26,7 @@ async function run(): Promise<number> {
     await source.initialize();
     // On an empty database the operator's first key was made just now: it must not be lost.
     const isFirst = firstKey !== null && values.account === OPERATOR;
-    const key = isFirst ? firstKey : await addKey(source, values.account, values.name);
+    const key = isFirst ? firstKey : await new ApiKeysRepository(source).addKey(values.account, values.name);
     if (key === null) {
       process.stderr.write(
         `There is no account named "${values.account}": the operator makes one with POST /accounts.\n`,

@@ -3,7 +3,7 @@ import { totalmem } from 'node:os';
 import path from 'node:path';
 import { parseUrl } from './parse-url.js';
 
-/** How one setting is read: from its text to its value, or an Error whose message finishes "NAME …". */
+/** Parses the text of a setting. @throws Error whose message follows the name of the setting */
 type Parse<T> = (text: string) => T;
 
 /** Documentation of a setting, for docs/settings.md. */
@@ -118,7 +118,7 @@ const addressRanges: Parse<BlockList> = (value) => {
   return list;
 };
 
-/** Long enough not to be guessed, and of the characters a bearer may have (RFC 6750 section 2.1). */
+/** 16 characters or more, from those of a bearer token (RFC 6750 section 2.1). */
 const metricsToken: Parse<string> = (value) => {
   if (value !== 'open' && !/^[A-Za-z0-9._~+/-]{16,256}=*$/.test(value)) {
     throw new Error('must be 16 to 256 letters, digits or ._~+/-, or the word open');
@@ -127,12 +127,16 @@ const metricsToken: Parse<string> = (value) => {
 };
 
 export type Role = 'api' | 'worker' | 'host';
-/** Isolation layers between hosted code and the host; `src/hosting/sandbox` builds them. The last two are for bundles. */
-export const WALLS = [
-  ...(['own-user', 'own-network', 'memory-limit', 'dies-with-service'] as const),
-  ...(['own-processes', 'own-files'] as const),
-];
-export type Wall = (typeof WALLS)[number];
+/** Measures that isolate hosted code from the host (`src/hosting/sandbox`). The last two are for bundles. */
+export const ISOLATION_MEASURES = [
+  'own-user',
+  'own-network',
+  'memory-limit',
+  'dies-with-service',
+  'own-processes',
+  'own-files',
+] as const;
+export type IsolationMeasure = (typeof ISOLATION_MEASURES)[number];
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 
 /** Every setting of a process, read once at start by {@link loadEnv}. All are optional. */
@@ -143,14 +147,14 @@ export class Env {
   @Setting('PORT', integer(0, 65_535), '3000', 'Port to listen on; 0 picks a free one.')
   readonly port: number;
 
-  @Setting('PUBLIC_URL', publicUrl, null, 'The URL people reach the service by. Default: `http://HOST:PORT`.')
+  @Setting('PUBLIC_URL', publicUrl, null, 'URL of the service for its users. Default: `http://HOST:PORT`.')
   readonly publicUrl: string | null;
 
   @Setting(
     'ADVERTISE_URL',
     publicUrl,
     null,
-    'The URL other processes of this service reach this one by, for calls that only it can serve. ' +
+    'URL of this process for other processes of the service, for calls that only it can serve. ' +
       'Default: `http://HOST:PORT`; needed where `HOST` is `0.0.0.0` and several processes run.',
   )
   readonly advertiseUrl: string | null;
@@ -197,7 +201,7 @@ export class Env {
     'PUBLIC_READS',
     flag,
     'false',
-    '`true`: servers, skills, icons and downloads may be read without a key. A wrong key stays refused.',
+    '`true`: servers, skills, icons and downloads may be read without a key. A wrong key is still refused.',
   )
   readonly publicReads: boolean;
 
@@ -303,7 +307,7 @@ export class Env {
     'UPSTREAM_CONNECT_TIMEOUT_MS',
     integer(100, 54_000),
     '15000',
-    'How long opening a session with an MCP server may take.',
+    'Time limit for opening a session with an MCP server.',
   )
   readonly upstreamConnectTimeoutMs: number;
 
@@ -311,7 +315,7 @@ export class Env {
     'UPSTREAM_CALL_TIMEOUT_MS',
     integer(100, 54_000),
     '50000',
-    'How long one call to an MCP server may take. Published clients repeat a call after 60 s, hence the maximum.',
+    'Time limit of one call to an MCP server. Published clients repeat a call after 60 s, hence the maximum.',
   )
   readonly upstreamCallTimeoutMs: number;
 
@@ -330,7 +334,7 @@ export class Env {
     'UPLINK_PING_MS',
     integer(100, 600_000),
     '25000',
-    'How often a paired local server is asked for a sign of life; after two without one its tunnel is closed.',
+    'Interval of pings to a paired local server. Its tunnel is closed after two without an answer.',
   )
   readonly uplinkPingMs: number;
 
@@ -342,19 +346,14 @@ export class Env {
   )
   readonly uplinkLeaseMs: number;
 
-  @Setting(
-    'RELEASE_SCAN_TIMEOUT_MS',
-    integer(1_000, 600_000),
-    '60000',
-    'How long looking at what an external server offers may take.',
-  )
+  @Setting('RELEASE_SCAN_TIMEOUT_MS', integer(1_000, 600_000), '60000', 'Time limit of the scan of an external server.')
   readonly releaseScanTimeoutMs: number;
 
   @Setting(
     'RELEASE_AUTH_TIMEOUT_MS',
     integer(1_000, 30 * 24 * 60 * 60_000),
     '3600000',
-    'How long a release waits for somebody to authorize, before it is `AUTH_TIMEOUT` and must be resumed.',
+    'Time for which a release waits for its authorization. Then it is `AUTH_TIMEOUT` and must be resumed.',
   )
   readonly releaseAuthTimeoutMs: number;
 
@@ -362,7 +361,7 @@ export class Env {
     'RELEASE_LEASE_MS',
     integer(300, 600_000),
     '15000',
-    'After this long without a sign of life of its worker, a release is given to another one.',
+    'A release passes to another worker after this long without a heartbeat of its own.',
   )
   readonly releaseLeaseMs: number;
 
@@ -370,7 +369,7 @@ export class Env {
     'RELEASE_RESCAN_HOURS',
     integer(0, 720),
     '24',
-    'How often the current releases of servers that run elsewhere are scanned again. 0: only when somebody asks.',
+    'Interval of scans of the current releases of servers that run elsewhere. 0: only on request.',
   )
   readonly releaseRescanHours: number;
 
@@ -387,7 +386,7 @@ export class Env {
     'OAUTH_SETUP_TTL_MINUTES',
     integer(1, 1_440),
     '60',
-    'How long a link to authorize Slipway at an MCP server may be opened.',
+    'Lifetime of a link to authorize Slipway at an MCP server.',
   )
   readonly oauthSetupTtlMinutes: number;
 
@@ -395,8 +394,7 @@ export class Env {
     'CONNECTION_RECHECK_HOURS',
     integer(0, 720),
     '6',
-    'After this long without a call, Slipway looks whether a connection still works. 0: never. Broken ones are looked at ' +
-      'within an hour, whatever this says.',
+    'A connection is checked after this long without a call. 0: never. Broken ones are checked within an hour in any case.',
   )
   readonly connectionRecheckHours: number;
 
@@ -412,14 +410,14 @@ export class Env {
   @Setting('SIMULATOR_MODEL', text, null, 'Name of that model. Required with `SIMULATOR_URL`.')
   readonly simulatorModel: string | null;
 
-  @Setting('SIMULATOR_API_KEY', text, null, 'Key that is sent to it.')
+  @Setting('SIMULATOR_API_KEY', text, null, 'API key of the model.')
   readonly simulatorApiKey: string | null;
 
   @Setting(
     'SIMULATOR_TIMEOUT_MS',
     integer(100, 50_000),
     '20000',
-    'How long it may take for one call; then the schemas answer.',
+    'Time limit of the model for one call. After it, the answer is made from schemas.',
   )
   readonly simulatorTimeoutMs: number;
 
@@ -427,22 +425,22 @@ export class Env {
     'SIMULATOR_DAILY_CALLS_MAX',
     integer(1, 10_000_000),
     '1000',
-    'How often it is asked in a day, by one namespace a quarter of it at most; then the schemas answer.',
+    'Requests to the model in a day; one namespace may use a quarter. After that, answers are made from schemas.',
   )
   readonly simulatorDailyCallsMax: number;
 
-  @Setting('RUNTIME_CPU_MS', integer(50, 300_000), '5000', 'CPU time one request to hosted code may take.')
+  @Setting('RUNTIME_CPU_MS', integer(50, 300_000), '5000', 'CPU time of one request to hosted code.')
   readonly runtimeCpuMs: number;
 
   @Setting(
     'RUNTIME_STALL_MS',
     integer(200, 60_000),
     '1500',
-    'Hosted code that lets nothing else run for so long, such as an endless loop, is ended.',
+    'Hosted code that blocks its event loop for this long, such as an endless loop, is ended.',
   )
   readonly runtimeStallMs: number;
 
-  @Setting('RUNTIME_WALL_MS', integer(100, 900_000), '50000', 'How long one answer of hosted code may take.')
+  @Setting('RUNTIME_WALL_MS', integer(100, 900_000), '50000', 'Time limit of one answer of hosted code.')
   readonly runtimeWallMs: number;
 
   @Setting('RUNTIME_MEMORY_MB', integer(32, 65_536), '128', 'Memory hosted code may allocate, for each release.')
@@ -451,31 +449,46 @@ export class Env {
   @Setting('RUNTIME_RESPONSE_MB', integer(1, 1_024), '16', 'Size of one answer of hosted code.')
   readonly runtimeResponseMb: number;
 
-  @Setting('RUNTIME_LOG_KB', integer(1, 1_024), '256', 'Console lines kept of one request to hosted code.')
+  @Setting(
+    'RUNTIME_LOG_KB',
+    integer(1, 1_024),
+    '256',
+    'Size of the stored console lines of one request to hosted code.',
+  )
   readonly runtimeLogKb: number;
 
-  @Setting('RUNTIME_CONCURRENCY', integer(1, 10_000), '64', 'Requests one hosted release answers at once.')
+  @Setting('RUNTIME_CONCURRENCY', integer(1, 10_000), '64', 'Concurrent requests to one hosted release.')
   readonly runtimeConcurrency: number;
 
   @Setting(
     'RUNTIME_LIVE_MAX',
     integer(1, 10_000),
     '100',
-    'Hosted programs that run at once in one process; the one that was idle longest makes room.',
+    'Hosted programs that run at once in one process. The longest idle one is stopped to start another.',
   )
   readonly runtimeLiveMax: number;
 
-  @Setting('RUNTIME_IDLE_MS', integer(100, 86_400_000), '300000', 'Hosted code nobody calls for so long is stopped.')
+  @Setting(
+    'RUNTIME_IDLE_MS',
+    integer(100, 86_400_000),
+    '300000',
+    'Hosted code without a request for this long is stopped.',
+  )
   readonly runtimeIdleMs: number;
 
-  @Setting('LOG_RETENTION_DAYS', integer(1, 3_650), '14', 'Days the logs of servers and connections are kept.')
+  @Setting(
+    'LOG_RETENTION_DAYS',
+    integer(1, 3_650),
+    '14',
+    'Days for which the logs of servers and connections are stored.',
+  )
   readonly logRetentionDays: number;
 
   @Setting(
     'LOG_RETENTION_GB',
     integer(1, 100_000),
     '10',
-    'Size at which the oldest days of these logs go earlier. The current day always stays.',
+    'Size above which the oldest days of these logs are deleted earlier. The current day is never deleted.',
   )
   readonly logRetentionGb: number;
 
@@ -483,8 +496,8 @@ export class Env {
     'RUNTIME_BUNDLES',
     oneOf('off', 'isolated', 'network'),
     'off',
-    'Whether MCPB bundles run here, one process for each session. `isolated`: without any network. `network`: through a ' +
-      'proxy, to public addresses and, if their owner lists hosts, to those only.',
+    'Execution of MCPB bundles, one process for each session. `isolated`: without network. `network`: through a proxy, ' +
+      'to public addresses or, if their owner lists hosts, only to those.',
   )
   readonly runtimeBundles: 'off' | 'isolated' | 'network';
 
@@ -492,7 +505,7 @@ export class Env {
     'RUNTIME_BUNDLE_SESSIONS_MAX',
     integer(1, 10_000),
     '100',
-    'Sessions of bundles in one process, each of them a process of its own; one bundle may hold a quarter.',
+    'Concurrent sessions of bundles in one process, each in a child process. One bundle may have a quarter.',
   )
   readonly runtimeBundleSessionsMax: number;
 
@@ -500,18 +513,18 @@ export class Env {
     'RUNTIME_BUNDLE_DISK_MB',
     integer(1, 10_240),
     '64',
-    'What one session of a bundle may write, in files that are kept in memory and are gone with it.',
+    'Size of the files that one session of a bundle may write. They are in memory and deleted with the session.',
   )
   readonly runtimeBundleDiskMb: number;
 
   @Setting(
     'RUNTIME_WITHOUT',
-    listOf(oneOf<Wall>(...WALLS)),
+    listOf(oneOf<IsolationMeasure>(...ISOLATION_MEASURES)),
     null,
-    `Walls around hosted code this host cannot build and you do without, comma-separated: ${WALLS.join(', ')}. ` +
-      'While one is missing and not named here, uploads of code are refused; the last two keep only bundles from running.',
+    `Isolation measures that may be missing on this host, comma-separated: ${ISOLATION_MEASURES.join(', ')}. ` +
+      'While one is missing and not listed, uploads of code are refused; the last two are required for bundles only.',
   )
-  readonly runtimeWithout: Wall[] | null;
+  readonly runtimeWithout: IsolationMeasure[] | null;
 
   @Setting(
     'RUNTIME_LEASE_MS',
@@ -525,8 +538,7 @@ export class Env {
     'METRICS_TOKEN',
     metricsToken,
     null,
-    'Bearer that may read `/metrics`, 16 characters or more. `open`: everybody who reaches the port may. Default: there ' +
-      'are no metrics.',
+    'Bearer token for `/metrics`, 16 characters or more. `open`: without a token. Default: no metrics.',
   )
   readonly metricsToken: string | null;
 
@@ -534,7 +546,7 @@ export class Env {
     'LOG_LEVEL',
     oneOf<LogLevel>('trace', 'debug', 'info', 'warn', 'error', 'fatal'),
     'info',
-    'Least level that is logged; requests are logged at `debug`.',
+    'Lowest level that is logged; requests are logged at `debug`.',
   )
   readonly logLevel: LogLevel;
 
@@ -546,7 +558,7 @@ export class Env {
     return Object.assign(new Env(), this, changes);
   }
 
-  /** The base of every URL we hand out, without a trailing slash. */
+  /** Base of the service's URLs, without a trailing slash. */
   get baseUrl(): string {
     return this.publicUrl ?? this.ownUrl;
   }
@@ -574,14 +586,17 @@ export class Env {
     return `http://${this.host.includes(':') ? `[${this.host}]` : this.host}:${this.port}`;
   }
 
-  /** True while nobody but this machine can reach the service. */
+  /** True if only this machine can reach the service. */
   get isLocalOnly(): boolean {
     return this.host === 'localhost' || this.host === '::1' || /^127\./.test(this.host);
   }
 }
 
+/** A reason not to start that the operator can correct; `message` is for them. */
+export class StartError extends Error {}
+
 /** One or more settings are wrong; `message` names each of them on a line of its own. */
-export class SettingsError extends Error {}
+export class SettingsError extends StartError {}
 
 /** The settings in the order of docs/settings.md. */
 export function settingDocs(): SettingDoc[] {
@@ -591,7 +606,7 @@ export function settingDocs(): SettingDoc[] {
 /**
  * Reads and checks every setting together; an empty value counts as unset.
  *
- * @param checks of settings whose form another room knows: each throws an Error whose message is a sentence
+ * @param checks validate settings whose format other code defines: each throws an Error whose message is a sentence
  * @throws SettingsError with all faults at once. Values are not repeated: some are secrets.
  */
 export function loadEnv(source: NodeJS.ProcessEnv = process.env, checks: ((env: Env) => void)[] = []): Env {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { deserializeError, OutcomeUnknownError, serializeError } from '../platform/internal-http/error-codec.js';
 import { FrameReader, textFrame } from '../platform/internal-http/frames.js';
-import { BrokenResponseError } from './cluster/host-response.js';
+import { BrokenResponseError } from './cluster/internal-hosting.controller.js';
 import * as errors from './hosting.errors.js';
 
 /** Serializes and deserializes the error as between processes. */

@@ -9,63 +9,55 @@ export abstract class HostedFailure extends DomainError {
   readonly mayHaveRun: boolean = true;
 }
 
-/** No process runs hosted code, or this kind of it. */
-@Serializable()
-export class HostingUnavailableError extends HostedFailure {
-  readonly kind = 'unavailable';
-  readonly code = 'hosting_unavailable';
+/** The code has not run, so the request may be resent. */
+abstract class NotRunFailure extends HostedFailure {
   readonly outcome = 'exception';
   override readonly mayHaveRun = false;
+}
+
+/** The same, with the time after which the request may succeed. */
+abstract class RetryLaterFailure extends NotRunFailure {
+  readonly kind = 'unavailable';
+
+  constructor(
+    message: string,
+    override readonly retryAfterSeconds: number,
+  ) {
+    super(message);
+  }
+}
+
+/** No process runs hosted code, or this kind of it. */
+@Serializable()
+export class HostingUnavailableError extends NotRunFailure {
+  readonly kind = 'unavailable';
+  readonly code = 'hosting_unavailable';
 }
 
 /** The host of the program accepts no requests now; it or another one will shortly. */
 @Serializable('retryAfterSeconds')
-export class HostAwayError extends HostedFailure {
-  readonly kind = 'unavailable';
+export class HostAwayError extends RetryLaterFailure {
   readonly code = 'hosting_unavailable';
-  readonly outcome = 'exception';
-  override readonly mayHaveRun = false;
-
-  constructor(
-    message: string,
-    override readonly retryAfterSeconds: number,
-  ) {
-    super(message);
-  }
 }
 
 /** The program does not start. The message holds its output. */
 @Serializable()
-export class ProgramStartError extends HostedFailure {
+export class ProgramStartError extends NotRunFailure {
   readonly kind = 'upstream';
   readonly code = 'upstream_error';
-  readonly outcome = 'exception';
-  override readonly mayHaveRun = false;
 }
 
 /** The program crashed repeatedly and is started again only after a back-off. The message holds its output. */
 @Serializable('retryAfterSeconds')
-export class ProgramRestingError extends HostedFailure {
-  readonly kind = 'unavailable';
+export class ProgramRestingError extends RetryLaterFailure {
   readonly code = 'upstream_error';
-  readonly outcome = 'exception';
-  override readonly mayHaveRun = false;
-
-  constructor(
-    message: string,
-    override readonly retryAfterSeconds: number,
-  ) {
-    super(message);
-  }
 }
 
 /** The program is at its limit of concurrent requests. */
 @Serializable()
-export class ProgramBusyError extends HostedFailure {
+export class ProgramBusyError extends NotRunFailure {
   readonly kind = 'rate_limited';
   readonly code = 'rate_limited';
-  readonly outcome = 'exception';
-  override readonly mayHaveRun = false;
   override readonly retryAfterSeconds = 1;
 }
 

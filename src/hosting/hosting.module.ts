@@ -1,18 +1,17 @@
-import { Module, type DynamicModule } from '@nestjs/common';
+import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Env } from '../config/env.js';
+import { roleModule } from '../config/role-module.js';
 import { BundleEngine } from './bundle/bundle-engine.js';
-import { DataFolder } from './cluster/data-folder.js';
+import { DataFolder, Placements } from './cluster/placements.js';
 import { HostClient } from './cluster/host-client.js';
 import { HostSelector } from './cluster/host-selector.js';
 import { HostDirectory } from './cluster/host-directory.js';
 import { HostingPlacement } from './cluster/hosting-placement.entity.js';
 import { InternalHostingController } from './cluster/internal-hosting.controller.js';
 import { HostingRouter } from './cluster/hosting-router.js';
-import { Placements } from './cluster/placements.js';
 import { PlacementsRepository } from './cluster/placements.repository.js';
-import { Hosting, LocalHosting } from './hosting.js';
-import { Programs } from './programs.js';
+import { Hosting, LocalHosting, Programs } from './hosting.js';
 import { RuntimeMetrics } from './runtime/runtime.metrics.js';
 import { ENGINES, Runtime } from './runtime/runtime.js';
 import { Sandbox } from './sandbox/sandbox.js';
@@ -23,31 +22,36 @@ const sandbox = { provide: Sandbox, inject: [Env], useFactory: (env: Env) => new
 const engines = {
   provide: ENGINES,
   inject: [Env, Sandbox],
-  useFactory: (env: Env, sandbox: Sandbox) => [new WorkerdEngine(sandbox), new BundleEngine(env, sandbox)],
+  useFactory: (env: Env, sandbox: Sandbox) => [
+    new WorkerdEngine(sandbox),
+    ...(env.runtimeBundles === 'off' ? [] : [new BundleEngine(env, sandbox)]),
+  ],
 };
 
 /** Access to hosted programs from every process, and the runtime in processes with the role `host`. */
+@Global()
 @Module({})
 export class HostingModule {
-  static forRoot(env: Env): DynamicModule {
-    const isHost = env.roles.includes('host');
-    const placing = [
-      DataFolder,
-      HostDirectory,
-      PlacementsRepository,
-      Placements,
-      HostSelector,
-      HostClient,
-      HostingRouter,
-    ];
-    const running = [Runtime, RuntimeMetrics, sandbox, engines, { provide: LocalHosting, useExisting: Runtime }];
-    return {
-      module: HostingModule,
-      global: true,
+  static readonly forRoles = roleModule(() => ({
+    module: HostingModule,
+    always: {
       imports: [TypeOrmModule.forFeature([HostingPlacement])],
-      controllers: isHost ? [InternalHostingController] : [],
-      providers: [Programs, ...placing, { provide: Hosting, useExisting: HostingRouter }, ...(isHost ? running : [])],
+      providers: [
+        Programs,
+        DataFolder,
+        HostDirectory,
+        PlacementsRepository,
+        Placements,
+        HostSelector,
+        HostClient,
+        HostingRouter,
+        { provide: Hosting, useExisting: HostingRouter },
+      ],
       exports: [Programs, Hosting],
-    };
-  }
+    },
+    host: {
+      controllers: [InternalHostingController],
+      providers: [Runtime, RuntimeMetrics, sandbox, engines, { provide: LocalHosting, useExisting: Runtime }],
+    },
+  }));
 }

@@ -1,6 +1,6 @@
 import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { HttpChannels } from './client/http/http-channels.js';
+import { HttpChannels } from './client/http/http-channel.js';
 import { EraMemory } from './eras/era-memory.js';
 import { EraRepository } from './eras/era.repository.js';
 import { UpstreamEra } from './eras/upstream-era.entity.js';

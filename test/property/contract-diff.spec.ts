@@ -1,7 +1,7 @@
 import { describe, expect } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
-import { canonicalSchema } from '../../src/modules/releases/contract/canonical-schema.js';
+import { canonicalSchema } from '../../src/modules/releases/contract/contract.js';
 import { schemaChanges, type Direction } from '../../src/modules/releases/contract/schema-diff.js';
 import { verifies } from '../support/verifies.js';
 import { randomRuns } from '../support/random-runs.js';

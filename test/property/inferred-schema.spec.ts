@@ -4,9 +4,9 @@ import formats from 'ajv-formats';
 import fc from 'fast-check';
 import { z } from 'zod';
 import { z as z3 } from 'zod/v3';
-import { fieldsOf } from '../../src/modules/tool-schemas/shape-fields.js';
-import { toJsonSchema } from '../../src/modules/tool-schemas/shape-schema.js';
-import { parseShape, toShapeText } from '../../src/modules/tool-schemas/shape-text.js';
+import { fieldsOf } from '../../src/modules/tool-schemas/tool-schema.mapper.js';
+import { toJsonSchema } from '../../src/modules/tool-schemas/schema-inference.js';
+import { parseShape, toShapeText } from '../../src/modules/tool-schemas/tool-shape.repository.js';
 import {
   DEPTH_MAX,
   FIELDS_MAX,
@@ -16,7 +16,7 @@ import {
   shapeOf,
   type Shape,
 } from '../../src/modules/tool-schemas/shape.js';
-import { toZodText } from '../../src/modules/tool-schemas/zod-text.js';
+import { toZodText } from '../../src/modules/tool-schemas/tool-schema.mapper.js';
 import { verifies } from '../support/verifies.js';
 import { pasted } from '../support/zod-expression.js';
 import { randomRuns } from '../support/random-runs.js';

@@ -1,11 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import {
-  formatQualifiedName,
-  parseQualifiedName,
-  QualifiedNamePipe,
-  requireServerName,
-} from '../../src/modules/servers/qualified-name.js';
+import { formatQualifiedName, parseQualifiedName } from '../../src/modules/servers/server.types.js';
+import { QualifiedNamePipe } from '../../src/modules/servers/server.decorator.js';
+import { requireServerName } from '../../src/modules/servers/server.validators.js';
 import { ServerNotFoundError } from '../../src/modules/servers/servers.errors.js';
 import { InvalidInputError } from '../../src/platform/errors/domain-error.js';
 import { canonicalPath } from '../../src/platform/http/canonical-path.js';

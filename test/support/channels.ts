@@ -1,5 +1,5 @@
 import type { Channel } from '../../src/mcp/protocol/channel.js';
-import { HttpChannels } from '../../src/mcp/client/http/http-channels.js';
+import { HttpChannels } from '../../src/mcp/client/http/http-channel.js';
 import type { HttpTarget } from '../../src/mcp/client/http/http-wire.js';
 import { EraMemory } from '../../src/mcp/eras/era-memory.js';
 import type { EraVerdict } from '../../src/mcp/eras/era.repository.js';

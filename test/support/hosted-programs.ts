@@ -135,6 +135,7 @@ export async function bundled(source: string): Promise<string> {
     target: 'esnext',
     conditions: ['workerd', 'worker', 'browser'],
     define: { 'process.env.NODE_ENV': '"production"' },
+    minify: true,
     logLevel: 'silent',
   });
   return outputFiles[0].text;

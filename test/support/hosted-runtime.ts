@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Dispatcher } from 'undici';
 import { loadEnv } from '../../src/config/env.js';
 import type { Engine } from '../../src/hosting/engine.js';
-import type { Hosting } from '../../src/hosting/hosting.js';
+import { Programs, type Hosting, type ProgramOwner } from '../../src/hosting/hosting.js';
 import { ProgramStartError } from '../../src/hosting/hosting.errors.js';
 import {
   INVOCATION_HEADER,
@@ -15,7 +15,6 @@ import {
   type ProgramValues,
   type Trace,
 } from '../../src/hosting/hosting.types.js';
-import { Programs, type ProgramOwner } from '../../src/hosting/programs.js';
 import { Runtime } from '../../src/hosting/runtime/runtime.js';
 import { Sandbox } from '../../src/hosting/sandbox/sandbox.js';
 import { WorkerdEngine } from '../../src/hosting/worker/workerd-engine.js';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { HostDirectory } from '../../src/hosting/cluster/host-directory.js';
-import { ranked } from '../../src/hosting/cluster/rendezvous.js';
+import { ranked } from '../../src/hosting/cluster/host-selector.js';
 import { ProcessRegistry } from '../../src/platform/processes/process-registry.js';
 import { Hosting } from '../../src/hosting/hosting.js';
 import type { HostedRequest, ProgramRef } from '../../src/hosting/hosting.types.js';

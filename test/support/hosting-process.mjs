@@ -10,7 +10,7 @@ const [dist, file, count] = process.argv.slice(2);
 const load = (name) => import(pathToFileURL(`${dist}/src/${name}`).href);
 const [{ loadEnv }, { Programs }, { Runtime }, { WorkerdEngine }, { Sandbox }] = await Promise.all([
   load('config/env.js'),
-  load('hosting/programs.js'),
+  load('hosting/hosting.js'),
   load('hosting/runtime/runtime.js'),
   load('hosting/worker/workerd-engine.js'),
   load('hosting/sandbox/sandbox.js'),

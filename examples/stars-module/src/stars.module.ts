@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { defineModule, ServersModule } from 'slipway';
+import { defineModule, roleModule, ServersModule } from 'slipway';
 import { CreateStars1795300000000 } from './create-stars.migration.js';
 import { Star } from './star.entity.js';
 import { StarsController } from './stars.controller.js';
@@ -12,15 +12,20 @@ declare global {
   }
 }
 
-@Module({
-  imports: [TypeOrmModule.forFeature([Star]), ServersModule],
-  controllers: [StarsController],
-  providers: [StarsService],
-})
-export class StarsModule {}
+@Module({})
+export class StarsModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: StarsModule,
+    api: {
+      imports: [TypeOrmModule.forFeature([Star]), ServersModule.forRoles(env)],
+      controllers: [StarsController],
+      providers: [StarsService],
+    },
+  }));
+}
 
 export default defineModule({
   name: 'stars',
-  module: () => StarsModule,
+  module: StarsModule.forRoles,
   migrations: [CreateStars1795300000000],
 });

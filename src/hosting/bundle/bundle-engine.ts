@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { Pool } from 'undici';
-import { Env, WALLS } from '../../config/env.js';
+import { Env, ISOLATION_MEASURES } from '../../config/env.js';
 import { openEgress } from '../egress/egress-proxy.js';
 import { Engine, type EngineContext, type Instance, type InstanceExit } from '../engine.js';
 import { HostingUnavailableError, ProgramBusyError } from '../hosting.errors.js';
@@ -16,7 +16,7 @@ const SHARE = 4;
 
 /**
  * Runs MCPB bundles, which are made for a personal computer: one child process per session, in the strongest sandbox.
- * Off unless `RUNTIME_BUNDLES` enables it.
+ * Not loaded unless `RUNTIME_BUNDLES` enables it.
  */
 export class BundleEngine extends Engine {
   readonly name = 'bundle';
@@ -39,7 +39,7 @@ export class BundleEngine extends Engine {
     const why = await this.whyNot();
     if (why !== null) throw new HostingUnavailableError(why);
     const { env, sandbox, openProxy } = this;
-    const workspace = await BundleWorkspace.lay({ env, sandbox, openProxy }, program, context);
+    const workspace = await BundleWorkspace.create({ env, sandbox, openProxy }, program, context);
     const onRefused = (trace: Pick<Trace, 'invocationId' | 'lines' | 'exceptions' | 'outcome'>) =>
       context.onTrace({ ref: program.ref, ...trace });
     let own = 0;
@@ -76,9 +76,6 @@ export class BundleEngine extends Engine {
   }
 
   override async whyNot(): Promise<string | null> {
-    if (this.env.runtimeBundles === 'off') {
-      return 'This service runs no bundles: its operator allows them with RUNTIME_BUNDLES.';
-    }
     // In a user namespace, files on the host still see a bundle as the service's own account.
     const sharesFiles = process.getuid?.() !== 0 && !(await this.sandbox.hasOwnFiles());
     if (sharesFiles && !this.env.runtimeWithout?.includes('own-user')) {
@@ -87,7 +84,7 @@ export class BundleEngine extends Engine {
         'its own: set RUNTIME_WITHOUT=own-user if you trust whoever publishes bundles.'
       );
     }
-    return (await this.sandbox.whyNot(WALLS)) ?? this.whyNoNetwork();
+    return (await this.sandbox.whyNot(ISOLATION_MEASURES)) ?? this.whyNoNetwork();
   }
 
   /**

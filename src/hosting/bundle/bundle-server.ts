@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
@@ -48,15 +49,9 @@ export class BundleServer {
     return this.sessions.size;
   }
 
-  listen(path: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.server.once('error', reject);
-      this.server.listen(path, () => {
-        this.server.off('error', reject);
-        this.server.on('error', (error) => this.logger.warn({ msg: 'the server of a bundle failed', err: error }));
-        resolve();
-      });
-    });
+  async listen(path: string): Promise<void> {
+    await once(this.server.listen(path), 'listening');
+    this.server.on('error', (error) => this.logger.warn({ msg: 'the server of a bundle failed', err: error }));
   }
 
   /** Ends every session, by force if `now`, and resolves after their processes have exited. */

@@ -42,7 +42,7 @@ export interface SessionHandlers {
   onEnd(): void;
 }
 
-interface Asked {
+interface PendingCall {
   invocationId: string;
   progressToken: unknown;
   cpuAtStart: number;
@@ -61,7 +61,7 @@ export class BundleSession {
   private readonly transport: StreamableHTTPServerTransport;
   private readonly child: ChildProcess;
   private readonly cpu: CpuSample;
-  private readonly asked = new Map<RequestId, Asked>();
+  private readonly pending = new Map<RequestId, PendingCall>();
   private readonly watch: Repeat;
   private readonly lastWords: string[] = [];
   private why: { outcome: RuntimeOutcome; message: string } | null = null;
@@ -84,7 +84,7 @@ export class BundleSession {
   }
 
   get isBusy(): boolean {
-    return this.asked.size > 0;
+    return this.pending.size > 0;
   }
 
   /** Answers one request of the session. @param body parsed body of a POST */
@@ -97,7 +97,7 @@ export class BundleSession {
 
   /** Removes a call whose caller has disconnected, so that the session can become idle. */
   private abandon(requestId: RequestId): void {
-    if (!this.asked.delete(requestId)) return;
+    if (!this.pending.delete(requestId)) return;
     const params = { requestId, reason: 'The client left.' };
     this.toChild({ jsonrpc: '2.0', method: 'notifications/cancelled', params });
   }
@@ -126,22 +126,27 @@ export class BundleSession {
   /** @returns a promise that resolves on exit */
   private listen(): Promise<void> {
     const { child } = this;
-    const said = new LineReader(MESSAGE_CHARS_MAX, 'refused', (line) => this.fromChild(line));
-    const logged = new LineReader(LINE_CHARS_MAX, 'cut', (line) => this.logLine(line.replace(/\r$/, '')));
+    const stdout = new LineReader(MESSAGE_CHARS_MAX, 'refused', (line) => this.fromChild(line));
+    const stderr = new LineReader(LINE_CHARS_MAX, 'cut', (line) => this.logLine(line.replace(/\r$/, '')));
     child.stdin?.on('error', (error) => this.logger.debug({ msg: 'the input of a bundle is closed', err: error }));
     child.stdout
       ?.on('error', () => this.kill())
       .on('data', (chunk: Buffer) => {
-        this.guarded(() => said.push(chunk), `It wrote a message of more than ${MESSAGE_CHARS_MAX} characters.`);
+        try {
+          stdout.push(chunk);
+        } catch (error) {
+          this.logger.debug({ msg: 'a bundle was stopped', err: error });
+          this.killFor('exceededResponse', `It wrote a message of more than ${MESSAGE_CHARS_MAX} characters.`);
+        }
       });
-    child.stderr?.on('error', () => this.kill()).on('data', (chunk: Buffer) => logged.push(chunk));
+    child.stderr?.on('error', () => this.kill()).on('data', (chunk: Buffer) => stderr.push(chunk));
     return new Promise((resolve) => {
       let isOver = false;
       const over = (how: string) => {
         if (isOver) return;
         isOver = true;
-        logged.end();
-        this.gone(how);
+        stderr.end();
+        this.onExit(how);
         resolve();
       };
       // Child processes may hold the pipes open, which would then never close.
@@ -151,21 +156,16 @@ export class BundleSession {
     });
   }
 
-  private guarded(work: () => void, message: string): void {
-    try {
-      work();
-    } catch (error) {
-      this.logger.debug({ msg: 'a bundle was stopped', err: error });
-      this.why ??= { outcome: 'exceededResponse', message };
-      this.kill();
-    }
+  private killFor(outcome: RuntimeOutcome, message: string): void {
+    this.why ??= { outcome, message };
+    this.kill();
   }
 
   private toChild(message: JSONRPCMessage, extra?: MessageExtraInfo): void {
     if ('method' in message && 'id' in message) {
       const given = extra?.requestInfo?.headers[INVOCATION_HEADER];
       const meta = (message.params as { _meta?: { progressToken?: unknown } } | undefined)?._meta;
-      this.asked.set(message.id, {
+      this.pending.set(message.id, {
         invocationId: typeof given === 'string' ? given : '',
         progressToken: meta?.progressToken,
         cpuAtStart: this.cpu.usedMs() ?? 0,
@@ -174,7 +174,7 @@ export class BundleSession {
     }
     // Servers need not answer cancelled requests, and many do not.
     if ('method' in message && message.method === 'notifications/cancelled') {
-      this.asked.delete((message.params as { requestId: RequestId }).requestId);
+      this.pending.delete((message.params as { requestId: RequestId }).requestId);
     }
     const { stdin } = this.child;
     if (!stdin?.writable) return;
@@ -191,7 +191,7 @@ export class BundleSession {
       return this.logLine(line.slice(0, LINE_CHARS_MAX));
     }
     const isAnswer = typeof message === 'object' && message !== null && !('method' in message) && 'id' in message;
-    if (isAnswer) this.asked.delete((message as { id: RequestId }).id);
+    if (isAnswer) this.pending.delete((message as { id: RequestId }).id);
     const relatedRequestId = isAnswer ? undefined : this.callOf(message);
     this.transport.send(message, { relatedRequestId }).catch((error: unknown) => {
       this.logger.debug({ msg: 'a message of a bundle had no receiver', err: error });
@@ -206,7 +206,7 @@ export class BundleSession {
     if (typeof message !== 'object' || message === null || !('method' in message)) return undefined;
     const { method, params } = message as { method: string; params?: { progressToken?: unknown } };
     if (method.endsWith('/list_changed') || method === 'notifications/resources/updated') return undefined;
-    const calls = [...this.asked];
+    const calls = [...this.pending];
     const token = params?.progressToken;
     const found = token === undefined ? calls.at(-1) : calls.find(([, { progressToken }]) => progressToken === token);
     return found?.[0];
@@ -216,7 +216,7 @@ export class BundleSession {
     this.lastWords.push(message);
     if (this.lastWords.length > WORDS_MAX) this.lastWords.shift();
     const line: TraceLine = { at: Date.now(), level: 'log', message: message.slice(0, LINE_CHARS_MAX) };
-    const [only, another] = this.asked.values();
+    const [only, another] = this.pending.values();
     if (!only || another) return this.handlers.onLine('', line);
     const { logBytes } = this.limits;
     if (only.loggedBytes > logBytes) return;
@@ -229,16 +229,13 @@ export class BundleSession {
   }
 
   private sampleCpu(): void {
-    if (this.asked.size === 0) return;
+    if (this.pending.size === 0) return;
     const used = this.cpu.usedMs();
     const over =
-      used !== null && [...this.asked.values()].some(({ cpuAtStart }) => used - cpuAtStart > this.limits.cpuMs);
+      used !== null && [...this.pending.values()].some(({ cpuAtStart }) => used - cpuAtStart > this.limits.cpuMs);
     if (!over) return;
-    this.why ??= {
-      outcome: 'exceededCpu',
-      message: `The call used more than ${this.limits.cpuMs} ms of CPU time and was ended, with its session.`,
-    };
-    this.kill();
+    const { cpuMs } = this.limits;
+    this.killFor('exceededCpu', `The call used more than ${cpuMs} ms of CPU time and was ended, with its session.`);
   }
 
   private words(): string {
@@ -247,15 +244,15 @@ export class BundleSession {
   }
 
   /** Fails all calls with the reason of the exit. */
-  private gone(how: string): void {
+  private onExit(how: string): void {
     this.watch.stop();
     this.isEnding = true;
     const { outcome, message } = this.why ?? {
       outcome: 'exception' as const,
       message: `The server ended before it answered. ${how}${this.words()}`,
     };
-    const waiting = [...this.asked];
-    this.asked.clear();
+    const waiting = [...this.pending];
+    this.pending.clear();
     const onRefused = waiting.map(async ([id, { invocationId }]) => {
       this.handlers.onFailure(invocationId, outcome, message);
       await this.transport.send({ jsonrpc: '2.0', id, error: { code: -32603, message } });

@@ -1,17 +1,17 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, open, type FileHandle } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Env } from '../../config/env.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 import type { EngineContext } from '../engine.js';
-import type { EgressOptions, OpenEgress } from '../egress/egress-proxy.js';
-import type { ProxyPlace } from '../egress/program-proxy.js';
+import type { ProgramProxy, ProgramProxyOptions, ProxyPlace } from '../egress/program-proxy.js';
 import { ProgramStartError } from '../hosting.errors.js';
 import type { Program } from '../hosting.types.js';
 import { FOLDER_INSIDE, SCRATCH_INSIDE, type PivotRoot } from '../sandbox/pivot-root.js';
 import type { Confinement, Launch, Sandbox } from '../sandbox/sandbox.js';
-import { commandFor } from './bundle-command.js';
-import { unpackBundle, type BundleManifest } from './bundle-files.js';
-import { openBundleNetwork, proxyEnv, type BundleNetwork } from './bundle-network.js';
+import { commandFor, unpackBundle, type BundleManifest } from './bundle-manifest.js';
+import { spawn } from 'node:child_process';
+import { Server } from 'node:net';
+import { LOOPBACK_UP, TOOLS_PATH } from '../sandbox/isolation-checks.js';
 
 /** Data segment reserved by Node: with this much beside its heap of 128 it ran code that used 110 (measured). */
 const NODE_RESERVED_MB = 64;
@@ -19,8 +19,31 @@ const NODE_RESERVED_MB = 64;
 /** Path of the network namespace inside a session: the first descriptor after the standard streams. */
 const NETWORK_INSIDE = '/proc/self/fd/3';
 
+/** Timeout of opening the socket, which takes a tenth of a second. */
+const OPEN_MS_MAX = 10_000;
+
+/** Length limit of the process's output in an error. */
+const WORDS_CHARS_MAX = 500;
+
+/** Script that listens on a loopback port, passes the socket to its parent, and exits. */
+const LISTEN = `const server = require('node:net').createServer();
+process.on('disconnect', () => process.exit());
+server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port }, server));`;
+
+/** A network namespace that contains only one socket, on which this process listens. */
+interface BundleNetwork {
+  /** Descriptor of the namespace, for processes that join it. */
+  fd: number;
+  /** Port of the socket inside the namespace. */
+  port: number;
+  /** Socket for a server of this process, which must close it. */
+  socket: Server;
+  /** Closes the descriptor; the namespace ends with its last process. Never rejects. */
+  close(): Promise<void>;
+}
+
 /** Opens the egress proxy of a program; see `openEgress`. */
-export type OpenEgressProxy = (place: ProxyPlace, options: EgressOptions) => Promise<OpenEgress>;
+export type OpenEgressProxy = (place: ProxyPlace, options: ProgramProxyOptions) => Promise<ProgramProxy>;
 
 /** Options shared by the workspaces of all bundles. */
 export interface BundleWorkspaceOptions {
@@ -32,13 +55,13 @@ export interface BundleWorkspaceOptions {
 /** A network to join with its environment. */
 interface JoinedNetwork {
   network: BundleNetwork;
-  egress: OpenEgress;
+  egress: ProgramProxy;
 }
 
 /** Resources shared by all sessions of one bundle: unpacked files, root tree and network. */
 export class BundleWorkspace {
   private constructor(
-    private readonly setting: BundleWorkspaceOptions,
+    private readonly options: BundleWorkspaceOptions,
     private readonly program: Program,
     private readonly context: EngineContext,
     private readonly manifest: BundleManifest,
@@ -48,12 +71,12 @@ export class BundleWorkspace {
   ) {}
 
   /** Creates a workspace. @throws ProgramStartError when the bundle is unusable; system errors */
-  static async lay(
-    setting: BundleWorkspaceOptions,
+  static async create(
+    options: BundleWorkspaceOptions,
     program: Program,
     context: EngineContext,
   ): Promise<BundleWorkspace> {
-    const { env, sandbox } = setting;
+    const { env, sandbox } = options;
     const folder = join(context.runDir, 'bundle');
     await mkdir(folder);
     const manifest = await unpacked(program.file, folder);
@@ -62,8 +85,8 @@ export class BundleWorkspace {
     const scratchMb = env.runtimeBundleDiskMb;
     const root = await sandbox.ownRoot({ dir, folder, runtime: process.execPath, scratchMb });
     const isJoined = env.runtimeBundles === 'network' && (await sandbox.whyNoProxyNetwork()) === null;
-    const joined = isJoined ? await openProxy(setting, program, context) : null;
-    return new BundleWorkspace(setting, program, context, manifest, folder, root, joined);
+    const joined = isJoined ? await openProxy(options, program, context) : null;
+    return new BundleWorkspace(options, program, context, manifest, folder, root, joined);
   }
 
   /** Command for a session whose caller sent this query. @throws HostedFailure */
@@ -93,7 +116,7 @@ export class BundleWorkspace {
   }
 
   private async launch(file: string, args: string[], confinement: Confinement): Promise<Launch> {
-    const { sandbox, env } = this.setting;
+    const { sandbox, env } = this.options;
     if (this.joined) {
       const launch = await sandbox.command(file, args, { ...confinement, network: NETWORK_INSIDE });
       return { ...launch, fds: [this.joined.network.fd] };
@@ -103,13 +126,13 @@ export class BundleWorkspace {
 }
 
 async function openProxy(
-  setting: BundleWorkspaceOptions,
+  options: BundleWorkspaceOptions,
   program: Program,
   context: EngineContext,
 ): Promise<JoinedNetwork> {
   const network = await openBundleNetwork();
   try {
-    const egress = await setting.openProxy(network.socket, {
+    const egress = await options.openProxy(network.socket, {
       allow: program.egressAllow,
       onRefused: (line) => context.onTrace({ ref: program.ref, invocationId: '', lines: [line], exceptions: [] }),
     });
@@ -128,4 +151,59 @@ async function unpacked(file: string, folder: string): Promise<BundleManifest> {
     if (error instanceof DomainError) throw new ProgramStartError(error.message, error);
     throw error;
   }
+}
+
+/**
+ * Creates a namespace. Only a process inside it can open a socket there, so a short-lived process does.
+ *
+ * @throws Error with the output of that process
+ */
+async function openBundleNetwork(): Promise<BundleNetwork> {
+  const inside = ['sh', '-c', `${LOOPBACK_UP} && exec "$@"`, 'sh', process.execPath, '--eval', LISTEN];
+  const child = spawn('unshare', ['--net', '--', ...inside], {
+    env: { PATH: TOOLS_PATH },
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    timeout: OPEN_MS_MAX,
+    killSignal: 'SIGKILL',
+  });
+  let words = '';
+  child.stderr?.on('error', () => undefined).on('data', (chunk: Buffer) => (words += chunk.toString('utf8')));
+  try {
+    const { port, socket } = await new Promise<Pick<BundleNetwork, 'port' | 'socket'>>((resolve, reject) => {
+      const failed = () => reject(new Error(`a network could not be made: ${words.slice(0, WORDS_CHARS_MAX)}`));
+      child.on('error', reject).once('close', failed);
+      child.once('message', (said, handle) => {
+        if (handle instanceof Server) resolve({ port: (said as { port: number }).port, socket: handle });
+        else failed();
+      });
+    });
+    // The process has sent the socket, so it is alive and inside the namespace.
+    const namespace = await openNamespace(child.pid, socket);
+    return { fd: namespace.fd, port, socket, close: () => namespace.close().catch(() => undefined) };
+  } finally {
+    child.kill('SIGKILL');
+  }
+}
+
+async function openNamespace(pid: number | undefined, socket: Server): Promise<FileHandle> {
+  try {
+    return await open(`/proc/${pid}/ns/net`);
+  } catch (error) {
+    socket.close();
+    throw error;
+  }
+}
+
+/** Proxy variables for a program; one that ignores them has no network. Loopback addresses bypass the proxy. */
+function proxyEnv(port: number): Record<string, string> {
+  const proxy = `http://127.0.0.1:${port}`;
+  const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy'];
+  const direct = 'localhost,127.0.0.1';
+  return {
+    ...Object.fromEntries(names.map((name) => [name, proxy])),
+    NO_PROXY: direct,
+    no_proxy: direct,
+    // Node from 22.21 on uses the other variables with this one.
+    NODE_USE_ENV_PROXY: '1',
+  };
 }

@@ -4,13 +4,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 const TICK_MS = 10;
 
 /** Limit of processes per sample: one of Node takes 150 µs, and a bundle session usually has three. */
-const LOOKED_AT_MAX = 256;
+const PROCESSES_MAX = 256;
 
 /** Limit of threads whose children are read, at 10 µs each. An owner with an account of its own has no more. */
 const THREADS_MAX = 1_024;
 
 /** The next sample waits for this multiple of the last one's duration, so that sampling uses at most 1/20 of a core. */
-const LOOK_SHARE = 20;
+const PAUSE_FACTOR = 20;
 
 /** CPU time of a process and its descendants, sampled as often as its cost allows. */
 export class CpuSample {
@@ -25,7 +25,7 @@ export class CpuSample {
     if (now < this.goodUntil) return this.last;
     this.last = cpuMsOf(this.pid);
     const seenAt = performance.now();
-    this.goodUntil = seenAt + LOOK_SHARE * (seenAt - now);
+    this.goodUntil = seenAt + PAUSE_FACTOR * (seenAt - now);
     return this.last;
   }
 }
@@ -50,7 +50,7 @@ function cpuMsOf(pid: number | undefined): number | null {
   // Grows during the iteration.
   for (const child of pids) {
     ticks += ticksOf(child) ?? 0;
-    if (pids.length < LOOKED_AT_MAX) pids.push(...childrenOf(child).slice(0, LOOKED_AT_MAX - pids.length));
+    if (pids.length < PROCESSES_MAX) pids.push(...childrenOf(child).slice(0, PROCESSES_MAX - pids.length));
   }
   return ticks * TICK_MS;
 }

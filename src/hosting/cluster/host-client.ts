@@ -59,7 +59,7 @@ export class HostClient {
         onEnd: () => handler.onResponseEnd(),
         onFailure: (error) => {
           if (error instanceof ProcessUnreachedError) handler.unreached();
-          else handler.fail(asHostedFailure(error));
+          else handler.onResponseError(null, asHostedFailure(error));
         },
       },
     );

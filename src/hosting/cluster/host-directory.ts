@@ -1,4 +1,5 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { ProcessesRepository } from '../../platform/processes/processes.repository.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
@@ -12,7 +13,7 @@ declare module '../../platform/queue/pub-sub.js' {
 
 /** Data of a host for other processes. */
 export interface HostDetails {
-  /** Id of its data folder, see `data-folder.ts`: hosts with the same one find each other's state. */
+  /** Id of its data folder (`DataFolder`): hosts with the same one find each other's state. */
   dataId: string;
   /** Engines it runs: null, or a sentence why not. */
   engines: Record<EngineName, string | null>;
@@ -30,12 +31,13 @@ const CACHED_MS = 5_000;
 
 /** A host that was not reached is tried last for this long: its lease may end later, and each attempt may take 2 s. */
 const SUSPECT_MS = 5_000;
+const SUSPECTS_MAX = 1_000;
 
 /** The hosts of this service. */
 @Injectable()
 export class HostDirectory implements OnModuleInit {
   private readonly lists = new RowCache<LiveHost[]>(() => this.load(), { max: 1, ttlMs: CACHED_MS });
-  private readonly suspects = new Map<string, number>();
+  private readonly suspects = new LRUCache<string, true>({ max: SUSPECTS_MAX, ttl: SUSPECT_MS });
 
   constructor(
     private readonly processes: ProcessesRepository,
@@ -53,13 +55,12 @@ export class HostDirectory implements OnModuleInit {
 
   /** True for a host that was not reached a moment ago. */
   isSuspect(id: string): boolean {
-    return (this.suspects.get(id) ?? 0) > Date.now();
+    return this.suspects.has(id);
   }
 
   /** Marks a host that was not reached. */
   suspect(id: string): void {
-    for (const [known, until] of this.suspects) if (until <= Date.now()) this.suspects.delete(known);
-    this.suspects.set(id, Date.now() + SUSPECT_MS);
+    this.suspects.set(id, true);
   }
 
   /** Drops the cached list. */

@@ -17,9 +17,8 @@ import type { EngineName, HostedRequest, ProgramRef } from '../hosting.types.js'
 import { HostClient } from './host-client.js';
 import { HostSelector } from './host-selector.js';
 import { HostDirectory, type HostDetails } from './host-directory.js';
-import { DataFolder } from './data-folder.js';
+import { DataFolder, Placements } from './placements.js';
 import { RetryingDispatch, type AttemptHandler, type Place } from './retrying-dispatch.js';
-import { Placements } from './placements.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -108,7 +107,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
    * @param host the addressee; a request for another process, or for an earlier epoch of this one, is refused
    */
   receive(host: { id: string; epoch: string }, ref: ProgramRef, request: HostedRequest, handler: AttemptHandler): void {
-    if (host.id !== this.registry.id || host.epoch !== this.registry.epoch) handler.fail(notHere());
+    if (host.id !== this.registry.id || host.epoch !== this.registry.epoch) handler.onResponseError(null, notHere());
     else this.runLocally(ref, request, handler);
   }
 
@@ -180,18 +179,18 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
 
   private runLocally(ref: ProgramRef, request: HostedRequest, handler: AttemptHandler): void {
     const { local } = this;
-    if (!local) return handler.fail(notHere());
+    if (!local) return handler.onResponseError(null, notHere());
     if (!ref.isStateful) return local.dispatch(ref, request, handler);
-    if (this.isStopping) return handler.fail(notHere());
+    if (this.isStopping) return handler.onResponseError(null, notHere());
     if (this.placements.isMine(ref.ownerId)) return local.dispatch(ref, request, handler);
     this.placements
       .claim(ref.ownerId, () => local.forget(ref.ownerId))
       .then(
         (isMine) => {
           if (isMine && !this.isStopping) local.dispatch(ref, request, handler);
-          else handler.fail(notHere());
+          else handler.onResponseError(null, notHere());
         },
-        (error: unknown) => handler.fail(new HostingUnavailableError(unplaced, error)),
+        (error: unknown) => handler.onResponseError(null, new HostingUnavailableError(UNKNOWN_HOST, error)),
       )
       .catch(this.onThrown);
   }
@@ -220,7 +219,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   }
 }
 
-const unplaced = 'Where this program runs cannot be told right now: try again in a moment.';
+const UNKNOWN_HOST = 'Where this program runs cannot be told right now: try again in a moment.';
 
 function notHere(): HostAwayError {
   return new HostAwayError('Another process runs this program now: try again.', 1);

@@ -1,11 +1,84 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse, IncomingHttpHeaders } from 'node:http';
 import { Controller, HttpCode, Param, Post, Req, Res, type BeforeApplicationShutdown } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
-import { InternalServer } from '../../platform/internal-http/internal-server.js';
+import { InternalServer, InternalAnswer } from '../../platform/internal-http/internal-server.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import type { HostRequestHead } from './host-client.js';
-import { HostResponse } from './host-response.js';
 import { HostingRouter } from './hosting-router.js';
+import type { Dispatcher } from 'undici';
+import { Serializable } from '../../platform/internal-http/error-codec.js';
+import { HostAwayError, HostedFailure } from '../hosting.errors.js';
+import type { AttemptHandler } from './retrying-dispatch.js';
+
+/** The response of a program broke off. `code` is the one of undici or of the socket. */
+@Serializable('code')
+export class BrokenResponseError extends Error {
+  constructor(
+    message: string,
+    readonly code: string | undefined,
+  ) {
+    super(message);
+  }
+}
+
+/**
+ * Streams the response of a local program to the process that sent the request. While that process does not read, the
+ * program's response is paused; when it leaves, the program's request is aborted.
+ */
+class HostResponse implements AttemptHandler {
+  private controller: Dispatcher.DispatchController | null = null;
+  private isLeft = false;
+  private readonly answer: InternalAnswer;
+
+  constructor(response: ServerResponse) {
+    this.answer = new InternalAnswer(response, () => {
+      this.isLeft = true;
+      this.controller?.abort(callerLeft());
+    });
+    response.on('drain', () => this.controller?.resume());
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller;
+    if (this.isLeft) controller.abort(callerLeft());
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController | null,
+    status: number,
+    headers: IncomingHttpHeaders,
+  ): void {
+    if (status >= 200) this.answer.head({ status, headers });
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController | null, chunk: Buffer): void {
+    if (!this.answer.data(chunk)) controller?.pause();
+  }
+
+  onResponseEnd(): void {
+    this.answer.end();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    const { message, code } = error as NodeJS.ErrnoException;
+    this.answer.fail(error instanceof HostedFailure ? error : new BrokenResponseError(message, code));
+  }
+
+  unreached(): void {
+    this.onResponseError(null, new Error('nothing was dialled'));
+  }
+
+  /** Ends an event stream because this process stops; a stream that was not open yet fails with HostAwayError. */
+  stop(): void {
+    if (this.answer.isBegun) this.answer.end();
+    else
+      this.onResponseError(
+        null,
+        new HostAwayError('The process that runs this program restarts: open the stream again.', 1),
+      );
+    this.controller?.abort(callerLeft());
+  }
+}
 
 /** Requests of other processes to programs of this one. */
 @Controller('internal/hosting/:host/:epoch')
@@ -42,4 +115,8 @@ export class InternalHostingController implements BeforeApplicationShutdown {
   beforeApplicationShutdown(): void {
     for (const answer of this.streams) answer.stop();
   }
+}
+
+function callerLeft(): Error {
+  return new Error('the process that sent the request has left');
 }

@@ -2,8 +2,12 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { ProcessRegistry } from '../../platform/processes/process-registry.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
-import { DataFolder } from './data-folder.js';
 import { PlacementsRepository, type Placement } from './placements.repository.js';
+import { randomUUID } from 'node:crypto';
+import path from 'node:path';
+import { isUUID } from 'class-validator';
+import { Env } from '../../config/env.js';
+import { makeFolder, createOnce, readIfThere } from '../../platform/files/files.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -14,6 +18,29 @@ declare module '../../platform/queue/pub-sub.js' {
 /** Lifetime of a cached placement. A claim is also published, and a host that has not got the program says so. */
 const CACHED_MS = 5_000;
 const CACHED_MAX = 50_000;
+
+/**
+ * Identifies the data folder: processes that read the same id share the folder, whatever its path, and thus the state
+ * of programs. An operator who copies a folder for a second service removes `hosting/folder-id` from the copy.
+ */
+@Injectable()
+export class DataFolder {
+  private known: string | null = null;
+
+  constructor(private readonly env: Env) {}
+
+  /** The folder's id, created on first use. @throws the file system's error, and Error when the file holds something else */
+  async id(): Promise<string> {
+    if (this.known !== null) return this.known;
+    const folder = path.join(this.env.dataDir, 'hosting');
+    const file = path.join(folder, 'folder-id');
+    await makeFolder(folder);
+    const id = ((await readIfThere(file)) ?? (await createOnce(file, `${randomUUID()}\n`))).trim();
+    if (!isUUID(id)) throw new Error(`${file} does not hold an id: remove it`);
+    this.known = id;
+    return id;
+  }
+}
 
 /** Placements of stateful programs: at most one host has a program, however many claim it at the same time. */
 @Injectable()

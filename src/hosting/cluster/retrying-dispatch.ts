@@ -14,8 +14,6 @@ export interface AttemptHandler extends Dispatcher.DispatchHandler {
   onResponseData(controller: Dispatcher.DispatchController | null, chunk: Buffer): void;
   onResponseEnd(): void;
   onResponseError(controller: Dispatcher.DispatchController | null, error: Error): void;
-  /** The attempt failed: `onResponseError` for callers without a controller. */
-  fail(error: Error): void;
   /** The host was not reached; nothing was sent. */
   unreached(): void;
 }
@@ -108,10 +106,6 @@ export class RetryingDispatch implements AttemptHandler, Dispatcher.DispatchCont
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
-    this.fail(error);
-  }
-
-  fail(error: Error): void {
     const { place } = this;
     if (this.isEnded || !place || !this.mayRetry(error)) return this.finish(error);
     if (place.id !== null) this.passedOver.add(place.id);
@@ -121,7 +115,10 @@ export class RetryingDispatch implements AttemptHandler, Dispatcher.DispatchCont
 
   unreached(): void {
     this.place?.suspect();
-    this.fail(new HostAwayError('The process that runs this program does not answer: try again in a moment.', 1));
+    this.onResponseError(
+      null,
+      new HostAwayError('The process that runs this program does not answer: try again in a moment.', 1),
+    );
   }
 
   private async try(failedBefore: HostedFailure | null): Promise<void> {

@@ -1,6 +1,6 @@
 import { AddressPolicy } from '../../platform/egress/address-policy.js';
 import { Egress, type ResolveHost } from '../../platform/egress/egress.js';
-import { openProgramProxy, type ProgramProxyOptions, type ProxyPlace } from './program-proxy.js';
+import { ProgramProxy, type ProgramProxyOptions, type ProxyPlace } from './program-proxy.js';
 import { PROXY_LIMITS } from './proxy-limits.js';
 import type { LookupAddress } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
@@ -10,15 +10,6 @@ const ATTEMPT_MS = 1_300;
 
 const ATTEMPTS = 2;
 
-/** Options of a program's egress proxy. */
-export type EgressOptions = ProgramProxyOptions;
-
-/** An open egress proxy. */
-export interface OpenEgress {
-  /** Closes every socket and the proxy at once. Never rejects. */
-  close(): Promise<void>;
-}
-
 /**
  * Opens the egress proxy of one running program: an HTTP proxy on a unix socket (a path of at most 107 bytes) or on a
  * listening socket, as workerd uses one (`globalOutbound` is `external` with `http = (style = proxy)`). Requests arrive
@@ -27,8 +18,8 @@ export interface OpenEgress {
  *
  * @throws the error of `listen` when the socket cannot be created
  */
-export function openEgress(place: ProxyPlace, options: EgressOptions): Promise<OpenEgress> {
-  return openProgramProxy(place, options, new Egress(new AddressPolicy([]), publicNames()), PROXY_LIMITS);
+export function openEgress(place: ProxyPlace, options: ProgramProxyOptions): Promise<ProgramProxy> {
+  return ProgramProxy.open(place, options, new Egress(new AddressPolicy([]), publicNames()), PROXY_LIMITS);
 }
 
 /**

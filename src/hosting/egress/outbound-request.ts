@@ -1,11 +1,26 @@
 import { EventEmitter } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { request, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import type { Dispatcher } from 'undici';
 import type { Egress } from '../../platform/egress/egress.js';
+import { hopByHopOf } from '../../platform/http/hop-by-hop.js';
 import { OutboundError } from './outbound.errors.js';
-import { answerHeaders, requestHeaders } from './proxy-headers.js';
 import type { ProxyLimits } from './proxy-limits.js';
+
+/** Headers by lower-case name. */
+type Headers = Record<string, string | string[]>;
+
+/** A protocol upgrade request and its target. */
+export interface Upgrade {
+  url: URL;
+  req: IncomingMessage;
+  /** Response to `near`, used unless the upgrade succeeds. */
+  res: ServerResponse;
+  near: Socket;
+  /** Open socket, used by this upgrade only. */
+  far: Socket;
+}
 
 /**
  * Forwards one request and its answer as streams with back-pressure in both directions. Closes the far socket when the
@@ -46,9 +61,40 @@ export async function sendOut(
   }
 }
 
+/** @throws OutboundError (400) for anything but a WebSocket */
+export function requireWebSocket({ headers }: IncomingMessage): void {
+  if (headers.upgrade?.toLowerCase() === 'websocket') return;
+  throw new OutboundError(400, 'Only WebSockets can be upgraded to: send the request without "Upgrade".');
+}
+
+/**
+ * Forwards a WebSocket handshake and its answer. True when the far side accepted: both sockets then carry frames. False
+ * when it answered otherwise, which ends both.
+ *
+ * @throws the error of the far socket; OutboundError (504) without an answer for `idleMs`. The far socket is closed
+ * then
+ */
+export async function upgradeOut(upgrade: Upgrade, limits: ProxyLimits): Promise<boolean> {
+  const { res, near, far } = upgrade;
+  try {
+    const answer = await handshake(upgrade, limits);
+    if (answer.statusCode === 101) {
+      near.write(switchLines(answer), 'latin1');
+      return true;
+    }
+    res.writeHead(answer.statusCode ?? 502, forwarded(answer.headers));
+    await pipeline(answer, res);
+    far.destroy();
+    return false;
+  } catch (error) {
+    far.destroy();
+    throw error;
+  }
+}
+
 async function passOn({ statusCode, headers, body }: Dispatcher.ResponseData, res: ServerResponse): Promise<void> {
   try {
-    res.writeHead(statusCode, answerHeaders(headers, bytesOf)).flushHeaders();
+    res.writeHead(statusCode, forwarded(headers, [], bytesOf)).flushHeaders();
     await pipeline(body, res);
   } finally {
     body.destroy();
@@ -65,8 +111,69 @@ function outgoing(req: IncomingMessage): Pick<Dispatcher.RequestOptions, 'body'>
 } {
   const length = req.headers['content-length'];
   const hasBody = req.headers['transfer-encoding'] !== undefined || Number(length ?? 0) > 0;
-  const headers = requestHeaders(req, hasBody ? [] : ['content-length']);
+  // `host` is set from the URL by the sender.
+  const headers = forwarded(req.headersDistinct, hasBody ? ['host'] : ['host', 'content-length']);
   return { method: req.method as Dispatcher.HttpMethod, headers, body: hasBody ? req : null };
+}
+
+function handshake({ url, req, near, far }: Upgrade, { idleMs, headerBytes }: ProxyLimits): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const leave = (): void => void far.destroy();
+    if (near.destroyed) leave();
+    near.once('close', leave);
+    far.setTimeout(idleMs, () => far.destroy(new OutboundError(504, `The host "${url.hostname}" does not answer.`)));
+    const sent = request({
+      method: 'GET',
+      path: url.pathname + url.search,
+      headers: {
+        ...forwarded(req.headersDistinct, ['host', 'content-length']),
+        host: url.host,
+        connection: 'Upgrade',
+        upgrade: 'websocket',
+      },
+      createConnection: () => far,
+      setHost: false,
+      maxHeaderSize: headerBytes,
+      insecureHTTPParser: false,
+    });
+    sent.on('error', reject);
+    sent.once('close', () => reject(new OutboundError(502, `The host "${url.hostname}" hung up.`)));
+    sent.once('response', resolve);
+    sent.once('upgrade', (answer, _far, head: Buffer) => {
+      near.off('close', leave);
+      if (head.length > 0) far.unshift(head);
+      resolve(answer);
+    });
+    sent.end();
+  });
+}
+
+/** Head of the 101 answer. */
+function switchLines({ headers }: IncomingMessage): string {
+  const lines = Object.entries(forwarded(headers)).flatMap(([name, values]) =>
+    [values].flat().map((value) => `${name}: ${value}\r\n`),
+  );
+  return `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n${lines.join('')}\r\n`;
+}
+
+/**
+ * Headers to forward, without those of this hop. The object has no prototype: `__proto__` is an ordinary header name.
+ *
+ * @param encode converts values to one character per byte, as headers are written
+ */
+function forwarded(
+  headers: NodeJS.Dict<string | string[]>,
+  dropped: string[] = [],
+  encode = (value: string) => value,
+): Headers {
+  const result = Object.create(null) as Headers;
+  const isHopByHop = hopByHopOf(headers.connection);
+  for (const [name, value = []] of Object.entries(headers)) {
+    const values = [value].flat().map(encode);
+    if (values.length === 0 || isHopByHop(name) || dropped.includes(name)) continue;
+    result[name] = values.length === 1 ? values[0] : values;
+  }
+  return result;
 }
 
 /** Header values parsed as UTF-8, converted to one character per byte for writing. */

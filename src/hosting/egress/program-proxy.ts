@@ -1,12 +1,12 @@
+import { once } from 'node:events';
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Egress } from '../../platform/egress/egress.js';
-import { sendOut } from './outbound-request.js';
+import { FairSemaphore, NoSlotError } from '../../platform/limits/fair-semaphore.js';
+import { requireWebSocket, sendOut, upgradeOut } from './outbound-request.js';
 import { OutboundRules, type OutboundKind } from './outbound-rules.js';
 import { OutboundDeniedError, OutboundError, outboundErrorOf } from './outbound.errors.js';
-import { Semaphore } from './semaphore.js';
-import { requireWebSocket, upgradeOut } from './upgrade.js';
 import type { ProxyLimits } from './proxy-limits.js';
 
 /** A line for the program's log. */
@@ -21,29 +21,29 @@ interface RefusalLine {
  * next line counts the omitted ones.
  */
 class RefusalLines {
-  private onRefused = 0;
+  private inMinute = 0;
   private leftOut = 0;
   private minuteEnds = 0;
 
   constructor(
     private readonly perMinute: number,
-    private readonly tell: (line: RefusalLine) => void,
+    private readonly onLine: (line: RefusalLine) => void,
   ) {}
 
   add(message: string): void {
     const now = Date.now();
     if (now >= this.minuteEnds) {
       this.minuteEnds = now + 60_000;
-      this.onRefused = 0;
+      this.inMinute = 0;
     }
-    if (this.onRefused >= this.perMinute) {
+    if (this.inMinute >= this.perMinute) {
       this.leftOut++;
       return;
     }
-    this.onRefused++;
+    this.inMinute++;
     const more = this.leftOut === 0 ? '' : ` (${this.leftOut} refusals before this one were not written down)`;
     this.leftOut = 0;
-    this.tell({ at: now, level: 'warn', message: `Outbound request refused: ${message}${more}` });
+    this.onLine({ at: now, level: 'warn', message: `Outbound request refused: ${message}${more}` });
   }
 }
 
@@ -67,18 +67,6 @@ const AUTHORITY = /^(\[[0-9a-f:.]+\]|[^:/?#@[\]\\\s]+):([1-9]\d{0,4})$/i;
 /** Listening address: the path of a unix socket, or a listening socket, which the proxy closes. */
 export type ProxyPlace = string | NetServer;
 
-/** Starts a proxy, which owns and closes `egress`. */
-export async function openProgramProxy(
-  place: ProxyPlace,
-  options: ProgramProxyOptions,
-  egress: Egress,
-  limits: ProxyLimits,
-): Promise<ProgramProxy> {
-  const proxy = new ProgramProxy(options, egress, limits);
-  await proxy.listen(place);
-  return proxy;
-}
-
 /**
  * Egress proxy of one program. All input comes from a tenant: no request, and no answer arranged by it, may end the
  * process, exceed {@link ProxyLimits} or reach private addresses.
@@ -86,7 +74,7 @@ export async function openProgramProxy(
 export class ProgramProxy {
   private readonly server: Server;
   private readonly rules: OutboundRules;
-  private readonly places: Semaphore;
+  private readonly slots: FairSemaphore;
   private readonly lines: RefusalLines;
   /** Sockets of the program, and the far ends of its tunnels. */
   private readonly sockets = new Set<Duplex>();
@@ -94,26 +82,28 @@ export class ProgramProxy {
   private readonly answers = new WeakMap<Duplex, ServerResponse>();
   private isClosed = false;
 
-  constructor(
+  private constructor(
     { allow, onRefused }: ProgramProxyOptions,
     private readonly egress: Egress,
     private readonly limits: ProxyLimits,
   ) {
     this.rules = new OutboundRules(allow);
-    this.places = new Semaphore(limits.atOnceMax, limits.waitingMax, limits.waitMs);
+    this.slots = new FairSemaphore(limits.atOnceMax, limits.waitMs);
     this.lines = new RefusalLines(limits.linesPerMinute, onRefused);
     this.server = this.createServer();
   }
 
-  /** @throws system errors of the path */
-  listen(place: ProxyPlace): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.server.once('error', reject);
-      this.server.listen(place, () => {
-        this.server.off('error', reject).on('error', () => undefined);
-        resolve();
-      });
-    });
+  /** Starts a proxy, which owns and closes `egress`. @throws system errors of the path */
+  static async open(
+    place: ProxyPlace,
+    options: ProgramProxyOptions,
+    egress: Egress,
+    limits: ProxyLimits,
+  ): Promise<ProgramProxy> {
+    const proxy = new ProgramProxy(options, egress, limits);
+    await once(proxy.server.listen(place), 'listening');
+    proxy.server.on('error', () => undefined);
+    return proxy;
   }
 
   /** Closes every socket and the proxy at once. Never rejects. */
@@ -171,7 +161,7 @@ export class ProgramProxy {
     this.answers.set(req.socket, res);
     await this.answer(req, res, async () => {
       const url = this.target(req, 'http');
-      await this.inPlace(() => sendOut(url, req, res, this.egress, this.limits), url.hostname);
+      await this.inSlot(() => sendOut(url, req, res, this.egress, this.limits), url.hostname);
     });
   }
 
@@ -180,7 +170,7 @@ export class ProgramProxy {
     await this.answer(req, res, async () => {
       const url = this.target(req, 'http');
       requireWebSocket(req);
-      await this.inPlace(async () => {
+      await this.inSlot(async () => {
         const far = this.keep(await this.egress.open(url));
         const isAgreed = await upgradeOut({ url, req, res, near, far }, this.limits);
         if (isAgreed) await this.join(res, near, far, head);
@@ -192,7 +182,7 @@ export class ProgramProxy {
     const res = await this.detached(req, near);
     await this.answer(req, res, async () => {
       const url = this.target(req, 'tcp');
-      await this.inPlace(async () => {
+      await this.inSlot(async () => {
         const far = this.keep(await this.egress.open(url));
         near.write('HTTP/1.1 200 Connection Established\r\n\r\n');
         await this.join(res, near, far, head);
@@ -231,14 +221,12 @@ export class ProgramProxy {
     }
   }
 
-  private async inPlace(work: () => Promise<void>, host: string): Promise<void> {
-    const release = await this.places.take();
+  /** Runs one of the concurrent requests of the program; as many as there are sockets wait. */
+  private async inSlot(work: () => Promise<void>, host: string): Promise<void> {
     try {
-      await work();
+      await this.slots.run([], work);
     } catch (error) {
-      throw outboundErrorOf(error, host);
-    } finally {
-      release();
+      throw error instanceof NoSlotError ? noSlot(this.limits) : outboundErrorOf(error, host);
     }
   }
 
@@ -275,6 +263,14 @@ export class ProgramProxy {
     if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return [408, 'The request did not end in time.'];
     return [400, 'The request is not sound HTTP.'];
   }
+}
+
+function noSlot({ atOnceMax, waitMs }: ProxyLimits): OutboundDeniedError {
+  return new OutboundDeniedError(
+    `${atOnceMax} requests of this program are under way, as many as may be, and none ended in ${waitMs} ms: ` +
+      'send fewer at once, and read or cancel every answer.',
+    503,
+  );
 }
 
 function hostOf(url: string): string {

@@ -2,10 +2,9 @@
 export interface ProxyLimits {
   /** Concurrent requests, WebSockets and raw connections; as many idle sockets again may stay open. */
   atOnceMax: number;
-  /** Limit and timeout of requests that wait for a free place. */
-  waitingMax: number;
+  /** Timeout of requests above this number. */
   waitMs: number;
-  /** Sockets from the program to the proxy. */
+  /** Sockets from the program to the proxy, each with one request at a time: also the limit of waiting requests. */
   socketsMax: number;
   /** Header size of one request or answer, the limit of the parsers on both sides. */
   headerBytes: number;
@@ -24,7 +23,6 @@ export interface ProxyLimits {
 /** Bodies are streamed and have no limit. 16 KB of headers is the limit of `Egress`. */
 export const PROXY_LIMITS: ProxyLimits = {
   atOnceMax: 32,
-  waitingMax: 512,
   waitMs: 10_000,
   socketsMax: 512,
   headerBytes: 16 * 1024,

@@ -1,10 +1,10 @@
-import type { HttpDispatcher } from '../../mcp/client/http/http-exchange.js';
-import { exchange } from '../../mcp/client/http/http-exchange.js';
+import { exchange, type HttpDispatcher } from '../../mcp/client/http/http-exchange.js';
 import { UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
 import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
 import { tokenSetOf, type TokenSet } from '../../mcp/oauth/tokens.js';
+import { isObject } from '../../platform/text/json.js';
 import { parseUrl } from '../../config/parse-url.js';
-import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
+import type { AuthAdapter } from '../../mcp/oauth/tokens.js';
 import { withoutAddress } from '../../mcp/client/http/hidden-address.js';
 import { parseBounded } from '../../platform/text/json-bounds.js';
 
@@ -73,7 +73,7 @@ export class HostedAuthAdapter implements AuthAdapter {
   private read(action: string, status: number, text: string | null): Record<string, unknown> {
     const answer = parsed(text);
     const { ok, value, message } = answer;
-    if (status === 200 && ok === true && isRecord(value)) return value;
+    if (status === 200 && ok === true && isObject(value)) return value;
     const refusal = REFUSALS.find((word) => typeof message === 'string' && message.includes(word));
     if (refusal !== undefined) throw new TokenRefusedError(refusal, this.name);
     throw new AdapterFailedError(
@@ -84,13 +84,9 @@ export class HostedAuthAdapter implements AuthAdapter {
 
 function parsed(text: string | null): Record<string, unknown> {
   try {
-    const value: unknown = parseBounded(text ?? '');
-    return isRecord(value) ? value : {};
+    const value = parseBounded(text ?? '');
+    return isObject(value) ? value : {};
   } catch {
     return {};
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

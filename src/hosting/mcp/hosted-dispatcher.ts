@@ -37,7 +37,7 @@ export class HostedDispatcher implements HttpDispatcher {
       body: text,
       isStream: dispatcherKind === 'stream',
     };
-    this.hosting.dispatch(this.ref, request, new InMcpWords(handler));
+    this.hosting.dispatch(this.ref, request, new UpstreamFailureHandler(handler));
   }
 
   /** Requests use no socket. */
@@ -47,7 +47,7 @@ export class HostedDispatcher implements HttpDispatcher {
 }
 
 /** Converts failures of hosting to upstream failures. */
-class InMcpWords implements Dispatcher.DispatchHandler {
+class UpstreamFailureHandler implements Dispatcher.DispatchHandler {
   constructor(private readonly handler: Dispatcher.DispatchHandler) {}
 
   onRequestStart(controller: Dispatcher.DispatchController, context: object): void {

@@ -6,8 +6,8 @@ import { isUUID } from 'class-validator';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { Engine } from '../engine.js';
 import type { EngineName, ProgramLimits, ProgramRef } from '../hosting.types.js';
-import type { Programs } from '../programs.js';
-import { noRoom, resting, stopping } from './termination-errors.js';
+import type { Programs } from '../hosting.js';
+import { noFreePlace, resting, stopping } from './termination-errors.js';
 import { LiveProgram, type RuntimeCounts } from './live-program.js';
 import { OwnerVersions } from './owner-versions.js';
 import { isOutdated } from './restart-coalescer.js';
@@ -74,7 +74,7 @@ export class Fleet {
    */
   programFor(asked: ProgramRef): LiveProgram {
     const owner = this.ownerOf(asked);
-    const ref = owner.meant(asked);
+    const ref = owner.versionFor(asked);
     return owner.takingOf(ref) ?? this.launch(owner, ref);
   }
 
@@ -177,7 +177,7 @@ export class Fleet {
           backoff.crashed(performance.now(), lastWords);
         },
       },
-      this.roomFor(owner, ref),
+      this.freePlace(owner, ref),
     );
     this.add(owner, program);
     return program;
@@ -209,7 +209,7 @@ export class Fleet {
    *
    * @throws HostingUnavailableError when no program can be evicted
    */
-  private roomFor(owner: OwnerVersions, { isStateful }: ProgramRef): Promise<unknown> {
+  private freePlace(owner: OwnerVersions, { isStateful }: ProgramRef): Promise<unknown> {
     const { limits, liveMax } = this.setting;
     const others = [...owner.programs];
     const hasPlace = owner.taking.length > 0;
@@ -219,7 +219,7 @@ export class Fleet {
     const taking = this.live.filter((program) => program.takesCalls);
     if (hasPlace || taking.length < liveMax) return Promise.all(awaited);
     const victim = idleLongest(taking);
-    if (!victim) throw noRoom();
+    if (!victim) throw noFreePlace();
     return Promise.all([...awaited, victim.stop()]);
   }
 

@@ -13,14 +13,20 @@ import {
   type ProgramLimits,
   type RuntimeOutcome,
   type Trace,
+  SESSION_HEADER,
 } from '../hosting.types.js';
-import { endToEnd } from './call-headers.js';
 import { noAnswer, overResponse, overWall } from './termination-errors.js';
+import { hopByHopOf } from '../../platform/http/hop-by-hop.js';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** Time a broken answer waits for the exit of its program to be reported as the cause. */
 const EXIT_NEWS_MS = 500;
+
+type Headers = Record<string, string | string[]>;
+
+/** Prefix of internal headers of this service. */
+const INTERNAL_PREFIX = 'x-slipway-';
 
 /** Owner of a call. */
 export interface CallHost {
@@ -42,12 +48,17 @@ interface Ending {
  * One request to a program and its streamed answer, limited in time and size. Ends once, by the first of: the answer,
  * the caller, a limit, or the program's exit.
  */
-export class HostedCall implements Dispatcher.DispatchHandler {
+export class HostedCall implements Dispatcher.DispatchHandler, Dispatcher.DispatchController {
   private static readonly logger = new Logger('hosting');
+  aborted = false;
+  paused = false;
+  reason: Error | null = null;
+  /** The raw headers are hidden, since they include hop-by-hop ones. */
+  readonly rawHeaders = null;
+  readonly rawTrailers = null;
   readonly invocationId: string;
   readonly at = Date.now();
   readonly startedAt = performance.now();
-  private readonly controller: CallerControl;
   private readonly hasRecord: boolean;
   private readonly timer: NodeJS.Timeout | undefined;
   private newsTimer: NodeJS.Timeout | undefined;
@@ -66,10 +77,9 @@ export class HostedCall implements Dispatcher.DispatchHandler {
     const given = request.headers[INVOCATION_HEADER];
     this.hasRecord = typeof given === 'string' && UUID.test(given);
     this.invocationId = this.hasRecord ? (given as string) : uuidV7(this.at);
-    this.controller = new CallerControl((reason) => this.callerLeft(reason));
     if (!request.isStream) this.timer = setTimeout(() => this.fail(overWall(limits.wallMs)), limits.wallMs);
     // A body that fails before it is read must not end the process.
-    if (request.body instanceof Readable) request.body.on('error', (error) => this.callerLeft(error));
+    if (request.body instanceof Readable) request.body.on('error', (error) => this.abort(error));
   }
 
   get isEnded(): boolean {
@@ -109,11 +119,28 @@ export class HostedCall implements Dispatcher.DispatchHandler {
     if (this.status !== 0) this.end({ error: null });
   }
 
+  /** Ends the call because its caller left. */
+  abort(reason: Error): void {
+    if (this.aborted) return;
+    this.aborted = true;
+    this.reason = reason;
+    this.end({ error: reason, outcome: 'canceled' });
+  }
+
+  pause(): void {
+    this.paused = true;
+    this.inner?.pause();
+  }
+
+  resume(): void {
+    this.paused = false;
+    this.inner?.resume();
+  }
+
   onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
     if (this.isDone) return controller.abort(new Error('The request ended before it was sent'));
     this.inner = controller;
-    this.controller.inner = controller;
-    this.handler.onRequestStart?.(this.controller, context);
+    this.handler.onRequestStart?.(this, context);
   }
 
   onResponseStart(
@@ -128,7 +155,7 @@ export class HostedCall implements Dispatcher.DispatchHandler {
       return this.fail(overResponse(responseBytes));
     }
     this.status = status;
-    this.handler.onResponseStart?.(this.controller, status, endToEnd(headers), statusMessage);
+    this.handler.onResponseStart?.(this, status, endToEnd(headers), statusMessage);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -136,7 +163,7 @@ export class HostedCall implements Dispatcher.DispatchHandler {
     this.bytes += chunk.length;
     const { responseBytes } = this.limits;
     if (this.bytes > responseBytes && !this.request.isStream) return this.fail(overResponse(responseBytes));
-    this.handler.onResponseData?.(this.controller, chunk);
+    this.handler.onResponseData?.(this, chunk);
   }
 
   onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
@@ -157,10 +184,6 @@ export class HostedCall implements Dispatcher.DispatchHandler {
     }, EXIT_NEWS_MS);
   }
 
-  private callerLeft(reason: Error): void {
-    this.end({ error: reason, outcome: 'canceled' });
-  }
-
   private end(ending: Ending, trailers: IncomingHttpHeaders = {}): void {
     if (this.isDone) return;
     this.isDone = true;
@@ -177,8 +200,8 @@ export class HostedCall implements Dispatcher.DispatchHandler {
   /** Called from timers and exits too, so exceptions of the caller's handler are caught here. */
   private deliver(error: Error | null, trailers: IncomingHttpHeaders): void {
     try {
-      if (error === null) this.handler.onResponseEnd?.(this.controller, trailers);
-      else this.handler.onResponseError?.(this.controller, error);
+      if (error === null) this.handler.onResponseEnd?.(this, trailers);
+      else this.handler.onResponseError?.(this, error);
     } catch (thrown) {
       HostedCall.logger.error({ msg: 'the end of a hosted request could not be delivered', err: thrown });
     }
@@ -208,36 +231,13 @@ export class HostedCall implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Controller for the caller of a {@link HostedCall}. Hides the raw headers, which include hop-by-hop ones. */
-class CallerControl implements Dispatcher.DispatchController {
-  inner: Dispatcher.DispatchController | null = null;
-  private left: Error | null = null;
-
-  constructor(private readonly onAbort: (reason: Error) => void) {}
-
-  get aborted(): boolean {
-    return this.left !== null || (this.inner?.aborted ?? false);
+/** End-to-end headers: without hop-by-hop headers and internal ones, except the session name. */
+export function endToEnd(headers: IncomingHttpHeaders | Headers): Headers {
+  const isHopByHop = hopByHopOf(headers.connection);
+  const result: Headers = {};
+  for (const [name, value] of Object.entries(headers)) {
+    const isInternal = name.startsWith(INTERNAL_PREFIX) && name !== SESSION_HEADER;
+    if (value !== undefined && !isHopByHop(name) && !isInternal) result[name] = value;
   }
-
-  get paused(): boolean {
-    return this.inner?.paused ?? false;
-  }
-
-  get reason(): Error | null {
-    return this.left ?? this.inner?.reason ?? null;
-  }
-
-  abort(reason: Error): void {
-    if (this.left !== null) return;
-    this.left = reason;
-    this.onAbort(reason);
-  }
-
-  pause(): void {
-    this.inner?.pause();
-  }
-
-  resume(): void {
-    this.inner?.resume();
-  }
+  return result;
 }

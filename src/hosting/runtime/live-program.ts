@@ -3,12 +3,20 @@ import { NoSlotError } from '../../platform/limits/fair-semaphore.js';
 import type { Engine, Instance, InstanceExit } from '../engine.js';
 import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { ProgramLimits, ProgramRef } from '../hosting.types.js';
-import type { Programs } from '../programs.js';
-import { CpuMeter } from './cpu-meter.js';
-import { bystander, culprit, noRoom, notLoaded, overMemory, stopping, whenGone } from './termination-errors.js';
-import type { KillReason, RefusalReason } from './termination-errors.js';
+import type { Programs } from '../hosting.js';
+import { CpuMeter, ProcessMetrics } from './process-metrics.js';
+import {
+  bystander,
+  culprit,
+  noFreePlace,
+  notLoaded,
+  overMemory,
+  stopping,
+  whenGone,
+  type KillReason,
+  type RefusalReason,
+} from './termination-errors.js';
 import type { HostedCall } from './hosted-call.js';
-import { ProcessMetrics } from './process-metrics.js';
 import { ProgramCalls } from './program-calls.js';
 import { ProgramTraces } from './program-traces.js';
 import { digestOf } from './restart-coalescer.js';
@@ -201,7 +209,7 @@ export class LiveProgram {
     const runDir = await runDirs.make();
     this.runDir = runDir;
     counts.starts += 1;
-    const onTrace = this.traces.told.bind(this.traces);
+    const onTrace = this.traces.observed.bind(this.traces);
     const instance = await programs.of(this.ref.kind).withProgram(this.ref, (program) => {
       this.given = digestOf(program);
       const hasCrashedLately = this.setting.hasCrashedLately();
@@ -220,7 +228,7 @@ export class LiveProgram {
   private async notStarted(error: unknown): Promise<void> {
     let failure: HostedFailure;
     if (error instanceof HostedFailure) failure = error;
-    else if (error instanceof NoSlotError) failure = noRoom();
+    else if (error instanceof NoSlotError) failure = noFreePlace();
     else {
       this.report('could not be loaded', error);
       failure = notLoaded();

@@ -1,5 +1,5 @@
+import { LRUCache } from 'lru-cache';
 import type { ProgramRef } from '../hosting.types.js';
-import { Backoff } from './backoff.js';
 import type { LiveProgram } from './live-program.js';
 
 /** Limit of remembered past versions of one owner. */
@@ -8,11 +8,52 @@ const PAST_MAX = 16;
 /** Time for which crashes are remembered. */
 const REMEMBER_MS = 600_000;
 
+/** Back-off after the second crash in a row, doubled by each further one. */
+const FIRST_REST_MS = 1_000;
+
+const REST_MS_MAX = 60_000;
+
+/**
+ * Back-off of a version that keeps crashing. The first crash has none: one bad request must not lock out all others.
+ * From the second in a row it is 1 s, doubling to 60 s. An answer resets it.
+ */
+export class Backoff {
+  private crashesInRow = 0;
+  private restsUntil = 0;
+  private words = '';
+
+  /** @param lastWords last output of the program */
+  crashed(now: number, lastWords: string): void {
+    this.crashesInRow += 1;
+    this.words = lastWords;
+    const doublings = this.crashesInRow - 2;
+    this.restsUntil = doublings < 0 ? now : now + Math.min(REST_MS_MAX, FIRST_REST_MS * 2 ** doublings);
+  }
+
+  /** Resets the back-off after a complete answer. */
+  answered(): void {
+    this.crashesInRow = 0;
+  }
+
+  get crashes(): number {
+    return this.crashesInRow;
+  }
+
+  get lastWords(): string {
+    return this.words;
+  }
+
+  /** Rest of the back-off in milliseconds; 0 when the version may be started. */
+  restMs(now: number): number {
+    return this.crashesInRow === 0 ? 0 : Math.max(0, this.restsUntil - now);
+  }
+}
+
 /** Programs of one owner: the active version, and during a swap one that is draining. */
 export class OwnerVersions {
   private newest: ProgramRef;
   /** Ids of versions that have been replaced. */
-  private readonly past = new Set<string>();
+  private readonly past = new LRUCache<string, true>({ max: PAST_MAX });
   private rest = new Backoff();
   private lastCrashAt = -Infinity;
   readonly programs = new Set<LiveProgram>();
@@ -41,7 +82,7 @@ export class OwnerVersions {
   }
 
   /** Version for a request: the current one in place of a past one, unless that still accepts requests. */
-  meant(ref: ProgramRef): ProgramRef {
+  versionFor(ref: ProgramRef): ProgramRef {
     if (!this.past.has(ref.id)) return this.follow(ref);
     return this.taking.some((program) => program.ref.id === ref.id) ? ref : this.newest;
   }
@@ -50,9 +91,7 @@ export class OwnerVersions {
   follow(ref: ProgramRef): ProgramRef {
     if (ref.id === this.newest.id) return this.newest;
     this.past.delete(ref.id);
-    this.past.add(this.newest.id);
-    const [oldest] = this.past;
-    if (this.past.size > PAST_MAX && oldest !== undefined) this.past.delete(oldest);
+    this.past.set(this.newest.id, true);
     this.newest = ref;
     this.rest = new Backoff();
     return ref;

@@ -1,5 +1,5 @@
 import type { HostedFailure } from '../hosting.errors.js';
-import type { CpuAccount, CpuMeter } from './cpu-meter.js';
+import type { CpuAccount, CpuMeter } from './process-metrics.js';
 import { busy, tooManyStreams } from './termination-errors.js';
 import type { HostedCall } from './hosted-call.js';
 

@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import type { ProgramRef, RuntimeOutcome, Trace } from '../hosting.types.js';
-import type { Programs } from '../programs.js';
+import type { Programs } from '../hosting.js';
 
 /** Limit of finished requests remembered for late output. */
 const ENDED_MAX = 1_000;
@@ -63,7 +63,7 @@ export class ProgramTraces {
   }
 
   /** Receives observations of the program. */
-  told(trace: Trace): void {
+  observed(trace: Trace): void {
     if (trace.invocationId !== '') {
       const { outcome, ...rest } = trace;
       return this.send(outcome && !this.verdicts.has(trace.invocationId) ? trace : rest);

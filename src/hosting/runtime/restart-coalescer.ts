@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { ProgramRef, ProgramValues } from '../hosting.types.js';
-import type { Programs } from '../programs.js';
+import type { Programs } from '../hosting.js';
 
 /** Random per process, so that digests reveal nothing about secrets elsewhere. */
 const DIGEST_KEY = randomBytes(32);

@@ -1,6 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { Sample } from '../../platform/telemetry/figures.js';
-import { Metrics } from '../../platform/telemetry/metrics.js';
+import { Metrics, type Sample } from '../../platform/telemetry/metrics.js';
 import { BundleEngine } from '../bundle/bundle-engine.js';
 import type { Engine } from '../engine.js';
 import { ENGINES, Runtime } from './runtime.js';

@@ -2,22 +2,23 @@ import { join } from 'node:path';
 import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { Dispatcher } from 'undici';
 import { Env } from '../../config/env.js';
+import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import { Engine } from '../engine.js';
-import { LocalHosting } from '../hosting.js';
-import { HostedFailure } from '../hosting.errors.js';
+import { LocalHosting, Programs } from '../hosting.js';
+import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { EngineName, HostedRequest, ProgramLimits, ProgramRef } from '../hosting.types.js';
-import { Programs } from '../programs.js';
 import { notLoaded, reasonOf } from './termination-errors.js';
 import { Fleet } from './fleet.js';
 import { HostedCall, type CallHost } from './hosted-call.js';
 import type { LiveProgram, RuntimeCounts } from './live-program.js';
 import { ProgramTraces } from './program-traces.js';
-import { OutdatedProgramCheck } from './outdated-program-check.js';
-import { RestartCoalescer } from './restart-coalescer.js';
+import { digestOf, RestartCoalescer } from './restart-coalescer.js';
 import { RunDirs } from './run-dirs.js';
 
-/** Provides the engines of this process: a list of {@link Engine}. */
+/** Provides the engines of this process: a list of {@link Engine}. Only that of bundles can be absent. */
 export const ENGINES = Symbol('engines');
+
+const NO_BUNDLES = 'This service runs no bundles: its operator allows them with RUNTIME_BUNDLES.';
 
 /** Interval of checks for outdated programs, in leases; 60 s by default. */
 const RECHECK_LEASES = 4;
@@ -42,7 +43,8 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   private readonly runDirs = new RunDirs();
   private readonly fleet: Fleet;
   private readonly renewals = new RestartCoalescer();
-  private readonly rechecks: OutdatedProgramCheck;
+  private readonly rechecks: Repeat;
+  private rechecking: Promise<void> | null = null;
 
   constructor(
     env: Env,
@@ -61,11 +63,8 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
       runDirs: this.runDirs,
       stateRoot: join(env.dataDir, 'hosting', 'state'),
     });
-    this.rechecks = new OutdatedProgramCheck({
-      everyMs: env.runtimeLeaseMs * RECHECK_LEASES,
-      live: () => this.fleet.live,
-      programs,
-      renew: (ownerId) => this.renew(ownerId),
+    this.rechecks = repeat(env.runtimeLeaseMs * RECHECK_LEASES, () => {
+      this.rechecking ??= this.recheck().finally(() => (this.rechecking = null));
     });
   }
 
@@ -74,7 +73,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   }
 
   async onApplicationShutdown(): Promise<void> {
-    this.rechecks.close();
+    this.rechecks.stop();
     await this.fleet.close();
   }
 
@@ -92,7 +91,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
 
   async whyNot(engine: EngineName): Promise<string | null> {
     const found = this.engines.find(({ name }) => name === engine);
-    return found ? found.whyNot() : `This service has no engine for programs of the kind "${engine}".`;
+    return found ? found.whyNot() : NO_BUNDLES;
   }
 
   async forget(ownerId: string): Promise<void> {
@@ -138,9 +137,26 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     return this.fleet.live.reduce((sum, { figures }) => sum + (figures?.anonMb() ?? 0), 0);
   }
 
+  /**
+   * Compares the values of running programs with the current ones, in case a message was lost: a program that is never
+   * idle would otherwise use a revoked secret without end. One program after the other, to spread the queries. Programs
+   * continue while the database does not answer, since no change is known.
+   */
+  private async recheck(): Promise<void> {
+    for (const { given, ref, takesCalls } of this.fleet.live) {
+      if (given === null || !takesCalls) continue;
+      try {
+        const values = await this.programs.of(ref.kind).valuesOf(ref);
+        if (digestOf(values) !== given) await this.renew(ref.ownerId);
+      } catch (error) {
+        this.logger.debug({ msg: `the current values of a program of ${ref.ownerId} could not be read`, err: error });
+      }
+    }
+  }
+
   private engineOf(name: EngineName): Engine {
     const engine = this.engines.find((one) => one.name === name);
-    if (!engine) throw new Error(`This process has no engine ${name}`);
+    if (!engine) throw new HostingUnavailableError(NO_BUNDLES);
     return engine;
   }
 

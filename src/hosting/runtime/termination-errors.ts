@@ -107,7 +107,7 @@ export function tooManyStreams(max: number): ProgramBusyError {
   return new ProgramBusyError(`${max} event streams of the program are open, as many as may be: close one first.`);
 }
 
-export function noRoom(): HostingUnavailableError {
+export function noFreePlace(): HostingUnavailableError {
   return new HostingUnavailableError(
     'All programs that may run here at once are at work: try again in a moment. The operator can allow more (RUNTIME_LIVE_MAX).',
   );

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { WALLS, type Wall } from '../../config/env.js';
+import { ISOLATION_MEASURES, type IsolationMeasure } from '../../config/env.js';
 import { ENTER_ROOT, makePivotRoot, SCRATCH_INSIDE, type PivotRoot } from './pivot-root.js';
 
 /**
@@ -15,7 +15,7 @@ export type Level = 'strong' | 'limited' | 'none';
 export interface Isolation {
   level: Level;
   /** Reason per inactive measure; null for an active one. */
-  missing: Record<Wall, string | null>;
+  missing: Record<IsolationMeasure, string | null>;
   /** True if this service is root and uses one account per owner. */
   isRoot: boolean;
   /** True if accounts above 65535 exist: not in a container with mapped accounts. */
@@ -185,7 +185,7 @@ function dropTo(user: number): string[] {
 }
 
 function levelOf(missing: Isolation['missing']): Level {
-  if (WALLS.every((wall) => missing[wall] === null)) return 'strong';
+  if (ISOLATION_MEASURES.every((measure) => missing[measure] === null)) return 'strong';
   return missing['memory-limit'] === null && missing['dies-with-service'] === null ? 'limited' : 'none';
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { loadEnv, WALLS } from '../../config/env.js';
+import { loadEnv, ISOLATION_MEASURES } from '../../config/env.js';
 import { Sandbox } from './sandbox.js';
 import { probeIsolation, wrappers, type Run } from './isolation-checks.js';
 
@@ -21,7 +21,7 @@ const sandboxOf = (run: Run, uid: number, without?: string) =>
 const root = { tree: { dir: '/tree', mounts: '/tree/mounts' }, workDir: '/bundle' };
 const alone = (user: number) => ({ user, dataBytes: 1, network: 'own', isLast: false, alone: true, root: null });
 
-describe('walls around hosted code', () => {
+describe('isolation of hosted code', () => {
   it('are all there for root on a host that has the tools', async () => {
     const sandbox = sandboxOf(hostWithout(), ROOT);
     expect((await sandbox.describeIsolation()).level).toBe('strong');
@@ -49,8 +49,10 @@ describe('walls around hosted code', () => {
     );
     const all = 'own-user, own-network, memory-limit, dies-with-service';
     expect(await sandboxOf(bare, SOMEBODY, all).whyNot()).toBeNull();
-    expect(await sandboxOf(bare, SOMEBODY, all).whyNot(WALLS)).toContain('cannot build own-processes (there is');
-    expect(await sandboxOf(bare, SOMEBODY, WALLS.join(',')).whyNot(WALLS)).toBeNull();
+    expect(await sandboxOf(bare, SOMEBODY, all).whyNot(ISOLATION_MEASURES)).toContain(
+      'cannot build own-processes (there is',
+    );
+    expect(await sandboxOf(bare, SOMEBODY, ISOLATION_MEASURES.join(',')).whyNot(ISOLATION_MEASURES)).toBeNull();
   });
 
   it('are limited in a container that refuses namespaces to accounts other than root', async () => {
@@ -116,7 +118,7 @@ describe('walls around hosted code', () => {
   it('are really tried on this host, and whatever comes out is an answer', async () => {
     const { level, missing } = await probeIsolation();
     expect(['strong', 'limited', 'none']).toContain(level);
-    expect(Object.keys(missing)).toHaveLength(WALLS.length);
+    expect(Object.keys(missing)).toHaveLength(ISOLATION_MEASURES.length);
     const odd = await probeIsolation((file) => Promise.reject(new Error(file)));
     expect(odd.level).toBe('none');
   });

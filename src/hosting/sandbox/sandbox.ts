@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { lchown, lstat, open, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
-import { Env, WALLS, type Wall } from '../../config/env.js';
+import { Env, ISOLATION_MEASURES, type IsolationMeasure } from '../../config/env.js';
 import { makePivotRoot, type PivotRoot, type PivotRootPlan } from './pivot-root.js';
 import {
   FIRST_USER,
@@ -21,11 +21,6 @@ interface ProgramEnv {
   wrapper: string[];
   /** Environment of the outermost wrapper. */
   env: Record<string, string>;
-}
-
-/** A process namespace of its own, with a root tree; null for the files that its account may see on this host. */
-export interface Solitude {
-  root: PivotRoot | null;
 }
 
 /** Limits and isolation of a program. */
@@ -46,8 +41,8 @@ export interface Confinement {
   env?: Record<string, string>;
   /** `own` (the default): an empty network namespace. `host`: the host's network. A path: the namespace to join. */
   network?: string;
-  /** Runs in a process namespace of its own. Default: a single process without one. */
-  alone?: Solitude;
+  /** Runs in a process namespace of its own, with a root tree or null for the files that its account may see. */
+  alone?: { root: PivotRoot | null };
   /** Data segment that the runtime reserves before any code runs, in MiB. Default: workerd's. */
   reservedMb?: number;
 }
@@ -64,8 +59,8 @@ export interface Launch {
 /** Isolation report for the operator. */
 export interface IsolationReport {
   level: Level;
-  /** By measure: `stands`, or why it does not. */
-  measures: Record<Wall, string>;
+  /** By measure: `active`, or why it is not. */
+  measures: Record<IsolationMeasure, string>;
 }
 
 /**
@@ -73,6 +68,9 @@ export interface IsolationReport {
  * (measured: below 608 in all an MCP bundle does not start).
  */
 const WORKERD_RESERVED_MB = 640;
+
+/** Isolation of this host, which is the same for every sandbox of the process. */
+let ofHost: Promise<Isolation> | undefined;
 
 /** Isolation of hosted code from this host. Determined once, at start or at the first use. */
 @Injectable()
@@ -82,22 +80,22 @@ export class Sandbox {
 
   constructor(
     private readonly env: Env,
-    private readonly probe: () => Promise<Isolation> = probeIsolation,
+    private readonly probe: () => Promise<Isolation> = () => (ofHost ??= probeIsolation()),
   ) {}
 
   /** Logs the isolation once. */
   async onModuleInit(): Promise<void> {
     if (!this.env.roles.includes('host')) return;
     const { level, measures } = await this.describeIsolation();
-    const said = { msg: `hosted code runs with ${WORDS[level]}`, isolation: level, ...measures };
-    if ((await this.whyNot()) === null) this.logger.log(said);
-    else this.logger.warn(said);
+    const entry = { msg: `hosted code runs with ${LEVEL_NAMES[level]}`, isolation: level, ...measures };
+    if ((await this.whyNot()) === null) this.logger.log(entry);
+    else this.logger.warn(entry);
   }
 
   async describeIsolation(): Promise<IsolationReport> {
     const { level, missing } = await this.isolation();
-    const measures = Object.fromEntries(WALLS.map((wall) => [wall, missing[wall] ?? 'stands']));
-    return { level, measures: measures as Record<Wall, string> };
+    const measures = Object.fromEntries(ISOLATION_MEASURES.map((measure) => [measure, missing[measure] ?? 'active']));
+    return { level, measures: measures as Record<IsolationMeasure, string> };
   }
 
   /**
@@ -105,13 +103,13 @@ export class Sandbox {
    *
    * @param needed required measures; a module in workerd needs neither processes nor files of its own, as it has none
    */
-  async whyNot(needed: readonly Wall[] = MODULE_MEASURES): Promise<string | null> {
+  async whyNot(needed: readonly IsolationMeasure[] = MODULE_MEASURES): Promise<string | null> {
     const { missing } = await this.isolation();
     const without = this.env.runtimeWithout ?? [];
-    const lacking = needed.filter((wall) => missing[wall] !== null && !without.includes(wall));
+    const lacking = needed.filter((measure) => missing[measure] !== null && !without.includes(measure));
     if (lacking.length === 0) return null;
-    const reasons = lacking.map((wall) => `${wall} (${missing[wall]})`).join(', ');
-    const all = needed.filter((wall) => missing[wall] !== null).join(',');
+    const reasons = lacking.map((measure) => `${measure} (${missing[measure]})`).join(', ');
+    const all = needed.filter((measure) => missing[measure] !== null).join(',');
     return (
       `Hosted code would not be isolated on this host: it cannot build ${reasons}. ` +
       `Let the service do that, or set RUNTIME_WITHOUT=${all} if you trust whoever uploads code.`
@@ -159,7 +157,7 @@ export class Sandbox {
     const user = userOf(confinement.ownerId, isolation);
     const tree = alone?.root ?? null;
     if (isolation.isRoot && isolation.missing['own-user'] === null && !tree) {
-      for (const folder of [runDir, ...folders]) await giveTo(user, folder);
+      for (const folder of [runDir, ...folders]) await changeOwner(user, folder);
     }
     const dataBytes = (reservedMb + memoryMb) * 1_048_576;
     const wrapping = { user, dataBytes, network, isLast, alone: alone !== undefined, root: tree && { tree, workDir } };
@@ -179,9 +177,15 @@ export class Sandbox {
  * idle machine and 60 on a busy one (measured; 80 without), and be a child of the spawned process, whose id is used for
  * CPU time and signals.
  */
-const MODULE_MEASURES: readonly Wall[] = WALLS.filter((wall) => wall !== 'own-processes' && wall !== 'own-files');
+const MODULE_MEASURES: readonly IsolationMeasure[] = ISOLATION_MEASURES.filter(
+  (measure) => measure !== 'own-processes' && measure !== 'own-files',
+);
 
-const WORDS: Record<Level, string> = { strong: 'full isolation', limited: 'limited isolation', none: 'no isolation' };
+const LEVEL_NAMES: Record<Level, string> = {
+  strong: 'full isolation',
+  limited: 'limited isolation',
+  none: 'no isolation',
+};
 
 /** Account of an owner, the same for all versions of a program, because it owns the state on disk. */
 function userOf(ownerId: string, { hasManyUsers }: Isolation): number {
@@ -190,12 +194,12 @@ function userOf(ownerId: string, { hasManyUsers }: Isolation): number {
 }
 
 /** Transfers a folder with its contents, unless it was before. Follows no links, which a tenant may have created. */
-async function giveTo(user: number, folder: string): Promise<void> {
+async function changeOwner(user: number, folder: string): Promise<void> {
   const before = await lstat(folder);
   if (before.uid === user) return;
   for (const entry of await readdir(folder, { withFileTypes: true })) {
     const inside = path.join(folder, entry.name);
-    if (entry.isDirectory()) await giveTo(user, inside);
+    if (entry.isDirectory()) await changeOwner(user, inside);
     else await lchown(inside, user, user);
   }
   await lchown(folder, user, user);

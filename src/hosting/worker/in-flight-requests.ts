@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Dispatcher } from 'undici';
 import { INVOCATION_HEADER } from '../hosting.types.js';
 
@@ -13,7 +14,7 @@ const BROKEN_MAX = 100;
 /** Invocations of one program, in flight and recently answered. */
 export class InFlight {
   private readonly open = new Map<string, number>();
-  private readonly ended = new Set<string>();
+  private readonly ended = new LRUCache<string, true>({ max: ENDED_MAX });
   private broken: { id: string; at: number }[] = [];
 
   /** The only invocation in flight; null for none or several. */
@@ -46,11 +47,7 @@ export class InFlight {
     const others = (this.open.get(id) ?? 1) - 1;
     if (others > 0) return void this.open.set(id, others);
     this.open.delete(id);
-    this.ended.add(id);
-    if (this.ended.size > ENDED_MAX) {
-      const [oldest] = this.ended;
-      this.ended.delete(oldest);
-    }
+    this.ended.set(id, true);
   }
 
   /** The dispatcher with tracking of its requests. */

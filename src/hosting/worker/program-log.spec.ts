@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { ProgramRef, Trace, TraceLine } from '../hosting.types.js';
 import { InFlight } from './in-flight-requests.js';
 import { ProgramLog } from './program-log.js';
-import type { TailItem } from './tail-item.js';
+import type { TailItem } from './trace-sink.js';
 
 const ref: ProgramRef = { kind: 'release', id: 'r', ownerId: 'o', engine: 'worker', isStateful: false };
 const ONE = '0190b3a0-0000-7000-8000-000000000001';

@@ -1,8 +1,8 @@
+import { LRUCache } from 'lru-cache';
 import type { ProgramRef, Trace, TraceException, TraceLine } from '../hosting.types.js';
 import type { InFlight } from './in-flight-requests.js';
-import type { TailItem } from './tail-item.js';
-import { keyOf, WAITING_MAX, WaitingLines } from './waiting-lines.js';
-import { levelOf, withoutOurs } from './workerd-output.js';
+import type { TailItem } from './trace-sink.js';
+import { levelOf, withoutOurs } from './workerd-process.js';
 
 /** Added to the size of each line, so that empty lines count towards the limit. */
 const LINE_BYTES = 16;
@@ -12,6 +12,73 @@ const COUNTED_MAX = 2_000;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
+/** Limit of waiting lines; the oldest is dropped first. */
+const WAITING_MAX = 2_000;
+
+/** Limit of their characters. */
+const WAITING_CHARS_MAX = 1_048_576;
+
+/** Maximum difference between the times that pipe and tail record for a line. Measured: up to 3 ms. */
+const SAME_TIME_MS = 5;
+
+interface Waiting {
+  line: TraceLine;
+  key: string;
+  time: number;
+}
+
+/**
+ * Printed lines that wait for the tail to name their request. A request may print 80,000 lines meanwhile, so lines are
+ * indexed by text and by time.
+ */
+class WaitingLines {
+  private readonly all = new Set<Waiting>();
+  private readonly byKey = new Map<string, Set<Waiting>>();
+  private readonly byTime = new Map<string, Set<Waiting>>();
+  private chars = 0;
+
+  add(line: TraceLine): void {
+    const waiting = { line, key: keyOf(line), time: Math.floor(line.at / SAME_TIME_MS) };
+    this.all.add(waiting);
+    addTo(this.byKey, waiting.key, waiting);
+    addTo(this.byTime, timeKey(line, waiting.time), waiting);
+    this.chars += line.message.length;
+    while (this.all.size > WAITING_MAX || this.chars > WAITING_CHARS_MAX) this.remove(firstOf(this.all));
+  }
+
+  /**
+   * Removes the oldest line with the same text, otherwise one of the same level and time: output outside of the
+   * prelude's console, such as `console.table`, is formatted differently by pipe and tail. False without a match.
+   */
+  take(line: TraceLine): boolean {
+    const time = Math.floor(line.at / SAME_TIME_MS);
+    const near = [time, time - 1, time + 1].map((one) => this.byTime.get(timeKey(line, one)));
+    for (const found of [this.byKey.get(keyOf(line)), ...near]) {
+      if (!found) continue;
+      this.remove(firstOf(found));
+      return true;
+    }
+    return false;
+  }
+
+  /** Removes and returns all, oldest first. */
+  takeAll(): TraceLine[] {
+    const lines = [...this.all].map(({ line }) => line);
+    this.all.clear();
+    this.byKey.clear();
+    this.byTime.clear();
+    this.chars = 0;
+    return lines;
+  }
+
+  private remove(waiting: Waiting): void {
+    this.all.delete(waiting);
+    removeFrom(this.byKey, waiting.key, waiting);
+    removeFrom(this.byTime, timeKey(waiting.line, waiting.time), waiting);
+    this.chars -= waiting.line.message.length;
+  }
+}
+
 /**
  * Merges the two sources of a program's console. The tail names the request of a line, but reports only when the
  * request has ended; the pipe delivers at once. A line of the pipe waits for the tail; lines that still wait at the
@@ -20,8 +87,8 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 export class ProgramLog {
   private readonly printed = new WaitingLines();
   /** Counts lines that the tail reported before the pipe. */
-  private readonly reported = new Map<string, number>();
-  private readonly bytes = new Map<string, number>();
+  private readonly reported = new LRUCache<string, number>({ max: WAITING_MAX });
+  private readonly bytes = new LRUCache<string, number>({ max: COUNTED_MAX });
 
   constructor(
     private readonly ref: ProgramRef,
@@ -44,7 +111,7 @@ export class ProgramLog {
 
   /** Adds a line of the service itself. */
   add(line: TraceLine): void {
-    this.handOn(this.inFlight.only ?? '', [line], []);
+    this.emit(this.inFlight.only ?? '', [line], []);
   }
 
   /** Receives a report of the tail. */
@@ -63,20 +130,20 @@ export class ProgramLog {
         ...(typeof stack === 'string' ? { stack: withoutOurs(stack) } : {}),
       }));
       const id = UUID.test(item.id) && this.inFlight.knows(item.id) ? item.id : '';
-      this.handOn(id, lines, once(exceptions), { hasThrown: item.hasThrown, isTruncated: item.isTruncated });
+      this.emit(id, lines, once(exceptions), { hasThrown: item.hasThrown, isTruncated: item.isTruncated });
     }
   }
 
   /** Reports the lines printed so far without a request, after the module was loaded. */
   loaded(): void {
     const lines = this.printed.takeAll();
-    if (lines.length > 0) this.handOn('', lines, []);
+    if (lines.length > 0) this.emit('', lines, []);
   }
 
   /** Reports all waiting lines after the process, and thus the tail, has ended. */
   close(): void {
     const lines = this.printed.takeAll();
-    if (lines.length > 0) this.handOn(this.inFlight.onlyLost ?? '', lines, []);
+    if (lines.length > 0) this.emit(this.inFlight.onlyLost ?? '', lines, []);
   }
 
   /** Removes a line from the waiting ones, or records that it need not wait. */
@@ -84,10 +151,9 @@ export class ProgramLog {
     if (this.printed.take(line)) return;
     const key = keyOf(line);
     this.reported.set(key, (this.reported.get(key) ?? 0) + 1);
-    if (this.reported.size > WAITING_MAX) this.reported.delete(firstOf(this.reported));
   }
 
-  private handOn(
+  private emit(
     invocationId: string,
     lines: TraceLine[],
     exceptions: TraceException[],
@@ -118,9 +184,7 @@ export class ProgramLog {
     if (isTruncated && before <= this.logBytes) {
       kept.push({ at: lines.at(-1)?.at ?? Date.now(), level: 'warn', message: this.cutLine });
     }
-    this.bytes.delete(id);
     this.bytes.set(id, used);
-    if (this.bytes.size > COUNTED_MAX) this.bytes.delete(firstOf(this.bytes));
     return { lines: kept, exceptions: thrown, isTruncated };
   }
 
@@ -138,7 +202,28 @@ function once(exceptions: TraceException[]): TraceException[] {
   });
 }
 
-function firstOf(map: Map<string, unknown>): string {
-  const [first] = map.keys();
+function firstOf<T>(items: Set<T>): T {
+  const [first] = items;
   return first;
+}
+
+/** Key of a line; long lines by their beginning and length. */
+function keyOf({ level, message }: TraceLine): string {
+  return `${level} ${message.length} ${message.slice(0, 256)}`;
+}
+
+function timeKey({ level }: TraceLine, time: number): string {
+  return `${level} ${time}`;
+}
+
+function addTo(map: Map<string, Set<Waiting>>, key: string, waiting: Waiting): void {
+  const found = map.get(key);
+  if (found) found.add(waiting);
+  else map.set(key, new Set([waiting]));
+}
+
+function removeFrom(map: Map<string, Set<Waiting>>, key: string, waiting: Waiting): void {
+  const found = map.get(key);
+  found?.delete(waiting);
+  if (found?.size === 0) map.delete(key);
 }

@@ -25,12 +25,10 @@ export interface SocketFolder {
   remove(): Promise<void>;
 }
 
-/** Our ES modules inside a program's workerd. */
-interface WorkerCode {
-  prelude: string;
-  wrapper: string;
-  tail: string;
-}
+/** ES modules of this service inside a program's workerd, by the names of {@link FILES}. */
+const ENTRIES = ['prelude', 'wrapper', 'tail'] as const;
+
+type WorkerCode = Record<(typeof ENTRIES)[number], string>;
 
 /** Tests use the sources; esbuild reads both. */
 const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
@@ -59,9 +57,7 @@ export async function writeRunFiles(
   const write = (name: string, text: string) => writeFile(path.join(runDir, name), text, PRIVATE);
   await Promise.all([
     write(FILES.main, MAIN),
-    write(FILES.prelude, code.prelude),
-    write(FILES.wrapper, code.wrapper),
-    write(FILES.tail, code.tail),
+    ...ENTRIES.map((name) => write(FILES[name], code[name])),
     write(FILES.schema, JSON.stringify(program.configSchema)),
     copyFile(program.file, path.join(runDir, FILES.module)),
     ...secrets.map(([, value], index) => write(FILES.secret(index), value)),
@@ -96,7 +92,7 @@ function workerCode(): Promise<WorkerCode> {
 async function bundle(): Promise<WorkerCode> {
   const entry = (name: string) => fileURLToPath(new URL(`./bootstrap/${name}.${extension}`, import.meta.url));
   const { outputFiles } = await build({
-    entryPoints: { prelude: entry('prelude'), wrapper: entry('wrapper'), tail: entry('tail') },
+    entryPoints: ENTRIES.map(entry),
     outdir: 'out',
     bundle: true,
     write: false,
@@ -112,7 +108,7 @@ async function bundle(): Promise<WorkerCode> {
     logLevel: 'silent',
   });
   const text = (name: string) => outputFiles.find(({ path }) => path.endsWith(`${name}.js`))?.text ?? '';
-  return { prelude: text('prelude'), wrapper: text('wrapper'), tail: text('tail') };
+  return Object.fromEntries(ENTRIES.map((name) => [name, text(name)])) as WorkerCode;
 }
 
 /**

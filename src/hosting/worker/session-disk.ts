@@ -12,8 +12,8 @@ export interface DiskLimits {
 export const DISK_LIMITS: DiskLimits = { bytes: 1_073_741_824, files: 40_000 };
 
 /** Interval of disk checks; a slow check uses at most 1/100 of the time. */
-const LOOK_MS = 30_000;
-const LOOK_SHARE = 100;
+const CHECK_MS = 30_000;
+const PAUSE_FACTOR = 100;
 
 /** Remaining share after trimming at start. */
 const TRIMMED_TO = 0.5;
@@ -69,7 +69,7 @@ export async function trimSessions(folder: string, limits = DISK_LIMITS): Promis
 export function watchSessions(
   folder: string,
   onTooMuch: () => void,
-  { limits = DISK_LIMITS, everyMs = LOOK_MS } = {},
+  { limits = DISK_LIMITS, everyMs = CHECK_MS } = {},
 ): () => void {
   let timer: NodeJS.Timeout;
   let isOver = false;
@@ -86,7 +86,7 @@ export function watchSessions(
     );
     if (isOver) return;
     if (isTooMuch) return onTooMuch();
-    next(Math.max(everyMs, (performance.now() - began) * LOOK_SHARE));
+    next(Math.max(everyMs, (performance.now() - began) * PAUSE_FACTOR));
   };
   next(everyMs);
   return () => {

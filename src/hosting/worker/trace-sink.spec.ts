@@ -4,24 +4,23 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Pool } from 'undici';
-import type { TailItem } from './tail-item.js';
-import { openTraceSink, type TraceSink } from './trace-sink.js';
+import { openTraceSink, type TailItem } from './trace-sink.js';
 
 describe('where a tail reports to', () => {
   let folder: string;
-  let sink: TraceSink;
+  let close: () => Promise<void>;
   let pool: Pool;
   let onItems: TailItem[];
 
   beforeEach(async () => {
     folder = await mkdtemp(path.join(tmpdir(), 'slipway-sink-'));
     onItems = [];
-    sink = await openTraceSink(path.join(folder, 'log'), (items) => onItems.push(...items));
+    close = await openTraceSink(path.join(folder, 'log'), (items) => onItems.push(...items));
     pool = new Pool('http://sink', { socketPath: path.join(folder, 'log') });
   });
   afterEach(async () => {
     await pool.destroy();
-    await sink.close();
+    await close();
     await rm(folder, { recursive: true });
   });
 

@@ -1,6 +1,5 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
-import type { TailItem } from './tail-item.js';
 import { parseBounded } from '../../platform/text/json-bounds.js';
 
 /** Size limit of a report: workerd stores 256 KB of an event, which escaping may multiply. */
@@ -12,45 +11,38 @@ const CONNECTIONS_MAX = 64;
 /** Timeout of receiving a report. */
 const REPORT_MS_MAX = 10_000;
 
-/** Endpoint for reports of one program's tail. */
-export interface TraceSink {
-  /** Closes it with its connections. Never rejects. */
-  close(): Promise<void>;
+/** Report of a program's tail about one event. */
+export interface TailItem {
+  /** Invocation id of the request; empty without one. */
+  id: string;
+  hasThrown: boolean;
+  /** True if workerd dropped lines: it stores 256 KB of an event. */
+  isTruncated: boolean;
+  /** Time in ms since 1970, level, text. */
+  lines: [number, string, string][];
+  exceptions: { at: number; name: string; message: string; stack?: string }[];
 }
 
 /**
  * Listens on a unix socket for reports of one program's tail. Only that program's workerd reaches the socket, so
  * reports always belong to it; malformed ones are refused.
  *
+ * @returns closes it with its connections; never rejects
  * @throws the error of `listen`
  */
-export async function openTraceSink(path: string, onItems: (items: TailItem[]) => void): Promise<TraceSink> {
-  const sockets = new Set<Socket>();
+export async function openTraceSink(path: string, onItems: (items: TailItem[]) => void): Promise<() => Promise<void>> {
   const server = createServer({ requestTimeout: REPORT_MS_MAX, headersTimeout: REPORT_MS_MAX }, (request, response) =>
     receive(request, response, onItems),
   );
   server.maxConnections = CONNECTIONS_MAX;
-  server.on('connection', (socket) => {
-    sockets.add(socket);
-    socket.on('error', () => socket.destroy());
-    socket.once('close', () => sockets.delete(socket));
-  });
   server.on('clientError', (_error, socket) => socket.destroy());
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(path, () => {
-      server.off('error', reject);
-      server.on('error', () => undefined);
-      resolve();
+  await once(server.listen(path), 'listening');
+  server.on('error', () => undefined);
+  return () =>
+    new Promise((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
     });
-  });
-  return {
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        for (const socket of sockets) socket.destroy();
-      }),
-  };
 }
 
 function receive(request: IncomingMessage, response: ServerResponse, onItems: (items: TailItem[]) => void): void {

@@ -1,16 +1,15 @@
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { Engine, type EngineContext, type Instance, type InstanceExit } from '../engine.js';
 import { openEgress } from '../egress/egress-proxy.js';
 import { ProgramStartError } from '../hosting.errors.js';
-import type { Program, Trace } from '../hosting.types.js';
+import type { Program } from '../hosting.types.js';
 import { HeldFiles, Sandbox } from '../sandbox/sandbox.js';
 import { InFlight } from './in-flight-requests.js';
 import { ProgramLog } from './program-log.js';
-import { makeSessionsDir, removeRunFiles, writeRunFiles } from './run-files.js';
+import { makeSessionsDir, removeRunFiles, writeRunFiles, socketFolder, type SocketFolder } from './run-files.js';
 import { trimSessions, watchSessions } from './session-disk.js';
-import { socketFolder, type SocketFolder } from './run-files.js';
 import { openTraceSink } from './trace-sink.js';
 import { FILES, SOCKETS } from './workerd-config.js';
 import { WorkerdProcess, type ProcessEnd } from './workerd-process.js';
@@ -88,7 +87,6 @@ class WorkerdInstance implements Instance {
 @Injectable()
 export class WorkerdEngine extends Engine {
   readonly name = 'worker';
-  private readonly logger = new Logger('hosting');
 
   constructor(private readonly sandbox: Sandbox) {
     super();
@@ -100,7 +98,7 @@ export class WorkerdEngine extends Engine {
 
   async start(program: Program, context: EngineContext): Promise<Instance> {
     const inFlight = new InFlight();
-    const log = new ProgramLog(program.ref, inFlight, context.limits.logBytes, (trace) => this.emit(context, trace));
+    const log = new ProgramLog(program.ref, inFlight, context.limits.logBytes, (trace) => context.onTrace(trace));
     const opened: (() => Promise<void>)[] = [async () => log.close()];
     const cleanUp = async () => {
       for (const close of opened.splice(0).reverse()) await close();
@@ -108,8 +106,8 @@ export class WorkerdEngine extends Engine {
     try {
       const sockets = await socketFolder(context.runDir);
       opened.push(() => sockets.remove());
-      const sink = await openTraceSink(path.join(sockets.path, SOCKETS.sink), (items) => log.report(items));
-      opened.push(() => sink.close());
+      const closeSink = await openTraceSink(path.join(sockets.path, SOCKETS.sink), (items) => log.report(items));
+      opened.push(closeSink);
       const egress = await openEgress(path.join(sockets.path, SOCKETS.egress), {
         allow: program.egressAllow,
         onRefused: (line) => log.add(line),
@@ -126,15 +124,6 @@ export class WorkerdEngine extends Engine {
     } catch (error) {
       await cleanUp();
       throw error;
-    }
-  }
-
-  /** Catches errors of the receiver, which would end this process with all programs. */
-  private emit(context: EngineContext, trace: Trace): void {
-    try {
-      context.onTrace(trace);
-    } catch (error) {
-      this.logger.error({ msg: 'a console line of a program was lost', err: error });
     }
   }
 

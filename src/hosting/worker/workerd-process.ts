@@ -3,7 +3,8 @@ import type { Readable } from 'node:stream';
 import type { HeldFiles, Launch } from '../sandbox/sandbox.js';
 import { LineReader } from '../../platform/text/line-reader.js';
 import type { TraceLine } from '../hosting.types.js';
-import { forAuthor, readOutputLine, saysOutOfMemory } from './workerd-output.js';
+import { FILES } from './workerd-config.js';
+import { parseBounded } from '../../platform/text/json-bounds.js';
 
 /** Length limit of an output line. */
 const LINE_CHARS_MAX = 131_072;
@@ -13,6 +14,16 @@ const LAST_WORDS_MAX = 20;
 
 /** Length limit of each. */
 const WORDS_CHARS_MAX = 4_096;
+
+/** One line of workerd's output: of the code's console, or of workerd itself. */
+type OutputLine = { by: 'code'; line: TraceLine } | { by: 'workerd'; message: string };
+
+const OUR_PLACES = new RegExp(
+  `\\n *(?:at|imported from) (?:[^\\n]*\\()?"?(?:${[FILES.main, FILES.prelude, FILES.wrapper].join('|').replaceAll('.', '\\.')})[^\\n]*`,
+  'g',
+);
+
+const LEVELS: readonly string[] = ['debug', 'info', 'log', 'warn', 'error'];
 
 /** Exit of a process. */
 export interface ProcessEnd {
@@ -51,13 +62,13 @@ export class WorkerdProcess {
     this.child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe', 'pipe', ...held.fds] });
     // Without a free descriptor Node creates no pipes, contrary to the type, and emits the error a tick later.
     const [, out, err, control] = (this.child.stdio ?? []) as unknown as (Readable | undefined)[];
-    if (out) read(out, (line) => this.hear(line));
-    if (err) read(err, (line) => this.hear(line));
+    if (out) read(out, (line) => this.onOutput(line));
+    if (err) read(err, (line) => this.onOutput(line));
     if (control) read(control, (line) => this.control(line));
     this.ended = new Promise((resolve) => {
       // Also emitted for refused signals, possibly several times.
       this.child.on('error', (error) => {
-        keep(this.detail, error.message);
+        append(this.detail, error.message);
         if (this.child.pid === undefined) resolve(this.endBy(1));
       });
       this.child.once('close', (code, signal) => resolve(this.endBy(code ?? signal ?? 1)));
@@ -81,13 +92,13 @@ export class WorkerdProcess {
     this.child.kill(name);
   }
 
-  private hear(text: string): void {
+  private onOutput(text: string): void {
     const output = readOutputLine(text, new Date());
     if (output.by === 'code') return this.onConsole(output.line);
     this.hasRunOutOfMemory ||= saysOutOfMemory(output.message);
     const words = forAuthor(output.message);
-    if (words !== null) keep(this.lastWords, words);
-    else keep(this.detail, output.message);
+    if (words !== null) append(this.lastWords, words);
+    else append(this.detail, output.message);
   }
 
   private control(text: string): void {
@@ -100,7 +111,7 @@ export class WorkerdProcess {
   }
 }
 
-function keep(list: string[], words: string): void {
+function append(list: string[], words: string): void {
   list.push(words.slice(0, WORDS_CHARS_MAX));
   if (list.length > LAST_WORDS_MAX) list.shift();
 }
@@ -111,4 +122,55 @@ function read(stream: Readable, onLine: (line: string) => void): void {
   stream.on('end', () => lines.end());
   // A broken pipe has ended; the exit is reported by the process.
   stream.on('error', () => stream.destroy());
+}
+
+/**
+ * Parses a line of workerd's structured log. A line of the code has a numeric time and no source; workerd's own have a
+ * source, which the code cannot forge, since its output is the text of a message. Lines that are not JSON come from V8
+ * or the allocator.
+ *
+ * @param now time of lines printed while the module loads, which have none
+ */
+export function readOutputLine(text: string, now: Date): OutputLine {
+  const { timestamp, level, message, source } = parsed(text);
+  if (typeof message !== 'string') return { by: 'workerd', message: text };
+  if (typeof timestamp !== 'number' || source !== undefined) return { by: 'workerd', message };
+  const at = timestamp > 0 ? timestamp : now.getTime();
+  return { by: 'code', line: { at, level: levelOf(level), message } };
+}
+
+/** Level of a console line; `log` for unknown ones. */
+export function levelOf(level: unknown): TraceLine['level'] {
+  return LEVELS.includes(level as string) ? (level as TraceLine['level']) : 'log';
+}
+
+function parsed(text: string): Record<string, unknown> {
+  if (!text.startsWith('{')) return {};
+  try {
+    return parseBounded(text) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}
+
+/** True if workerd, V8 or its allocator reports exhausted memory. */
+export function saysOutOfMemory(message: string): boolean {
+  return /heap out of memory|Reached heap limit|out of memory|std::bad_alloc|OOM error in V8|Cannot allocate memory/i.test(
+    message,
+  );
+}
+
+/**
+ * Part of workerd's own line for the author: the error of the code with its position, and no internals of workerd or
+ * this host. Null for a line unrelated to the code.
+ */
+export function forAuthor(message: string): string | null {
+  const found =
+    /^service program: (?:Uncaught )?([^]+)$/.exec(message)?.[1] ?? /remote\.jsg\.([^]+)$/.exec(message)?.[1];
+  return found === undefined ? null : withoutOurs(found.replace(/\n {2}(at|imported from) /g, '\n    $1 ')).trim();
+}
+
+/** A stack without the frames of the wrapper. */
+export function withoutOurs(stack: string): string {
+  return stack.replace(OUR_PLACES, '');
 }

@@ -13,12 +13,12 @@ import type { UpstreamHandle } from '../client/upstream-handle.js';
 import { mcpLists, type ListKind } from '../protocol/list-pages.js';
 import { CLIENT_INFO, MODERN_VERSION, rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
 import { readUri, type Separator } from './member-names.js';
-import { errorReply, toolFailure } from './own-reply.js';
+import { errorReply, toolFailure } from '../protocol/messages.js';
 import { SearchTools } from './search-tools.js';
 import { AggregateEvents } from './aggregate-events.js';
 import { MemberRequests } from './member-requests.js';
 import { AggregateLists, withMember } from './aggregate-lists.js';
-import { listenToResources, withQualifiedContents } from './aggregate-resources.js';
+import { listenToResources, withQualifiedContents } from './aggregate-lists.js';
 import type { AggregateSource } from './member-requests.js';
 
 /** Limit of client sessions whose upstream sessions are tracked, so that they end together. */

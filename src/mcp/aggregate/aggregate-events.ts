@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { ListenFilter, Listening, UpstreamListener } from '../protocol/channel.js';
-import { listChanges } from '../protocol/list-pages.js';
+import { listChanges, listFilter } from '../protocol/list-pages.js';
 import type { AggregateSource } from './member-requests.js';
 
 /** Limits of connections listened to, and of concurrent attempts. */
@@ -14,8 +14,6 @@ const NOTIFY_AFTER_MS = 250;
 
 /** Interval of attempts to listen again to upstreams whose stream ended or failed. */
 const SYNC_EVERY_MS = 30_000;
-
-const everything: ListenFilter = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
 
 /**
  * Notifies listeners of an aggregate when its lists change: on list changes of a connection's server, and when
@@ -109,7 +107,11 @@ export class AggregateEvents {
           this.heard.delete(connectionId);
         },
       };
-      const listening = await link.listen(everything, listener, LISTEN_TIMEOUT_MS);
+      const listening = await link.listen(
+        listFilter(() => true),
+        listener,
+        LISTEN_TIMEOUT_MS,
+      );
       // The stream may end before `listen` returns.
       if (!isEnded) this.heard.set(connectionId, listening);
     } catch (error) {

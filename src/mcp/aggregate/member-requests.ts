@@ -1,7 +1,7 @@
 import type { Cancellation } from '../protocol/cancellation.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import type { UpstreamHandle } from '../client/upstream-handle.js';
-import { listPages, type ListKind, mcpLists } from '../protocol/list-pages.js';
+import { type ListKind, mcpLists, readList } from '../protocol/list-pages.js';
 import type { CallTiming, McpReply } from '../protocol/channel.js';
 
 /** Limit of concurrent upstream requests, and timeout of one. */
@@ -13,10 +13,6 @@ const ANSWER_MS_MAX = 20_000;
 
 /** Time for which an upstream that did not answer is not requested again. */
 const FAILURE_MS = 10_000;
-
-/** Limit of pages and items read from one upstream. */
-const PAGES_MAX = 64;
-const ITEMS_OF_ONE_MAX = 10_000;
 
 /** A connection of an aggregate. */
 export interface AggregateMember {
@@ -153,14 +149,8 @@ async function itemsOf(link: UpstreamHandle, kind: ListKind, timeoutMs: number):
   const left = deadlineIn(timeoutMs);
   const capability = (await link.open(left())).capabilities[capabilityOf.get(kind) ?? ''];
   if (capability === undefined || capability === null || capability === false) return [];
-  const items: AggregateItem[] = [];
-  let pages = 0;
-  for await (const page of listPages(link, kind, left())) {
-    items.push(...page.items.flatMap((text) => toItem(text, namingMember(kind))));
-    pages += 1;
-    if (pages === PAGES_MAX || items.length >= ITEMS_OF_ONE_MAX) break;
-  }
-  return items.slice(0, ITEMS_OF_ONE_MAX);
+  const { items } = await readList(link, kind, left());
+  return items.flatMap((text) => toItem(text, namingMember(kind)));
 }
 
 /** Ignores items without a name. */

@@ -4,7 +4,7 @@ import type { McpCall, McpReply } from '../protocol/channel.js';
 import { members as membersOf, slice } from '../protocol/json-text.js';
 import { mcpLists } from '../protocol/list-pages.js';
 import type { ToolText } from '../client/tool-catalog.js';
-import { resultReply, toolFailure, toolReply } from './own-reply.js';
+import { resultReply, toolFailure, toolReply } from '../protocol/messages.js';
 import { rankTools, readTools } from './tool-ranking.js';
 import type { MemberRequests } from './member-requests.js';
 import { leftOut, withMember, type AggregateLists } from './aggregate-lists.js';

@@ -8,7 +8,7 @@ import { HandshakeRefusedError, isOutOfPlace } from './protocol-adapter.js';
 import type { HttpWire, ProbeResult } from './http/http-wire.js';
 import type { OpenedSession, OpenSession, SessionHandlers } from './session-slots.js';
 import { discovered, modernHeaders, type Discovered } from './modern-adapter.js';
-import { refusal } from './refusal.js';
+import { refusal } from './protocol-adapter.js';
 import { openSse } from './http/sse-session.js';
 import { openStreamable } from './http/streamable-session.js';
 

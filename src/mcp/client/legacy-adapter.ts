@@ -1,5 +1,5 @@
 import type { Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
-import { UpstreamError } from '../protocol/mcp-errors.js';
+import { UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 import {
   EraContradictedError,
@@ -9,11 +9,75 @@ import {
   type ProtocolAdapter,
 } from './protocol-adapter.js';
 import { SessionLostError } from './http/http-wire.js';
-import { LegacyListening } from './legacy-listening.js';
-import type { LegacySession, OpenedSession, OpenSession, SessionHandlers } from './session-slots.js';
+import {
+  type LegacySession,
+  type OpenedSession,
+  type OpenSession,
+  type SessionHandlers,
+  ProfileSlots,
+  SessionSlot,
+} from './session-slots.js';
 import { LegacyTasks, offersTasks } from './legacy-tasks.js';
-import { Listeners } from './listeners.js';
-import { ProfileSlots, SessionSlot } from './session-slots.js';
+import { Listeners, type ListenStreamHandlers, type ListenStream } from './listeners.js';
+import { listFilter } from '../protocol/list-pages.js';
+import { isObject } from '../../platform/text/json.js';
+
+/** A session as far as its notifications need it. */
+type ListeningSession = Pick<LegacySession, 'identity' | 'request' | 'startListening' | 'stopListening'>;
+
+/**
+ * Change notifications of a legacy server. List changes arrive on the stream of its shared session. Resource updates
+ * are subscribed to once per resource, however many listeners want them.
+ */
+export class LegacyListening {
+  private handlers: ListenStreamHandlers | null = null;
+
+  constructor(private readonly session: (timeoutMs: number) => Promise<ListeningSession>) {}
+
+  /** Handles a notification of the shared session. */
+  onNotification(text: string, method: string): void {
+    this.handlers?.onNotification(text, method);
+  }
+
+  async start(filter: ListenFilter, handlers: ListenStreamHandlers, timeoutMs: number): Promise<ListenStream> {
+    const session = await this.session(timeoutMs);
+    this.handlers = handlers;
+    const isListening = await session.startListening(timeoutMs, () => handlers.lost());
+    if (!isListening) return { honoured: {}, close: async () => undefined };
+    const subscribed = new Set<string>();
+    const change = async (wanted: ListenFilter, ms: number): Promise<ListenFilter> => {
+      await subscribe(session, subscribed, wanted.resourceSubscriptions ?? [], ms);
+      return honoured(session.identity.capabilities, wanted, subscribed);
+    };
+    try {
+      return {
+        honoured: await change(filter, timeoutMs),
+        change,
+        close: () => this.stop(session, subscribed, handlers),
+      };
+    } catch (error) {
+      await this.stop(session, subscribed, handlers);
+      throw error;
+    }
+  }
+
+  private async stop(
+    session: ListeningSession,
+    subscribed: Set<string>,
+    handlers: ListenStreamHandlers,
+  ): Promise<void> {
+    if (this.handlers === handlers) this.handlers = null;
+    session.stopListening();
+    // Unsubscribed because the session stays open for its callers while nobody listens.
+    await subscribe(session, subscribed, [], UNSUBSCRIBE_MS).catch(() => undefined);
+  }
+}
+
+/** Limit of concurrent subscribe requests. */
+const PARALLEL = 8;
+
+/** Timeout of unsubscribing from a resource. */
+const UNSUBSCRIBE_MS = 5_000;
 
 /** Options of a legacy adapter that depend on the era verdict. */
 export interface LegacyOptions {
@@ -131,4 +195,55 @@ export class LegacyAdapter implements ProtocolAdapter {
       if (call?.timing) call.timing.queueMs = (call.timing.queueMs ?? 0) + performance.now() - from;
     }
   }
+}
+
+/**
+ * Subscribes and unsubscribes so that `subscribed` equals the wanted resources, without those that the server refuses.
+ */
+async function subscribe(
+  session: ListeningSession,
+  subscribed: Set<string>,
+  wanted: string[],
+  timeoutMs: number,
+): Promise<void> {
+  if (subscribed.size === 0 && !declares(session.identity.capabilities, 'resources', 'subscribe')) return;
+  const ask = (verb: string, uri: string) =>
+    session
+      .request({ method: `resources/${verb}`, params: JSON.stringify({ uri }), timeoutMs }, timeoutMs, false)
+      .catch((error: unknown) => {
+        if (!(error instanceof SessionLostError)) throw error;
+        throw new UpstreamError('The MCP server forgot the session in which it should tell of changes.');
+      });
+  const gone = [...subscribed].filter((uri) => !wanted.includes(uri));
+  for (const uri of gone) subscribed.delete(uri);
+  const fresh = wanted.filter((uri) => !subscribed.has(uri));
+  await someAtOnce(fresh, async (uri) => (await ask('subscribe', uri)).error ?? subscribed.add(uri));
+  await someAtOnce(gone, (uri) =>
+    ask('unsubscribe', uri).catch((error: unknown) => {
+      // A failed unsubscribe only causes notifications without a listener.
+      if (!(error instanceof UpstreamFailure)) throw error;
+    }),
+  );
+}
+
+async function someAtOnce(uris: string[], work: (uri: string) => Promise<unknown>): Promise<void> {
+  const queue = uris.values();
+  const worker = async () => {
+    for (const uri of queue) await work(uri);
+  };
+  await Promise.all(Array.from({ length: Math.min(PARALLEL, uris.length) }, worker));
+}
+
+function honoured(capabilities: Record<string, unknown>, wanted: ListenFilter, subscribed: Set<string>): ListenFilter {
+  return {
+    ...listFilter(
+      (flag) => wanted[flag] === true && declares(capabilities, flag.replace('ListChanged', ''), 'listChanged'),
+    ),
+    ...(subscribed.size === 0 ? {} : { resourceSubscriptions: [...subscribed] }),
+  };
+}
+
+function declares(capabilities: Record<string, unknown>, of: string, what: string): boolean {
+  const capability = capabilities[of];
+  return isObject(capability) && capability[what] === true;
 }

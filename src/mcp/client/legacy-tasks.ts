@@ -3,9 +3,8 @@ import { isObject } from '../../platform/text/json.js';
 import type { McpCall, McpReply } from '../protocol/channel.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import { memberText, withMember, withoutMembers } from '../protocol/json-edit.js';
-import { elements, members, slice, splice } from '../protocol/json-text.js';
-import { listPages, mcpLists } from '../protocol/list-pages.js';
-import { resultOf } from '../protocol/messages.js';
+import { mcpLists, readList } from '../protocol/list-pages.js';
+import { resultOf, withList } from '../protocol/messages.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 
 /** Requested `ttl` of a task: the maximum duration of any call. */
@@ -13,7 +12,6 @@ const TASK_TTL_MS = 15 * 60_000;
 
 /** Timeout of listing all tools to learn which require tasks. An unknown tool triggers it again, at most every 5 s. */
 const TOOLS_TIMEOUT_MS = 10_000;
-const TOOL_PAGES_MAX = 64;
 const TOOLS_MAX = 10_000;
 /** Limit of remembered tool names; MCP allows 128 characters. */
 const NAME_CHARS_MAX = 512;
@@ -48,14 +46,10 @@ export class LegacyTasks {
 
   /** Records the `taskSupport` of a `tools/list` reply and removes the requirement from it. */
   private learn(reply: McpReply): McpReply {
-    const { text, result } = reply;
-    const list = result && text[result[0]] === '{' ? members(text, result[0]).get('tools') : undefined;
-    if (!list || text[list[0]] !== '[') return reply;
-    const tools = elements(text, list[0]).map((span) => this.learnOne(slice(text, span)));
-    if (!tools.some(({ isRequired }) => isRequired)) return reply;
-    const kept = splice(text, list, `[${tools.map(({ tool }) => tool).join(',')}]`);
-    const parts = members(kept);
-    return { ...reply, text: kept, id: parts.get('id') ?? null, result: parts.get('result') ?? null };
+    return withList(reply, 'tools', (items) => {
+      const tools = items.map((item) => this.learnOne(item));
+      return tools.some(({ isRequired }) => isRequired) ? tools.map(({ tool }) => tool) : null;
+    });
   }
 
   /** Calls a tool, as a task if it requires one. */
@@ -98,9 +92,7 @@ export class LegacyTasks {
   private async read(timeoutMs: number, send: Send): Promise<void> {
     this.readAt = Date.now();
     const request = async (call: McpCall) => this.learn(await send(call, call.timeoutMs));
-    const pages = listPages({ request }, mcpLists.tools, timeoutMs);
-    let read = 0;
-    while (read < TOOL_PAGES_MAX && !(await pages.next()).done) read += 1;
+    await readList({ request }, mcpLists.tools, timeoutMs);
   }
 
   private learnOne(tool: string): { tool: string; isRequired: boolean } {

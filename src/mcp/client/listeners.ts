@@ -1,8 +1,8 @@
 import type { Listening, ListenFilter, UpstreamListener } from '../protocol/channel.js';
 import { withinDeadline } from '../protocol/deadline.js';
-import { listChanges, RESOURCE_UPDATED } from '../protocol/list-pages.js';
+import { listChanges, listFilter, RESOURCE_UPDATED } from '../protocol/list-pages.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
-import { bounded, common, hasAny, isSame, union, uriIn, wants } from './listen-filter.js';
+import { parseMessage } from '../protocol/messages.js';
 
 /** Limit of listeners per channel. */
 const LISTENERS_MAX = 1_000;
@@ -20,6 +20,9 @@ const EARLY_CHARS_MAX = 1024 * 1024;
 
 /** Timeout of reopening a stream. */
 const REOPEN_TIMEOUT_MS = 30_000;
+
+/** Limit of resources for one listener, and for all listeners of a channel together. */
+const RESOURCES_MAX = 1_000;
 
 /** Stream over which an upstream sends notifications. */
 export interface ListenStream {
@@ -102,11 +105,11 @@ export class Listeners {
     if (this.stream) this.lost(this.currentId);
   }
 
-  /** Ends all listeners and the stream. Never rejects. */
-  async close(): Promise<void> {
+  /** Ends all listeners and the stream. Never rejects. @param reason null when the connection was changed or deleted */
+  async close(reason: Error | null = null): Promise<void> {
     this.isClosed = true;
     clearTimeout(this.retry);
-    this.endAll(null);
+    this.endAll(reason);
     await this.enqueue(() => this.shut()).catch(() => undefined);
   }
 
@@ -214,4 +217,55 @@ export class Listeners {
     this.members.clear();
     for (const { listener } of members) listener.onEnd(reason);
   }
+}
+
+/** The filter with its resources deduplicated and limited to 1,000. */
+function bounded({ resourceSubscriptions, ...lists }: ListenFilter): ListenFilter {
+  const uris = [...new Set(resourceSubscriptions)].slice(0, RESOURCES_MAX);
+  return uris.length === 0 ? lists : { ...lists, resourceSubscriptions: uris };
+}
+
+/** Union of several filters. */
+function union(filters: ListenFilter[]): ListenFilter {
+  const lists = listFilter((flag) => filters.some((filter) => filter[flag]));
+  return bounded({ ...lists, resourceSubscriptions: filters.flatMap((filter) => filter.resourceSubscriptions ?? []) });
+}
+
+/** Intersection of two filters. */
+export function common(wanted: ListenFilter, given: ListenFilter): ListenFilter {
+  const both = listFilter((flag) => wanted[flag] === true && given[flag] === true);
+  const known = new Set(given.resourceSubscriptions);
+  const uris = wanted.resourceSubscriptions?.filter((uri) => known.has(uri)) ?? [];
+  return uris.length === 0 ? both : { ...both, resourceSubscriptions: uris };
+}
+
+/** True if the filter matches anything at all. */
+function hasAny(filter: ListenFilter): boolean {
+  return Object.keys(filter).length > 0;
+}
+
+/** True if both filters match the same notifications. */
+function isSame(a: ListenFilter, b: ListenFilter): boolean {
+  const uris = new Set(a.resourceSubscriptions);
+  const others = b.resourceSubscriptions ?? [];
+  return (
+    [...listChanges.values()].every((key) => a[key] === b[key]) &&
+    uris.size === others.length &&
+    others.every((uri) => uris.has(uri))
+  );
+}
+
+/**
+ * True if the filter matches a notification of this method. @param uri resource URI of
+ * `notifications/resources/updated`, if it has one
+ */
+export function wants(filter: ListenFilter, method: string, uri: unknown): boolean {
+  const list = listChanges.get(method);
+  if (list) return filter[list] === true;
+  return typeof uri === 'string' && (filter.resourceSubscriptions?.includes(uri) ?? false);
+}
+
+/** Resource URI of a `notifications/resources/updated` message. */
+export function uriIn(text: string): unknown {
+  return (parseMessage(text)?.params as { uri?: unknown } | undefined)?.uri;
 }

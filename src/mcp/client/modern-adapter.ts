@@ -1,8 +1,8 @@
 import type { Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
 import { deadlineIn, withinDeadline } from '../protocol/deadline.js';
-import { elements, members, slice, splice } from '../protocol/json-text.js';
-import { listPages, mcpLists } from '../protocol/list-pages.js';
-import { UpstreamFailure, UpstreamError, fromHttpStatus } from '../protocol/mcp-errors.js';
+import { slice } from '../protocol/json-text.js';
+import { listFilter, mcpLists, readList } from '../protocol/list-pages.js';
+import { asCallError, UpstreamError, fromHttpStatus } from '../protocol/mcp-errors.js';
 import {
   headerValue,
   namedBy,
@@ -10,6 +10,7 @@ import {
   withEnvelope,
   parseMessage,
   requestText,
+  withList,
   withoutSubscriptionId,
 } from '../protocol/messages.js';
 import { MODERN_VERSION, rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
@@ -18,12 +19,12 @@ import { identityOfDiscover } from '../protocol/session.js';
 import { EraContradictedError, isOutOfPlace, mayRepeat, type ProtocolAdapter } from './protocol-adapter.js';
 import type { HttpWire } from './http/http-wire.js';
 import { Listeners, type OpenListening } from './listeners.js';
-import { refusal } from './refusal.js';
+import { refusal } from './protocol-adapter.js';
 import type { ResultCache } from './result-cache.js';
 import { SingleFlight } from './single-flight.js';
 import { paramHeaders, ToolHeaders } from './tool-headers.js';
 import { isObject } from '../../platform/text/json.js';
-import { common } from './listen-filter.js';
+import { common } from './listeners.js';
 
 /** Minimum cache lifetime of a `server/discover` result, whatever its `ttlMs`. */
 const IDENTITY_MS_MIN = 30_000;
@@ -31,7 +32,6 @@ const HELLO_MS_MAX = 60 * 60_000;
 
 /** Timeout of listing all tools to learn the headers of their calls. */
 const TOOLS_TIMEOUT_MS = 30_000;
-const TOOL_PAGES_MAX = 64;
 
 const METHOD = 'subscriptions/listen';
 
@@ -111,7 +111,7 @@ export class ModernAdapter implements ProtocolAdapter {
     } catch (error) {
       if (isOutOfPlace(error) && !this.options.isFresh()) throw new EraContradictedError(error as Error);
       if (mayRepeat(call, error)) return this.send(call, left());
-      throw error instanceof UpstreamFailure && call.method === 'tools/call' ? error.ofCall() : error;
+      throw asCallError(error, call);
     }
   }
 
@@ -158,23 +158,16 @@ export class ModernAdapter implements ProtocolAdapter {
 
   /** Learns the header parameters of a `tools/list` reply and removes tools whose declaration is invalid. */
   private withoutInvalidTools(reply: McpReply): McpReply {
-    const { text, result } = reply;
-    const list = result && text[result[0]] === '{' ? members(text, result[0]).get('tools') : undefined;
-    if (!result || !list || text[list[0]] !== '[') return reply;
-    const items = elements(text, list[0]).map((span) => slice(text, span));
-    const refused = this.tools.learn(items);
-    if (refused.size === 0) return reply;
-    const kept = splice(text, list, `[${items.filter((_, at) => !refused.has(at)).join(',')}]`);
-    const parts = members(kept);
-    return { ...reply, text: kept, id: parts.get('id') ?? null, result: parts.get('result') ?? null };
+    return withList(reply, 'tools', (items) => {
+      const refused = this.tools.learn(items);
+      return refused.size === 0 ? null : items.filter((_, at) => !refused.has(at));
+    });
   }
 
   private async readTools(timeoutMs: number): Promise<void> {
     this.cache.noticed('notifications/tools/list_changed');
     const request = async (call: McpCall) => this.withoutInvalidTools(await this.repeated(call, () => call.timeoutMs));
-    const pages = listPages({ request }, mcpLists.tools, Math.min(timeoutMs, TOOLS_TIMEOUT_MS));
-    let read = 0;
-    while (read < TOOL_PAGES_MAX && !(await pages.next()).done) read += 1;
+    await readList({ request }, mcpLists.tools, Math.min(timeoutMs, TOOLS_TIMEOUT_MS));
   }
 
   private async discover(): Promise<Discovered> {
@@ -263,12 +256,10 @@ function modernListening(wire: HttpWire, headers: Record<string, string>): OpenL
 }
 
 function honouredIn(params: unknown): ListenFilter {
-  const told = isObject(params) && isObject(params.notifications) ? params.notifications : {};
-  const { resourceSubscriptions: uris } = told;
+  const notifications = isObject(params) && isObject(params.notifications) ? params.notifications : {};
+  const { resourceSubscriptions: uris } = notifications;
   return {
-    toolsListChanged: told.toolsListChanged === true,
-    promptsListChanged: told.promptsListChanged === true,
-    resourcesListChanged: told.resourcesListChanged === true,
+    ...listFilter((flag) => notifications[flag] === true),
     resourceSubscriptions: Array.isArray(uris) ? uris.filter((uri) => typeof uri === 'string') : [],
   };
 }

@@ -2,6 +2,12 @@ import type { Listening, ListenFilter, McpCall, McpReply, UpstreamListener } fro
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 
+/** Address and headers of the server that refused. */
+interface Target {
+  url: URL;
+  headers: Record<string, string>;
+}
+
 /** Client side of one era of the protocol. A channel has one, selected by the era of the endpoint. */
 export interface ProtocolAdapter {
   open(timeoutMs: number): Promise<UpstreamIdentity>;
@@ -50,4 +56,21 @@ const READS = /^(?:ping|server\/discover|completion\/complete|[\w/]+\/(?:list|re
 export function mayRepeat({ method, cancellation }: McpCall, error: unknown): boolean {
   const isLost = error instanceof UpstreamError && error.outcomeUnknown && error.hint === null && READS.test(method);
   return isLost && !cancellation?.isCancelled;
+}
+
+/**
+ * Error text of a refusal with the sent credentials redacted: servers often repeat them, and the text is stored and
+ * shown.
+ */
+export function refusalText({ url, headers }: Target, words: string): string {
+  const secrets = Object.values(headers)
+    .flatMap((value) => [value, value.slice(value.indexOf(' ') + 1)])
+    .filter(Boolean);
+  const message = secrets.reduce((text, secret) => text.replaceAll(secret, '…'), words);
+  return `${url.host} refused to open an MCP session: ${message.slice(0, 200)}`;
+}
+
+/** {@link refusalText} as an error. */
+export function refusal(target: Target, words: string): UpstreamError {
+  return new UpstreamError(refusalText(target, words));
 }

@@ -1,6 +1,6 @@
 import type { Channel } from '../protocol/channel.js';
 import { withinDeadline } from '../protocol/deadline.js';
-import { listPages, mcpLists } from '../protocol/list-pages.js';
+import { mcpLists, readList } from '../protocol/list-pages.js';
 
 /** Cache lifetime of a list without `ttlMs`. */
 const FRESH_MS = 30_000;
@@ -10,10 +10,6 @@ const FRESH_MS_MAX = 60 * 60_000;
 
 /** Minimum interval between refreshes, however many callers name unknown tools. */
 const REFRESH_MS_MIN = 1_000;
-
-/** Limits of a listed catalog: pages as in the official SDK, and tools. */
-const PAGES_MAX = 64;
-const TOOLS_MAX = 10_000;
 
 /** Timeout of listing. Independent of the first caller's timeout, since all waiting callers share the list. */
 const LIST_TIMEOUT_MS = 30_000;
@@ -74,8 +70,9 @@ export class ToolCatalog {
 
   private readAll(): Promise<Listed> {
     const isWanted = () => this.listing === reading;
-    const reading: Promise<Listed> = readAll(this.channel)
-      .then((listed) => {
+    const reading: Promise<Listed> = readList(this.channel, mcpLists.tools, LIST_TIMEOUT_MS)
+      .then(({ items, ttlMs }) => {
+        const listed = { tools: items.flatMap(toToolText), at: Date.now(), ttlMs };
         if (isWanted()) this.known = listed;
         return listed;
       })
@@ -98,19 +95,6 @@ export function matchTool(tools: ToolText[], path: string): ToolMatch {
   if (tool) return { tool };
   const category = tools.filter(({ name }) => name.replaceAll('/', '.').startsWith(`${dotted}.`));
   return category.length > 0 ? { category } : null;
-}
-
-async function readAll(channel: Channel): Promise<Listed> {
-  const tools: ToolText[] = [];
-  let pages = 0;
-  let ttlMs: number | null = null;
-  for await (const page of listPages(channel, mcpLists.tools, LIST_TIMEOUT_MS)) {
-    tools.push(...page.items.flatMap(toToolText));
-    if (page.ttlMs !== undefined) ttlMs = Math.min(ttlMs ?? page.ttlMs, page.ttlMs);
-    pages += 1;
-    if (pages === PAGES_MAX || tools.length >= TOOLS_MAX) break;
-  }
-  return { tools: tools.slice(0, TOOLS_MAX), at: Date.now(), ttlMs };
 }
 
 /** Ignores items that are not tools. */

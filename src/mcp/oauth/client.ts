@@ -6,9 +6,22 @@ import {
   type AuthorizationServerMetadata,
   type FetchLike,
   type OAuthClientMetadata,
+  IssuerMismatchError,
+  startAuthorization,
+  validateAuthorizationResponseIssuer,
 } from '@modelcontextprotocol/client';
 import type { AuthorizationServer } from './discovery.js';
 import { OAuthClientNeededError, OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
+
+/** Parameters of an authorization request. */
+interface AuthorizationRequest {
+  server: AuthorizationServer;
+  client: OAuthClientIdentity;
+  redirectUri: string;
+  resource: string;
+  scopes: string | null;
+  state: string;
+}
 
 /** Our client registration at an authorization server. */
 export interface OAuthClientIdentity {
@@ -150,4 +163,32 @@ export function sdkMetadata(server: AuthorizationServer): AuthorizationServerMet
       ? {}
       : { token_endpoint_auth_methods_supported: server.tokenEndpointAuthMethods }),
   };
+}
+
+/** Authorization URL, and the PKCE code verifier that proves that the code was issued for us (RFC 7636). */
+export async function authorizationUrl(request: AuthorizationRequest): Promise<{ url: string; codeVerifier: string }> {
+  const { server, client, redirectUri, resource, scopes, state } = request;
+  const { authorizationUrl: url, codeVerifier } = await startAuthorization(server.issuer, {
+    metadata: sdkMetadata(server),
+    clientInformation: { client_id: client.clientId },
+    redirectUrl: redirectUri,
+    scope: scopes ?? undefined,
+    state,
+    resource,
+  });
+  return { url: url.href, codeVerifier };
+}
+
+/** True when `iss` of a response matches the issuer, or is absent and not announced (RFC 9207 section 2.4). */
+export function isFromServer(
+  server: Pick<AuthorizationServer, 'issuer' | 'sendsIss'>,
+  iss: string | undefined,
+): boolean {
+  try {
+    validateAuthorizationResponseIssuer({ iss, expectedIssuer: server.issuer, issParameterSupported: server.sendsIss });
+    return true;
+  } catch (error) {
+    if (error instanceof IssuerMismatchError) return false;
+    throw error;
+  }
 }

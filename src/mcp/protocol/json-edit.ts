@@ -1,4 +1,4 @@
-import { members, slice, splice, type Span } from './json-text.js';
+import { members, slice, splice, type Span, elements } from './json-text.js';
 
 /**
  * Edits of an object's JSON text that preserve the bytes of unchanged members. Inputs are objects accepted by
@@ -62,4 +62,18 @@ export function spliceAll(text: string, edits: readonly (readonly [Span, string]
     at = end;
   }
   return result + text.slice(at);
+}
+
+/** A list result with each item replaced by `rewrite(item)`, both as JSON text; null removes the item. */
+export function rewriteItems(result: string, member: string, rewrite: (item: string) => string | null): string {
+  return rewriteMembers(result, (name, value) => (name === member ? rewriteList(value, rewrite) : value));
+}
+
+/** The same for the JSON text of the list alone. Other values are returned unchanged. */
+export function rewriteList(list: string, rewrite: (item: string) => string | null): string {
+  if (!list.startsWith('[')) return list;
+  const items = elements(list).map((span) => slice(list, span));
+  const kept = items.map(rewrite).filter((item) => item !== null);
+  const isSame = kept.length === items.length && kept.every((item, i) => item === items[i]);
+  return isSame ? list : `[${kept.join(',')}]`;
 }

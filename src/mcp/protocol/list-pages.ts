@@ -9,7 +9,7 @@ import { completeOrRefuse } from './messages.js';
 const LIST_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Flag of a list in a filter. */
-type ListFlag = Exclude<keyof ListenFilter, 'resourceSubscriptions'>;
+export type ListFlag = Exclude<keyof ListenFilter, 'resourceSubscriptions'>;
 
 /** Flags of `subscriptions/listen` by list change notification. */
 export const listChanges: ReadonlyMap<string, ListFlag> = new Map([
@@ -17,6 +17,11 @@ export const listChanges: ReadonlyMap<string, ListFlag> = new Map([
   ['notifications/prompts/list_changed', 'promptsListChanged'],
   ['notifications/resources/list_changed', 'resourcesListChanged'],
 ]);
+
+/** Filter with the flags of the lists that `isWanted` selects. */
+export function listFilter(isWanted: (flag: ListFlag) => boolean): ListenFilter {
+  return Object.fromEntries([...listChanges.values()].filter(isWanted).map((flag) => [flag, true]));
+}
 
 /** Notification about a subscribed resource. */
 export const RESOURCE_UPDATED = 'notifications/resources/updated';
@@ -52,6 +57,33 @@ export interface ListPage {
   ttlMs?: number;
   /** True if the server does not know the list (-32601); the only page is then empty. */
   isUnknown: boolean;
+}
+
+/** Limits of a list read as a whole: pages as in the official SDK, and items. */
+const PAGES_MAX = 64;
+const ITEMS_MAX = 10_000;
+
+/**
+ * Reads a list as a whole, up to 64 pages and 10,000 items, with the shortest cache lifetime of its pages (null if
+ * unspecified).
+ *
+ * @param timeoutMs total timeout of all pages
+ * @throws UpstreamFailure as {@link listPages}
+ */
+export async function readList(
+  channel: Pick<Channel, 'request'>,
+  kind: ListKind,
+  timeoutMs: number,
+): Promise<{ items: string[]; ttlMs: number | null }> {
+  const items: string[] = [];
+  let [pages, ttlMs] = [0, Infinity];
+  for await (const page of listPages(channel, kind, timeoutMs)) {
+    items.push(...page.items);
+    ttlMs = Math.min(ttlMs, page.ttlMs ?? Infinity);
+    pages += 1;
+    if (pages === PAGES_MAX || items.length >= ITEMS_MAX) break;
+  }
+  return { items: items.slice(0, ITEMS_MAX), ttlMs: ttlMs === Infinity ? null : ttlMs };
 }
 
 /**

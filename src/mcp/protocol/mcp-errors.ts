@@ -23,6 +23,11 @@ export abstract class UpstreamFailure extends DomainError {
   }
 }
 
+/** The error of a request for its caller: of a tool call, it states that the call may have run. */
+export function asCallError(error: unknown, { method }: { method: string }): unknown {
+  return error instanceof UpstreamFailure && method === 'tools/call' ? error.ofCall() : error;
+}
+
 /** The upstream is unreachable, refuses us, or does not speak MCP. */
 @Serializable('outcomeUnknown', 'hint', 'status')
 export class UpstreamError extends UpstreamFailure {
@@ -93,7 +98,7 @@ export class InputNeededError extends UpstreamFailure {
 }
 
 /** Message about an upstream timeout. */
-export function tooSlow({ host }: URL, timeoutMs: number): string {
+export function tooSlow({ host }: { host: string }, timeoutMs: number): string {
   const seconds = Number((timeoutMs / 1000).toPrecision(2));
   return `${host} did not answer completely within ${seconds} s: it is too slow or overloaded.`;
 }
@@ -171,85 +176,54 @@ export function fromSocketError(error: unknown, url: URL, written: boolean): Ups
   if (error instanceof UpstreamFailure) return error;
   if (error instanceof DomainError) return new UpstreamError(error.message, error.detail, false, 'blocked');
   const { code = '', message } = error as { code?: string; message: string };
-  const host = url.hostname;
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN' || code === 'EAI_NODATA') {
-    return new UpstreamError(`The host "${host}" has no address in DNS: is its name spelled right?`, error);
-  }
-  if (code === 'ECONNREFUSED') {
-    return new UpstreamError(`Nothing listens on ${url.host}: is the server running, and is the port right?`, error);
-  }
-  if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT' || code === 'EHOSTUNREACH' || code === 'ENETUNREACH') {
-    return new UpstreamError(
-      `The host "${host}" cannot be reached: it does not answer on its address.`,
-      error,
-      written,
-    );
-  }
-  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER') {
-    return new UpstreamError(`${url.host} does not speak TLS: does its URL start with http:// instead?`, error);
+  const { host, hostname } = url;
+  const failed = (text: string, outcomeUnknown = false) => new UpstreamError(text, error, outcomeUnknown);
+  switch (code) {
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+    case 'EAI_NODATA':
+      return failed(`The host "${hostname}" has no address in DNS: is its name spelled right?`);
+    case 'ECONNREFUSED':
+      return failed(`Nothing listens on ${host}: is the server running, and is the port right?`);
+    case 'UND_ERR_CONNECT_TIMEOUT':
+    case 'ETIMEDOUT':
+    case 'EHOSTUNREACH':
+    case 'ENETUNREACH':
+      return failed(`The host "${hostname}" cannot be reached: it does not answer on its address.`, written);
+    case 'ERR_SSL_WRONG_VERSION_NUMBER':
+      return failed(`${host} does not speak TLS: does its URL start with http:// instead?`);
   }
   if (TLS_CODES.test(code)) {
-    return new UpstreamError(
-      `The TLS connection to "${host}" failed (${code}): its certificate must be valid for this host.`,
-      error,
+    return failed(
+      `The TLS connection to "${hostname}" failed (${code}): its certificate must be valid for this host.`,
       written,
     );
   }
-  if (code.startsWith('HPE_')) {
-    return new UpstreamError(`${url.host} does not speak HTTP: is the port right?`, error);
-  }
-  return new UpstreamError(
-    `The connection to ${url.host} broke before the answer was complete: the server or a proxy closed it.`,
-    message,
-    written,
-  );
+  if (code.startsWith('HPE_')) return failed(`${host} does not speak HTTP: is the port right?`);
+  const broken = `The connection to ${host} broke before the answer was complete: the server or a proxy closed it.`;
+  return new UpstreamError(broken, message, written);
 }
 
 /** Converts an HTTP status that is not an MCP answer. */
 export function fromHttpStatus(status: number, url: URL, location: string | undefined): UpstreamError {
   const where = `${url.origin}${url.pathname}`;
+  const failed = (text: string, hint: UpstreamError['hint'] = null, outcomeUnknown = false) =>
+    new UpstreamError(`${where} ${text}`, undefined, outcomeUnknown, hint, status);
   if (status >= 300 && status < 400) {
-    return new UpstreamError(
-      location === undefined
-        ? `${where} answered ${status}, a redirect to nowhere.`
-        : `${where} redirects to ${location}: connect to that address instead.`,
-      undefined,
-      false,
-      'wrong path',
-      status,
-    );
+    return location === undefined
+      ? failed(`answered ${status}, a redirect to nowhere.`, 'wrong path')
+      : failed(`redirects to ${location}: connect to that address instead.`, 'wrong path');
   }
   if (status === 404) {
-    return new UpstreamError(
-      `${where} answered 404: is the path right? MCP servers often answer at ${triedPath(url)}.`,
-      undefined,
-      false,
-      'wrong path',
-      status,
-    );
+    return failed(`answered 404: is the path right? MCP servers often answer at ${triedPath(url)}.`, 'wrong path');
   }
-  if (status === 403) {
-    const message = `${where} answered 403: the headers it was sent do not give access.`;
-    return new UpstreamError(message, undefined, false, 'forbidden', status);
-  }
+  if (status === 403) return failed('answered 403: the headers it was sent do not give access.', 'forbidden');
   if (status === 405 || status === 501) {
-    const message = `${where} answered ${status}: it does not take POST, so it is no MCP endpoint.`;
-    return new UpstreamError(message, undefined, false, 'wrong path', status);
+    return failed(`answered ${status}: it does not take POST, so it is no MCP endpoint.`, 'wrong path');
   }
-  if (status === 429) {
-    const message = `${where} answered 429: it receives too many requests. Try again later.`;
-    return new UpstreamError(message, undefined, false, null, status);
-  }
-  if (status >= 500) {
-    return new UpstreamError(
-      `${where} answered ${status}: the MCP server failed or is down.`,
-      undefined,
-      status !== 503,
-      null,
-      status,
-    );
-  }
-  return new UpstreamError(`${where} answered ${status}, which is no MCP answer.`, undefined, false, null, status);
+  if (status === 429) return failed('answered 429: it receives too many requests. Try again later.');
+  if (status >= 500) return failed(`answered ${status}: the MCP server failed or is down.`, null, status !== 503);
+  return failed(`answered ${status}, which is no MCP answer.`);
 }
 
 /** A 404 in which the endpoint reports, as a JSON-RPC error without an id, that it no longer exists. */
@@ -268,35 +242,24 @@ function triedPath(url: URL): string {
 export function notMcp(url: URL, contentType: string, text: string | null): UpstreamError {
   const where = `${url.origin}${url.pathname}`;
   if (contentType.includes('html')) {
-    return new UpstreamError(
-      `${where} is a web page, not an MCP endpoint: is the path right? MCP servers often answer at ${triedPath(url)}.`,
-      undefined,
-      false,
-      'wrong path',
-    );
+    const message = `${where} is a web page, not an MCP endpoint: is the path right? MCP servers often answer at ${triedPath(url)}.`;
+    return new UpstreamError(message, undefined, false, 'wrong path');
   }
   if (!text?.trim()) {
     return unreadable(`${where} answered with nothing: is it an MCP endpoint, and is the path right?`);
   }
-  if (isJson(text)) {
-    const message = `${where} answered with JSON that is no JSON-RPC: it is an API, but no MCP endpoint. Is the path right?`;
-    return new UpstreamError(message, undefined, true, 'wrong path');
+  try {
+    JSON.parse(text);
+  } catch {
+    return unreadable(
+      `${where} answered with text that is no whole JSON: is it an MCP endpoint, or does a proxy cut its answers?`,
+    );
   }
-  return unreadable(
-    `${where} answered with text that is no whole JSON: is it an MCP endpoint, or does a proxy cut its answers?`,
-  );
+  const message = `${where} answered with JSON that is no JSON-RPC: it is an API, but no MCP endpoint. Is the path right?`;
+  return new UpstreamError(message, undefined, true, 'wrong path');
 }
 
 /** Error for a malformed answer: the request may have run, and repeating it would hardly help. */
 export function unreadable(message: string): UpstreamError {
   return new UpstreamError(message, undefined, true, 'unreadable');
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }

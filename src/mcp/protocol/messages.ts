@@ -1,8 +1,14 @@
 import { isObject } from '../../platform/text/json.js';
 import type { ClientAnswer, McpReply, RpcError } from './channel.js';
-import { members, slice, splice, type Span } from './json-text.js';
-import { CLIENT_INFO, envelope, MODERN_VERSION, SUBSCRIPTION_ID, type Era } from './protocol.js';
+import { elements, members, slice, splice, type Span } from './json-text.js';
+import { CLIENT_INFO, envelope, MODERN_VERSION, SUBSCRIPTION_ID, type Era, rpcCode } from './protocol.js';
 import { InputNeededError, UpstreamError } from './mcp-errors.js';
+
+const BEFORE_ID = '{"jsonrpc":"2.0","id":';
+
+const HEAD = `${BEFORE_ID}0,"result":`;
+
+const ID: Span = [BEFORE_ID.length, BEFORE_ID.length + 1];
 
 /** Members of a JSON-RPC message required for routing. */
 export interface RpcHead {
@@ -27,6 +33,11 @@ export function parseMessage(text: string): RpcHead | null {
 export function answerText(id: string, answer: ClientAnswer): string {
   const outcome = 'result' in answer ? `"result":${answer.result}` : `"error":${JSON.stringify(answer.error)}`;
   return `{"jsonrpc":"2.0","id":${id},${outcome}}`;
+}
+
+/** Answer to a server request that reports an error. */
+export function errorAnswer(message: string, code: number = rpcCode.internalError): ClientAnswer {
+  return { error: { code, message } };
 }
 
 /** JSON-RPC request or, without an id, notification; `params` is JSON text. */
@@ -57,11 +68,15 @@ function isRpcError(value: unknown): boolean {
   return typeof value === 'object' && value !== null && typeof (value as RpcError).code === 'number';
 }
 
-function toRpcError(value: unknown): RpcError {
+/** A JSON-RPC error of a peer, whatever its form. */
+export function toRpcError(
+  value: unknown,
+  defaultMessage = 'The MCP server sent an error without a message.',
+): RpcError {
   const { code, message, data } = (typeof value === 'object' && value !== null ? value : {}) as Partial<RpcError>;
   return {
-    code: typeof code === 'number' ? code : -32603,
-    message: typeof message === 'string' ? message : 'The MCP server sent an error without a message.',
+    code: typeof code === 'number' ? code : rpcCode.internalError,
+    message: typeof message === 'string' ? message : defaultMessage,
     ...(data === undefined ? {} : { data }),
   };
 }
@@ -166,4 +181,44 @@ export function completeOrRefuse(reply: McpReply): McpReply {
     );
   }
   throw new UpstreamError(`The MCP server answered with a result of type "${type.slice(0, 40)}", which is not MCP.`);
+}
+
+/** The reply with an array member of its result rewritten; null from `rewrite` leaves it unchanged. Items are JSON text. */
+export function withList(
+  reply: McpReply,
+  member: string,
+  rewrite: (items: string[]) => readonly string[] | null,
+): McpReply {
+  const { text, result } = reply;
+  const list = result && text[result[0]] === '{' ? members(text, result[0]).get(member) : undefined;
+  if (!list || text[list[0]] !== '[') return reply;
+  const items = rewrite(elements(text, list[0]).map((span) => slice(text, span)));
+  if (items === null) return reply;
+  const changed = splice(text, list, `[${items.join(',')}]`);
+  const parts = members(changed);
+  return { ...reply, text: changed, id: parts.get('id') ?? null, result: parts.get('result') ?? null };
+}
+
+/** Result of this service instead of an upstream. @param result JSON text */
+export function resultReply(result: string, era: Era = 'legacy'): McpReply {
+  const text = `${HEAD}${result}}`;
+  return { text, id: ID, result: [HEAD.length, text.length - 1], error: null, era };
+}
+
+/** Error of this service instead of an upstream. */
+export function errorReply(code: number, message: string): McpReply {
+  const error = { code, message };
+  const text = JSON.stringify({ jsonrpc: '2.0', id: 0, error });
+  return { text, id: ID, result: null, error, era: 'legacy' };
+}
+
+/** Result of a built-in tool: structured content, and the same as text for models. @param structured JSON text */
+export function toolReply(structured: string, isError = false): McpReply {
+  const content = JSON.stringify([{ type: 'text', text: structured }]);
+  return resultReply(`{"content":${content},"structuredContent":${structured}${isError ? ',"isError":true' : ''}}`);
+}
+
+/** Failure of a built-in tool, with instructions for the model. */
+export function toolFailure(message: string): McpReply {
+  return resultReply(JSON.stringify({ content: [{ type: 'text', text: message }], isError: true }));
 }

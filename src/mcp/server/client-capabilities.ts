@@ -1,103 +1,65 @@
 import { isObject } from '../../platform/text/json.js';
 import type { InputRequest } from './bridge/input.js';
 
-/**
- * Server requests that a legacy client accepts, by its declared capabilities and revision. Encoded compactly for the
- * session id.
- */
-export interface Askable {
-  /** 1 declared, 2 names `form`, 4 names `url`; 0 not at all. */
-  elicitation: number;
-  /** 1 declared, 2 with tools, 4 with context. */
-  sampling: number;
-  /** 1 declared. */
-  roots: number;
-}
-
-const PRESENT = 1;
-const FORM = 2;
-const URL_MODE = 4;
-const TOOLS = 2;
-const CONTEXT = 4;
-
 const ELICITATION_SINCE = '2025-06-18';
-const PAGES_SINCE = '2025-11-25';
+const MODES_SINCE = '2025-11-25';
 
-/** Capabilities of an `initialize` request that can be served over a stream. */
-export function askableOf(declared: unknown, version: string): Askable {
-  const { elicitation, sampling, roots } = isObject(declared) ? declared : {};
-  const bits = (value: unknown, names: readonly (readonly [string, number])[]) =>
-    isObject(value) ? names.reduce((sum, [name, bit]) => sum + (isObject(value[name]) ? bit : 0), PRESENT) : 0;
-  const modes =
-    version >= PAGES_SINCE
-      ? ([
-          ['form', FORM],
-          ['url', URL_MODE],
-        ] as const)
-      : [];
-  return {
-    elicitation: version >= ELICITATION_SINCE ? bits(elicitation, modes) : 0,
-    sampling: bits(
-      sampling,
-      version >= PAGES_SINCE
-        ? [
-            ['tools', TOOLS],
-            ['context', CONTEXT],
-          ]
-        : [],
-    ),
-    roots: bits(roots, []),
-  };
+/** Capabilities for requests of a server to its client, and their modes, as `capability.mode`. */
+const KNOWN = [
+  'elicitation',
+  'elicitation.form',
+  'elicitation.url',
+  'sampling',
+  'sampling.tools',
+  'sampling.context',
+  'roots',
+];
+
+/**
+ * Names of the client capabilities, with modes such as `elicitation.url`, of an `initialize` request that can be served
+ * over a stream: those that the client declared and its revision has.
+ */
+export function capabilityNames(declared: unknown, version: string): string[] {
+  return KNOWN.filter((name) => {
+    const [capability = '', mode] = name.split('.');
+    if (capability === 'elicitation' && version < ELICITATION_SINCE) return false;
+    const value = isObject(declared) ? declared[capability] : undefined;
+    return isObject(value) && (mode === undefined || (version >= MODES_SINCE && isObject(value[mode])));
+  });
 }
 
-/** The same as MCP client capabilities, for the upstream; null when there are none. */
-export function capabilitiesOf({ elicitation, sampling, roots }: Askable): Record<string, unknown> | null {
-  const named = (bits: number, names: readonly (readonly [string, number])[]) =>
-    Object.fromEntries(names.filter(([, bit]) => bits & bit).map(([name]) => [name, {}]));
-  const capabilities = {
-    ...(elicitation
-      ? {
-          elicitation: named(elicitation, [
-            ['form', FORM],
-            ['url', URL_MODE],
-          ]),
-        }
-      : {}),
-    ...(sampling
-      ? {
-          sampling: named(sampling, [
-            ['tools', TOOLS],
-            ['context', CONTEXT],
-          ]),
-        }
-      : {}),
-    ...(roots ? { roots: {} } : {}),
-  };
-  return Object.keys(capabilities).length === 0 ? null : capabilities;
+/** Inverse of {@link capabilityNames}, for the upstream; null without any. */
+export function capabilitiesOf(names: readonly string[]): Record<string, unknown> | null {
+  const capabilities: Record<string, Record<string, unknown>> = {};
+  for (const name of names) {
+    const [capability = '', mode] = name.split('.');
+    const modes = (capabilities[capability] ??= {});
+    if (mode !== undefined) modes[mode] = {};
+  }
+  return names.length === 0 ? null : capabilities;
 }
 
 /** True if the client supports URL elicitation. */
-export function takesPages({ elicitation }: Askable): boolean {
-  return (elicitation & URL_MODE) !== 0;
+export function takesPages(names: readonly string[]): boolean {
+  return names.includes('elicitation.url');
 }
 
-/** True if the client declared support for such a request. */
-export function canAnswer(askable: Askable, { method, params }: Pick<InputRequest, 'method' | 'params'>): boolean {
+/** True if the client declared support for such a request. An elicitation capability without a mode means forms. */
+export function canAnswer(
+  names: readonly string[],
+  { method, params }: Pick<InputRequest, 'method' | 'params'>,
+): boolean {
   switch (method) {
     case 'elicitation/create':
-      return isPage(params) ? takesPages(askable) : takesForms(askable);
+      if (isPage(params)) return takesPages(names);
+      return names.includes('elicitation.form') || (names.includes('elicitation') && !takesPages(names));
     case 'sampling/createMessage':
-      return askable.sampling !== 0;
+      return names.includes('sampling');
     case 'roots/list':
-      return askable.roots !== 0;
+      return names.includes('roots');
     default:
       return false;
   }
-}
-
-/** An elicitation capability without a mode means forms. */
-function takesForms({ elicitation }: Askable): boolean {
-  return (elicitation & PRESENT) !== 0 && ((elicitation & FORM) !== 0 || (elicitation & URL_MODE) === 0);
 }
 
 /** True if the params of an elicitation, JSON text, have the mode `url`. */

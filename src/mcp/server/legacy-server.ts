@@ -21,15 +21,15 @@ import type { McpRequest } from './mcp-request.js';
 import { withLogLevel } from './bridge/hop.js';
 import { inputRequired, retryParams } from './bridge/input.js';
 import { legacyError, legacyResult } from './bridge/to-legacy.js';
-import { setupError } from './bridge/url-elicitation.js';
+import { setupError } from './bridge/input.js';
 import { isLogLevel } from './classify.js';
-import { askableOf, takesPages } from './client-capabilities.js';
-import { INPUT_MS_MAX, type ClientInput } from './client-input.js';
-import { agreedVersion, initializeResult } from './initialize-result.js';
+import { capabilityNames, takesPages } from './client-capabilities.js';
+import { INPUT_MS_MAX, type ClientInput } from './pending-client-requests.js';
+import { agreedVersion, initializeResult } from './mcp-responses.js';
 import { URI_CHARS_MAX, type LiveSessions } from './sessions/live-sessions.js';
 import type { SessionIds } from './sessions/session-ids.js';
 import type { ToolNotes } from './tool-notes.js';
-import { isLoudMessage, type UpstreamCalls } from './upstream-calls.js';
+import { isLoudMessage, type UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
 
 /** Dependencies of a legacy server besides its channel. */
 export interface LegacyParts {
@@ -77,7 +77,7 @@ export class LegacyServer {
     const identity = await channel.open(this.parts.timeoutMs);
     const version = agreedVersion(params);
     const declared = isObject(params) ? params.capabilities : undefined;
-    const minted = this.parts.ids.mint(request.caller, version, askableOf(declared, version));
+    const minted = this.parts.ids.mint(request.caller, version, capabilityNames(declared, version));
     sink.reply(200, resultText(id, initializeResult(identity, version)), { 'mcp-session-id': minted.id });
   }
 
@@ -126,16 +126,16 @@ export class LegacyServer {
     const { request, sink, id, channel } = incoming;
     const { input } = this.parts;
     const level = this.levelOf(incoming);
-    const hears = (method: string, text: string) =>
+    const accepts = (method: string, text: string) =>
       level === null || method !== 'notifications/message' || isLoudMessage(text, level);
     const isModern = level !== null && (await channel.open(this.parts.timeoutMs)).era === 'modern';
     const plain = withoutTask(incoming);
     const params = isModern ? withLogLevel(plain, level) : plain;
     const left = deadlineIn(INPUT_MS_MAX);
-    const asking = input.asking(incoming, left);
+    const responder = input.responderFor(incoming, left);
     let next = params;
     for (let round = 0; ; round += 1) {
-      const reply = await this.askUpstream(incoming, { params: next, hears, ...asking });
+      const reply = await this.send(incoming, { params: next, accepts, ...responder });
       if (!reply) return;
       if (reply.era === 'legacy') return sink.reply(200, this.same(reply, id));
       const wanted = reply.result && inputRequired(slice(reply.text, reply.result));
@@ -149,17 +149,14 @@ export class LegacyServer {
   }
 
   /** Returns the upstream's answer; null when it requires authorization and the client was sent to the setup page. */
-  private async askUpstream(
-    incoming: McpRequest,
-    onward: Parameters<UpstreamCalls['ask']>[1],
-  ): Promise<McpReply | null> {
+  private async send(incoming: McpRequest, options: UpstreamRequestOptions): Promise<McpReply | null> {
     try {
-      return await this.parts.calls.ask(incoming, onward);
+      return await this.parts.calls.send(incoming, options);
     } catch (error) {
-      const { session, watch } = incoming.request;
-      const isLed = session !== null && takesPages(session.askable);
+      const { session, observer } = incoming.request;
+      const isLed = session !== null && takesPages(session.capabilities);
       if (!(error instanceof UpstreamAuthRequiredError) || error.setupUrl === undefined || !isLed) throw error;
-      watch?.failed(error);
+      observer?.failed(error);
       const led = setupError(setupSentence(error), error.setupUrl, randomUUID());
       incoming.sink.reply(200, rpcErrorText(incoming.id, led));
       return null;

@@ -7,8 +7,8 @@ import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { Channel } from '../protocol/channel.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
 import type { McpRequestContext, CallObserver } from './mcp-request.js';
-import { ClientInput } from './client-input.js';
-import { whileConnected } from './client-gone.js';
+import { ClientInput } from './pending-client-requests.js';
+import { whileConnected } from './response-sink.js';
 import {
   McpRefusal,
   McpLoopError,
@@ -77,10 +77,10 @@ export interface McpServerTarget {
  */
 @Injectable()
 export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
-  private readonly front: McpServer;
+  private readonly server: McpServer;
   private readonly ids: SessionIds;
   private readonly sessions: LiveSessions;
-  private readonly questions: PendingClientRequests;
+  private readonly clientRequests: PendingClientRequests;
   private readonly streams = new Streams();
   private readonly inFlight = new KeyedLimiter(IN_FLIGHT_EACH_MAX, IN_FLIGHT_MAX);
 
@@ -88,26 +88,26 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
 
   constructor(
     private readonly env: Env,
-    relay: PubSub,
-    private readonly parked: PendingInputCalls,
+    pubSub: PubSub,
+    private readonly pending: PendingInputCalls,
   ) {
     const timeoutMs = env.upstreamCallTimeoutMs;
     this.via = viaMark(env);
     this.ids = new SessionIds(env);
-    this.sessions = new LiveSessions(relay, randomUUID());
-    this.questions = new PendingClientRequests(relay);
-    const { ids, sessions, questions } = this;
-    const input = new ClientInput(sessions, questions);
+    this.sessions = new LiveSessions(pubSub, randomUUID());
+    this.clientRequests = new PendingClientRequests(pubSub);
+    const { ids, sessions, clientRequests } = this;
+    const input = new ClientInput(sessions, clientRequests);
     const [calls, notes] = [new UpstreamCalls(timeoutMs), new ToolNotes()];
     const legacy = new LegacyServer({ calls, ids, sessions, input, notes, timeoutMs });
     const subscriptions = new Subscriptions(this.streams);
-    const modern = new ModernServer({ calls, parked, subscriptions, notes, timeoutMs });
-    this.front = new McpServer({ legacy, modern, questions, calls });
+    const modern = new ModernServer({ calls, pending, subscriptions, notes, timeoutMs });
+    this.server = new McpServer({ legacy, modern, clientRequests, calls });
   }
 
   async onModuleInit(): Promise<void> {
     await this.sessions.listen();
-    await this.questions.listen();
+    await this.clientRequests.listen();
   }
 
   /** Current counts of this process. */
@@ -118,8 +118,8 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
   /** Ends streams and pending client requests, so that closing the server does not wait for clients. */
   beforeApplicationShutdown(): void {
     this.streams.close();
-    this.questions.close();
-    this.parked.close();
+    this.clientRequests.close();
+    this.pending.close();
     this.sessions.close();
   }
 
@@ -134,10 +134,10 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     request: IncomingMessage,
     response: ServerResponse,
     find: () => Promise<McpServerTarget>,
-    watch?: CallObserver,
+    observer?: CallObserver,
   ): Promise<void> {
     if (!isTrustedOrigin(request.headers.origin, this.env)) throw new OriginRefusedError();
-    if (request.method === 'POST') return this.post(request, response, find, watch);
+    if (request.method === 'POST') return this.post(request, response, find, observer);
     if (!isOurs(headerOf(request, 'mcp-session-id'))) {
       response.setHeader('allow', 'POST');
       throw new McpMethodNotAllowedError();
@@ -153,7 +153,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     request: IncomingMessage,
     response: ServerResponse,
     find: () => Promise<McpServerTarget>,
-    watch?: CallObserver,
+    observer?: CallObserver,
   ): Promise<void> {
     const text = await readBody(request, MESSAGE_BYTES_MAX, { isJson: true });
     const target = await find();
@@ -164,9 +164,9 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     if (!leave) throw new McpTooManyError('requests');
     try {
       await whileConnected(response, (cancellation) =>
-        this.front.serve(
+        this.server.serve(
           channel,
-          { ...describe(request, target, text), session, cancellation, watch },
+          { ...describe(request, target, text), session, cancellation, observer },
           new ResponseSink(response),
         ),
       );

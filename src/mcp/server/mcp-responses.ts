@@ -3,8 +3,11 @@ import type { McpReply, RpcError } from '../protocol/channel.js';
 import { spliceAll } from '../protocol/json-edit.js';
 import { slice, splice } from '../protocol/json-text.js';
 import { CallerLeftError, UpstreamAuthRequiredError, UpstreamTimeoutError } from '../protocol/mcp-errors.js';
-import { rpcCode, type Era } from '../protocol/protocol.js';
+import { rpcCode, type Era, LEGACY_VERSIONS, type UpstreamIdentity } from '../protocol/protocol.js';
 import { McpRefusal } from './mcp-server.errors.js';
+import { isObject } from '../../platform/text/json.js';
+import { serverMeta } from './bridge/hop.js';
+import { SERVED_VERSIONS } from './classify.js';
 
 /** JSON-RPC result; `id` and `result` are JSON text. */
 export function resultText(id: string, result: string): string {
@@ -78,4 +81,48 @@ export function failureText(id: string, method: string, error: unknown, era: Era
 /** Instruction for a person to authorize at the upstream. */
 export function setupSentence({ message, setupUrl }: UpstreamAuthRequiredError): string {
   return setupUrl === undefined || message.includes(setupUrl) ? message : `${message} Open ${setupUrl} to do so.`;
+}
+
+/** Revision of a legacy session: the client's if supported, otherwise the newest. */
+export function agreedVersion(params: unknown): string {
+  const requested = isObject(params) ? params.protocolVersion : undefined;
+  return LEGACY_VERSIONS.find((version) => version === requested) ?? LEGACY_VERSIONS[0];
+}
+
+/** Result of `initialize` as JSON text: the upstream's, without capabilities that are not forwarded. */
+export function initializeResult(identity: UpstreamIdentity, protocolVersion: string): string {
+  const { capabilities, serverInfo, instructions } = identity;
+  return JSON.stringify({ protocolVersion, capabilities: legacyCapabilities(capabilities), serverInfo, instructions });
+}
+
+/**
+ * Result of `server/discover` as JSON text. Tasks of 2025-11-25 do not exist in this revision. The log level of a
+ * legacy upstream applies to its whole session, which callers share, so logging is not offered.
+ */
+export function discoverResult({ era, capabilities, serverInfo, instructions }: UpstreamIdentity): string {
+  const { tasks: _tasks, logging, ...kept } = capabilities;
+  const own = JSON.stringify({
+    resultType: 'complete',
+    ttlMs: 0,
+    cacheScope: 'private',
+    supportedVersions: SERVED_VERSIONS,
+    capabilities: { ...kept, ...(era === 'modern' && logging !== undefined ? { logging } : {}) },
+    instructions,
+  });
+  return `${own.slice(0, -1)},"_meta":${serverMeta(serverInfo)}}`;
+}
+
+/** Capabilities forwarded in a session: lists with their changes, subscriptions, log messages. Tasks are removed. */
+function legacyCapabilities(capabilities: Record<string, unknown>): Record<string, unknown> {
+  const flags = (value: unknown, names: readonly string[]) =>
+    Object.fromEntries(names.filter((name) => isObject(value) && value[name] === true).map((name) => [name, true]));
+  const kept = (name: string, names: readonly string[] = []) =>
+    capabilities[name] === undefined ? {} : { [name]: flags(capabilities[name], names) };
+  return {
+    ...kept('tools', ['listChanged']),
+    ...kept('prompts', ['listChanged']),
+    ...kept('resources', ['listChanged', 'subscribe']),
+    ...kept('completions'),
+    ...kept('logging'),
+  };
 }

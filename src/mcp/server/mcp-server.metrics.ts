@@ -5,21 +5,21 @@ import { McpHttpServer } from './mcp-http-server.js';
 /** Metrics of open requests, streams and sessions at the MCP endpoints of this process. */
 @Injectable()
 export class McpServerMetrics {
-  constructor(metrics: Metrics, front: McpHttpServer) {
+  constructor(metrics: Metrics, server: McpHttpServer) {
     metrics.gauge(
       'slipway_mcp_requests_in_flight',
       'MCP requests that are being answered.',
-      () => front.stats().requests,
+      () => server.stats().requests,
     );
     metrics.gauge(
       'slipway_mcp_streams',
       'Streams that clients hold open at MCP endpoints.',
-      () => front.stats().streams,
+      () => server.stats().streams,
     );
     metrics.gauge(
       'slipway_mcp_sessions',
       'Client sessions of which something is remembered, such as a log level.',
-      () => front.stats().sessions,
+      () => server.stats().sessions,
     );
   }
 }

@@ -18,7 +18,7 @@ import type { UpstreamCalls } from './upstream-calls.js';
 export interface McpServerParts {
   legacy: LegacyServer;
   modern: ModernServer;
-  questions: PendingClientRequests;
+  clientRequests: PendingClientRequests;
   calls: UpstreamCalls;
 }
 
@@ -74,9 +74,9 @@ export class McpServer {
     const classified = classify(message, request.headers);
     if (classified.era === null) return refuse(sink, classified.fault, idIn(request.text));
     const { method } = message;
-    request.watch?.asked(typeof method === 'string' ? method : null, message.params);
+    request.observer?.received(typeof method === 'string' ? method : null, message.params);
     if (typeof method !== 'string') {
-      this.parts.questions.take(request.session, message, request.text);
+      this.parts.clientRequests.take(request.session, message, request.text);
       return sink.reply(202, null);
     }
     if (message.id === undefined) {
@@ -99,7 +99,7 @@ export class McpServer {
       const incoming = { channel, method, params: message.params, own, id, request, sink };
       await this.answer(classified, incoming);
     } catch (error) {
-      request.watch?.failed(error as Error);
+      request.observer?.failed(error as Error);
       sink.reply(
         error instanceof McpRefusal ? statusOf[error.kind] : 200,
         failureText(id, method, error, classified.era),

@@ -15,21 +15,21 @@ import {
 import type { McpRequest } from './mcp-request.js';
 import { paramFault } from './bridge/header-params.js';
 import { paramsForLegacy, paramsForModern } from './bridge/hop.js';
-import { mayAsk } from './bridge/input.js';
+import { mayRequireInput } from './bridge/input.js';
 import { isOfRequest, modernError, modernResult, namesDemanded } from './bridge/to-modern.js';
 import {
   inputOfSetup,
   inputOfUrlError,
   isDeclined,
-  originalParams,
+  withoutAnswers,
   takesUrls,
   urlCapability,
   withoutSetupAnswer,
-} from './bridge/url-elicitation.js';
+} from './bridge/input.js';
 import type { Envelope } from './classify.js';
-import { discoverResult } from './initialize-result.js';
+import { discoverResult } from './mcp-responses.js';
 import type { PendingInputCalls } from './pending-input/pending-input-calls.js';
-import { foreign, isRequestState, StateRefusedError } from './pending-input/request-state.js';
+import { foreign, isRequestState, StateRefusedError } from './pending-input/pending-input-call.js';
 import type { Subscriptions } from './sessions/subscriptions.js';
 import type { ToolNotes } from './tool-notes.js';
 import { isLoudMessage, type UpstreamCalls } from './upstream-calls.js';
@@ -51,7 +51,7 @@ const tasks: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/
 /** Dependencies of a modern server besides its channel. */
 export interface ModernParts {
   calls: UpstreamCalls;
-  parked: PendingInputCalls;
+  pending: PendingInputCalls;
   subscriptions: Subscriptions;
   notes: ToolNotes;
   timeoutMs: number;
@@ -84,14 +84,14 @@ export class ModernServer {
     if (fault) return sink.reply(fault.status, errorText(id, fault.code, fault.message));
     let reply: McpReply | null;
     try {
-      const ticket = mayAsk.has(method) ? this.parts.parked.ticketIn(incoming) : null;
-      reply = ticket ? await this.parts.parked.resume(incoming, ticket) : await this.begin(incoming, envelope);
+      const state = mayRequireInput.has(method) ? this.parts.pending.stateOf(incoming) : null;
+      reply = state ? await this.parts.pending.resume(incoming, state) : await this.begin(incoming, envelope);
       if (reply === null) return this.declined(incoming);
     } catch (error) {
       if (error instanceof StateRefusedError) return this.refused(incoming, error);
       const led = this.leadToSetup(incoming, envelope, error);
       if (led === null) throw error;
-      request.watch?.failed(error as Error);
+      request.observer?.failed(error as Error);
       return sink.reply(200, resultText(id, led));
     }
     if (method === 'tools/list') this.parts.notes.learn(channel, reply);
@@ -105,13 +105,13 @@ export class ModernServer {
 
   /** Sends a call. @returns null when the user declined a page that the call requires */
   private async begin(incoming: McpRequest, envelope: Envelope): Promise<McpReply | null> {
-    const { calls, parked } = this.parts;
-    const { era, ...onward } = await this.onward(incoming, envelope);
+    const { calls, pending } = this.parts;
+    const { era, ...options } = await this.optionsFor(incoming, envelope);
     const { method, params } = incoming;
     if (isDeclined(params, era === 'legacy' ? () => true : undefined)) return null;
     const { capabilities } = envelope;
-    const place = mayAsk.has(method) ? parked.place(incoming, capabilities) : null;
-    return place ? parked.begin(incoming, { ...onward, ...place, capabilities }, calls) : calls.ask(incoming, onward);
+    const slot = mayRequireInput.has(method) ? pending.allocate(incoming, capabilities) : null;
+    return slot ? pending.begin(incoming, { ...options, ...slot, capabilities }, calls) : calls.send(incoming, options);
   }
 
   private headerFault({ channel, method, params, request }: McpRequest) {
@@ -127,8 +127,8 @@ export class ModernServer {
    *
    * @throws StateRefusedError
    */
-  private async onward({ channel, own = '{}', params, request }: McpRequest, { capabilities, logLevel }: Envelope) {
-    const hears = (method: string, text: string) =>
+  private async optionsFor({ channel, own = '{}', params, request }: McpRequest, { capabilities, logLevel }: Envelope) {
+    const accepts = (method: string, text: string) =>
       method === 'notifications/message' ? logLevel !== null && isLoudMessage(text, logLevel) : isOfRequest(method);
     const declares = Object.keys(capabilities).length > 0;
     const isRetry = isObject(params) && ('inputResponses' in params || 'requestState' in params);
@@ -137,15 +137,15 @@ export class ModernServer {
     if (era === 'legacy') {
       // An upstream of this era issues no states in our form: this one is ours and has expired.
       if (isRetry && isRequestState(params)) throw foreign();
-      return { era, hears, params: paramsForLegacy(isRetry ? originalParams(own) : own) };
+      return { era, accepts, params: paramsForLegacy(isRetry ? withoutAnswers(own) : own) };
     }
     const forModern = paramsForModern(isRetry ? withoutSetupAnswer(own) : own);
     const profile: CallerProfile = { key: request.caller, capabilities };
-    return { era, hears, params: forModern, ...(declares ? { profile } : {}) };
+    return { era, accepts, params: forModern, ...(declares ? { profile } : {}) };
   }
 
   private refused({ method, id, sink, request }: McpRequest, { message, isLost }: StateRefusedError): void {
-    request.watch?.failed(new UpstreamError(message));
+    request.observer?.failed(new UpstreamError(message));
     if (isLost && method === 'tools/call') return sink.reply(200, toolFailure(id, message, 'modern'));
     sink.reply(200, errorText(id, isLost ? rpcCode.internalError : rpcCode.invalidParams, message));
   }
@@ -165,7 +165,9 @@ export class ModernServer {
    */
   private leadToSetup({ method }: McpRequest, { capabilities }: Envelope, error: unknown): string | null {
     if (!(error instanceof UpstreamAuthRequiredError) || error.setupUrl === undefined) return null;
-    return mayAsk.has(method) && takesUrls(capabilities) ? inputOfSetup(setupSentence(error), error.setupUrl) : null;
+    return mayRequireInput.has(method) && takesUrls(capabilities)
+      ? inputOfSetup(setupSentence(error), error.setupUrl)
+      : null;
   }
 
   private failed(incoming: McpRequest, { capabilities }: Envelope, reply: McpReply, error: RpcError): void {
@@ -175,7 +177,7 @@ export class ModernServer {
       if (lacking) return sink.reply(400, rpcErrorText(id, lacking));
     }
     if (reply.era === 'legacy') {
-      const input = mayAsk.has(method) ? inputOfUrlError(error) : null;
+      const input = mayRequireInput.has(method) ? inputOfUrlError(error) : null;
       if (input && takesUrls(capabilities)) return sink.reply(200, resultText(id, input));
       if (input) {
         const data = { requiredCapabilities: urlCapability };

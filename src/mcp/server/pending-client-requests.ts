@@ -1,13 +1,16 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import type { PubSub } from '../../platform/queue/pub-sub.js';
 import type { Cancellation } from '../protocol/cancellation.js';
-import type { ClientAnswer } from '../protocol/channel.js';
+import type { ClientAnswer, CallerProfile } from '../protocol/channel.js';
 import { members, slice } from '../protocol/json-text.js';
-import type { RpcHead } from '../protocol/messages.js';
+import { errorAnswer, toRpcError, type RpcHead } from '../protocol/messages.js';
 import { rpcCode } from '../protocol/protocol.js';
-import type { McpResponseSink } from './mcp-request.js';
+import type { McpResponseSink, McpRequest } from './mcp-request.js';
 import type { ClientSession } from './sessions/session-ids.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
+import { askedFor, type InputRequest, type InputRequired, withElicitationId } from './bridge/input.js';
+import { canAnswer, capabilitiesOf, isPage } from './client-capabilities.js';
+import type { LiveSessions } from './sessions/live-sessions.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -24,6 +27,74 @@ const PENDING_MAX = 10_000;
 
 /** Size limit in bytes of an answer forwarded to another process as JSON: the relay carries 512 KB. */
 const RELAYED_BYTES_MAX = 400 * 1024;
+
+/** Limits of `input_required` rounds per call, and of requests per round. */
+const ROUNDS_MAX = 8;
+
+const INPUTS_MAX = 16;
+
+/** Total time a client has for input requests of one call. */
+export const INPUT_MS_MAX = 10 * 60_000;
+
+/** Lets legacy clients answer the input requests of modern upstreams. */
+export class ClientInput {
+  constructor(
+    private readonly sessions: LiveSessions,
+    private readonly requests: PendingClientRequests,
+  ) {}
+
+  /**
+   * Upstream options for a client that can answer requests: it has a session, declared a capability, and accepts a
+   * stream.
+   */
+  responderFor(
+    { channel, request, sink }: McpRequest,
+    left: () => number,
+  ): {
+    profile: CallerProfile;
+    onRequest: (method: string, params: string | undefined) => Promise<ClientAnswer>;
+  } | null {
+    const { session, principal, acceptsStream, cancellation } = request;
+    const capabilities = session && acceptsStream ? capabilitiesOf(session.capabilities) : null;
+    if (!session || !capabilities) return null;
+    this.sessions.uses(session, principal, channel);
+    const onRequest = (method: string, params: string | undefined): Promise<ClientAnswer> => {
+      if (canAnswer(session.capabilities, { method, params })) {
+        return this.requests.send(session, { method, params }, sink, cancellation, left());
+      }
+      return Promise.resolve(errorAnswer(`This client does not answer ${method}`, rpcCode.methodNotFound));
+    };
+    return { profile: { key: session.key, capabilities }, onRequest };
+  }
+
+  /** Reason why this client cannot answer the input requests, as text; null when it can. */
+  unanswerable({ request }: McpRequest, { requests }: InputRequired, round: number): string | null {
+    const { session, acceptsStream } = request;
+    if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;
+    if (requests.length > INPUTS_MAX) return `The MCP server asked for more than ${INPUTS_MAX} things at once`;
+    const can = (one: InputRequest) => session !== null && acceptsStream && canAnswer(session.capabilities, one);
+    const open = requests.filter((one) => !can(one)).map(askedFor);
+    return open.length === 0 ? null : `The MCP server asks for what this client cannot answer: ${open.join('; ')}`;
+  }
+
+  /** Sends all input requests to the client at once and returns its answers by the upstream's keys. */
+  async collect(
+    { request, sink }: McpRequest,
+    { requests }: InputRequired,
+    left: () => number,
+  ): Promise<Map<string, ClientAnswer>> {
+    const { session, cancellation } = request;
+    if (!session) return new Map();
+    const answers = await Promise.all(
+      requests.map(async ({ key, method, params }) => {
+        const given = isPage(params) ? withElicitationId(params ?? '{}', randomUUID()) : params;
+        const answer = await this.requests.send(session, { method, params: given }, sink, cancellation, left());
+        return [key, answer] as const;
+      }),
+    );
+    return new Map(answers);
+  }
+}
 
 /** A request of an upstream to the client. */
 export interface ClientRequest {
@@ -59,7 +130,7 @@ export class PendingClientRequests {
    * Sends a request on the stream of the client's call. Always resolves: with an error when the client disconnects,
    * times out, or has too many pending requests.
    */
-  ask(
+  send(
     session: ClientSession,
     { method, params }: ClientRequest,
     sink: McpResponseSink,
@@ -67,19 +138,19 @@ export class PendingClientRequests {
     timeoutMs: number,
   ): Promise<ClientAnswer> {
     const isOff = this.isClosed || cancellation.isCancelled;
-    const leaveRoom = isOff ? null : this.waiting.enter(session.key);
-    if (!leaveRoom) return Promise.resolve(failed('The client cannot be asked now'));
+    const release = isOff ? null : this.waiting.enter(session.key);
+    if (!release) return Promise.resolve(errorAnswer('The client cannot be asked now'));
     const id = `${this.own}.${randomBytes(18).toString('base64url')}`;
     return new Promise((resolve) => {
       const settle = (answer: ClientAnswer) => {
         clearTimeout(timer);
         cancellation.forget(leave);
         this.pending.delete(id);
-        leaveRoom();
+        release();
         resolve(answer);
       };
-      const leave = () => settle(failed('The client is gone'));
-      const timer = setTimeout(() => settle(failed('The client did not answer in time')), timeoutMs);
+      const leave = () => settle(errorAnswer('The client is gone'));
+      const timer = setTimeout(() => settle(errorAnswer('The client did not answer in time')), timeoutMs);
       this.pending.set(id, { session: session.key, settle });
       cancellation.notify(leave);
       const given = params === undefined ? '' : `,"params":${params}`;
@@ -95,7 +166,7 @@ export class PendingClientRequests {
     const [process = '', name, ...more] = id.split('.');
     if (name === undefined || more.length > 0 || !/^[\w-]{12}$/.test(process)) return;
     if (process === this.own) return this.settle(session.key, id, text);
-    const tooLong = JSON.stringify({ error: { code: rpcCode.internalError, message: 'The answer is too long' } });
+    const tooLong = JSON.stringify(errorAnswer('The answer is too long'));
     const carried = Buffer.byteLength(JSON.stringify(text)) > RELAYED_BYTES_MAX ? tooLong : text;
     this.pubSub.publish(topicOf(process), { id, session: session.key, text: carried });
   }
@@ -103,7 +174,7 @@ export class PendingClientRequests {
   /** Fails all pending requests and refuses new ones. */
   close(): void {
     this.isClosed = true;
-    for (const { settle } of this.pending.values()) settle(failed('The service is being restarted'));
+    for (const { settle } of this.pending.values()) settle(errorAnswer('The service is being restarted'));
   }
 
   private settle(session: string, id: string, text: string): void {
@@ -118,18 +189,7 @@ function answerIn(text: string): ClientAnswer {
   const result = parts.get('result');
   if (result) return { result: slice(text, result) };
   const error = parts.get('error');
-  const { code, message, data } = (error ? (JSON.parse(slice(text, error)) ?? {}) : {}) as Record<string, unknown>;
-  return {
-    error: {
-      code: typeof code === 'number' ? code : rpcCode.internalError,
-      message: typeof message === 'string' ? message : 'The client answered with an error',
-      ...(data === undefined ? {} : { data }),
-    },
-  };
-}
-
-function failed(message: string): ClientAnswer {
-  return { error: { code: rpcCode.internalError, message } };
+  return { error: toRpcError(error && JSON.parse(slice(text, error)), 'The client answered with an error') };
 }
 
 function topicOf(process: string): `mcp.answers.${string}` {

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { McpResponseSink } from './mcp-request.js';
+import { Cancellation } from '../protocol/cancellation.js';
 
 /** Interval of SSE comment lines, which prevent proxies from closing the stream of a slow tool. */
 const KEEP_ALIVE_MS = 15_000;
@@ -80,4 +81,20 @@ function frame(text: string): string {
     .split(/\r\n|\r|\n/)
     .map((line) => `data: ${line}\n`)
     .join('')}\n`;
+}
+
+/** Runs `work` with a cancellation that fires when the client disconnects before its answer is complete. */
+export async function whileConnected<T>(
+  response: ServerResponse,
+  work: (cancellation: Cancellation) => Promise<T>,
+): Promise<T> {
+  const gone = new Cancellation();
+  const onClose = () => gone.cancel();
+  if (response.destroyed) gone.cancel();
+  else response.on('close', onClose);
+  try {
+    return await work(gone);
+  } finally {
+    response.off('close', onClose);
+  }
 }

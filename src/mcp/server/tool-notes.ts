@@ -1,7 +1,8 @@
 import type { Channel, McpReply } from '../protocol/channel.js';
 import { memberText } from '../protocol/json-edit.js';
 import { elements, slice } from '../protocol/json-text.js';
-import { headerParamsOf, type HeaderParam } from './bridge/header-params.js';
+import { headerParamsOf } from './bridge/header-params.js';
+import { type HeaderParam } from '../client/tool-headers.js';
 import { isWrapped } from './bridge/to-legacy.js';
 
 /** Limit of remembered tools per upstream. */

@@ -5,8 +5,49 @@ import { members, slice, splice } from '../protocol/json-text.js';
 import type { McpRequest, McpRequestContext } from './mcp-request.js';
 import { isLoud } from './classify.js';
 import { VIA_HEADER } from '../protocol/via.js';
-import { InFlight } from './in-flight-calls.js';
 import type { ResponseTarget } from './pending-input/pending-input-call.js';
+import type { Cancellation } from '../protocol/cancellation.js';
+
+/** A running call. */
+interface Running {
+  caller: string;
+  /** Request id as JSON text. */
+  id: string;
+  call: Cancellation;
+  /** Index in the list of running calls. */
+  at: number;
+}
+
+/**
+ * Running calls by caller and JSON-RPC id, for `notifications/cancelled`. Ids are not unique even for one caller (some
+ * clients number every request 1): when two calls match, neither is cancelled.
+ * A list with linear search for the rare cancellations: a Map is rehashed regularly under constant inserts and deletes,
+ * and its old tables keep the calls in them reachable until the next full garbage collection.
+ */
+export class InFlight {
+  private readonly running: Running[] = [];
+
+  /**
+   * @param id request id as JSON text
+   *
+   * @returns function to call once when the call has ended
+   */
+  begin(caller: string, id: string, call: Cancellation): () => void {
+    const one: Running = { caller, id, call, at: this.running.length };
+    this.running.push(one);
+    return () => {
+      const last = this.running.pop();
+      if (!last || last === one) return;
+      last.at = one.at;
+      this.running[one.at] = last;
+    };
+  }
+
+  cancel(caller: string, id: string): void {
+    const [only, ...others] = this.running.filter((one) => one.id === id && one.caller === caller);
+    if (only && others.length === 0) only.call.cancel();
+  }
+}
 
 /** Options of an upstream call. */
 export interface UpstreamRequestOptions {
@@ -15,7 +56,7 @@ export interface UpstreamRequestOptions {
   profile?: CallerProfile;
   onRequest?: McpCall['onRequest'];
   /** Selects the notifications before the answer that the client receives, besides its own progress. */
-  hears: (method: string, text: string) => boolean;
+  accepts: (method: string, text: string) => boolean;
   /** Destination of messages before the answer, if not the stream of this request. */
   target?: ResponseTarget;
 }
@@ -28,9 +69,9 @@ export class UpstreamCalls {
   constructor(private readonly timeoutMs: number) {}
 
   /** @throws UpstreamFailure */
-  async ask(
+  async send(
     { channel, method, id, request, sink }: McpRequest,
-    { params, hears, target: other, ...rest }: UpstreamRequestOptions,
+    { params, accepts, target: other, ...rest }: UpstreamRequestOptions,
   ): Promise<McpReply> {
     const { acceptsStream, cancellation } = request;
     const token = params && acceptsStream ? progressTokenIn(params) : null;
@@ -38,7 +79,7 @@ export class UpstreamCalls {
     const target = other ?? { sink, token: token && slice(params ?? '', token) };
     const onNotification = (text: string, name: string) => {
       if (name === 'notifications/progress') relayProgress(text, ours, target);
-      else if (hears(name, text)) target.sink.event(text);
+      else if (accepts(name, text)) target.sink.event(text);
     };
     const end = this.inFlight.begin(inFlightKey(request), id, cancellation);
     try {
@@ -47,14 +88,14 @@ export class UpstreamCalls {
         params: params && token ? splice(params, token, ours) : params,
         timeoutMs: this.timeoutMs,
         cancellation,
-        timing: request.watch?.timing,
-        invocationId: request.watch?.invocationId,
+        timing: request.observer?.timing,
+        invocationId: request.observer?.invocationId,
         caller: request.session?.key ?? request.caller,
         via: request.header(VIA_HEADER),
         ...(acceptsStream ? { onNotification } : {}),
         ...rest,
       });
-      request.watch?.answered?.(reply);
+      request.observer?.answered?.(reply);
       return reply;
     } finally {
       end();

@@ -1,7 +1,14 @@
+import type { IncomingMessage } from 'node:http';
 import { applyDecorators, createParamDecorator, SetMetadata, type ExecutionContext } from '@nestjs/common';
 import { ApiBearerAuth, ApiExtension } from '@nestjs/swagger';
 import { ACCESS } from '../../platform/http/public.decorator.js';
 import type { AccessRule, Caller, Grant, OwnedNamespace, Scope } from './access.types.js';
+
+/** Metadata key of a route on the fast path. */
+export const FAST_PATH = 'slipway:fast-path';
+
+/** The request of a {@link FastPath} handler. `*name` parameters are arrays of decoded segments. */
+export type FastPathRequest = IncomingMessage & GrantedRequest & { params: Record<string, string | string[]> };
 
 /** A request after the guard. */
 export interface GrantedRequest {
@@ -39,3 +46,13 @@ export const CurrentAccountId = createParamDecorator((_: unknown, context: Execu
   if (accountId === undefined) throw new Error('@CurrentAccountId() needs an account rule');
   return accountId;
 });
+
+/**
+ * Serves a route ahead of Express and Nest's pipeline, which cost about as much as the rest of a tool call. The route is
+ * declared, documented and authorized like any other. Its handler gets the raw request, with `params` and `grant`, and the
+ * raw response; errors are answered in the format of its path. Guards, pipes, interceptors and exception filters do not
+ * run, so the start fails for a route that has one.
+ */
+export function FastPath(): MethodDecorator {
+  return SetMetadata(FAST_PATH, true);
+}

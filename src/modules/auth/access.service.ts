@@ -1,5 +1,8 @@
 import { Injectable, type Type } from '@nestjs/common';
-import { Env } from '../../config/env.js';
+import { Env, StartError } from '../../config/env.js';
+import type { Route } from '../../platform/http/route-table.js';
+import { ACCESS } from '../../platform/http/public.decorator.js';
+import { ForbiddenError } from '../../platform/errors/domain-error.js';
 import {
   ANONYMOUS,
   type AccessRule,
@@ -9,14 +12,12 @@ import {
   type NamespaceOwners,
 } from './access.types.js';
 import { ApiKeysService } from './api-keys.service.js';
-import { AccountNotFoundError, ForbiddenError, UnauthenticatedError } from './auth.errors.js';
-import type { Route } from '../../platform/http/route-table.js';
-import { ACCESS } from '../../platform/http/public.decorator.js';
+import { AccountNotFoundError, UnauthenticatedError } from './auth.errors.js';
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
 /** A route is declared wrongly, such as without access rule; stops the start. */
-export class RouteDeclarationError extends Error {}
+export class RouteDeclarationError extends StartError {}
 
 /** Decides access, for the HTTP guard, the fast path and the MCP endpoints. */
 @Injectable()

@@ -1,7 +1,7 @@
-import { IsIn, IsISO8601, IsOptional, IsString, Length, Matches } from 'class-validator';
+import { IsIn, IsISO8601, IsOptional } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
-import { accountKinds, type AccountKind, type Account } from './account.entity.js';
-import type { ApiKey } from './api-key.entity.js';
+import { IsPrintable } from '../../platform/http/input-values.js';
+import { accountKinds, type AccountKind, type Account, type ApiKey } from './account.entity.js';
 
 /** A user or an organization: owns namespaces and API keys. */
 export class AccountDto {
@@ -26,9 +26,7 @@ export class CreateAccountDto {
    * A unique name, 1 to 255 characters.
    * @example 'acme'
    */
-  @IsString()
-  @Length(1, 255)
-  @Matches(/^\P{Cc}*$/u, { message: 'name must not hold control characters' })
+  @IsPrintable(255, 1)
   name: string;
 
   @IsIn(accountKinds)
@@ -77,9 +75,7 @@ export class CreateApiKeyDto {
    * Purpose of the key, 1 to 255 characters.
    * @example 'laptop'
    */
-  @IsString()
-  @Length(1, 255)
-  @Matches(/^\P{Cc}*$/u, { message: 'name must not hold control characters' })
+  @IsPrintable(255, 1)
   name: string;
 
   /**
@@ -110,8 +106,4 @@ export function toApiKeyDto(row: ApiKey): ApiKeyDto {
     lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
     expiresAt: row.expiresAt?.toISOString() ?? null,
   };
-}
-
-export function toCreatedApiKeyDto(row: ApiKey, key: string): CreatedApiKeyDto {
-  return { ...toApiKeyDto(row), key };
 }

@@ -1,6 +1,55 @@
-import { Check, Column, CreateDateColumn, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
+import {
+  Check,
+  Column,
+  CreateDateColumn,
+  Entity,
+  Index,
+  PrimaryGeneratedColumn,
+  JoinColumn,
+  ManyToOne,
+  type Relation,
+} from 'typeorm';
 
 export const accountKinds = ['user', 'organization'] as const;
+
+/** An API key. Only its SHA-256 and its first characters are stored. */
+@Entity('api_keys')
+export class ApiKey {
+  @PrimaryGeneratedColumn('uuid')
+  id: string;
+
+  @Index('api_keys_account')
+  @Column('uuid', { name: 'account_id' })
+  accountId: string;
+
+  @ManyToOne(() => Account, { nullable: false, onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'account_id', foreignKeyConstraintName: 'api_keys_account_fk' })
+  account: Relation<Account>;
+
+  @Column('text')
+  name: string;
+
+  /** The first characters, so that people can tell their keys apart. */
+  @Column('text')
+  prefix: string;
+
+  @Index('api_keys_hash', { unique: true })
+  @Column('bytea')
+  hash: Buffer;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
+  createdAt: Date;
+
+  /** Null until first used; up to a second behind. */
+  @Column({ type: 'timestamptz', name: 'last_used_at', precision: 3, nullable: true })
+  lastUsedAt: Date | null;
+
+  /** Null: does not expire. */
+  @Index('api_keys_expires')
+  @Column({ type: 'timestamptz', name: 'expires_at', precision: 3, nullable: true })
+  expiresAt: Date | null;
+}
+
 export type AccountKind = (typeof accountKinds)[number];
 
 /** A user or an organization: owns namespaces and API keys. */

@@ -59,7 +59,6 @@ export class AccountsController {
   @Access('accounts:write', { account: 'accountId' })
   @ApiErrors(400, { status: 404, message: 'Account not found' })
   createKey(
-    @Param('accountId') _id: string,
     @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
     @Body() body: CreateApiKeyDto,
   ): Promise<CreatedApiKeyDto> {
@@ -71,10 +70,7 @@ export class AccountsController {
   @ApiParam(accountIdParam)
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors({ status: 404, message: 'Account not found' })
-  listKeys(
-    @Param('accountId') _id: string,
-    @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
-  ): Promise<ApiKeyListDto> {
+  listKeys(@CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string): Promise<ApiKeyListDto> {
     return this.keys.list(id);
   }
 
@@ -90,7 +86,6 @@ export class AccountsController {
   @Access('accounts:write', { account: 'accountId' })
   @ApiErrors({ status: 404, message: 'API key not found' })
   async revokeKey(
-    @Param('accountId') _id: string,
     @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
     @Param('keyId', UuidOr404(ApiKeyNotFoundError)) keyId: string,
   ): Promise<SuccessDto> {

@@ -1,42 +1,32 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { isUniqueViolation } from '../../platform/database/postgres-errors.js';
-import { pageOf } from '../../platform/http/pagination.dto.js';
-import type { PageQueryDto } from '../../platform/http/pagination.dto.js';
-import type { AccountDto, AccountListDto, CreateAccountDto } from './account.dto.js';
+import { onViolation } from '../../platform/database/postgres-errors.js';
+import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
+import { ConflictError } from '../../platform/errors/domain-error.js';
+import { type AccountDto, type AccountListDto, type CreateAccountDto, toAccountDto } from './account.dto.js';
 import { Account } from './account.entity.js';
-import { toAccountDto } from './account.dto.js';
-import { AccountExistsError, AccountNotFoundError } from './auth.errors.js';
+import { AccountNotFoundError } from './auth.errors.js';
 
 /** Creates and lists accounts, for the operator. */
 @Injectable()
 export class AccountsService {
   constructor(@InjectRepository(Account) private readonly accounts: Repository<Account>) {}
 
-  /** @throws AccountExistsError */
+  /** @throws ConflictError when the name is taken */
   async create({ name, kind }: CreateAccountDto): Promise<AccountDto> {
     const account = this.accounts.create({ name, kind });
-    try {
-      await this.accounts.insert(account);
-    } catch (error) {
-      if (isUniqueViolation(error)) throw new AccountExistsError(name);
-      throw error;
-    }
+    const taken = () => new ConflictError(`An account named "${name}" already exists`);
+    await this.accounts.insert(account).catch(onViolation({ unique: taken }));
     return toAccountDto(account);
   }
 
   /** One page of the accounts, newest first. */
   async list(query: PageQueryDto): Promise<AccountListDto> {
     const { offset, pagination } = pageOf(query, await this.accounts.count());
-    const rows =
-      offset === null
-        ? []
-        : await this.accounts.find({
-            order: { createdAt: 'DESC', id: 'DESC' },
-            skip: offset,
-            take: pagination.pageSize,
-          });
+    if (offset === null) return { accounts: [], pagination };
+    const order = { createdAt: 'DESC', id: 'DESC' } as const;
+    const rows = await this.accounts.find({ order, skip: offset, take: pagination.pageSize });
     return { accounts: rows.map(toAccountDto), pagination };
   }
 

@@ -1,33 +1,42 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
+import { generateApiKey, prefixOf, hashApiKey } from './api-key.js';
+
+/** Name of the operator's account, which the first start creates. */
+export const OPERATOR = 'operator';
 
 /** Writes accounts and API keys with statements of their own; also used before Nest runs. */
 @Injectable()
 export class ApiKeysRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Creates the operator's account in a database without accounts. @returns false when there is an account */
-  async createOperator(name: string): Promise<boolean> {
+  /**
+   * Creates the operator with a first key in an empty database; does nothing in any other. Call it under the migration lock,
+   * so that processes that start together create one operator.
+   *
+   * @param chosen the key to use instead of a generated one
+   * @returns the generated key, to be shown once; null when none was generated
+   */
+  async ensureOperator(chosen: string | null): Promise<string | null> {
     const created = await this.database.query<unknown[]>(
       `INSERT INTO accounts (name, kind, is_operator) SELECT $1, 'user', true
         WHERE NOT EXISTS (SELECT 1 FROM accounts) RETURNING id`,
-      [name],
+      [OPERATOR],
     );
-    return created.length > 0;
+    if (created.length === 0) return null;
+    const key = await this.addKey(OPERATOR, 'first key', chosen ?? generateApiKey());
+    return chosen === null ? key : null;
   }
 
-  /** Adds a key to an account, by the account's name. @returns false without the account, or when the key exists */
-  async addKey(
-    account: string,
-    { name, prefix, hash }: { name: string; prefix: string; hash: Buffer },
-  ): Promise<boolean> {
+  /** Adds a key to an account, by the account's name. @returns the key; null without the account, or when the key exists */
+  async addKey(account: string, name: string, key = generateApiKey()): Promise<string | null> {
     const created = await this.database.query<unknown[]>(
       `INSERT INTO api_keys (account_id, name, prefix, hash) SELECT id, $1, $2, $3 FROM accounts WHERE name = $4
        ON CONFLICT (hash) DO NOTHING RETURNING id`,
-      [name, prefix, hash, account],
+      [name, prefixOf(key), hashApiKey(key), account],
     );
-    return created.length > 0;
+    return created.length > 0 ? key : null;
   }
 
   /** Sets the time of the last use of keys, by id. */

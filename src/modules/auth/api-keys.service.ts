@@ -4,15 +4,14 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { LessThan, Repository } from 'typeorm';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { WriteBehind } from '../../platform/database/write-behind.js';
-import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
+import { onViolation } from '../../platform/database/postgres-errors.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { Caller } from './access.types.js';
-import { ApiKey } from './api-key.entity.js';
+import { ApiKey } from './account.entity.js';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
-import { toApiKeyDto, toCreatedApiKeyDto } from './account.dto.js';
-import type { ApiKeyDto, ApiKeyListDto, CreateApiKeyDto, CreatedApiKeyDto } from './account.dto.js';
+import { toApiKeyDto, type ApiKeyListDto, type CreateApiKeyDto, type CreatedApiKeyDto } from './account.dto.js';
 import { AccountNotFoundError, ApiKeyNotFoundError, UnauthenticatedError } from './auth.errors.js';
 
 declare module '../../platform/queue/pub-sub.js' {
@@ -85,19 +84,14 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
       hash: hashApiKey(key),
       expiresAt: futureMoment(expiresAt ?? null),
     });
-    try {
-      await this.keys.insert(row);
-    } catch (error) {
-      if (isForeignKeyViolation(error)) throw new AccountNotFoundError();
-      throw error;
-    }
-    return toCreatedApiKeyDto(row, key);
+    await this.keys.insert(row).catch(onViolation({ foreignKey: () => new AccountNotFoundError() }));
+    return { ...toApiKeyDto(row), key };
   }
 
   /** The account's keys, newest first, without their clear text. */
   async list(accountId: string): Promise<ApiKeyListDto> {
     const rows = await this.keys.find({ where: { accountId }, order: { createdAt: 'DESC', id: 'DESC' } });
-    return { apiKeys: rows.map((row): ApiKeyDto => toApiKeyDto(row)) };
+    return { apiKeys: rows.map(toApiKeyDto) };
   }
 
   /**

@@ -1,4 +1,4 @@
-import { DomainError } from '../../platform/errors/domain-error.js';
+import { DomainError, NotFoundError } from '../../platform/errors/domain-error.js';
 
 /** The API key is missing, invalid or expired. */
 export class UnauthenticatedError extends DomainError {
@@ -17,38 +17,16 @@ export class UnauthenticatedError extends DomainError {
   }
 }
 
-/** The key is valid, but does not allow this. */
-export class ForbiddenError extends DomainError {
-  readonly kind = 'forbidden';
-  readonly code = 'forbidden';
-}
-
 /** The account does not exist, or belongs to somebody else. */
-export class AccountNotFoundError extends DomainError {
-  readonly kind = 'not_found';
-  readonly code = 'not_found';
-
+export class AccountNotFoundError extends NotFoundError {
   constructor() {
     super('Account not found');
   }
 }
 
 /** The key does not exist, or belongs to another account. */
-export class ApiKeyNotFoundError extends DomainError {
-  readonly kind = 'not_found';
-  readonly code = 'not_found';
-
+export class ApiKeyNotFoundError extends NotFoundError {
   constructor() {
     super('API key not found');
-  }
-}
-
-/** The name of a new account is taken. */
-export class AccountExistsError extends DomainError {
-  readonly kind = 'conflict';
-  readonly code = 'conflict';
-
-  constructor(name: string) {
-    super(`An account named "${name}" already exists`);
   }
 }

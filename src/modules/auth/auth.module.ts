@@ -1,15 +1,31 @@
 import { Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { roleModule } from '../../config/role-module.js';
+import { registerQueue } from '../../platform/queue/register-queue.js';
 import { AccessGuard } from './access.guard.js';
+import { AccessService } from './access.service.js';
+import { Account, ApiKey } from './account.entity.js';
 import { AccountsController } from './accounts.controller.js';
 import { AccountsService } from './accounts.service.js';
-import { AuthCoreModule } from './auth-core.module.js';
+import { ApiKeysRepository } from './api-keys.repository.js';
+import { ApiKeysService } from './api-keys.service.js';
+import { AUTH_QUEUE, AuthProcessor } from './auth.processor.js';
 
 /** Accounts, API keys, and the guard in front of every route. */
-@Module({
-  imports: [AuthCoreModule],
-  controllers: [AccountsController],
-  providers: [AccountsService, { provide: APP_GUARD, useClass: AccessGuard }],
-  exports: [AuthCoreModule],
-})
-export class AuthModule {}
+@Module({})
+export class AuthModule {
+  static readonly forRoles = roleModule(() => ({
+    module: AuthModule,
+    always: {
+      imports: [TypeOrmModule.forFeature([Account, ApiKey])],
+      providers: [ApiKeysRepository, ApiKeysService, AccessService],
+      exports: [AccessService],
+    },
+    api: {
+      controllers: [AccountsController],
+      providers: [AccountsService, { provide: APP_GUARD, useClass: AccessGuard }],
+    },
+    worker: { imports: [registerQueue(AUTH_QUEUE)], providers: [AuthProcessor] },
+  }));
+}

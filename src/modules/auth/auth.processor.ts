@@ -1,7 +1,7 @@
 import { InjectQueue, Processor, WorkerHost } from '@nestjs/bullmq';
 import type { OnApplicationBootstrap } from '@nestjs/common';
 import { Queue } from 'bullmq';
-import { jobOptions } from '../../platform/queue/job-options.js';
+import { jobOptions } from '../../platform/queue/register-queue.js';
 import { QueueMetrics } from '../../platform/queue/queue-metrics.js';
 import { ApiKeysService } from './api-keys.service.js';
 

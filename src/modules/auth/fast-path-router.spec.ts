@@ -24,10 +24,9 @@ import type { BodyBudget } from '../../platform/http/body-budget.js';
 import { InputPipe } from '../../platform/http/input.pipe.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { routeTable } from '../../platform/http/route-table.js';
-import { Access } from './access.decorator.js';
+import { Access, FastPath } from './access.decorator.js';
 import type { AccessService } from './access.service.js';
 import { FastPathRouter, globalEnhancers } from './fast-path-router.js';
-import { FastPath } from './fast-path.decorator.js';
 
 @Injectable()
 class TimeGuard implements CanActivate {

@@ -16,7 +16,7 @@ import type { Route } from '../../platform/http/route-table.js';
 import { AccessGuard } from './access.guard.js';
 import { declarationOf, RouteDeclarationError, type AccessService } from './access.service.js';
 import type { AccessRule } from './access.types.js';
-import { FAST_PATH, type FastPathRequest } from './fast-path.decorator.js';
+import { FAST_PATH, type FastPathRequest } from './access.decorator.js';
 
 type FastPathHandler = (request: FastPathRequest, response: ServerResponse) => Promise<void>;
 

@@ -1,22 +1,17 @@
 import type { ServerResponse } from 'node:http';
-import { Controller, Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
-import { ApiExcludeEndpoint, ApiParam, ApiTags } from '@nestjs/swagger';
+import { Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
 import { ApiMcp, pageRefused } from '../../mcp/server/api-mcp.decorator.js';
 import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
-import { Access } from '../auth/access.decorator.js';
+import { Access, FastPath, type FastPathRequest } from '../auth/access.decorator.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
-import { FastPath } from '../auth/fast-path.decorator.js';
-import type { FastPathRequest } from '../auth/fast-path.decorator.js';
 import { ConnectionHandles } from './core/connection-handles.js';
-import type { CallRecord } from './log/call-record.js';
-import { LogRecorder } from './log/log-recorder.js';
-import { connectionIdParam, namespaceParam, ownConnections } from './core/connections.access.js';
+import { LogRecorder, type CallRecord } from './log/log-recorder.js';
+import { ConnectionController, McpSessionRoute, ownConnections } from './core/connections.access.js';
 
 @ApiTags('MCP')
-@Controller('connect/:namespace/:connectionId/mcp')
-@ApiParam(namespaceParam)
-@ApiParam(connectionIdParam)
+@ConnectionController('mcp')
 export class ConnectionMcpController {
   constructor(
     private readonly handles: ConnectionHandles,
@@ -40,19 +35,13 @@ export class ConnectionMcpController {
   }
 
   /** The SSE stream of a client's session, with changes of lists and resources. */
-  @Get()
-  @FastPath()
-  @ApiExcludeEndpoint()
-  @Access('connections:execute', ownConnections)
+  @McpSessionRoute(Get)
   stream(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.handle(request, response);
   }
 
   /** Ends a client's session. */
-  @Delete()
-  @FastPath()
-  @ApiExcludeEndpoint()
-  @Access('connections:execute', ownConnections)
+  @McpSessionRoute(Delete)
   end(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.handle(request, response);
   }

@@ -16,8 +16,7 @@ import {
 import { connectionIdParam, namespaceParam, ownConnections } from './core/connections.access.js';
 import { ConnectionReader } from './core/connection-reader.js';
 import { ConnectionsService } from './connections.service.js';
-import { MetadataFilters } from './core/metadata-filter.js';
-import type { MetadataFilter } from './core/metadata-filter.js';
+import { MetadataFilters, type MetadataFilter } from './core/metadata-filter.js';
 
 const body = {
   type: SetConnectionDto,
@@ -25,7 +24,7 @@ const body = {
     first: { summary: 'An MCP server by its URL', value: newConnectionExample },
     headers: {
       summary: 'An MCP server that requires a key',
-      value: { mcpUrl: 'https://mcp.example.com/mcp', headers: { Authorization: 'Bearer the-key-it-wants' } },
+      value: { mcpUrl: 'https://mcp.example.com/mcp', headers: { Authorization: 'Bearer the-key' } },
     },
   },
 };

@@ -1,11 +1,32 @@
 import { Module } from '@nestjs/common';
-import { ConnectionsApiModule } from './connections-api.module.js';
-import { DiagnosisModule } from './diagnosis/diagnosis.module.js';
-import { ConnectionLogModule } from './log/connection-log.module.js';
-import { NamespaceMcpModule } from './namespace/namespace-mcp.module.js';
-import { ConnectionSetupModule } from './setup/connection-setup.module.js';
-import { ConnectionToolsModule } from './tools/connection-tools.module.js';
-import { TriggersModule } from './triggers/triggers.module.js';
+import { roleModule } from '../../config/role-module.js';
+import { LogsModule } from '../logs/logs.module.js';
+import { NamespacesModule } from '../namespaces/namespaces.module.js';
+import { ConnectionMcpController } from './connection-mcp.controller.js';
+import { ConnectionsController } from './connections.controller.js';
+import { ConnectionsMetrics } from './connections.metrics.js';
+import { ConnectionsService } from './connections.service.js';
+import { ConnectionCoreModule } from './core/connection-core.module.js';
+import { DiagnosisController } from './diagnosis/diagnosis.controller.js';
+import { DiagnosisService } from './diagnosis/diagnosis.service.js';
+import { ConnectionLogController } from './log/connection-log.controller.js';
+import { ConnectionLogService } from './log/connection-log.service.js';
+import { LogRecorder } from './log/log-recorder.js';
+import { MockModule } from './mock/mock.module.js';
+import { NamespaceMcpController } from './namespace/namespace-mcp.controller.js';
+import { NamespaceMembers, NamespaceServers } from './namespace/namespace-servers.js';
+import { ConnectionCheck } from './recheck/connection-check.js';
+import { ConnectionRechecker } from './recheck/connection-rechecker.js';
+import { ConnectionRefresher } from './recheck/connection-rechecker.js';
+import { RecheckRepository } from './recheck/recheck.repository.js';
+import { ConnectionSetupService } from './setup/connection-setup.service.js';
+import { SourceModule } from './source/source.module.js';
+import { ConnectionToolsController } from './tools/connection-tools.controller.js';
+import { ConnectionToolsService } from './tools/connection-tools.service.js';
+import { OlderSubscriptionsController } from './triggers/older-subscriptions.controller.js';
+import { TriggersController } from './triggers/triggers.controller.js';
+import { TriggersService } from './triggers/triggers.service.js';
+import { UplinkModule } from './uplink/uplink.module.js';
 
 declare global {
   interface SlipwayScopes {
@@ -13,16 +34,44 @@ declare global {
   }
 }
 
-/** Connections to MCP servers. Routes match in this order, so `connect/{namespace}/{connectionId}` is last. */
-@Module({
-  imports: [
-    ConnectionToolsModule,
-    NamespaceMcpModule,
-    ConnectionLogModule,
-    DiagnosisModule,
-    TriggersModule,
-    ConnectionSetupModule,
-    ConnectionsApiModule,
-  ],
-})
-export class ConnectionsModule {}
+/** Connections to MCP servers. The kinds of targets are modules, which register their transports with the core. */
+@Module({})
+export class ConnectionsModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: ConnectionsModule,
+    always: {
+      imports: [LogsModule, NamespacesModule, ConnectionCoreModule, MockModule, SourceModule, UplinkModule].map(
+        (module) => module.forRoles(env),
+      ),
+    },
+    api: {
+      // Routes match in this order, so `connect/{namespace}/{connectionId}` is last.
+      controllers: [
+        ConnectionToolsController,
+        NamespaceMcpController,
+        ConnectionLogController,
+        DiagnosisController,
+        TriggersController,
+        OlderSubscriptionsController,
+        ConnectionMcpController,
+        ConnectionsController,
+      ],
+      providers: [
+        ConnectionsService,
+        ConnectionsMetrics,
+        ConnectionToolsService,
+        ConnectionLogService,
+        LogRecorder,
+        ConnectionSetupService,
+        ConnectionCheck,
+        ConnectionRechecker,
+        ConnectionRefresher,
+        RecheckRepository,
+        DiagnosisService,
+        NamespaceMembers,
+        NamespaceServers,
+        TriggersService,
+      ],
+    },
+  }));
+}

@@ -15,13 +15,12 @@ import { ServersService } from '../servers/servers.service.js';
 import { ConnectionHandles } from './core/connection-handles.js';
 import { ConnectionReader } from './core/connection-reader.js';
 import type { ConnectionDto, MockDto, SetConnectionDto } from './core/connection.dto.js';
-import { Connection } from './core/connection.entity.js';
+import { Connection, type QueryValues, type StoredMock, type TargetKind } from './core/connection.entity.js';
 import { ConnectionRepository, type DeletedConnection } from './core/connection.repository.js';
-import { isConnectionId, requireConnectionId, type NewTarget } from './core/connection-target.js';
+import { requireConnectionId, type NewTarget } from './core/connection-target.js';
 import { neverCalled, uplinkWaiting } from './core/connection-status.js';
 import { ConnectionValues } from './core/connection-values.js';
 import { queryFault } from './core/connection.validators.js';
-import type { QueryValues, StoredMock, TargetKind } from './core/connection.types.js';
 import { InvalidSourceError, ResourceNotFoundError } from './core/connections.errors.js';
 import { TargetResolver } from './core/target-resolver.js';
 import { MockCreation, type NewMock } from './mock/mock-creation.js';
@@ -102,15 +101,11 @@ export class ConnectionsService implements OnModuleInit {
    * @throws ResourceNotFoundError
    */
   async remove(namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
-    if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
-    const where = { namespaceId: namespace.id, connectionId };
-    const found = await this.connections.findOne({ where, select: { id: true } });
+    const { id } = await this.reader.find(namespace, connectionId);
     // Before the row is deleted: its tokens are deleted with it, and could not be revoked afterwards.
-    if (found) {
-      await this.handles.prepareEnd(found.id);
-      await this.credentials.remove({ kind: 'connection', id: found.id });
-    }
-    const deleted = await this.repository.delete(where);
+    await this.handles.prepareEnd(id);
+    await this.credentials.remove({ kind: 'connection', id });
+    const deleted = await this.repository.delete(id);
     if (!deleted) throw new ResourceNotFoundError();
     await this.end(deleted);
     return { success: true };
@@ -207,7 +202,7 @@ export class ConnectionsService implements OnModuleInit {
   private async firstCheck(id: string, { source }: NewTarget): Promise<ConnectionDto> {
     const failure = await this.checks.run(id);
     if (source && hostedFailureIn(failure) instanceof ProgramStartError) {
-      const deleted = await this.repository.delete({ id });
+      const deleted = await this.repository.delete(id);
       if (deleted) await this.end(deleted);
       throw InvalidSourceError.whileLoading(source.entrypoint, failure as Error);
     }

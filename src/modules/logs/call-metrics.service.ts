@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Counts, Durations } from '../../platform/telemetry/figures.js';
+import type { Counter, Histogram } from 'prom-client';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { invocationOutcomes, type InvocationOutcome } from './invocation.types.js';
 
@@ -10,34 +10,29 @@ export type CallKind = (typeof kinds)[number];
 /** Metrics of the calls this process served. */
 @Injectable()
 export class CallMetricsService {
-  private readonly counts = forEach(() => new Counts<InvocationOutcome>('outcome', invocationOutcomes));
-  private readonly durations = forEach(() => new Durations());
-  private readonly firstBytes = new Durations();
+  private readonly calls: Counter<'kind' | 'outcome'>;
+  private readonly durations: Histogram<'kind'>;
+  private readonly firstBytes: Histogram;
 
   constructor(metrics: Metrics) {
-    metrics.counter('slipway_calls_total', 'Calls that are over, by where they led and how they ended.', () =>
-      kinds.flatMap((kind) => this.counts[kind].samples({ kind })),
-    );
-    metrics.durations(
+    const labels = { kind: kinds, outcome: invocationOutcomes };
+    const help = 'Calls that are over, by where they led and how they ended.';
+    this.calls = metrics.labeledCounter('slipway_calls_total', help, labels);
+    this.durations = metrics.durations(
       'slipway_call_duration_seconds',
       'Time a call took in this process, its MCP server included.',
-      kinds.map((kind) => ({ labels: { kind }, durations: this.durations[kind] })),
+      { kind: kinds },
     );
-    metrics.durations(
+    this.firstBytes = metrics.durations(
       'slipway_upstream_first_byte_seconds',
       'Time from sending the call of a connection to the first byte of the answer of its MCP server.',
-      [{ durations: this.firstBytes }],
     );
   }
 
   /** @param firstByteMs null if no MCP server was called over HTTP */
   ended(kind: CallKind, outcome: InvocationOutcome, ms: number, firstByteMs: number | null = null): void {
-    this.counts[kind].add(outcome);
-    this.durations[kind].observe(ms);
-    if (firstByteMs !== null) this.firstBytes.observe(firstByteMs);
+    this.calls.inc({ kind, outcome });
+    this.durations.observe({ kind }, ms / 1_000);
+    if (firstByteMs !== null) this.firstBytes.observe(firstByteMs / 1_000);
   }
-}
-
-function forEach<T>(make: () => T): Record<CallKind, T> {
-  return { connection: make(), run: make() };
 }

@@ -1,17 +1,52 @@
 import { Module } from '@nestjs/common';
+import { roleModule } from '../../config/role-module.js';
+import { registerQueue } from '../../platform/queue/register-queue.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { ServersModule } from '../servers/servers.module.js';
-import { LogsCoreModule } from './logs-core.module.js';
+import { CallMetricsService } from './call-metrics.service.js';
+import { ConnectionCallsService } from './connection-calls.service.js';
+import { InvocationsService } from './ingest/invocations.service.js';
+import { LogsProcessor, IngestNotifier } from './ingest/logs.processor.js';
+import { LOGS_QUEUE, LogsQueue } from './ingest/logs.queue.js';
 import { OtlpController } from './otlp/otlp.controller.js';
+import { InvocationSearchRepository } from './search/invocation-search.repository.js';
 import { RuntimeLogsController } from './search/runtime-logs.controller.js';
 import { RuntimeLogsService } from './search/runtime-logs.service.js';
-import { LogStreams } from './stream/log-streams.js';
+import { DeletedOwnerCleaner } from './store/deleted-owner-cleaner.js';
+import { InvocationStore } from './store/invocation-store.js';
+import { InvocationsRepository } from './store/invocations.repository.js';
+import { PartitionMaintenance } from './store/partition-maintenance.js';
+import { PartitionsRepository } from './store/partitions.repository.js';
 import { LogStreamsController } from './stream/log-streams.controller.js';
+import { LogStreams } from './stream/log-streams.js';
 
-/** Routes of runtime logs: search, streams, and records of servers that run elsewhere. */
-@Module({
-  imports: [LogsCoreModule, ServersModule, AuthModule],
-  controllers: [LogStreamsController, RuntimeLogsController, OtlpController],
-  providers: [RuntimeLogsService, LogStreams],
-})
-export class LogsModule {}
+/**
+ * Logs of servers and connections: every role records and finds invocations, workers store them, and the API searches,
+ * streams, and accepts records of servers that run elsewhere.
+ */
+@Module({})
+export class LogsModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: LogsModule,
+    always: {
+      imports: [registerQueue(LOGS_QUEUE)],
+      providers: [
+        LogsQueue,
+        InvocationsService,
+        ConnectionCallsService,
+        CallMetricsService,
+        InvocationStore,
+        InvocationsRepository,
+        InvocationSearchRepository,
+        PartitionsRepository,
+      ],
+      exports: [InvocationsService, ConnectionCallsService, CallMetricsService],
+    },
+    api: {
+      imports: [ServersModule.forRoles(env), AuthModule.forRoles(env)],
+      controllers: [LogStreamsController, RuntimeLogsController, OtlpController],
+      providers: [RuntimeLogsService, LogStreams],
+    },
+    worker: { providers: [LogsProcessor, IngestNotifier, PartitionMaintenance, DeletedOwnerCleaner] },
+  }));
+}

@@ -1,6 +1,6 @@
-import { IsOptional, IsString, IsUUID, Matches, MaxLength } from 'class-validator';
+import { IsOptional, IsUUID } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
-import { IsCommaList, IsFlag, IsWhole } from '../../platform/http/input-values.js';
+import { IsCommaList, IsFlag, IsWhole, IsPrintable } from '../../platform/http/input-values.js';
 import type { Namespace } from './namespace.entity.js';
 
 /** A globally unique name that holds servers, skills and connections. */
@@ -26,9 +26,7 @@ export class DeletedNamespaceDto {
 export class NamespaceQueryDto {
   /** Search all namespaces for names that begin like this. */
   @IsOptional()
-  @IsString()
-  @MaxLength(39)
-  @Matches(/^\P{Cc}*$/u, { message: 'q must not hold control characters' })
+  @IsPrintable(39)
   q?: string;
 
   /** Search all namespaces of this account. */

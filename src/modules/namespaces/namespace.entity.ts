@@ -1,5 +1,4 @@
-import { Check, Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
-import type { Relation } from 'typeorm';
+import { ForeignKey, Check, Column, CreateDateColumn, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
 import { Account } from '../auth/account.entity.js';
 
 /** A globally unique name an account owns; holds servers, skills and connections. */
@@ -14,12 +13,9 @@ export class Namespace {
   name: string;
 
   @Index('namespaces_account')
+  @ForeignKey(() => Account, { name: 'namespaces_account_fk', onDelete: 'RESTRICT' })
   @Column('uuid', { name: 'account_id' })
   accountId: string;
-
-  @ManyToOne(() => Account, { nullable: false, onDelete: 'RESTRICT' })
-  @JoinColumn({ name: 'account_id', foreignKeyConstraintName: 'namespaces_account_fk' })
-  account: Relation<Account>;
 
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;

@@ -3,8 +3,9 @@ import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorator.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
+import { ForbiddenError } from '../../platform/errors/domain-error.js';
 import { DeletedNamespaceDto, NamespaceDto, NamespaceListDto, NamespaceQueryDto } from './namespace.dto.js';
-import { NamespaceNotFoundError, NotNamespaceOwnerError } from './namespaces.errors.js';
+import { NamespaceNotFoundError } from './namespaces.errors.js';
 import { NamespacesService } from './namespaces.service.js';
 
 const nameParam = {
@@ -55,7 +56,8 @@ export class NamespacesController {
   @Access('namespaces:write', {
     owner: 'name',
     missing: () => new NamespaceNotFoundError(),
-    foreign: () => new NotNamespaceOwnerError(),
+    // Spec 4.13 fixes the text.
+    foreign: () => new ForbiddenError('Unauthorized'),
   })
   @ApiErrors(
     { status: 403, message: 'Unauthorized' },
@@ -66,7 +68,7 @@ export class NamespacesController {
       message: 'The namespace "acme" still holds servers: delete them first',
     },
   )
-  remove(@Param('name') _name: string, @CurrentNamespace() namespace: OwnedNamespace): Promise<DeletedNamespaceDto> {
+  remove(@CurrentNamespace() namespace: OwnedNamespace): Promise<DeletedNamespaceDto> {
     return this.namespaces.remove(namespace);
   }
 }

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { roleModule } from '../../config/role-module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { Namespace } from './namespace.entity.js';
 import { NamespacesController } from './namespaces.controller.js';
@@ -13,10 +14,15 @@ declare global {
 }
 
 /** Namespaces and their owners. */
-@Module({
-  imports: [TypeOrmModule.forFeature([Namespace]), AuthModule],
-  controllers: [NamespacesController],
-  providers: [NamespacesRepository, NamespacesService],
-  exports: [NamespacesService],
-})
-export class NamespacesModule {}
+@Module({})
+export class NamespacesModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: NamespacesModule,
+    always: { imports: [TypeOrmModule.forFeature([Namespace]), AuthModule.forRoles(env)] },
+    api: {
+      controllers: [NamespacesController],
+      providers: [NamespacesRepository, NamespacesService],
+      exports: [NamespacesService],
+    },
+  }));
+}

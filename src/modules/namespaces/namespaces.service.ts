@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { In, Repository } from 'typeorm';
-import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
+import { onViolation } from '../../platform/database/postgres-errors.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { generateName } from '../../platform/http/generated-name.js';
 import { NAMESPACE_NAME, RESERVED_NAMESPACES } from '../../platform/http/resource-names.js';
@@ -10,12 +10,16 @@ import { project } from '../../platform/http/input-values.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller, NamespaceOwners, OwnedNamespace } from '../auth/access.types.js';
-import type { DeletedNamespaceDto, NamespaceDto, NamespaceListDto, NamespaceQueryDto } from './namespace.dto.js';
+import { InvalidInputError, ConflictError } from '../../platform/errors/domain-error.js';
+import {
+  type DeletedNamespaceDto,
+  type NamespaceDto,
+  type NamespaceListDto,
+  type NamespaceQueryDto,
+  toNamespaceDto,
+} from './namespace.dto.js';
 import { Namespace } from './namespace.entity.js';
-import { toNamespaceDto } from './namespace.dto.js';
-import { NamespaceHoldsServersError, NamespaceTakenError } from './namespaces.errors.js';
 import { NamespacesRepository } from './namespaces.repository.js';
-import { InvalidInputError } from '../../platform/errors/domain-error.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -90,7 +94,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   /**
    * Creates a namespace with this name. Nothing changes if the caller owns it already.
    *
-   * @throws InvalidInputError, NamespaceTakenError
+   * @throws InvalidInputError, ConflictError when another account has it
    */
   async claim(name: string, caller: Caller): Promise<NamespaceDto> {
     for (;;) {
@@ -99,7 +103,8 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
       const row = await this.namespaces.findOneBy({ name });
       if (row?.accountId === caller.accountId) return toNamespaceDto(row);
       // Without a row it was deleted in between: try again.
-      if (row) throw new NamespaceTakenError(name);
+      // Published tools look for the words "already exists".
+      if (row) throw new ConflictError(`The namespace "${name}" already exists and belongs to another account`);
     }
   }
 
@@ -112,18 +117,14 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
    * Deletes a namespace with its skills and connections. The foreign key of servers refuses it while one exists, also one
    * created at the same moment.
    *
-   * @throws NamespaceHoldsServersError
+   * @throws ConflictError while it holds servers
    */
   async remove(namespace: OwnedNamespace): Promise<DeletedNamespaceDto> {
     const { id, name } = namespace;
     const finishes: (() => void)[] = [];
     for (const deletion of this.deletions) finishes.push(await deletion(namespace));
-    try {
-      await this.namespaces.delete({ id });
-    } catch (error) {
-      if (isForeignKeyViolation(error)) throw new NamespaceHoldsServersError(name);
-      throw error;
-    }
+    const refusal = () => new ConflictError(`The namespace "${name}" still holds servers: delete them first`);
+    await this.namespaces.delete({ id }).catch(onViolation({ foreignKey: refusal }));
     for (const finish of finishes) finish();
     this.owners.drop(name);
     this.pubSub.publish('namespaces.deleted', { id, name });

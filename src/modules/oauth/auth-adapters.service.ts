@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { OAuthSetupError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
 import type { AuthorizationServer, AuthorizationTarget } from '../../mcp/oauth/discovery.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
-import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
+import type { AuthAdapter } from '../../mcp/oauth/tokens.js';
 import type { BeginAuthorization, CredentialOwner } from './credentials.types.js';
 
 /** Finds the adapter of a connection's server, with the connection's values; null if the server has none. */

@@ -18,7 +18,6 @@ import {
   type CredentialOwner,
   type PreregisteredClient,
 } from './credentials.types.js';
-import { PreregisteredClientsService } from './preregistered-clients.service.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
 import { SetupLinksService } from './setup/setup-links.service.js';
@@ -49,7 +48,6 @@ export class AuthorizationsService {
     private readonly dataSource: DataSource,
     private readonly repository: CredentialRepository,
     private readonly clients: OAuthClientsService,
-    private readonly preregistered: PreregisteredClientsService,
     private readonly adapters: AuthAdaptersService,
     private readonly links: SetupLinksService,
     private readonly egress: Egress,
@@ -75,16 +73,22 @@ export class AuthorizationsService {
   ): Promise<{ id: string; expiresAt: Date }> {
     const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
     const { target, scopes } = await this.discover(fetch, owner, request);
-    if (client) await this.storeClient(owner, target, client);
-    const isAdapter = target.server.adapter !== undefined;
-    const row = isAdapter ? null : await this.clients.obtain(fetch, target.server, owner);
+    const { server } = target;
+    if (client) {
+      // A client is stored only for the issuer that it was entered for.
+      if (client.issuer !== server.issuer) {
+        throw new OAuthClientNeededError(server.issuer, `The authorization server is ${server.issuer} now.`);
+      }
+      await this.clients.storePreregistered(owner, client);
+    }
+    const row = server.adapter !== undefined ? null : await this.clients.obtain(fetch, server, owner);
     const pending = {
       id: randomUUID(),
       ownerKind: owner.kind,
       ownerId: owner.id,
       label: request.label.slice(0, LABEL_CHARS_MAX),
       upstreamUrl: upstreamAddress(request.upstreamUrl),
-      server: target.server,
+      server,
       clientRowId: row?.id ?? null,
       resource: target.resource,
       scopes,
@@ -108,18 +112,6 @@ export class AuthorizationsService {
   /** Ends every link of an owner. */
   async remove({ kind, id }: CredentialOwner, tx: EntityManager): Promise<void> {
     await tx.delete(PendingAuthorization, { ownerKind: kind, ownerId: id });
-  }
-
-  /** A client is stored only for the issuer that it was entered for. */
-  private async storeClient(
-    owner: CredentialOwner,
-    { server }: AuthorizationTarget,
-    client: PreregisteredClient,
-  ): Promise<void> {
-    if (client.issuer !== server.issuer) {
-      throw new OAuthClientNeededError(server.issuer, `The authorization server is ${server.issuer} now.`);
-    }
-    await this.preregistered.store(owner, client, this.clients.redirectUri);
   }
 
   private async discover(

@@ -1,6 +1,6 @@
 import { Controller, Get, Header } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
-import { RouteNotFoundError } from '../../platform/errors/http-errors.js';
+import { RouteNotFoundError } from '../../platform/errors/domain-error.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { OAuthClientsService } from './oauth-clients.service.js';

@@ -1,15 +1,44 @@
 import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { roleModule } from '../../config/role-module.js';
+import { AuthAdaptersService } from './auth-adapters.service.js';
+import { AuthorizationsService } from './authorizations.service.js';
 import { ClientDocumentController } from './client-document.controller.js';
-import { CredentialsCoreModule } from './credentials-core.module.js';
+import { CredentialRepository } from './credential.repository.js';
+import { CredentialsService } from './credentials.service.js';
+import { OAuthClient } from './oauth-client.entity.js';
+import { OAuthClientsService } from './oauth-clients.service.js';
+import { PendingAuthorization } from './pending-authorization.entity.js';
 import { AuthorizationFlowService } from './setup/authorization-flow.service.js';
+import { SetupLinksService } from './setup/setup-links.service.js';
 import { SetupPageService } from './setup/setup-page.service.js';
 import { SetupController } from './setup/setup.controller.js';
+import { TokenRefresherService } from './token-refresher.service.js';
+import { UpstreamCredential } from './upstream-credential.entity.js';
+
+const services = [
+  AuthAdaptersService,
+  AuthorizationsService,
+  CredentialRepository,
+  CredentialsService,
+  OAuthClientsService,
+  SetupLinksService,
+];
 
 /** OAuth towards upstreams: clients, tokens, and the setup page. */
-@Module({
-  imports: [CredentialsCoreModule],
-  controllers: [SetupController, ClientDocumentController],
-  providers: [AuthorizationFlowService, SetupPageService],
-  exports: [CredentialsCoreModule, SetupPageService],
-})
-export class CredentialsModule {}
+@Module({})
+export class CredentialsModule {
+  static readonly forRoles = roleModule(() => ({
+    module: CredentialsModule,
+    'api or worker': {
+      imports: [TypeOrmModule.forFeature([OAuthClient, UpstreamCredential, PendingAuthorization])],
+      providers: [...services, TokenRefresherService],
+      exports: services,
+    },
+    api: {
+      controllers: [SetupController, ClientDocumentController],
+      providers: [AuthorizationFlowService, SetupPageService],
+      exports: [SetupPageService],
+    },
+  }));
+}

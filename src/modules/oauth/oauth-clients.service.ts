@@ -7,9 +7,9 @@ import { OAuthClientNeededError } from '../../mcp/oauth/oauth-errors.js';
 import { clientMetadata, registerAt, type OAuthClientIdentity } from '../../mcp/oauth/client.js';
 import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
 import { Vault } from '../../platform/vault/vault.js';
-import type { CredentialOwner } from './credentials.types.js';
+import { SetupPageError } from './credentials.errors.js';
+import type { CredentialOwner, PreregisteredClient } from './credentials.types.js';
 import { CredentialRepository } from './credential.repository.js';
-import { PreregisteredClientsService } from './preregistered-clients.service.js';
 import { OAuthClient } from './oauth-client.entity.js';
 
 /** The remaining lifetime of a secret below which a client is not used for a new authorization. */
@@ -24,7 +24,6 @@ export class OAuthClientsService {
   constructor(
     private readonly dataSource: DataSource,
     private readonly vault: Vault,
-    private readonly preregistered: PreregisteredClientsService,
     private readonly repository: CredentialRepository,
     private readonly env: Env,
   ) {}
@@ -65,7 +64,7 @@ export class OAuthClientsService {
    * @throws OAuthClientNeededError if a person must enter one, OAuthSetupError if the registration fails
    */
   async obtain(fetch: FetchLike, server: AuthorizationServer, owner: CredentialOwner): Promise<OAuthClient> {
-    const own = await this.preregistered.find(owner, server.issuer, this.redirectUri);
+    const own = await this.preregistered(owner, server.issuer);
     if (own?.refusedAt) {
       throw new OAuthClientNeededError(server.issuer, `${server.issuer} does not accept the client that was given.`);
     }
@@ -98,8 +97,40 @@ export class OAuthClientsService {
    * pre-registered one, since only a person can replace it.
    */
   async refused(id: string): Promise<void> {
-    await this.dataSource.getRepository(OAuthClient).delete({ id, kind: 'registered' });
-    await this.preregistered.refused(id);
+    const { manager } = this.dataSource;
+    await manager.delete(OAuthClient, { id, kind: 'registered' });
+    await manager.update(OAuthClient, { id, kind: 'given' }, { refusedAt: new Date() });
+  }
+
+  /** The owner's pre-registered client at an issuer, also a refused one; null without one. */
+  preregistered({ kind, id }: CredentialOwner, issuer: string): Promise<OAuthClient | null> {
+    const where = { ownerKind: kind, ownerId: id, issuer, redirectUri: this.redirectUri };
+    return this.dataSource.manager.findOne(OAuthClient, { where });
+  }
+
+  /**
+   * Replaces the owner's pre-registered client at an issuer, whose tokens are then no longer refreshed. Of other issuers
+   * only the client in use stays, so that an owner has two at most.
+   *
+   * @throws SetupPageError if the owner was deleted
+   */
+  async storePreregistered(owner: CredentialOwner, client: PreregisteredClient): Promise<void> {
+    const { issuer, clientId, clientSecret } = client;
+    const id = randomUUID();
+    await this.dataSource.transaction(async (tx) => {
+      if (!(await this.repository.lockOwner(owner, tx))) throw SetupPageError.unknownLink();
+      await this.repository.deleteClientsOf(owner, issuer, tx);
+      await tx.insert(OAuthClient, {
+        id,
+        issuer,
+        redirectUri: this.redirectUri,
+        kind: 'given',
+        ownerKind: owner.kind,
+        ownerId: owner.id,
+        clientId,
+        sealedSecret: clientSecret === null ? null : this.vault.seal(clientSecret, id),
+      });
+    });
   }
 
   private find(issuer: string, tx: EntityManager = this.dataSource.manager): Promise<OAuthClient | null> {

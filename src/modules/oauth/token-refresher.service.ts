@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
+import type { Counter } from 'prom-client';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
@@ -7,7 +8,7 @@ import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '.
 import { isClientRefusal, refreshTokens, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { NoSlotError, FairSemaphore } from '../../platform/limits/fair-semaphore.js';
-import { Counts } from '../../platform/telemetry/figures.js';
+import { Metrics } from '../../platform/telemetry/metrics.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { AuthAdaptersService } from './auth-adapters.service.js';
 import { CredentialRepository, isLockTimeout } from './credential.repository.js';
@@ -56,6 +57,12 @@ export interface RefreshRequest {
   onSettled: () => void;
 }
 
+/** Facts of an attempt that outlive its transaction: the row with rotated tokens, and the client that the server refused. */
+interface AttemptHandlers {
+  onRotated(row: UpstreamCredential): void;
+  onRefused(client: OAuthClient): void;
+}
+
 /**
  * Refreshes tokens, each once: callers of this process share one attempt, and processes wait for each other on the row of
  * the credential, where the second one finds a newer generation and sends nothing. The row is locked during the request, for
@@ -70,7 +77,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
   private readonly logger = new Logger('credentials');
   private readonly running = new Map<string, Promise<RefreshOutcome>>();
   /** Outcomes of refreshes in this process. Callers that share one are counted once. */
-  readonly results = new Counts<RefreshOutcome['kind']>('result', ['token', 'required', 'away', 'gone']);
+  private readonly results: Counter<'result'>;
   /** Each refresh holds a database connection during its request: together they get a quarter of the pool. */
   private readonly slots: FairSemaphore;
 
@@ -82,8 +89,14 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     private readonly vault: Vault,
     private readonly egress: Egress,
     env: Env,
+    metrics: Metrics,
   ) {
     this.slots = new FairSemaphore(Math.max(1, Math.floor(env.databasePoolMax / 4)), SLOT_WAIT_MS);
+    this.results = metrics.labeledCounter(
+      'slipway_oauth_refreshes_total',
+      'Refreshes of tokens by result: a token; authorization required anew; the token endpoint away; the credential gone.',
+      { result: ['token', 'required', 'away', 'gone'] satisfies RefreshOutcome['kind'][] },
+    );
   }
 
   /** Lets running refreshes store their tokens before the database closes. */
@@ -105,44 +118,51 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
 
   private async start(request: RefreshRequest): Promise<RefreshOutcome> {
     try {
-      const { outcome, lostClientId } = await this.slots.run(request.host, () => this.underLock(request));
-      if (lostClientId !== null) await this.clients.refused(lostClientId);
-      this.results.add(outcome.kind);
+      const outcome = await this.slots.run(request.host, () => this.underLock(request));
+      this.results.inc({ result: outcome.kind });
       return outcome;
     } catch (error) {
       if (!(error instanceof NoSlotError) && !isLockTimeout(error)) throw error;
-      this.results.add('away');
+      this.results.inc({ result: 'away' });
       const message = 'Another refresh of this authorization takes too long: try again in a moment.';
       return { kind: 'away', message, accessToken: null };
     }
   }
 
-  private async underLock(request: RefreshRequest): Promise<{ outcome: RefreshOutcome; lostClientId: string | null }> {
+  private async underLock(request: RefreshRequest): Promise<RefreshOutcome> {
     let rotated: UpstreamCredential | null = null;
+    let refused: OAuthClient | null = null;
     try {
-      return await this.dataSource.transaction(async (tx) => {
+      const outcome = await this.dataSource.transaction(async (tx) => {
         await this.repository.limitLockWait(tx);
         const row = await tx.findOne(UpstreamCredential, {
           where: { id: request.id },
           lock: { mode: 'pessimistic_write' },
         });
-        const known = row ? settledBefore(row, request, this.vault) : ({ kind: 'gone' } as const);
-        if (known || !row) return { outcome: known ?? { kind: 'gone' }, lostClientId: null };
-        return this.ask(tx, row, request, (changed) => (rotated = changed));
+        if (!row) return { kind: 'gone' } as const;
+        return (
+          settledBefore(row, request, this.vault) ??
+          this.attempt(tx, row, request, {
+            onRotated: (changed) => (rotated = changed),
+            onRefused: (client) => (refused = client),
+          })
+        );
       });
+      if (refused) await this.clients.refused((refused as OAuthClient).id);
+      return outcome;
     } catch (error) {
       if (rotated === null) throw error;
-      return { outcome: await this.rescue(rotated, error), lostClientId: null };
+      return this.rescue(rotated, error);
     }
   }
 
   /** Sends the refresh and writes its outcome; the caller commits. */
-  private async ask(
+  private async attempt(
     tx: EntityManager,
     row: UpstreamCredential,
     { rejected }: RefreshRequest,
-    onRotated: (row: UpstreamCredential) => void,
-  ): Promise<{ outcome: RefreshOutcome; lostClientId: string | null }> {
+    { onRotated, onRefused }: AttemptHandlers,
+  ): Promise<RefreshOutcome> {
     const held = openTokens(row, this.vault) as HeldTokens;
     const client = row.clientRowId === null ? null : await tx.findOne(OAuthClient, { where: { id: row.clientRowId } });
     const isUnknown = client === null && row.server.adapter === undefined;
@@ -151,30 +171,24 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
       if (isUsable) {
         // Without a refresh token, a token is due when it expires.
         await tx.update(UpstreamCredential, { id: row.id }, { dueAt: row.expiresAt });
-        return { outcome: { kind: 'token', accessToken: held.accessToken }, lostClientId: null };
+        return { kind: 'token', accessToken: held.accessToken };
       }
       const reason = held.refreshToken === null ? 'it gave no refresh token' : 'it no longer knows Slipway';
-      return {
-        outcome: await this.drop(tx, row, `The token of ${issuerOf(row)} has ended, and ${reason}.`),
-        lostClientId: null,
-      };
+      return this.drop(tx, row, `The token of ${issuerOf(row)} has ended, and ${reason}.`);
     }
     try {
       const tokens = await this.renew(row, client, held.refreshToken);
       const changed = { ...row, ...storedTokens(row, tokens, this.vault), refreshedAt: new Date() };
       onRotated(changed);
       await write(tx, changed, row.generation);
-      return { outcome: { kind: 'token', accessToken: tokens.accessToken }, lostClientId: null };
+      return { kind: 'token', accessToken: tokens.accessToken };
     } catch (error) {
-      if (error instanceof TokenRefusedError) return this.refused(tx, row, client, error);
+      if (error instanceof TokenRefusedError) return this.refused(tx, row, client, error, onRefused);
       if (!(error instanceof TokenEndpointAwayError)) throw error;
       const isHopeless = error instanceof AdapterFailedError && row.failures + 1 >= ADAPTER_FAILURES_MAX;
       const isOver = isPast(row.expiresAt) || held.accessToken === rejected;
-      const outcome =
-        isHopeless && isOver
-          ? await this.drop(tx, row, error.message)
-          : await this.postpone(tx, row, held, rejected, error.message);
-      return { outcome, lostClientId: null };
+      if (isHopeless && isOver) return this.drop(tx, row, error.message);
+      return this.postpone(tx, row, held, rejected, error.message);
     }
   }
 
@@ -191,18 +205,19 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     row: UpstreamCredential,
     client: OAuthClient | null,
     error: TokenRefusedError,
-  ): Promise<{ outcome: RefreshOutcome; lostClientId: string | null }> {
+    onRefused: AttemptHandlers['onRefused'],
+  ): Promise<RefreshOutcome> {
     const { code, host } = error;
     const isClient = client !== null && isClientRefusal(error);
     if (isClient && client.kind === 'document') {
       const message = `${host} does not accept ${client.clientId} as its client: can it read that address?`;
       const held = openTokens(row, this.vault) as HeldTokens;
-      return { outcome: await this.postpone(tx, row, held, undefined, message), lostClientId: null };
+      return this.postpone(tx, row, held, undefined, message);
     }
     this.logger.warn({ msg: 'an authorization has ended', credentialId: row.id, host, code });
     const what = isClient && client.kind === 'given' ? 'client that was given for this' : 'authorization';
-    const outcome = await this.drop(tx, row, `${host} no longer accepts the ${what} (${code}).`);
-    return { outcome, lostClientId: isClient ? client.id : null };
+    if (isClient) onRefused(client);
+    return this.drop(tx, row, `${host} no longer accepts the ${what} (${code}).`);
   }
 
   private async drop(tx: EntityManager, row: UpstreamCredential, message: string): Promise<RefreshOutcome> {

@@ -4,7 +4,7 @@ import { DataSource } from 'typeorm';
 import { BlobStore } from '../../platform/blobs/blob-store.js';
 import { Schedule } from '../../platform/schedule/schedule.js';
 import { BlobsRepository } from './blobs.repository.js';
-import { ReleaseArtifact } from './release-artifact.entity.js';
+import { ReleaseArtifact } from './release.entity.js';
 
 /** Time until the files of a deleted server are removed. */
 const GARBAGE_EVERY_MS = 5_000;

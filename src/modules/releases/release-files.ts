@@ -1,12 +1,16 @@
+import { ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
 import { BlobStore, type Blob, type OpenBlob } from '../../platform/blobs/blob-store.js';
 import { openZip } from '../../platform/zip/zip-archive.js';
+import { dropStalledReader } from '../../platform/http/stalled-reader.js';
 import { BlobsRepository } from './blobs.repository.js';
 import { readBundle, type BundleFacts } from './bundle/bundle-manifest.js';
-import { ReleaseArtifact, type ArtifactKind } from './release-artifact.entity.js';
+import { ReleaseArtifact, type ArtifactKind } from './release.entity.js';
 import { FileLostError, UploadLostError } from './releases.errors.js';
+import type { Bundle } from './releases.repository.js';
 
 const MB = 1024 * 1024;
 
@@ -30,6 +34,21 @@ export class ReleaseFiles {
     const blob = await this.blobs.open(hash);
     if (!blob) throw new FileLostError(kind);
     return { ...blob, hash };
+  }
+
+  /**
+   * Writes a bundle to a response. Ends without an error when the client disconnects or stops reading.
+   *
+   * @param begin sets the headers; called once the file is open, so that errors go out without them
+   * @throws FileLostError before `begin`
+   */
+  async sendBundle({ releaseId }: Bundle, target: ServerResponse, begin: () => void): Promise<void> {
+    const { stream } = await this.open(releaseId, 'bundle');
+    begin();
+    dropStalledReader(target);
+    await pipeline(stream, target).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+    });
   }
 
   /** Runs `read` with the path of a local copy. @throws FileLostError */

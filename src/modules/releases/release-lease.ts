@@ -1,13 +1,53 @@
 import { Logger } from '@nestjs/common';
 import type { DataSource, EntityManager } from 'typeorm';
+import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
-import type { LogLine } from './release-log.entity.js';
+import type { LogLine, Release } from './release.entity.js';
 import type { ReleaseLogRepository } from './release-log.repository.js';
-import { requireTransition } from './release-state.js';
+import { requireTransition, type ReleaseStatus, type Stage } from './release-state.js';
 import type { Claim, ReleaseChange, ReleasesRepository } from './releases.repository.js';
+
+/** The result of a stage, written in one transaction. Without a status in `change` the next stage is due. */
+export interface StageOutcome {
+  change?: QueryDeepPartialEntity<Release> & { status?: ReleaseStatus };
+  lines?: LogLine[];
+  /** Further writes in the same transaction. */
+  inTransaction?: (tx: EntityManager) => Promise<void>;
+  /** Called after the commit, to publish it. */
+  onCommitted?: () => void;
+}
+
+/**
+ * One step of the pipeline. It may run again after a crash, so it makes changes only through its outcome, except for the
+ * icon of the metadata stage, which is idempotent.
+ */
+export interface ReleaseStage {
+  run(release: Release, lease: ReleaseLease): Promise<StageOutcome>;
+}
 
 /** The worker lost the release: it was cancelled, deleted, or another worker took it over. */
 export class LeaseLostError extends Error {}
+
+/** The exclusive right to work on something, until it is lost. */
+export class Hold {
+  private reject: (error: LeaseLostError) => void = () => undefined;
+  private readonly lost = new Promise<never>((_, reject) => (this.reject = reject));
+
+  constructor() {
+    // Without waiting work the rejection has no other handler.
+    this.lost.catch(() => undefined);
+  }
+
+  /** Waits for `work` while this is held. @throws LeaseLostError as soon as it is lost, without waiting for `work` */
+  whileHeld<T>(work: Promise<T>): Promise<T> {
+    return Promise.race([work, this.lost]);
+  }
+
+  /** Ends the work under it. */
+  lose(): void {
+    this.reject(new LeaseLostError());
+  }
+}
 
 /** Dependencies of a {@link ReleaseLease}. */
 export interface LeaseContext {
@@ -23,11 +63,9 @@ export interface LeaseContext {
  * The exclusive hold of one worker on a release, renewed every third of its duration. Writes through it fail once it is
  * lost, so a worker that was taken for dead changes nothing.
  */
-export class ReleaseLease {
+export class ReleaseLease extends Hold {
   private readonly logger = new Logger('releases');
   private readonly renewal: Repeat;
-  private lose: (error: LeaseLostError) => void = () => undefined;
-  private readonly lost = new Promise<never>((_, reject) => (this.lose = reject));
 
   get releaseId(): string {
     return this.claim.releaseId;
@@ -37,13 +75,8 @@ export class ReleaseLease {
     private readonly context: LeaseContext,
     private readonly claim: Claim,
   ) {
-    this.lost.catch(() => undefined);
+    super();
     this.renewal = repeat(context.leaseMs / 3, () => void this.renew());
-  }
-
-  /** Waits for `work` while the lease is held. @throws LeaseLostError as soon as it is lost, without waiting for `work` */
-  whileHeld<T>(work: Promise<T>): Promise<T> {
-    return Promise.race([work, this.lost]);
   }
 
   /** Appends a line to the log. @throws LeaseLostError */
@@ -64,9 +97,8 @@ export class ReleaseLease {
       // First, since it locks the server's row: publishing locks that row before any release's.
       await also?.(tx);
       if (!(await releases.updateHeld(this.claim, change, tx))) {
-        const error = new LeaseLostError();
-        this.lose(error);
-        throw error;
+        this.lose();
+        throw new LeaseLostError();
       }
       await logs.append(this.claim.releaseId, lines, tx);
     });
@@ -76,7 +108,7 @@ export class ReleaseLease {
   /** Extends the lease, or ends what runs under it if it was lost. A database outage changes nothing. */
   async renew(): Promise<void> {
     try {
-      if (!(await this.context.releases.renewLease(this.claim))) this.lose(new LeaseLostError());
+      if (!(await this.context.releases.renewLease(this.claim))) this.lose();
     } catch (error) {
       this.logger.debug({ msg: 'a lease was not renewed', err: error });
     }
@@ -88,7 +120,7 @@ export class ReleaseLease {
    * @returns the next attempt; null when the lease was lost already
    */
   async handBack(): Promise<number | null> {
-    this.lose(new LeaseLostError());
+    this.lose();
     return (await this.context.releases.handBackLease(this.claim)) ? this.claim.attempt + 1 : null;
   }
 
@@ -96,4 +128,9 @@ export class ReleaseLease {
   stop(): void {
     this.renewal.stop();
   }
+}
+
+/** An outcome that ends a release. @param message what happened and what to do */
+export function failed(status: 'FAILURE' | 'FAILURE_SCAN', stage: Stage, message: string): StageOutcome {
+  return { change: { status }, lines: [{ stage, level: 'error', message }] };
 }

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { toStorableText } from '../../platform/database/storable.js';
-import { ReleaseLog, type LogLine } from './release-log.entity.js';
+import { ReleaseLog, type LogLine } from './release.entity.js';
 
 /** Enough for a sentence with a URL or two; texts of upstreams have no bound of their own. */
 const MESSAGE_CHARS_MAX = 2_000;

@@ -1,5 +1,3 @@
-import { DomainError } from '../../platform/errors/domain-error.js';
-
 /** The stages of the pipeline, in order. */
 export const stages = ['deploy', 'scan', 'metadata', 'publish'] as const;
 export type Stage = (typeof stages)[number];
@@ -31,10 +29,7 @@ const transitions: Record<ReleaseStatus, readonly ReleaseStatus[]> = {
 };
 
 /** A change of status that is not allowed: a bug. */
-export class IllegalTransitionError extends DomainError {
-  readonly kind = 'internal';
-  readonly code = 'internal_error';
-
+export class IllegalTransitionError extends Error {
   constructor(from: ReleaseStatus, to: ReleaseStatus) {
     super(`A release does not go from ${from} to ${to}`);
   }

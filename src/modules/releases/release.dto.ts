@@ -1,7 +1,7 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { IsObject, IsOptional } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
-import { logLevels, type LogLevel } from './release-log.entity.js';
+import { logLevels, type LogLevel, type ReleaseLog, type Release } from './release.entity.js';
 import { releaseStatuses, stages, type ReleaseStatus, type Stage } from './release-state.js';
 
 /** One published version of a server. Spec 2.2. */
@@ -93,8 +93,8 @@ export class RescanDto {
   scanCredentials?: Record<string, string>;
 }
 
-/** A scan was asked for. What it finds is written to the release's log. */
-export class AskedRescanDto {
+/** The scan is scheduled. Its findings are written to the release's log. */
+export class RequestedRescanDto {
   /**
    * The release's, which a scan does not change.
    * @example 'SUCCESS'
@@ -105,4 +105,29 @@ export class AskedRescanDto {
    * @example '5b1d7a52-0c3e-4b57-8a39-1f3a4e2b8d11'
    */
   deploymentId: string;
+}
+
+export function toReleaseDto(release: Release, mcpUrl: string): ReleaseDto {
+  return {
+    id: release.id,
+    status: release.status,
+    type: release.type,
+    createdAt: release.createdAt.toISOString(),
+    updatedAt: release.updatedAt.toISOString(),
+    commit: release.commit,
+    commitMessage: release.commitMessage,
+    branch: release.branch,
+    upstreamUrl: release.upstreamUrl,
+    mcpUrl,
+  };
+}
+
+export function toReleaseLogDto({ stage, level, message, createdAt, error }: ReleaseLog): ReleaseLogDto {
+  return {
+    stage,
+    level,
+    message,
+    timestamp: createdAt.toISOString(),
+    ...(error === null ? {} : { error: { message: error } }),
+  };
 }

@@ -1,10 +1,87 @@
-import { Check, Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
-import type { Relation } from 'typeorm';
+import {
+  Check,
+  Column,
+  CreateDateColumn,
+  Entity,
+  Index,
+  PrimaryGeneratedColumn,
+  PrimaryColumn,
+  ForeignKey,
+} from 'typeorm';
 import { Server } from '../servers/server.entity.js';
 import type { BundleRuntime, ReleaseType, ServerSnapshot } from '../servers/server.types.js';
 import { releaseStatuses, stages, type ReleaseStatus, type Stage } from './release-state.js';
 
 const listed = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
+
+/** `start` and `end` frame a stage; `error` is the line with the reason why a release failed. */
+export const logLevels = ['start', 'end', 'info', 'success', 'warning', 'error'] as const;
+
+/** The files a release may bring. */
+export const artifactKinds = ['module', 'sourcemap', 'bundle'] as const;
+
+export type ArtifactKind = (typeof artifactKinds)[number];
+
+/** A file of a release, in the blob store. */
+@Entity('release_artifacts')
+@Check('release_artifacts_kind', `"kind" IN (${artifactKinds.map((kind) => `'${kind}'`).join(', ')})`)
+export class ReleaseArtifact {
+  @ForeignKey(() => Release, { name: 'release_artifacts_release_fk', onDelete: 'CASCADE' })
+  @PrimaryColumn('uuid', { name: 'release_id' })
+  releaseId: string;
+
+  @PrimaryColumn('text')
+  kind: ArtifactKind;
+
+  /** Names the blob. */
+  @Index('release_artifacts_hash')
+  @Column('text')
+  hash: string;
+
+  @Column('integer')
+  bytes: number;
+}
+
+export type LogLevel = (typeof logLevels)[number];
+
+/** A line to be written to a release's log. */
+export interface LogLine {
+  stage: Stage;
+  level: LogLevel;
+  message: string;
+  /** The reason, if the message does not hold it. */
+  error?: string;
+}
+
+/** One line of a release's log. */
+@Entity('release_logs')
+@Index('release_logs_release', ['releaseId', 'seq'])
+@Check('release_logs_stage', `"stage" IN (${stages.map((stage) => `'${stage}'`).join(', ')})`)
+export class ReleaseLog {
+  /** Order within all releases, and the value of `Last-Event-ID`. Text, since a bigint does not fit a number. */
+  @PrimaryColumn({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
+  seq: string;
+
+  @ForeignKey(() => Release, { name: 'release_logs_release_fk', onDelete: 'CASCADE' })
+  @Column('uuid', { name: 'release_id' })
+  releaseId: string;
+
+  @Column('text')
+  stage: Stage;
+
+  @Column('text')
+  level: LogLevel;
+
+  @Column('text')
+  message: string;
+
+  /** The reason, if the message does not hold it. */
+  @Column('text', { nullable: true })
+  error: string | null;
+
+  @Column({ type: 'timestamptz', name: 'created_at', precision: 3, default: () => 'clock_timestamp()' })
+  createdAt: Date;
+}
 
 /**
  * One published version of a server, and the progress of its pipeline.
@@ -25,13 +102,10 @@ export class Release {
   @Column({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
   seq: string;
 
+  /** CASCADE: releases go with their server (Spec 4.11). */
+  @ForeignKey(() => Server, { name: 'releases_server_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'server_id' })
   serverId: string;
-
-  /** CASCADE: releases go with their server (Spec 4.11). */
-  @ManyToOne(() => Server, { nullable: false, onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'server_id', foreignKeyConstraintName: 'releases_server_fk' })
-  server: Relation<Server>;
 
   @Column('text')
   type: ReleaseType;

@@ -6,7 +6,7 @@ import { Access } from '../auth/access.decorator.js';
 import { ApiServerName, ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
 import type { ServerRef } from '../servers/server.types.js';
 import {
-  AskedRescanDto,
+  RequestedRescanDto,
   ReleaseDetailDto,
   ReleaseDto,
   ReleaseListDto,
@@ -91,7 +91,11 @@ export class ReleasesController {
     releaseNotFound,
     { status: 409, message: 'Only the current release can be scanned again: this one is FAILURE.' },
   )
-  rescan(@TargetServer() server: ServerRef, @Param('id') id: string, @Body() body: RescanDto): Promise<AskedRescanDto> {
+  rescan(
+    @TargetServer() server: ServerRef,
+    @Param('id') id: string,
+    @Body() body: RescanDto,
+  ): Promise<RequestedRescanDto> {
     return this.releases.rescan(server, id, body);
   }
 }

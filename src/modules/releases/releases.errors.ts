@@ -1,22 +1,16 @@
-import { DomainError } from '../../platform/errors/domain-error.js';
-import type { ArtifactKind } from './release-artifact.entity.js';
+import { DomainError, NotFoundError, ConflictError, InvalidInputError } from '../../platform/errors/domain-error.js';
+import type { ArtifactKind } from './release.entity.js';
 import type { ReleaseStatus } from './release-state.js';
 
 /** The server has no release with this id, or none at all. */
-export class ReleaseNotFoundError extends DomainError {
-  readonly kind = 'not_found';
-  readonly code = 'not_found';
-
+export class ReleaseNotFoundError extends NotFoundError {
   constructor() {
     super('Release not found');
   }
 }
 
 /** Only a release that waits for authorization can be resumed. */
-export class NotResumableError extends DomainError {
-  readonly kind = 'invalid';
-  readonly code = 'validation_error';
-
+export class NotResumableError extends InvalidInputError {
   constructor(status: ReleaseStatus) {
     super(
       `Release is not in a resumable state: it is ${status}, and only AUTH_REQUIRED and AUTH_TIMEOUT can be resumed`,
@@ -24,56 +18,13 @@ export class NotResumableError extends DomainError {
   }
 }
 
-/** Only a release that succeeded can be made current again. */
-export class NotPromotableError extends DomainError {
-  readonly kind = 'conflict';
-  readonly code = 'conflict';
-
-  constructor(status: ReleaseStatus) {
-    super(`Only a release that succeeded can become current: this one is ${status}`);
-  }
-}
-
-/** The server has no bundle: it has no successful release of type stdio. */
-export class BundleNotFoundError extends DomainError {
-  readonly kind = 'not_found';
-  readonly code = 'not_found';
-
-  constructor() {
-    super('Bundle not found: the server has no successful release of type stdio');
-  }
-}
-
 /** Only the current release can be scanned again. */
-export class NotCurrentError extends DomainError {
-  readonly kind = 'conflict';
-  readonly code = 'conflict';
-
+export class NotCurrentError extends ConflictError {
   constructor(status: ReleaseStatus) {
     super(
       `Only the current release can be scanned again: this one is ${status}` +
         (status === 'SUCCESS' ? ', and another one is current. Promote it first.' : '.'),
     );
-  }
-}
-
-/** Bundles do not change, so they are scanned once. */
-export class NotScannableError extends DomainError {
-  readonly kind = 'invalid';
-  readonly code = 'validation_error';
-
-  constructor() {
-    super('A bundle does not change, so there is nothing to scan again: publish the one that did.');
-  }
-}
-
-/** The release was scanned with credentials that were deleted; without them the server may show less. */
-export class ScanCredentialsNeededError extends DomainError {
-  readonly kind = 'invalid';
-  readonly code = 'validation_error';
-
-  constructor() {
-    super('This release was scanned with scanCredentials, which are not kept: send them again.');
   }
 }
 

@@ -1,7 +1,7 @@
 import { InjectQueue } from '@nestjs/bullmq';
 import { Injectable, Logger } from '@nestjs/common';
 import { Queue } from 'bullmq';
-import { jobOptions } from '../../platform/queue/job-options.js';
+import { jobOptions } from '../../platform/queue/register-queue.js';
 import { QueueMetrics } from '../../platform/queue/queue-metrics.js';
 
 export const RELEASES_QUEUE = 'releases';

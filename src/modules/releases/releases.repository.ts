@@ -4,6 +4,7 @@ import { DataSource, In, type EntityManager } from 'typeorm';
 import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
 import { Env } from '../../config/env.js';
 import type { ServerSnapshot } from '../servers/server.types.js';
+import { NotFoundError } from '../../platform/errors/domain-error.js';
 import { isFinal, isResumable, statusesBefore, type ReleaseStatus, type Stage } from './release-state.js';
 import { Release } from './release.entity.js';
 
@@ -82,8 +83,8 @@ export class ReleasesRepository {
       .getOne();
   }
 
-  /** The bundle of a server's current release, or else of its latest successful one with a bundle; null without one. */
-  async findBundle(serverId: string): Promise<Bundle | null> {
+  /** The bundle of a server's current release, or else of its latest successful one with a bundle. @throws NotFoundError */
+  async findBundle(serverId: string): Promise<Bundle> {
     const [bundle] = await this.database.query<Bundle[]>(
       `SELECT r.id AS "releaseId", a.hash, a.bytes, r.updated_at AS "publishedAt"
          FROM releases r
@@ -94,7 +95,8 @@ export class ReleasesRepository {
         LIMIT 1`,
       [serverId],
     );
-    return bundle ?? null;
+    if (!bundle) throw new NotFoundError('Bundle not found: the server has no successful release of type stdio');
+    return bundle;
   }
 
   /** Inserts a release with the status QUEUED. The sweeper enqueues it again if no worker takes it within four leases. */

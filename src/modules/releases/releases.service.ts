@@ -1,34 +1,30 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
 import { DataSource, MoreThan, Repository } from 'typeorm';
 import { isUUID } from 'class-validator';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
+import { CredentialsService } from '../oauth/credentials.service.js';
 import type { ServerRef } from '../servers/server.types.js';
 import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
+import { ConflictError, InvalidInputError } from '../../platform/errors/domain-error.js';
+import { ServersService } from '../servers/servers.service.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
 import type { ConfigSchema } from './config/config-fields.js';
-import type {
-  AskedRescanDto,
-  ReleaseDetailDto,
-  ReleaseDto,
-  ReleaseListDto,
-  RescanDto,
-  ResumedReleaseDto,
-} from './release.dto.js';
-import { ReleaseLog } from './release-log.entity.js';
-import { toReleaseDto, toReleaseLogDto } from './release.mapper.js';
-import { isResumable } from './release-state.js';
-import { Release } from './release.entity.js';
 import {
-  NotCurrentError,
-  NotPromotableError,
-  NotResumableError,
-  NotScannableError,
-  ReleaseNotFoundError,
-  ScanCredentialsNeededError,
-} from './releases.errors.js';
+  type RequestedRescanDto,
+  type ReleaseDetailDto,
+  type ReleaseDto,
+  type ReleaseListDto,
+  type RescanDto,
+  type ResumedReleaseDto,
+  toReleaseDto,
+  toReleaseLogDto,
+} from './release.dto.js';
+import { ReleaseLog, Release } from './release.entity.js';
+import { isResumable } from './release-state.js';
+import { NotCurrentError, NotResumableError, ReleaseNotFoundError } from './releases.errors.js';
 import { RescansService } from './rescan/rescans.service.js';
 import { ReleasesQueue } from './releases.queue.js';
 import { ReleasesRepository } from './releases.repository.js';
@@ -37,7 +33,7 @@ import type { ReleaseCurrent } from './releases.types.js';
 
 /** Lists, reads, resumes, promotes and rescans the releases of a server. */
 @Injectable()
-export class ReleasesService {
+export class ReleasesService implements OnModuleInit {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
     @InjectRepository(Release) private readonly releases: Repository<Release>,
@@ -49,20 +45,23 @@ export class ReleasesService {
     private readonly queue: ReleasesQueue,
     private readonly pubSub: PubSub,
     private readonly urls: ServerUrlsService,
+    private readonly credentials: CredentialsService,
+    private readonly registry: ServersService,
   ) {}
+
+  /** Resumes a release once it is authorized, and revokes the credentials of a deleted server. */
+  onModuleInit(): void {
+    this.registry.beforeDeletion(({ id }) => this.credentials.remove({ kind: 'server', id }));
+    this.credentials.onAuthorized('server', (serverId) => this.resumeNewest(serverId));
+  }
 
   /** One page of a server's releases, newest first, without logs (Spec 4.6). */
   async list(server: ServerRef, query: PageQueryDto): Promise<ReleaseListDto> {
     const where = { serverId: server.id };
     const { offset, pagination } = pageOf(query, await this.releases.countBy(where));
     if (offset === null) return { releases: [], pagination };
-    // Read from the nearer end, so that the last page costs as much as the first.
-    const take = Math.min(pagination.pageSize, pagination.totalCount - offset);
-    const behind = pagination.totalCount - offset - take;
-    const [skip, seq] = behind < offset ? ([behind, 'ASC'] as const) : ([offset, 'DESC'] as const);
-    const rows = await this.releases.find({ where, order: { seq }, skip, take });
-    const newestFirst = seq === 'ASC' ? rows.reverse() : rows;
-    return { releases: newestFirst.map((row) => this.toDto(row, server)), pagination };
+    const rows = await this.releases.find({ where, order: { seq: 'DESC' }, skip: offset, take: pagination.pageSize });
+    return { releases: rows.map((row) => this.toDto(row, server)), pagination };
   }
 
   /** A release with its log. @param id its id, or `latest` @throws ReleaseNotFoundError */
@@ -100,24 +99,20 @@ export class ReleasesService {
     return { status: 'WORKING', deploymentId: release.id };
   }
 
-  /** Continues the newest release of a server if it waits for authorization. */
-  async resumeNewest(serverId: string): Promise<void> {
-    const release = await this.releases.findOne({ where: { serverId }, order: { seq: 'DESC' } });
-    if (release && isResumable(release.status)) await this.continue(release.id);
-  }
-
   /**
    * Makes an earlier release that succeeded the current one again, without uploading it.
    *
    * @param id the release's id, or `latest`
-   * @throws ReleaseNotFoundError, NotPromotableError
+   * @throws ReleaseNotFoundError, ConflictError for a release that did not succeed
    */
   async promote(server: ServerRef, id: string): Promise<ReleaseDto> {
     const { id: releaseId } = await this.find(server, id);
     const release = await this.rows.findWith(releaseId, ['snapshot']);
     if (!release) throw new ReleaseNotFoundError();
     const { snapshot } = release;
-    if (release.status !== 'SUCCESS' || snapshot === null) throw new NotPromotableError(release.status);
+    if (release.status !== 'SUCCESS' || snapshot === null) {
+      throw new ConflictError(`Only a release that succeeded can become current: this one is ${release.status}`);
+    }
     const compared = await this.contracts.compare(server.id, snapshot);
     await this.database.transaction(async (tx) => {
       // Already current: a rescan may have replaced its snapshot with a newer one.
@@ -135,17 +130,32 @@ export class ReleasesService {
    * Requests a scan of the current release, at once.
    *
    * @param id the release's id, or `latest`
-   * @throws ReleaseNotFoundError, NotScannableError, NotCurrentError, ScanCredentialsNeededError, InvalidInputError
+   * @throws ReleaseNotFoundError, NotCurrentError, InvalidInputError for a bundle, and for missing or invalid credentials
    */
-  async rescan(server: ServerRef, id: string, { scanCredentials }: RescanDto): Promise<AskedRescanDto> {
+  async rescan(server: ServerRef, id: string, { scanCredentials }: RescanDto): Promise<RequestedRescanDto> {
     const { id: releaseId, type, status, configSchema } = await this.find(server, id);
-    if (type === 'stdio') throw new NotScannableError();
+    if (type === 'stdio') {
+      throw new InvalidInputError(
+        'A bundle does not change, so there is nothing to scan again: publish the one that did.',
+      );
+    }
     const current = await this.servers.currentOf(server.id);
     if (current?.releaseId !== releaseId) throw new NotCurrentError(status);
     if (scanCredentials) requireScanCredentials(scanCredentials, configSchema as ConfigSchema | null);
-    else if (current.hadCredentials) throw new ScanCredentialsNeededError();
+    else if (current.hadCredentials) {
+      // Without them the server may show less.
+      throw new InvalidInputError(
+        'This release was scanned with scanCredentials, which are not kept: send them again.',
+      );
+    }
     if (!(await this.rescans.request(server.id, releaseId, scanCredentials))) throw new NotCurrentError(status);
     return { status, deploymentId: releaseId };
+  }
+
+  /** Continues the newest release of a server if it waits for authorization. */
+  private async resumeNewest(serverId: string): Promise<void> {
+    const release = await this.releases.findOne({ where: { serverId }, order: { seq: 'DESC' } });
+    if (release && isResumable(release.status)) await this.continue(release.id);
   }
 
   /** Accepts that another request resumed the release, and refuses a cancelled one. @throws NotResumableError */

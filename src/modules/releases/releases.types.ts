@@ -25,7 +25,7 @@ export interface ReleaseCurrent {
 }
 
 /** Stored configuration values. Header names are lower-case. */
-export interface GivenValues {
+export interface StoredValues {
   headers: Record<string, string>;
   query: [name: string, value: string][];
 }
@@ -43,7 +43,7 @@ export interface RunFormField {
   /** The allowed values; null for any. */
   allowed: string[] | null;
   /** There is a stored value. */
-  isGiven: boolean;
+  isStored: boolean;
   /** The server cannot be called without it. */
   isMissing: boolean;
   /** A sentence about the fault of the stored value; null without one. */

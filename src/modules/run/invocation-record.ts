@@ -7,13 +7,7 @@ import { redactedJson } from '../../platform/telemetry/redact-payload.js';
 import { isObject } from '../../platform/text/json.js';
 import { hostedFailureIn } from '../../hosting/hosting.errors.js';
 import type { Invocation, InvocationOutcome } from '../logs/invocation.types.js';
-import { RequestRecord } from '../../mcp/server/request-record.js';
-
-/** The HTTP method and status of a request. */
-export interface Answered {
-  method: string;
-  status: number;
-}
+import { RequestRecord } from '../../mcp/server/mcp-request.js';
 
 /** Maximum size of arguments, and of a result, as JSON text. */
 const PAYLOAD_BYTES_MAX = 16 * 1024;
@@ -55,8 +49,8 @@ export class InvocationRecord extends RequestRecord {
     if (toolName !== null && output !== null && isOutput(output)) this.output = { tool: toolName, result: output };
   }
 
-  override asked(method: string | null, params: unknown): void {
-    super.asked(method, params);
+  override received(method: string | null, params: unknown): void {
+    super.received(method, params);
     if (this.hasPayload()) this.params = params;
   }
 
@@ -69,7 +63,7 @@ export class InvocationRecord extends RequestRecord {
   finish(
     server: { serverId: string; releaseId: string | null },
     url: string,
-    { method, status }: Answered,
+    { method, status }: { method: string; status: number },
   ): Invocation & { outcome: InvocationOutcome; wallMs: number } {
     const failure = this.failure && withUpstreamDetail(this.failure);
     return {

@@ -1,12 +1,65 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
-import type { Channel } from '../../mcp/protocol/channel.js';
-import { HttpChannels } from '../../mcp/client/http/http-channels.js';
+import type { Channel, McpCall } from '../../mcp/protocol/channel.js';
+import { HttpChannels } from '../../mcp/client/http/http-channel.js';
 import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { HostedChannelsService, type HostedCall } from '../../hosting/mcp/hosted-channels.service.js';
 import { inputNames, type RunValues } from './run-config-values.js';
-import { ReleaseHandle } from './release-handle.js';
-import type { ResolvedServer, ResolvedRelease } from './resolved-server.js';
+import type { ResolvedServer, ResolvedRelease } from './server-resolver.js';
+import { UpstreamHandle } from '../../mcp/client/upstream-handle.js';
+import { UpstreamAuthRequiredError } from '../../mcp/protocol/mcp-errors.js';
+import { AdapterAuthRequiredError, AdapterConnectionNeededError, ServerAuthRequiredError } from './run.errors.js';
+
+/** The release of a handle, and its data for error messages. */
+interface ReleaseHandleTarget {
+  serverId: string;
+  releaseId: string;
+  /** The server's qualified name. */
+  serverName: string;
+  /** Names of the configuration values, such as `header "x-token"`; empty without any. */
+  inputs: string;
+  /**
+   * The run endpoint, if the server's code has an auth adapter and these callers sent no token: they may list, but not
+   * call. Null for all others.
+   */
+  closedAt: string | null;
+}
+
+/** Methods whose result does not depend on the caller. */
+const CALLER_INDEPENDENT = new Set([
+  'ping',
+  'server/discover',
+  'logging/setLevel',
+  'tools/list',
+  'prompts/list',
+  'resources/list',
+  'resources/templates/list',
+]);
+
+/** Open upstream sessions of a release, for callers who send the same values. */
+export class ReleaseHandle extends UpstreamHandle {
+  constructor(
+    channel: Channel,
+    readonly target: ReleaseHandleTarget,
+  ) {
+    super(channel);
+  }
+
+  protected override refusal({ method }: McpCall): Error | null {
+    const { closedAt, serverName } = this.target;
+    if (closedAt === null || CALLER_INDEPENDENT.has(method)) return null;
+    return new AdapterConnectionNeededError(serverName, closedAt);
+  }
+
+  protected override failed(_method: string, error: Error): Error {
+    const { serverName, inputs } = this.target;
+    if (error instanceof AdapterAuthRequiredError) return error;
+    if (error instanceof UpstreamAuthRequiredError) {
+      return new ServerAuthRequiredError(serverName, inputs, error.challenges);
+    }
+    return error;
+  }
+}
 
 /** Opens handles to releases. */
 @Injectable()
@@ -30,7 +83,7 @@ export class ReleaseHandles {
   ): ReleaseHandle {
     const { id, config, authAddress } = release;
     const isClosed = authAddress !== null && !caller.bearer && values?.headers.authorization === undefined;
-    const channel = this.channelTo(name, release, values ?? { headers: {}, query: [] }, caller);
+    const channel = this.channelTo(`"${name}"`, release, { headers: {}, query: [], ...values, ...caller });
     return new ReleaseHandle(channel, {
       serverId,
       releaseId: id,
@@ -43,21 +96,13 @@ export class ReleaseHandles {
   private channelTo(
     name: string,
     { upstream, program }: ResolvedRelease,
-    { headers, query }: RunValues,
-    { sessionsOf, bearer }: Pick<HostedCall, 'sessionsOf' | 'bearer'>,
+    { headers, query, bearer, sessionsOf }: RunValues & Pick<HostedCall, 'sessionsOf' | 'bearer'>,
   ): Channel {
     if (program) {
-      const mcpPath = upstream.pathname;
-      return this.hosted.channelTo(program, { mcpPath, name: `"${name}"`, headers, query, bearer, sessionsOf });
+      return this.hosted.channelTo(program, { mcpPath: upstream.pathname, name, headers, query, bearer, sessionsOf });
     }
     const url = new URL(upstream);
     for (const [key, value] of query) url.searchParams.append(key, value);
-    return this.channels.channelTo({
-      url,
-      name: `"${name}"`,
-      headers,
-      bearer,
-      connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
-    });
+    return this.channels.channelTo({ url, name, headers, bearer, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
   }
 }

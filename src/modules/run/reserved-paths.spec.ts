@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { isReserved } from './reserved-paths.js';
+import { isReserved } from './hosted-http-proxy.js';
 
 describe('isReserved', () => {
   it.each([

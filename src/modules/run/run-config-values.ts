@@ -1,32 +1,18 @@
 import type { IncomingMessage } from 'node:http';
-import { mapConfig, type CompiledConfig, type MappedConfig } from '../releases/config/config-map.js';
-import type { ConfigPlace } from '../releases/config/config-fields.js';
-import type { GivenValues, RunFormField } from '../releases/releases.types.js';
-import { InputInvalidError, InputRequiredError } from './run.errors.js';
-
-/** A configuration value of a server, as clients show it. */
-export interface RunInput {
-  label: string;
-  description?: string;
-  required: boolean;
-}
-
-/** The configuration values of a server, by where callers send them. */
-export interface RunInputs {
-  headers?: Record<string, RunInput>;
-  query?: Record<string, RunInput>;
-}
+import { mapConfig, type ConfigField, type ConfigPlace, type MappedConfig } from '../releases/config/config-fields.js';
+import type { RunFormField, StoredValues } from '../releases/releases.types.js';
+import { InputInvalidError, InputRequiredError, type RequiredInputs } from './run.errors.js';
 
 /** The configuration values to send to the upstream. */
 export type RunValues = Pick<MappedConfig, 'headers' | 'query'>;
 
 /**
- * The configuration values in a request. Whatever a schema says, the API key and cookies are not among them.
+ * The configuration values in a request. The API key and cookies are excluded, whatever the schema declares.
  *
  * @throws InputRequiredError, InputInvalidError
  */
 export function valuesOf(
-  config: CompiledConfig,
+  config: readonly ConfigField[],
   { headers, url = '' }: Pick<IncomingMessage, 'headers' | 'url'>,
 ): RunValues {
   const mark = url.indexOf('?');
@@ -35,7 +21,7 @@ export function valuesOf(
   return requireComplete(config, mapped);
 }
 
-function requireComplete(config: CompiledConfig, { headers, query, missing, faults }: MappedConfig): RunValues {
+function requireComplete(config: readonly ConfigField[], { headers, query, missing, faults }: MappedConfig): RunValues {
   if (missing.headers.length + missing.query.length > 0) {
     throw new InputRequiredError({ http: toRunInputs(config), missing });
   }
@@ -52,28 +38,31 @@ function requireComplete(config: CompiledConfig, { headers, query, missing, faul
  *
  * @throws InputRequiredError, InputInvalidError
  */
-export function valuesFor(config: CompiledConfig, { headers, query }: GivenValues): RunValues {
+export function valuesFor(config: readonly ConfigField[], { headers, query }: StoredValues): RunValues {
   const mapped = requireComplete(config, mapConfig(config, { headers, query: new URLSearchParams(query) }));
-  const configured = new Set(
-    config.fields.flatMap(({ from, headerKey }) => (from.place === 'header' ? [headerKey] : [])),
-  );
+  const configured = new Set(config.flatMap(({ from, headerKey }) => (from.place === 'header' ? [headerKey] : [])));
   const others = Object.entries(headers).filter(([name]) => !configured.has(name));
   return { headers: { ...Object.fromEntries(others), ...mapped.headers }, query: mapped.query };
 }
 
 /** The configuration values in the form that published clients read. */
-function toRunInputs({ fields }: CompiledConfig): RunInputs {
-  const inputs: RunInputs = {};
-  for (const { from, path, schema, isRequired, fallback } of fields) {
-    const { title, description } = schema as { title?: unknown; description?: unknown };
-    const place = (inputs[from.place === 'header' ? 'headers' : 'query'] ??= {});
-    place[from.name] = {
-      label: typeof title === 'string' ? title : path.join('.'),
-      ...(typeof description === 'string' ? { description } : {}),
-      required: isRequired && fallback === undefined,
-    };
+function toRunInputs(fields: readonly ConfigField[]): RequiredInputs['http'] {
+  const inputs: RequiredInputs['http'] = {};
+  for (const { place, name, isRequired: required, ...texts } of fields.map(toField)) {
+    (inputs[place] ??= {})[name] = { ...texts, required };
   }
   return inputs;
+}
+
+function toField({ from, path, schema, isRequired, fallback }: ConfigField) {
+  const { title, description } = schema;
+  return {
+    place: from.place === 'header' ? ('headers' as const) : ('query' as const),
+    name: from.name,
+    label: typeof title === 'string' ? title : path.join('.'),
+    ...(typeof description === 'string' && { description }),
+    isRequired: isRequired && fallback === undefined,
+  };
 }
 
 function namesOf(places: readonly ConfigPlace[]): { headers: string[]; query: string[] } {
@@ -85,28 +74,25 @@ function namesOf(places: readonly ConfigPlace[]): { headers: string[]; query: st
 const SECRET_NAME = /key|token|secret|passw|pwd|credential|auth/i;
 
 /** The form fields of a configuration, with the state of the stored values. */
-export function toRunForm(config: CompiledConfig, { headers, query }: GivenValues): RunFormField[] {
-  const given = new URLSearchParams(query);
-  const { missing, faults } = mapConfig(config, { headers, query: given });
-  return config.fields.map(({ from, headerKey, path, schema, type, isRequired, fallback, allowed }) => {
-    const isHeader = from.place === 'header';
-    const { title, description, format, writeOnly } = schema;
+export function toRunForm(config: readonly ConfigField[], { headers, query }: StoredValues): RunFormField[] {
+  const stored = new URLSearchParams(query);
+  const { missing, faults } = mapConfig(config, { headers, query: stored });
+  return config.map((field) => {
+    const { from, headerKey, path, schema, type, allowed } = field;
+    const shown = toField(field);
+    const isSecret = schema.format === 'password' || schema.writeOnly === true;
     return {
-      place: isHeader ? 'headers' : 'query',
-      name: from.name,
-      label: typeof title === 'string' ? title : path.join('.'),
-      ...(typeof description === 'string' ? { description } : {}),
-      isRequired: isRequired && fallback === undefined,
-      isSecret: format === 'password' || writeOnly === true || SECRET_NAME.test(`${from.name} ${path.join('.')}`),
+      ...shown,
+      isSecret: isSecret || SECRET_NAME.test(`${from.name} ${path.join('.')}`),
       allowed: allowed ? [...allowed] : type === 'boolean' ? ['true', 'false'] : null,
-      isGiven: Boolean(isHeader ? headers[headerKey] : given.get(from.name)),
-      isMissing: missing[isHeader ? 'headers' : 'query'].includes(from.name),
+      isStored: Boolean(from.place === 'header' ? headers[headerKey] : stored.get(from.name)),
+      isMissing: missing[shown.place].includes(from.name),
       fault: faults.find((fault) => fault.from === from)?.message ?? null,
     };
   });
 }
 
 /** `header "x-token" and query "region"`; empty without any. */
-export function inputNames({ fields }: CompiledConfig): string {
+export function inputNames(fields: readonly ConfigField[]): string {
   return fields.map(({ from }) => `${from.place} "${from.name}"`).join(' and ');
 }

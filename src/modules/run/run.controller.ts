@@ -1,13 +1,28 @@
 import type { ServerResponse } from 'node:http';
-import { Controller, Delete, Get, Head, HttpCode, Options, Patch, Post, Put, Req, Res } from '@nestjs/common';
+import {
+  applyDecorators,
+  Controller,
+  Delete,
+  Get,
+  Head,
+  HttpCode,
+  Options,
+  Patch,
+  Post,
+  Put,
+  Req,
+  Res,
+} from '@nestjs/common';
 import { ApiExcludeEndpoint, ApiParam, ApiTags } from '@nestjs/swagger';
 import { rpcCode } from '../../mcp/protocol/protocol.js';
 import { ApiMcp, pageRefused } from '../../mcp/server/api-mcp.decorator.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
-import { Access } from '../auth/access.decorator.js';
-import { FastPath } from '../auth/fast-path.decorator.js';
-import type { FastPathRequest } from '../auth/fast-path.decorator.js';
+import { Access, FastPath, type FastPathRequest } from '../auth/access.decorator.js';
 import { RunService } from './run.service.js';
+
+/** A route of the run endpoint that the API description leaves out. */
+const Endpoint = (method: (path: string | string[]) => MethodDecorator, path: string | string[]) =>
+  applyDecorators(method(path), FastPath(), ApiExcludeEndpoint(), Access('servers:execute'));
 
 @ApiTags('MCP')
 @Controller('run/:slug')
@@ -22,8 +37,8 @@ export class RunController {
 
   /**
    * Use a registered server over MCP. Leads to its current release; any MCP client works with this URL over streamable
-   * HTTP, with any API key as bearer. No handshake and no session are needed. What the server wants from each caller goes
-   * into the headers and the query that its configSchema names.
+   * HTTP, with any API key as bearer. No handshake and no session are needed. Configuration
+   * values of each caller go into the headers and the query that the server's configSchema names.
    */
   @Post()
   @FastPath()
@@ -36,83 +51,56 @@ export class RunController {
     { status: 404, text: 'No server has this slug.', message: 'Server not found' },
     {
       status: 409,
-      text: 'The server wants values that were not sent (-32002, `data` names them), or has no release that runs here.',
+      text: 'Required configuration values are missing (-32002, `data` names them), or no release runs here.',
       rpcCode: rpcCode.notRunnable,
       message: 'The server acme/weather has no successful release yet: its owner publishes one.',
     },
   )
   async serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
-    const { grant, params } = request;
-    const find = () => this.runs.find(params.slug as string);
-    const path = (params.path as string[] | undefined) ?? [];
-    await this.runs.forward(
-      find,
-      { keyId: grant.caller.keyId, accountId: grant.caller.accountId, path },
-      request,
-      response,
-    );
+    const { slug, path = [] } = request.params as { slug: string; path?: string[] };
+    const { keyId, accountId } = request.grant.caller;
+    await this.runs.forward({ slug, keyId, accountId, path }, request, response);
   }
 
   /** The same at `/mcp` below it; other paths belong to the server. */
-  @Post('*path')
+  @Endpoint(Post, '*path')
   @HttpCode(200)
-  @FastPath()
-  @ApiExcludeEndpoint()
-  @Access('servers:execute')
   serveBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
   /** The stream of a client's session: changes of lists and resources. Without a session there is none. */
-  @Get(['', '*path'])
-  @FastPath()
-  @ApiExcludeEndpoint()
-  @Access('servers:execute')
+  @Endpoint(Get, ['', '*path'])
   stream(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
   /** Ends a client's session. Without one there is nothing to end. */
-  @Delete(['', '*path'])
-  @FastPath()
-  @ApiExcludeEndpoint()
-  @Access('servers:execute')
+  @Endpoint(Delete, ['', '*path'])
   end(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
   /** Other paths than MCP's belong to hosted code, with any method. */
-  @Put('*path')
-  @FastPath()
-  @ApiExcludeEndpoint()
-  @Access('servers:execute')
+  @Endpoint(Put, '*path')
   putBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
   /** As PUT. */
-  @Patch('*path')
-  @FastPath()
-  @ApiExcludeEndpoint()
-  @Access('servers:execute')
+  @Endpoint(Patch, '*path')
   patchBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
   /** As PUT. */
-  @Head('*path')
-  @FastPath()
-  @ApiExcludeEndpoint()
-  @Access('servers:execute')
+  @Endpoint(Head, '*path')
   headBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
   /** As PUT. */
-  @Options('*path')
-  @FastPath()
-  @ApiExcludeEndpoint()
-  @Access('servers:execute')
+  @Endpoint(Options, '*path')
   optionsBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }

@@ -10,14 +10,26 @@ export class NotRunnableError extends McpRefusal {
   readonly rpcCode = rpcCode.notRunnable;
 }
 
+/** A configuration value of a server, as clients show it. */
+export interface InputField {
+  label: string;
+  description?: string;
+  required?: boolean;
+}
+
+/** The configuration values of a server by the place where they are sent, and the names of those that prevent a call. */
+export interface RequiredInputs {
+  http: { headers?: Record<string, InputField>; query?: Record<string, InputField> };
+  missing: { headers: string[]; query: string[] };
+}
+
 /** Required configuration values were not sent. Published clients match on the text. */
 export class InputRequiredError extends McpRefusal {
   readonly kind = 'conflict';
   readonly code = 'input_required';
   readonly rpcCode = rpcCode.inputRequired;
 
-  /** @param data `http`: every configuration value, by where it is sent; `missing`: the names of the missing ones */
-  constructor(override readonly data: { http: object; missing: { headers: string[]; query: string[] } }) {
+  constructor(override readonly data: RequiredInputs) {
     super('Input required');
   }
 }
@@ -28,10 +40,10 @@ export class InputInvalidError extends McpRefusal {
   readonly code = 'validation_error';
   readonly rpcCode = rpcCode.invalidParams;
 
-  /** @param inputs as in {@link InputRequiredError}; `missing` names the wrong ones */
+  /** @param inputs `missing` names the wrong ones */
   constructor(
     message: string,
-    readonly inputs: { http: object; missing: { headers: string[]; query: string[] } },
+    readonly inputs: RequiredInputs,
   ) {
     super(message);
   }
@@ -49,26 +61,10 @@ export class ServerGoneError extends UpstreamFailure {
   }
 }
 
-/** The current release answers MCP and nothing else. */
+/** The server does not answer at this path. */
 export class RunPathNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';
-
-  constructor(server: string, endpoint: string) {
-    super(`${server} speaks MCP at ${endpoint} and has no other paths: its release runs elsewhere.`);
-  }
-}
-
-/** The path is reserved for requests of this service to hosted code. */
-export class RunPathReservedError extends DomainError {
-  readonly kind = 'not_found';
-  readonly code = 'not_found';
-
-  constructor(server: string, endpoint: string) {
-    super(
-      `There is nothing below ${endpoint} whose path holds a segment "__smithery": ${server} answers at other paths.`,
-    );
-  }
 }
 
 /** The upstream requires authorization, and the caller uses no connection that could store it. */
@@ -77,8 +73,8 @@ export class ServerAuthRequiredError extends UpstreamAuthRequiredError {
   constructor(server: string, inputs: string, challenges: string[]) {
     super(false, challenges);
     this.message =
-      `The server ${server} wants authorization of its own: it refused what it was sent, and your key for this ` +
-      `service is never passed on to it. ${inputs === '' ? 'Its publisher can say how to get access.' : `Check what you send in ${inputs}.`}`;
+      `The server ${server} requires its own authorization and rejected the request. Your key for this ` +
+      `service is never sent to it. ${inputs === '' ? 'Ask its publisher for access.' : `Check the values in ${inputs}.`}`;
   }
 }
 

@@ -1,21 +1,29 @@
 import { Module } from '@nestjs/common';
+import { roleModule } from '../../config/role-module.js';
 import { AuthModule } from '../auth/auth.module.js';
-import { LogsCoreModule } from '../logs/logs-core.module.js';
-import { ReleasesCoreModule } from '../releases/releases-core.module.js';
+import { LogsModule } from '../logs/logs.module.js';
+import { ReleasesModule } from '../releases/releases.module.js';
 import { ServersModule } from '../servers/servers.module.js';
-import { ToolSchemasCoreModule } from '../tool-schemas/tool-schemas-core.module.js';
+import { ToolSchemasModule } from '../tool-schemas/tool-schemas.module.js';
 import { HostedHttpProxy } from './hosted-http-proxy.js';
-import { RunController } from './run.controller.js';
 import { ReleaseHandles } from './release-handles.js';
+import { RunController } from './run.controller.js';
 import { RunService } from './run.service.js';
-import { ServerResolver } from './server-resolver.js';
 import { ServerChannelsService } from './server-channels.service.js';
+import { ServerResolver } from './server-resolver.js';
 
 /** The run endpoint, and calls of connections to registry servers. */
-@Module({
-  imports: [ReleasesCoreModule, LogsCoreModule, ToolSchemasCoreModule, ServersModule, AuthModule],
-  controllers: [RunController],
-  providers: [RunService, HostedHttpProxy, ServerChannelsService, ServerResolver, ReleaseHandles],
-  exports: [ServerChannelsService, ReleasesCoreModule],
-})
-export class RunModule {}
+@Module({})
+export class RunModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: RunModule,
+    api: {
+      imports: [ReleasesModule, LogsModule, ToolSchemasModule, ServersModule, AuthModule].map((module) =>
+        module.forRoles(env),
+      ),
+      controllers: [RunController],
+      providers: [RunService, HostedHttpProxy, ServerChannelsService, ServerResolver, ReleaseHandles],
+      exports: [ServerChannelsService, ReleasesModule],
+    },
+  }));
+}

@@ -12,20 +12,18 @@ import { CallMetricsService } from '../logs/call-metrics.service.js';
 import { InvocationsService } from '../logs/ingest/invocations.service.js';
 import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import { InvocationRecord } from './invocation-record.js';
-import { HostedHttpProxy } from './hosted-http-proxy.js';
-import { isReserved } from './reserved-paths.js';
+import { HostedHttpProxy, isReserved } from './hosted-http-proxy.js';
 import { valuesOf, type RunValues } from './run-config-values.js';
-import type { ReleaseHandle } from './release-handle.js';
-import { ReleaseHandles } from './release-handles.js';
-import { NotRunnableError, RunPathNotFoundError, RunPathReservedError } from './run.errors.js';
-import type { ResolvedServer } from './resolved-server.js';
-import { ServerResolver } from './server-resolver.js';
+import { ReleaseHandles, type ReleaseHandle } from './release-handles.js';
+import { NotRunnableError, RunPathNotFoundError } from './run.errors.js';
+import { ServerResolver, type ResolvedServer } from './server-resolver.js';
 
 /** Open upstream handles: one for each release, account, and set of configuration values. */
 const HANDLES_MAX = 5_000;
 
-/** The caller, and the path below the server's run endpoint. */
-export interface RunCaller {
+/** The server and the caller of a request, and the path below the run endpoint. */
+export interface RunCall {
+  slug: string;
   keyId: string;
   accountId: string;
   /** The decoded segments after the slug. */
@@ -49,44 +47,32 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     private readonly outputs: ToolOutputsService,
     gauges: Metrics,
   ) {
-    gauges.gauge('slipway_run_links', 'Open ways to servers, of run addresses.', () => this.size);
+    gauges.gauge('slipway_run_links', 'Open ways to servers, of run addresses.', () => this.handles.size);
   }
 
   onModuleInit(): void {
     // Calls under way finish on the previous release.
-    this.resolver.whenCurrent((id, current) =>
+    this.resolver.events.on('current', (id, current) =>
       this.handles.dropWhere(({ target: { serverId, releaseId } }) => serverId === id && releaseId !== current),
     );
-    this.resolver.whenOffersChange((id) =>
+    this.resolver.events.on('offers', (id) =>
       this.handles.forgetListsWhere(({ target: { serverId } }) => serverId === id),
     );
-  }
-
-  /** Open upstream handles. */
-  get size(): number {
-    return this.handles.size;
-  }
-
-  /** The server with this slug, at most 5 s old. @throws ServerNotFoundError */
-  find(slug: string): Promise<ResolvedServer> {
-    return this.resolver.bySlug(slug);
   }
 
   /**
    * Serves one request to a run endpoint or a path below it. Of MCP requests only POSTs are recorded. Upstream failures and
    * missing values become JSON-RPC errors.
    *
-   * @param find reads the server; called again after the body was received, so that a slow upload uses the latest release
-   * @throws RunPathNotFoundError, RunPathReservedError, NotRunnableError, errors of `find` and of the MCP server, and for other
-   * paths UpstreamFailure
+   * @throws ServerNotFoundError, RunPathNotFoundError, NotRunnableError, errors of the MCP server, and
+   * for other paths UpstreamFailure
    */
   async forward(
-    find: () => Promise<ResolvedServer>,
-    { keyId, accountId, path }: RunCaller,
+    { slug, keyId, accountId, path }: RunCall,
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    let server = await find();
+    let server = await this.resolver.bySlug(slug);
     const isPost = request.method === 'POST';
     const isPassedThrough = !isMcp(path);
     const record =
@@ -94,7 +80,8 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
         ? new InvocationRecord({ keepsPayload: server.logPayloads, isPassedThrough })
         : undefined;
     const open = async () => {
-      server = await find();
+      // Again after the body was received, so that a slow upload uses the latest release.
+      server = await this.resolver.bySlug(slug);
       const channel = this.channelOrRefusal(server, accountId, request);
       if (isPost && !(channel instanceof McpRefusal)) this.registry.countUse(server.serverId);
       return { channel, account: accountId, principal: keyId, target: server.serverId };
@@ -127,11 +114,15 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    *
    * @throws NotRunnableError, InputRequiredError, InputInvalidError
    */
-  channelTo(server: ResolvedServer, accountId: string, request: Pick<IncomingMessage, 'headers' | 'url'>): Channel {
+  private channelTo(
+    server: ResolvedServer,
+    accountId: string,
+    request: Pick<IncomingMessage, 'headers' | 'url'>,
+  ): Channel {
     const { release } = server;
     if ('reason' in release) throw new NotRunnableError(release.reason);
     const { id, config } = release;
-    const values = config.fields.length === 0 ? null : valuesOf(config, request);
+    const values = config.length === 0 ? null : valuesOf(config, request);
     const key = [id, accountId, ...(values ? [hashOf(values)] : [])].join(' ');
     const existing = this.handles.get(key);
     if (existing) return existing;
@@ -147,7 +138,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   /**
    * Passes a request below the run endpoint to the hosted code.
    *
-   * @throws RunPathNotFoundError, RunPathReservedError, McpMethodNotAllowedError, NotRunnableError
+   * @throws RunPathNotFoundError, McpMethodNotAllowedError, NotRunnableError
    */
   private async below(
     { serverId, name, slug, release }: ResolvedServer,
@@ -157,12 +148,21 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     record: InvocationRecord,
   ): Promise<void> {
     if ('reason' in release) throw new NotRunnableError(release.reason);
+    const endpoint = this.addresses.run(slug);
     if (!release.program) {
-      if (request.method === 'POST') throw new RunPathNotFoundError(name, this.addresses.run(slug));
+      if (request.method === 'POST') {
+        throw new RunPathNotFoundError(
+          `${name} speaks MCP at ${endpoint} and has no other paths: its release runs elsewhere.`,
+        );
+      }
       response.setHeader('allow', 'POST');
       throw new McpMethodNotAllowedError();
     }
-    if (isReserved(request.url ?? '')) throw new RunPathReservedError(name, this.addresses.run(slug));
+    if (isReserved(request.url ?? '')) {
+      throw new RunPathNotFoundError(
+        `There is nothing below ${endpoint} whose path holds a segment "__smithery": ${name} answers at other paths.`,
+      );
+    }
     this.registry.countUse(serverId);
     await this.httpProxy.forward(release.program, { slug, accountId }, request, response, record);
   }

@@ -12,47 +12,48 @@ import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { InvocationsService } from '../logs/ingest/invocations.service.js';
 import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
-import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
+import type { AuthAdapter } from '../../mcp/oauth/tokens.js';
 import { HostedChannelsService } from '../../hosting/mcp/hosted-channels.service.js';
-import { InvocationRecord, type Answered } from './invocation-record.js';
-import type { GivenValues, RunFormField } from '../releases/releases.types.js';
+import { InvocationRecord } from './invocation-record.js';
+import type { RunFormField, StoredValues } from '../releases/releases.types.js';
 import { toRunForm, valuesFor, type RunValues } from './run-config-values.js';
-import { ReleaseHandles } from './release-handles.js';
+import { ReleaseHandles, type ReleaseHandle } from './release-handles.js';
 import { AdapterAuthRequiredError, NotRunnableError, ServerGoneError } from './run.errors.js';
-import type { ResolvedServer, ResolvedRelease } from './resolved-server.js';
-import { ServerResolver } from './server-resolver.js';
+import { ServerResolver, type ResolvedServer, type ResolvedRelease } from './server-resolver.js';
 import type { UpstreamHandle } from '../../mcp/client/upstream-handle.js';
 import type { UpstreamIdentity } from '../../mcp/protocol/protocol.js';
 
 /** A call through a connection is recorded like one at the run address. */
-const BY_CONNECTION: Answered = { method: 'POST', status: 200 };
+const BY_CONNECTION = { method: 'POST', status: 200 };
 
-/** Dependencies of a {@link ServerChannel}. */
-interface ServerChannelSource<R extends { releaseId: string }> {
-  /** The current release; rejects when there is none. */
-  current(): Promise<R>;
-  /** Opens a handle to a release. */
-  connect(release: R): UpstreamHandle;
-  /** Records a call around `work`, which receives the id of the record. */
-  watch(call: McpCall, work: (invocationId: string) => Promise<McpReply>): Promise<McpReply>;
-}
+/** A server with a release that can be called. */
+type CallableServer = ResolvedServer & { release: ResolvedRelease };
 
 /**
  * A channel to a server's current release. When another release becomes current, the next call uses it; calls under way
  * finish on the previous one.
  */
-class ServerChannel<R extends { releaseId: string }> implements Channel {
-  private current: { releaseId: string; handle: UpstreamHandle } | null = null;
+class ServerChannel implements Channel {
+  private current: ReleaseHandle | null = null;
   private isClosed = false;
 
-  constructor(private readonly source: ServerChannelSource<R>) {}
+  /**
+   * @param find the current release; rejects when there is none
+   * @param connect opens a handle to a release
+   * @param watch records a call around `work`, which receives the id of the record
+   */
+  constructor(
+    private readonly find: () => Promise<CallableServer>,
+    private readonly connect: (server: CallableServer) => ReleaseHandle,
+    private readonly watch: (call: McpCall, work: (invocationId: string) => Promise<McpReply>) => Promise<McpReply>,
+  ) {}
 
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
     return (await this.handle()).open(timeoutMs);
   }
 
   request(call: McpCall): Promise<McpReply> {
-    return this.source.watch(call, async (invocationId) => {
+    return this.watch(call, async (invocationId) => {
       const handle = await this.handle();
       return handle.request({ ...call, invocationId });
     });
@@ -63,7 +64,7 @@ class ServerChannel<R extends { releaseId: string }> implements Channel {
   }
 
   forgetLists(): void {
-    this.current?.handle.forgetLists();
+    this.current?.forgetLists();
   }
 
   async release(profileKey: string, forGood = false): Promise<void> {
@@ -76,25 +77,24 @@ class ServerChannel<R extends { releaseId: string }> implements Channel {
   }
 
   /** The open handle. @param isMade opens one if there is none: another process may have stored sessions */
-  private async handleOr(isMade: boolean): Promise<UpstreamHandle | undefined> {
-    if (this.current || !isMade) return this.current?.handle;
+  private async handleOr(isMade: boolean): Promise<UpstreamHandle | null> {
     // A release that cannot be called has no sessions to end.
-    return this.handle().catch(() => undefined);
+    return this.current ?? (isMade ? this.handle().catch(() => null) : null);
   }
 
   private async handle(): Promise<UpstreamHandle> {
-    const release = await this.source.current();
-    if (this.current?.releaseId === release.releaseId) return this.current.handle;
-    void this.current?.handle.retire();
-    const handle = this.source.connect(release);
-    this.current = { releaseId: release.releaseId, handle };
+    const server = await this.find();
+    if (this.current?.target.releaseId === server.release.id) return this.current;
+    void this.current?.retire();
+    const handle = this.connect(server);
+    this.current = handle;
     if (this.isClosed) await handle.close();
     return handle;
   }
 }
 
 /** A connection to a server, with configuration values and upstream sessions of its own. */
-export interface ServerUser extends GivenValues {
+export interface ServerUser extends StoredValues {
   /** The connection's id, which owns the sessions. */
   id: string;
   /** The server's qualified name, for error messages after its deletion. */
@@ -121,20 +121,20 @@ export class ServerChannelsService {
    * counted like those at the run endpoint, without HTTP in between. Its calls reject with ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError.
    */
   channelFor(serverId: string, user: ServerUser): Channel {
-    return new ServerChannel<UsableRelease>({
-      current: () => this.usable(serverId, user.serverName),
-      connect: ({ server, release }) => {
-        const values = valuesFor(release.config, user);
-        const bearer = tokenFor(server.name, release, values, user);
-        return this.handles.to(server, release, values, { sessionsOf: `connection ${user.id}`, bearer });
+    return new ServerChannel(
+      () => this.callable(serverId, user.serverName),
+      (server) => {
+        const values = valuesFor(server.release.config, user);
+        const bearer = tokenFor(server, values, user);
+        return this.handles.to(server, server.release, values, { sessionsOf: `connection ${user.id}`, bearer });
       },
-      watch: (call, work) => this.watched(serverId, call, work),
-    });
+      (call, work) => this.watched(serverId, call, work),
+    );
   }
 
   /** Calls `listener` when the lists of a server may have changed. */
-  whenOffersChange(listener: (serverId: string) => void): void {
-    this.resolver.whenOffersChange(listener);
+  onOffersChanged(listener: (serverId: string) => void): void {
+    this.resolver.events.on('offers', listener);
   }
 
   /**
@@ -145,15 +145,15 @@ export class ServerChannelsService {
    */
   async formOf(
     serverId: string,
-    { serverName, ...given }: Omit<ServerUser, 'id' | 'bearer'>,
+    { serverName, ...stored }: Omit<ServerUser, 'id' | 'bearer'>,
   ): Promise<{ upstream: string | null; adapter?: string; fields: RunFormField[] }> {
-    const { release, server } = await this.usable(serverId, serverName);
+    const { release, name } = await this.callable(serverId, serverName);
     const { program, authAddress } = release;
     const upstream = program ? authAddress : release.upstream;
     return {
       upstream: upstream?.href ?? null,
-      ...(authAddress && { adapter: server.name }),
-      fields: toRunForm(release.config, given),
+      ...(authAddress && { adapter: name }),
+      fields: toRunForm(release.config, stored),
     };
   }
 
@@ -163,10 +163,10 @@ export class ServerChannelsService {
    * @throws ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError
    */
   async adapterFor(serverId: string, user: Omit<ServerUser, 'id' | 'bearer'>): Promise<AuthAdapter | null> {
-    const { release, server } = await this.usable(serverId, user.serverName);
+    const { release, name } = await this.callable(serverId, user.serverName);
     if (!release.program || !release.authAddress) return null;
     const { query } = valuesFor(release.config, user);
-    return this.hosted.adapterOf(release.program, { name: server.name, query });
+    return this.hosted.adapterOf(release.program, { name, query });
   }
 
   /**
@@ -175,7 +175,7 @@ export class ServerChannelsService {
    * @throws ServerGoneError, NotRunnableError
    */
   async upstreamOf(serverId: string, serverName: string): Promise<URL | null> {
-    const { program, upstream } = (await this.usable(serverId, serverName)).release;
+    const { program, upstream } = (await this.callable(serverId, serverName)).release;
     return program ? null : upstream;
   }
 
@@ -185,10 +185,11 @@ export class ServerChannelsService {
    */
   private async watched(serverId: string, call: McpCall, work: (id: string) => Promise<McpReply>) {
     this.registry.countUse(serverId);
+    // The caller gets the answer also while the database is unavailable.
     const server = await this.resolver.byId(serverId).catch(() => null);
     const keepsPayload = server?.logPayloads;
     const record = new InvocationRecord({ keepsPayload, invocationId: call.invocationId });
-    record.asked(call.method, keepsPayload ? read(call.params) : nameIn(call));
+    record.received(call.method, keepsPayload ? read(call.params) : nameIn(call));
     try {
       const reply = await work(record.invocationId);
       record.answered(reply);
@@ -197,23 +198,23 @@ export class ServerChannelsService {
       record.threw(error);
       throw error;
     } finally {
-      // The caller gets the answer also while the database is unavailable.
-      const known = await this.resolver.byId(serverId).catch(() => null);
-      const url = known ? this.addresses.run(known.slug) : '';
       const { output } = record;
       if (output) this.outputs.observe(serverId, output.tool, output.result);
-      if (known) {
-        const invocation = record.finish({ serverId, releaseId: known.release.id }, url, BY_CONNECTION);
+      if (server) {
+        const { slug, release } = server;
+        const invocation = record.finish({ serverId, releaseId: release.id }, this.addresses.run(slug), BY_CONNECTION);
         if (invocation.outcome !== 'denied') this.invocations.record(invocation);
       }
     }
   }
 
   /** @throws ServerGoneError, NotRunnableError */
-  private async usable(serverId: string, serverName: string): Promise<UsableRelease> {
+  private async callable(serverId: string, serverName: string): Promise<CallableServer> {
     const server = await this.resolver.byId(serverId);
     if (!server) throw new ServerGoneError(serverName);
-    return usable(server);
+    const { release } = server;
+    if ('reason' in release) throw new NotRunnableError(release.reason);
+    return { ...server, release };
   }
 }
 
@@ -222,8 +223,7 @@ export class ServerChannelsService {
  * A configured `authorization` header takes precedence.
  */
 function tokenFor(
-  name: string,
-  { program, upstream, authAddress }: ResolvedRelease,
+  { name, release: { program, upstream, authAddress } }: CallableServer,
   { headers }: RunValues,
   { bearer }: ServerUser,
 ) {
@@ -236,13 +236,6 @@ function tokenFor(
   };
 }
 
-/** A release that can be called, with its server. */
-interface UsableRelease {
-  releaseId: string;
-  server: ResolvedServer;
-  release: ResolvedRelease;
-}
-
 function read(params: string | undefined): unknown {
   return params === undefined ? undefined : JSON.parse(params);
 }
@@ -250,11 +243,4 @@ function read(params: string | undefined): unknown {
 /** The name of the called tool. Arguments may be long, so they are not parsed. */
 function nameIn({ method, params }: McpCall): { name: unknown } | undefined {
   return method === 'tools/call' && params !== undefined ? { name: read(memberText(params, 'name')) } : undefined;
-}
-
-/** @throws NotRunnableError */
-function usable(server: ResolvedServer): UsableRelease {
-  const { release } = server;
-  if ('reason' in release) throw new NotRunnableError(release.reason);
-  return { releaseId: release.id, server, release };
 }

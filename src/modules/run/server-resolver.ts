@@ -1,10 +1,16 @@
+import { EventEmitter } from 'node:events';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
-import { toResolvedServer, type ResolvedServer } from './resolved-server.js';
+import { parseUrl } from '../../config/parse-url.js';
+import type { ProgramRef } from '../../hosting/hosting.types.js';
+import type { RunnableServer } from '../servers/server.types.js';
+import { configFields, type ConfigField, type ConfigKind } from '../releases/config/config-fields.js';
+import { hostedAddress } from '../../hosting/mcp/hosted-channels.service.js';
+import { bundleProgram, releaseProgram } from '../releases/program-ref.js';
 
 /** Cache lifetime of a server. Changes are also published, so that they take effect at once. */
 const SERVER_CACHED_MS = 5_000;
@@ -16,14 +22,42 @@ const BY_ID = 'id:';
 /** The form of a slug; other texts are not looked up. */
 const SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
 
-type CurrentListener = (serverId: string, releaseId: string | null) => void;
-type OffersListener = (serverId: string) => void;
+/** A release that can be called. */
+export interface ResolvedRelease {
+  id: string;
+  /** For hosted code an address under `.invalid`. */
+  upstream: URL;
+  config: readonly ConfigField[];
+  /** The hosted code; null for a server that runs elsewhere. */
+  program: ProgramRef | null;
+  /**
+   * The resource that tokens from the code's auth adapter (`createAuthAdapter`) are stored for: an address under
+   * `.invalid`, the same for all releases. Null without an auth adapter.
+   */
+  authAddress: URL | null;
+}
+
+/** A server that is ready to be called. */
+export interface ResolvedServer {
+  serverId: string;
+  /** Its qualified name. */
+  name: string;
+  slug: string;
+  /** Arguments and results are recorded too. */
+  logPayloads: boolean;
+  /** The current release, or a sentence with the reason why it cannot be called. */
+  release: ResolvedRelease | { id: string | null; reason: string };
+}
 
 /** Resolves slugs and ids to servers that are ready to be called. Cached for 5 s. */
 @Injectable()
 export class ServerResolver implements OnModuleInit {
-  private readonly listeners: CurrentListener[] = [];
-  private readonly offersListeners: OffersListener[] = [];
+  readonly events = new EventEmitter<{
+    /** Another release of a server became current; null after the server was deleted. */
+    current: [serverId: string, releaseId: string | null];
+    /** The lists of a server may have changed: after a release, a rescan or its deletion. */
+    offers: [serverId: string];
+  }>();
   private readonly servers = new RowCache<ResolvedServer>((key) => this.load(key), {
     max: SERVERS_CACHED_MAX,
     ttlMs: SERVER_CACHED_MS,
@@ -39,7 +73,7 @@ export class ServerResolver implements OnModuleInit {
     await this.pubSub.subscribe('servers.changed', ({ id }) => this.forget(id));
     await this.pubSub.subscribe('servers.deleted', ({ id }) => this.changed(id, null));
     await this.pubSub.subscribe('releases.current', ({ serverId, releaseId }) => this.changed(serverId, releaseId));
-    await this.pubSub.subscribe('releases.offers', ({ serverId }) => this.offersChanged(serverId));
+    await this.pubSub.subscribe('releases.offers', ({ serverId }) => this.events.emit('offers', serverId));
   }
 
   /** The server with this slug. @throws ServerNotFoundError */
@@ -54,16 +88,6 @@ export class ServerResolver implements OnModuleInit {
     return this.servers.get(`${BY_ID}${serverId}`);
   }
 
-  /** Calls `listener` when another release of a server becomes current; `releaseId` is null after its deletion. */
-  whenCurrent(listener: CurrentListener): void {
-    this.listeners.push(listener);
-  }
-
-  /** Calls `listener` when a server's lists may have changed: after a release, a rescan or its deletion. */
-  whenOffersChange(listener: OffersListener): void {
-    this.offersListeners.push(listener);
-  }
-
   private async load(key: string): Promise<ResolvedServer | null> {
     const by = key.startsWith(BY_ID) ? { id: key.slice(BY_ID.length) } : { slug: key };
     const server = await this.registry.findRunnable(by);
@@ -76,11 +100,52 @@ export class ServerResolver implements OnModuleInit {
 
   private changed(serverId: string, releaseId: string | null): void {
     this.forget(serverId);
-    for (const listener of this.listeners) listener(serverId, releaseId);
-    this.offersChanged(serverId);
+    this.events.emit('current', serverId, releaseId);
+    this.events.emit('offers', serverId);
   }
+}
 
-  private offersChanged(serverId: string): void {
-    for (const listener of this.offersListeners) listener(serverId);
+/** Prepares a server for calls. @param runsBundles true if this service runs bundles */
+function toResolvedServer(server: RunnableServer, runsBundles: boolean): ResolvedServer {
+  const { id, namespace, name, slug, logPayloads } = server;
+  const qualifiedName = name === '' ? namespace : `${namespace}/${name}`;
+  const release = releaseOf(qualifiedName, server, runsBundles);
+  return { serverId: id, name: qualifiedName, slug, logPayloads, release };
+}
+
+function releaseOf(
+  name: string,
+  { id: serverId, current }: RunnableServer,
+  runsBundles: boolean,
+): ResolvedServer['release'] {
+  const path = `/servers/${encodeURIComponent(name)}`;
+  if (!current) {
+    const reason = `The server ${name} has no successful release yet: its owner publishes one with PUT ${path}/releases.`;
+    return { id: null, reason };
+  }
+  const { releaseId: id, type, upstreamUrl, hosted } = current;
+  const configFor = (kind: ConfigKind) =>
+    configFields({ properties: {}, ...current.configSchema, type: 'object' }, kind);
+  switch (type) {
+    case 'stdio': {
+      if (runsBundles) {
+        const program = bundleProgram(id, serverId);
+        return { id, upstream: hostedAddress(program, '/'), config: configFor('hosted'), program, authAddress: null };
+      }
+      const reason = `The server ${name} is a bundle: download it with GET ${path}/download and run it where its client runs.`;
+      return { id, reason };
+    }
+    case 'hosted_shttp': {
+      if (!hosted) return { id, reason: `The current release of ${name} was never run here: publish it again.` };
+      const program = releaseProgram(id, serverId, hosted.isStateful);
+      const authAddress = hosted.hasAuthAdapter ? new URL(`https://${serverId}.hosted.invalid/`) : null;
+      const upstream = hostedAddress(program, hosted.mcpPath);
+      return { id, upstream, config: configFor('hosted'), program, authAddress };
+    }
+    case 'external_shttp': {
+      const upstream = parseUrl(upstreamUrl ?? '');
+      if (!upstream) return { id, reason: `The current release of ${name} has no URL to call: publish it again.` };
+      return { id, upstream, config: configFor('external'), program: null, authAddress: null };
+    }
   }
 }

@@ -2,9 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
 import { toStorableText } from '../../platform/database/storable.js';
-import { formatQualifiedName } from './qualified-name.js';
 import { Server } from './server.entity.js';
-import type { ServerOffers, ServerSnapshot } from './server.types.js';
+import type { ServerOffers, ServerSnapshot, QualifiedName } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
 import { ServersRepository } from './servers.repository.js';
 
@@ -31,18 +30,10 @@ export class ServerReleasesService {
     if (!row) throw new ServerNotFoundError();
   }
 
-  /** The last segment of its run endpoint. @throws ServerNotFoundError */
-  async slugOf(id: string): Promise<string> {
-    const row = await this.servers.findOne({ where: { id }, select: { id: true, slug: true } });
-    if (!row) throw new ServerNotFoundError();
-    return row.slug;
-  }
-
-  /** The qualified name: `ns/name`, or `ns`. @throws ServerNotFoundError */
-  async qualifiedNameOf(id: string): Promise<string> {
-    const row = await this.servers.findOne({ where: { id }, relations: { namespace: true } });
-    if (!row) throw new ServerNotFoundError();
-    return formatQualifiedName({ namespace: row.namespace.name, name: row.name });
+  /** The slug and the qualified name. @throws ServerNotFoundError */
+  async namesOf(id: string): Promise<QualifiedName & { slug: string }> {
+    const { namespace, name, slug } = await this.find(id);
+    return { namespace: namespace.name, name, slug };
   }
 
   /** Tools, resources and prompts of a server's current release; null without one. */
@@ -61,19 +52,17 @@ export class ServerReleasesService {
 
   /** The fields of `serverInfo` that the owner left empty. @throws ServerNotFoundError */
   async emptyFields(id: string, info: Record<string, unknown>): Promise<FilledFields> {
-    const row = await this.servers.findOne({ where: { id }, relations: { namespace: true } });
-    if (!row) throw new ServerNotFoundError();
+    const row = await this.find(id);
     const displayName = row.displayName === defaultName(row) ? textOf(info.title, TITLE_CHARS_MAX) : undefined;
     const description = row.description === '' ? textOf(info.description, DESCRIPTION_CHARS_MAX) : undefined;
     return { ...(displayName && { displayName }), ...(description && { description }) };
   }
 
-  /** Fills fields that are still empty. */
+  /** Fills fields that are still empty. @throws ServerNotFoundError */
   async fillIn(id: string, { displayName, description }: FilledFields, tx: EntityManager): Promise<void> {
     if (description !== undefined) await tx.update(Server, { id, description: '' }, { description });
     if (displayName === undefined) return;
-    const row = await tx.findOne(Server, { where: { id }, relations: { namespace: true } });
-    if (row && row.displayName === defaultName(row)) await tx.update(Server, { id }, { displayName });
+    await tx.update(Server, { id, displayName: defaultName(await this.find(id, tx)) }, { displayName });
   }
 
   /** Makes a release the current one, within the transaction that publishes or promotes it. */
@@ -84,6 +73,12 @@ export class ServerReleasesService {
   /** Stores the result of the security check of the newest scanned release. */
   async setScan(serverId: string, scanPassed: boolean, tx: EntityManager): Promise<void> {
     await tx.update(Server, { id: serverId }, { scanPassed });
+  }
+
+  private async find(id: string, manager: EntityManager = this.servers.manager): Promise<Server> {
+    const row = await manager.findOne(Server, { where: { id }, relations: { namespace: true } });
+    if (!row) throw new ServerNotFoundError();
+    return row;
   }
 }
 

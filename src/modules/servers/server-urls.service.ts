@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { SignedUrls } from '../../platform/http/signed-urls.js';
 import type { IconSource } from './icons/server-icon.entity.js';
-import { formatQualifiedName, type QualifiedName } from './qualified-name.js';
+import { formatQualifiedName, type QualifiedName } from './server.types.js';
 
 /** Lifetime of a signed link. It is valid for at least half of it, which suits a page that was loaded this morning. */
 const LINK_SECONDS = 48 * 60 * 60;

@@ -1,28 +1,72 @@
-import { Injectable, Param, type PipeTransform } from '@nestjs/common';
+import type { Request } from 'express';
+import { createParamDecorator, Injectable, type ExecutionContext, type PipeTransform } from '@nestjs/common';
 import { ApiParam } from '@nestjs/swagger';
-import { QualifiedNamePipe } from './qualified-name.js';
-import type { ServerRef } from './server.types.js';
-import { qualifiedNameParam } from './servers.access.js';
+import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
+import { NAMESPACE_NAME, SERVER_NAME } from '../../platform/http/resource-names.js';
+import type { GrantedRequest } from '../auth/access.decorator.js';
+import { type QualifiedName, parseQualifiedName, type ServerRef } from './server.types.js';
 import { ServersService } from './servers.service.js';
+import { NotServerOwnerError, ServerNotFoundError } from './servers.errors.js';
 
-export { ownServerOrNone } from './servers.access.js';
+export const qualifiedNameParam = {
+  name: 'qualifiedName',
+  description: '`namespace/server`, or `namespace` alone. The slash may be encoded as `%2F` or not.',
+  example: 'acme/weather',
+};
 
-/** Resolves a qualified name to a server. */
+/** For creating a server: the namespace must exist and belong to the caller. */
+export const inOwnNamespace = {
+  missing: () => new NamespaceNotFoundError(),
+  foreign: () => new NotServerOwnerError(),
+};
+
+/** For changes of public records: a foreign server is 403, since its existence is public. */
+export const ownServer = {
+  owner: 'qualifiedName',
+  missing: () => new ServerNotFoundError(),
+  foreign: () => new NotServerOwnerError(),
+};
+
+/** For what only the owner may see: a foreign server is 404 like a missing one. */
+export const ownServerOrNone = { owner: 'qualifiedName', missing: () => new ServerNotFoundError() };
+
+export const serverNotFound = { status: 404, message: 'Server not found' };
+
+export const notServerOwner = { status: 403, message: "Forbidden: You don't own this server" };
+
+/** Parses `:qualifiedName`; a malformed name is a server not found. */
+export class QualifiedNamePipe implements PipeTransform<string, QualifiedName> {
+  transform(text: string): QualifiedName {
+    const parsed = parseQualifiedName(text);
+    const { namespace, name } = parsed;
+    if (!NAMESPACE_NAME.test(namespace) || (name !== '' && !SERVER_NAME.test(name))) throw new ServerNotFoundError();
+    return parsed;
+  }
+}
+
+/** Finds the server of `:qualifiedName` in the namespace that the access rule checked. */
 @Injectable()
-export class ServerPipe implements PipeTransform<string, Promise<ServerRef>> {
+export class ServerPipe implements PipeTransform<Request & Partial<GrantedRequest>, Promise<ServerRef>> {
   private readonly names = new QualifiedNamePipe();
 
   constructor(private readonly servers: ServersService) {}
 
   /** @throws ServerNotFoundError */
-  transform(text: string): Promise<ServerRef> {
-    return this.servers.find(this.names.transform(text));
+  async transform({ params, grant }: Request & Partial<GrantedRequest>): Promise<ServerRef> {
+    const server = await this.servers.find(this.names.transform(String(params.qualifiedName)));
+    // Owners are cached: meanwhile the namespace may have been deleted, and claimed by another account.
+    if (grant?.namespace && grant.namespace.id !== server.namespaceId) throw new ServerNotFoundError();
+    return server;
   }
 }
 
+const CurrentRequest = createParamDecorator((_: unknown, context: ExecutionContext): Request => {
+  return context.switchToHttp().getRequest();
+});
+
 /** The server of `:qualifiedName`, as a {@link ServerRef}. The access rule checks its owner. */
 export function TargetServer(): ParameterDecorator {
-  return Param('qualifiedName', ServerPipe);
+  return CurrentRequest(ServerPipe);
 }
 
 /** Documents `:qualifiedName`. */

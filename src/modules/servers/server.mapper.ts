@@ -1,4 +1,4 @@
-import { formatQualifiedName, type QualifiedName } from './qualified-name.js';
+import { isObject } from '../../platform/text/json.js';
 import type {
   HttpServerConnectionDto,
   PromptArgumentDto,
@@ -10,13 +10,9 @@ import type {
   ToolSummaryDto,
 } from './server.dto.js';
 import type { Server } from './server.entity.js';
-import type { ServerRuntimeDto } from './settings/server-runtime.dto.js';
-import type { ServerRuntime } from './settings/server-runtime.entity.js';
 import type { ServerSummaryDto } from './search/server-search.dto.js';
-import type { ServerDomainDto } from './settings/server-settings.dto.js';
 import type { IconOrigin, ServerUrlsService } from './server-urls.service.js';
-import type { ReleaseType, ServerSnapshot } from './server.types.js';
-import { isObject } from '../../platform/text/json.js';
+import { type QualifiedName, formatQualifiedName, type ReleaseType, type ServerSnapshot } from './server.types.js';
 
 type Item = Record<string, unknown>;
 
@@ -144,21 +140,4 @@ export function toServerSummaryDto(row: ListedRow, score: number | null, urls: S
     owner: row.owner,
     score,
   };
-}
-
-export function toDomainDto(server: Server, urls: ServerUrlsService): ServerDomainDto {
-  return {
-    id: 'managed',
-    type: 'managed',
-    hostname: urls.runHost,
-    subdomain: server.slug,
-    url: urls.run(server.slug),
-    createdAt: server.createdAt.toISOString(),
-    updatedAt: (server.slugChangedAt ?? server.createdAt).toISOString(),
-  };
-}
-
-/** @param row null for the defaults */
-export function toServerRuntimeDto(row: ServerRuntime | null): ServerRuntimeDto {
-  return { egressAllow: row?.egressAllow ?? null, logPayloads: row?.logPayloads ?? false };
 }

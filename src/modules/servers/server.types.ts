@@ -74,3 +74,21 @@ export interface RunnableServer extends ServerRef {
 
 /** The payload of both topics. */
 export type ServerChange = Pick<ServerRef, 'id' | 'slug'>;
+
+/** The namespace and name of a server. */
+export interface QualifiedName {
+  namespace: string;
+  /** Empty for a namespace-only server. */
+  name: string;
+}
+
+/** `namespace/name`, or `namespace` alone. */
+export function formatQualifiedName({ namespace, name }: QualifiedName): string {
+  return name === '' ? namespace : `${namespace}/${name}`;
+}
+
+/** The parts of a decoded, canonical qualified name. */
+export function parseQualifiedName(text: string): QualifiedName {
+  const slash = text.indexOf('/');
+  return slash < 0 ? { namespace: text, name: '' } : { namespace: text.slice(0, slash), name: text.slice(slash + 1) };
+}

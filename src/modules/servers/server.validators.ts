@@ -1,6 +1,8 @@
-import { registerDecorator, ValidateIf } from 'class-validator';
+import { ValidateBy, ValidateIf } from 'class-validator';
 import { parseUrl } from '../../config/parse-url.js';
 import { parseHostPattern } from '../../platform/egress/address-policy.js';
+import { InvalidInputError } from '../../platform/errors/domain-error.js';
+import { SERVER_NAME, SERVER_SUBRESOURCES } from '../../platform/http/resource-names.js';
 
 /** With percent-encoding, as a repository's owner and name are stored and indexed. */
 const URL_CHARS_MAX = 2048;
@@ -23,37 +25,34 @@ function faultOf(value: unknown): string | null {
 
 /** A web address that pages may link to: http or https, without credentials, 2,048 percent-encoded characters at most. */
 export function IsWebUrl(): PropertyDecorator {
-  return (target, property) => {
-    registerDecorator({
-      name: 'isWebUrl',
-      target: target.constructor,
-      propertyName: String(property),
-      validator: {
-        validate: (value) => faultOf(value) === null,
-        defaultMessage: (args) => `${args?.property} ${faultOf(args?.value)}`,
-      },
-    });
-  };
+  return ValidateBy({
+    name: 'isWebUrl',
+    validator: {
+      validate: (value) => faultOf(value) === null,
+      defaultMessage: (args) => `${args?.property} ${faultOf(args?.value)}`,
+    },
+  });
 }
 
 /** A list of hosts that code may reach: `api.example.com`, `*.example.com`, an address, each with or without a port. */
 export function IsHostPattern(): PropertyDecorator {
-  return (target, property) => {
-    registerDecorator({
-      name: 'isHostPattern',
-      target: target.constructor,
-      propertyName: String(property),
-      options: { each: true },
-      validator: {
-        validate: (value) => typeof value === 'string' && parseHostPattern(value) !== null,
-        defaultMessage: (args) =>
-          `each of ${args?.property} must be a host such as api.example.com, *.example.com or db.example.com:5432`,
-      },
-    });
-  };
+  const message = 'each of $property must be a host such as api.example.com, *.example.com or db.example.com:5432';
+  const validate = (value: unknown) => typeof value === 'string' && parseHostPattern(value) !== null;
+  return ValidateBy({ name: 'isHostPattern', validator: { validate } }, { each: true, message });
 }
 
 /** Allows the member to be omitted. Unlike with `IsOptional`, null is validated. */
 export function Omittable(): PropertyDecorator {
   return ValidateIf((_body, value) => value !== undefined);
+}
+
+/** @throws InvalidInputError for a malformed or reserved name */
+export function requireServerName(name: string): void {
+  if (name === '') return;
+  if (!SERVER_NAME.test(name)) {
+    throw new InvalidInputError(
+      'server must be 3 to 39 letters, digits, hyphens and underscores, and begin with a letter or digit',
+    );
+  }
+  if (SERVER_SUBRESOURCES.has(name)) throw new InvalidInputError(`"${name}" is reserved: choose another server name`);
 }

@@ -3,10 +3,7 @@ import { ApiOkResponse, ApiOperation, ApiParam, ApiTags } from '@nestjs/swagger'
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorator.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
-import { parseQualifiedName, QualifiedNamePipe } from './qualified-name.js';
-import type { QualifiedName } from './qualified-name.js';
 import { CreateServerDto, DeletedServerDto, serverDetailExample, ServerDetailDto, ServerDto } from './server.dto.js';
-import { ServerDetailsService } from './server-details.service.js';
 import {
   TransferredServerDto,
   TransferServerDto,
@@ -16,14 +13,17 @@ import {
 } from './settings/server-settings.dto.js';
 import { ServerSettingsService } from './settings/server-settings.service.js';
 import {
+  ApiServerName,
   inOwnNamespace,
   notServerOwner,
   ownServer,
   ownServerOrNone,
-  qualifiedNameParam,
+  QualifiedNamePipe,
   serverNotFound,
-} from './servers.access.js';
+  TargetServer,
+} from './server.decorator.js';
 import { ServersService } from './servers.service.js';
+import { parseQualifiedName, type ServerRef, type QualifiedName } from './server.types.js';
 
 const createErrors = [400, notServerOwner, { status: 404, message: 'Namespace not found' }];
 
@@ -32,14 +32,13 @@ const createErrors = [400, notServerOwner, { status: 404, message: 'Namespace no
 export class ServersController {
   constructor(
     private readonly servers: ServersService,
-    private readonly details: ServerDetailsService,
     private readonly settings: ServerSettingsService,
   ) {}
 
   /** Create a server. Repeating it changes nothing. */
   @Put('servers/:qualifiedName')
   @HttpCode(201)
-  @ApiParam(qualifiedNameParam)
+  @ApiServerName()
   @Access('servers:write', { owner: 'qualifiedName', ...inOwnNamespace })
   @ApiErrors(...createErrors)
   create(
@@ -52,69 +51,63 @@ export class ServersController {
 
   /** Get a server with its connections, tools and security status. Spec 4.10. */
   @Get('servers/:qualifiedName')
-  @ApiParam(qualifiedNameParam)
+  @ApiServerName()
   @Access('servers:read', { anonymous: true })
   @ApiOkResponse({ type: ServerDetailDto, example: serverDetailExample })
   @ApiErrors(serverNotFound)
   get(@Param('qualifiedName', QualifiedNamePipe) name: QualifiedName): Promise<ServerDetailDto> {
-    return this.details.get(name);
+    return this.servers.detail(name);
   }
 
   /** Change a server. What is left out stays; null clears. */
   @Patch('servers/:qualifiedName')
-  @ApiParam(qualifiedNameParam)
+  @ApiServerName()
   @Access('servers:write', ownServer)
   @ApiErrors(400, notServerOwner, serverNotFound)
   update(
-    @Param('qualifiedName', QualifiedNamePipe) { name }: QualifiedName,
-    @CurrentNamespace() namespace: OwnedNamespace,
+    @TargetServer() server: ServerRef,
+
     @Body() body: UpdateServerDto,
   ): Promise<UpdatedServerDto> {
-    return this.settings.update(namespace, name, body);
+    return this.settings.update(server, body);
   }
 
   /** Move a server to another namespace of yours. Its run endpoint and the connections to it stay as they are. */
   @Post('servers/:qualifiedName/transfer')
   @HttpCode(200)
-  @ApiParam(qualifiedNameParam)
+  @ApiServerName()
   @Access('servers:write', ownServer)
   @ApiErrors(400, notServerOwner, serverNotFound, {
     status: 409,
     message: 'The server "acme-labs/weather" exists: choose another targetSlug or delete that one first',
   })
   transfer(
-    @Param('qualifiedName', QualifiedNamePipe) { name }: QualifiedName,
-    @CurrentNamespace() namespace: OwnedNamespace,
+    @TargetServer() server: ServerRef,
+
     @CurrentCaller() caller: Caller,
     @Body() body: TransferServerDto,
   ): Promise<TransferredServerDto> {
-    return this.settings.transfer(namespace, name, caller, body);
+    return this.settings.transfer(server, caller, body);
   }
 
   /** Vouch for a server, or no longer. Operator only; not part of the published interface. */
   @Put('servers/:qualifiedName/verified')
-  @ApiParam(qualifiedNameParam)
+  @ApiServerName()
   @Access('servers:write', { operator: true })
   @ApiErrors(400, 403, serverNotFound)
-  verify(
-    @Param('qualifiedName', QualifiedNamePipe) name: QualifiedName,
-    @Body() { verified }: VerifyServerDto,
-  ): Promise<UpdatedServerDto> {
-    return this.settings.verify(name, verified);
+  verify(@TargetServer() server: ServerRef, @Body() { verified }: VerifyServerDto): Promise<UpdatedServerDto> {
+    return this.settings.verify(server, verified);
   }
 
   /**
    * Delete a server for good. Its releases, secrets and icon go with it, and what runs for it ends. Spec 4.11.
    */
   @Delete('servers/:qualifiedName')
-  @ApiParam(qualifiedNameParam)
+  @ApiServerName()
   @Access('servers:write', ownServerOrNone)
   @ApiErrors(serverNotFound)
-  remove(
-    @Param('qualifiedName', QualifiedNamePipe) { name }: QualifiedName,
-    @CurrentNamespace() namespace: OwnedNamespace,
-  ): Promise<DeletedServerDto> {
-    return this.servers.remove(namespace, name);
+  remove(@TargetServer() server: ServerRef): Promise<DeletedServerDto> {
+    return this.servers.remove(server);
   }
 
   /** Create a server under a namespace. Use `PUT /servers/{qualifiedName}` instead. Spec 4.1. */
@@ -126,7 +119,6 @@ export class ServersController {
   @Access('servers:write', { owner: 'namespace', ...inOwnNamespace })
   @ApiErrors(...createErrors)
   createUnderNamespace(
-    @Param('namespace') _namespace: string,
     @Param('server') server: string,
     @CurrentNamespace() namespace: OwnedNamespace,
     @Body() body: CreateServerDto,

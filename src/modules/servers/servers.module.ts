@@ -1,23 +1,30 @@
 import { Module } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { roleModule } from '../../config/role-module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
-import { ServerCardsService } from './server-cards.service.js';
-import { ServerDetailsService } from './server-details.service.js';
-import { ServerDomainsController } from './settings/server-domains.controller.js';
+import { ServerIcon } from './icons/server-icon.entity.js';
 import { ServerIconsController } from './icons/server-icons.controller.js';
-import { ServerRuntimeController } from './settings/server-runtime.controller.js';
-import { ServerRuntimeService } from './settings/server-runtime.service.js';
+import { ServerIconsRepository } from './icons/server-icons.repository.js';
+import { ServerIconsService } from './icons/server-icons.service.js';
 import { ServerSearchController } from './search/server-search.controller.js';
 import { ServerSearchRepository } from './search/server-search.repository.js';
 import { ServerSearchService } from './search/server-search.service.js';
+import { ServerCardsService } from './server-cards.service.js';
+import { ServerReleasesService } from './server-releases.service.js';
+import { ServerUrlsService } from './server-urls.service.js';
+import { Server } from './server.entity.js';
+import { ServersController } from './servers.controller.js';
+import { ServersRepository } from './servers.repository.js';
+import { ServersService } from './servers.service.js';
+import { ServerDomainsController } from './settings/server-domains.controller.js';
+import { ServerRuntimeController } from './settings/server-runtime.controller.js';
+import { ProgramSettingsService } from './settings/program-settings.service.js';
+import { ServerRuntime, ServerSecret } from './settings/server-settings.entity.js';
 import { ServerSecretsController } from './settings/server-secrets.controller.js';
 import { ServerSecretsService } from './settings/server-secrets.service.js';
 import { ServerSettingsService } from './settings/server-settings.service.js';
-import { UsageCounter } from './usage-counter.js';
-import { ServersCoreModule } from './servers-core.module.js';
-import { ServersController } from './servers.controller.js';
-import { ServersService } from './servers.service.js';
 
 declare global {
   interface SlipwayScopes {
@@ -26,27 +33,44 @@ declare global {
 }
 
 /** The registry of servers. */
-@Module({
-  imports: [DiscoveryModule, ServersCoreModule, AuthModule, NamespacesModule],
-  controllers: [
-    ServerSearchController,
-    ServersController,
-    ServerIconsController,
-    ServerSecretsController,
-    ServerDomainsController,
-    ServerRuntimeController,
-  ],
-  providers: [
-    ServersService,
-    ServerCardsService,
-    ServerDetailsService,
-    ServerSearchRepository,
-    ServerSearchService,
-    ServerSettingsService,
-    ServerSecretsService,
-    ServerRuntimeService,
-    UsageCounter,
-  ],
-  exports: [ServersCoreModule, ServersService, ServerSecretsService, ServerRuntimeService],
-})
-export class ServersModule {}
+@Module({})
+export class ServersModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: ServersModule,
+    always: {
+      imports: [
+        TypeOrmModule.forFeature([Server, ServerIcon, ServerRuntime, ServerSecret]),
+        NamespacesModule.forRoles(env),
+      ],
+      providers: [
+        ServersRepository,
+        ServerIconsRepository,
+        ProgramSettingsService,
+        ServerUrlsService,
+        ServerIconsService,
+        ServerReleasesService,
+      ],
+      exports: [ProgramSettingsService, ServerUrlsService, ServerIconsService, ServerReleasesService],
+    },
+    api: {
+      imports: [DiscoveryModule, AuthModule.forRoles(env)],
+      controllers: [
+        ServerSearchController,
+        ServersController,
+        ServerIconsController,
+        ServerSecretsController,
+        ServerDomainsController,
+        ServerRuntimeController,
+      ],
+      providers: [
+        ServersService,
+        ServerCardsService,
+        ServerSearchRepository,
+        ServerSearchService,
+        ServerSettingsService,
+        ServerSecretsService,
+      ],
+      exports: [ServersService],
+    },
+  }));
+}

@@ -1,10 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
-import type { QualifiedName } from './qualified-name.js';
 import { Server } from './server.entity.js';
 import type { DetailRow } from './server.mapper.js';
-import type { RunnableServer, ServerChange, ServerSnapshot } from './server.types.js';
+import type { QualifiedName, RunnableServer, ServerSnapshot } from './server.types.js';
 
 /** A new server. */
 type NewServer = Pick<Server, 'namespaceId' | 'name' | 'displayName' | 'description' | 'slug'>;
@@ -57,13 +56,6 @@ export class ServersRepository {
       [value],
     );
     return row ?? null;
-  }
-
-  /** Deletes a server. @returns null when there was none */
-  async remove(namespaceId: string, name: string): Promise<ServerChange | null> {
-    const sql = 'DELETE FROM servers WHERE namespace_id = $1 AND name = $2 RETURNING id, slug';
-    const [rows] = await this.database.query<[ServerChange[]]>(sql, [namespaceId, name]);
-    return rows[0] ?? null;
   }
 
   /** Makes a release the current one of its server. */

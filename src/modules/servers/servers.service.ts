@@ -1,19 +1,21 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
+import { onViolation } from '../../platform/database/postgres-errors.js';
 import { generateTail } from '../../platform/http/generated-name.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
-import { requireServerName, type QualifiedName } from './qualified-name.js';
-import type { CreateServerDto, DeletedServerDto, ServerDto } from './server.dto.js';
+import { CountBehind } from '../../platform/database/write-behind.js';
+import type { CreateServerDto, DeletedServerDto, ServerDetailDto, ServerDto } from './server.dto.js';
 import { Server } from './server.entity.js';
-import { toServerDto } from './server.mapper.js';
-import { UsageCounter } from './usage-counter.js';
-import type { RunnableServer, ServerChange, ServerRef } from './server.types.js';
+import { toServerDetailDto, toServerDto } from './server.mapper.js';
+import type { QualifiedName, RunnableServer, ServerChange, ServerRef } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
 import { ServersRepository } from './servers.repository.js';
+import { ServerCardsService } from './server-cards.service.js';
+import { ServerUrlsService } from './server-urls.service.js';
+import { requireServerName } from './server.validators.js';
 
 /** Leaves room for a suffix in the 83 characters of the longest slug. */
 const SLUG_BASE_MAX = 78;
@@ -24,13 +26,15 @@ function withTail(slug: string): string {
 
 /** Creates, finds and deletes the registry's servers. */
 @Injectable()
-export class ServersService {
+export class ServersService implements OnApplicationShutdown {
+  private readonly uses = new CountBehind<string>('server uses', (counts) => this.rows.addUses(counts));
   private readonly deletionSteps: ((server: ServerRef) => Promise<void>)[] = [];
 
   constructor(
     @InjectRepository(Server) private readonly servers: Repository<Server>,
     private readonly rows: ServersRepository,
-    private readonly uses: UsageCounter,
+    private readonly cards: ServerCardsService,
+    private readonly urls: ServerUrlsService,
     private readonly pubSub: PubSub,
   ) {}
 
@@ -52,12 +56,9 @@ export class ServersService {
     // The slug of the namespace `acme--pay` would equal that of `acme/pay`, so such a namespace always gets a tail.
     let slug = namespace.name.includes('--') ? withTail(plain) : plain;
     for (;;) {
-      try {
-        await this.rows.insertIfFree({ ...row, slug });
-      } catch (error) {
-        if (isForeignKeyViolation(error)) throw new NamespaceNotFoundError();
-        throw error;
-      }
+      await this.rows
+        .insertIfFree({ ...row, slug })
+        .catch(onViolation({ foreignKey: () => new NamespaceNotFoundError() }));
       const server = await this.servers.findOneBy({ namespaceId: namespace.id, name });
       if (server) return toServerDto(namespace.name, server);
       // Another server has the slug, or this one was deleted in between.
@@ -67,17 +68,17 @@ export class ServersService {
 
   /** Finds a server by its qualified name. @throws ServerNotFoundError */
   async find({ namespace, name }: QualifiedName): Promise<ServerRef> {
-    const server = await this.rows.find({ namespace, name });
-    if (!server) throw new ServerNotFoundError();
-    return { id: server.id, namespaceId: server.namespaceId, namespace, name, slug: server.slug };
+    const row = await this.rows.find({ namespace, name });
+    if (!row) throw new ServerNotFoundError();
+    return { ...row, namespace, name };
   }
 
-  /** Finds a server in a namespace of the caller. @throws ServerNotFoundError */
-  async findOwn(namespace: OwnedNamespace, name: string): Promise<ServerRef> {
-    const where = { namespaceId: namespace.id, name };
-    const server = await this.servers.findOne({ where, select: { id: true, slug: true } });
-    if (!server) throw new ServerNotFoundError();
-    return { id: server.id, namespaceId: namespace.id, namespace: namespace.name, name, slug: server.slug };
+  /** Reads the public record of a server, listed or not. @throws ServerNotFoundError */
+  async detail(name: QualifiedName): Promise<ServerDetailDto> {
+    const row = await this.rows.findDetail(name);
+    if (!row) throw new ServerNotFoundError();
+    const added = await this.cards.read([row.id]);
+    return { ...toServerDetailDto(name, row, this.urls), ...added(row.id) };
   }
 
   /** Reads what calls to a server need, by the slug of its run endpoint or its id; null when there is none. */
@@ -87,7 +88,7 @@ export class ServersService {
 
   /** Counts connections to a server and calls through it, in memory at first: cheap enough for every call. */
   countUse(serverId: string, uses = 1): void {
-    this.uses.count(serverId, uses);
+    this.uses.add(serverId, uses);
   }
 
   /** Publishes that a server's slug, secrets or runtime settings changed. New current releases have a topic of their own. */
@@ -106,12 +107,15 @@ export class ServersService {
    *
    * @throws ServerNotFoundError
    */
-  async remove(namespace: OwnedNamespace, name: string): Promise<DeletedServerDto> {
-    const server = await this.findOwn(namespace, name);
+  async remove(server: ServerRef): Promise<DeletedServerDto> {
     for (const step of this.deletionSteps) await step(server);
-    const row = await this.rows.remove(namespace.id, name);
-    if (!row) throw new ServerNotFoundError();
-    this.pubSub.publish('servers.deleted', row);
-    return { success: true, namespace: namespace.name, server: name };
+    const { affected } = await this.servers.delete({ id: server.id, namespaceId: server.namespaceId });
+    if (!affected) throw new ServerNotFoundError();
+    this.pubSub.publish('servers.deleted', { id: server.id, slug: server.slug });
+    return { success: true, namespace: server.namespace, server: server.name };
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.uses.onApplicationShutdown();
   }
 }

@@ -31,11 +31,7 @@ export class DeprecatedSkillsController {
   @ApiParam(slugParam)
   @Access('skills:write', ownNamespace)
   @ApiErrors(...gitErrors)
-  sync(
-    @Param('namespace') _namespace: string,
-    @Param('slug') slug: string,
-    @CurrentNamespace() namespace: OwnedNamespace,
-  ): Promise<PublishedSkillDto> {
+  sync(@Param('slug') slug: string, @CurrentNamespace() namespace: OwnedNamespace): Promise<PublishedSkillDto> {
     return this.skills.sync(namespace, slug);
   }
 }

@@ -3,8 +3,9 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
-import { readFile, readMultipart } from '../../platform/http/multipart.js';
+import { readMultipart } from '../../platform/http/multipart.js';
 import { dropStalledReader } from '../../platform/http/stalled-reader.js';
+import { readWithin } from '../../platform/egress/follow.js';
 import type { SkillBundle } from './skill-files.service.js';
 import { ARCHIVE_BYTES_MAX } from './skill-package.js';
 import type { PublishedSkillDto } from './skill.dto.js';
@@ -71,12 +72,11 @@ export async function readArchive(request: IncomingMessage): Promise<Buffer> {
   const { files } = await readMultipart(request, {
     fields: {},
     files: ['archive'],
-    take: (_name, file) =>
-      readFile(
-        file,
-        ARCHIVE_BYTES_MAX,
-        () => new SkillTooLargeError(`The archive is larger than ${ARCHIVE_BYTES_MAX / 1024 / 1024} MB`),
-      ),
+    take: async (_name, file) => {
+      const bytes = await readWithin(file, ARCHIVE_BYTES_MAX);
+      if (!bytes) throw new SkillTooLargeError(`The archive is larger than ${ARCHIVE_BYTES_MAX / 1024 / 1024} MB`);
+      return bytes;
+    },
   });
   if (!files.archive)
     throw new InvalidInputError('The form needs a file part "archive": the zip of the skill’s folder');

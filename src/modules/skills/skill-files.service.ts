@@ -1,11 +1,12 @@
 import { Readable } from 'node:stream';
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { ZipFile } from 'yazl';
-import { SkillActivations } from './skill-activations.js';
-import { isSkillRef, type SkillRef } from './skill-slug.js';
+import { CountBehind } from '../../platform/database/write-behind.js';
+import { NotFoundError } from '../../platform/errors/domain-error.js';
+import { isSkillRef, type SkillRef } from './skills.access.js';
 import type { SkillIndexDto } from './skill.dto.js';
 import type { Skill } from './skill.entity.js';
-import { SkillFileNotFoundError, SkillNotFoundError, SkillReplacedError } from './skills.errors.js';
+import { SkillNotFoundError, SkillReplacedError } from './skills.errors.js';
 import { SkillsRepository } from './skills.repository.js';
 
 /** A fixed time, so that the same skill gives the same zip; the format begins in 1980. */
@@ -26,11 +27,16 @@ export interface SkillBundle {
 
 /** Reads the files of skills for installers, one by one or as a zip. */
 @Injectable()
-export class SkillFilesService {
-  constructor(
-    private readonly skills: SkillsRepository,
-    private readonly activations: SkillActivations,
-  ) {}
+export class SkillFilesService implements OnApplicationShutdown {
+  private readonly activations = new CountBehind<string>('skill activations', (counts) =>
+    this.skills.addActivations(counts),
+  );
+
+  constructor(private readonly skills: SkillsRepository) {}
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.activations.onApplicationShutdown();
+  }
 
   /** The index of a skill's files. @throws SkillNotFoundError */
   async index(ref: SkillRef): Promise<SkillIndexDto> {
@@ -42,15 +48,15 @@ export class SkillFilesService {
    * Reads one file.
    *
    * @param path `SKILL.md`, or with the skill's name in front: `code-review/SKILL.md`
-   * @throws SkillNotFoundError, SkillFileNotFoundError
+   * @throws SkillNotFoundError, NotFoundError
    */
   async read(ref: SkillRef, path: string): Promise<{ path: string; content: Buffer }> {
     const { id, name } = await this.find(ref);
     const inside = path.startsWith(`${name}/`) ? path.slice(name.length + 1) : null;
     const long = inside === null ? null : await this.skills.findFile(id, inside);
     const file = long ?? (await this.skills.findFile(id, path));
-    if (!file) throw new SkillFileNotFoundError();
-    if (file.path === 'SKILL.md') this.activations.count(id);
+    if (!file) throw new NotFoundError('The skill holds no such file');
+    if (file.path === 'SKILL.md') this.activations.add(id);
     return { path: file.path, content: file.content };
   }
 
@@ -64,7 +70,7 @@ export class SkillFilesService {
     const files = await this.skills.listFiles(skillId, contentHash);
     // Every publication has a SKILL.md.
     if (files.length === 0) throw new SkillReplacedError();
-    this.activations.count(skillId);
+    this.activations.add(skillId);
     const zip = new ZipFile();
     const stream = zip.outputStream as Readable;
     zip.on('error', (error: Error) => stream.destroy(error));

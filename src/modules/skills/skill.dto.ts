@@ -1,7 +1,58 @@
-import { ApiProperty } from '@nestjs/swagger';
-import { IsString, Matches, MaxLength } from 'class-validator';
-import { PaginationDto } from '../../platform/http/pagination.dto.js';
-import { SKILL_SLUG } from './skill-slug.js';
+import { ApiProperty, PickType } from '@nestjs/swagger';
+import { IsString, Matches, MaxLength, IsInt, IsOptional, IsUUID } from 'class-validator';
+import { Type } from 'class-transformer';
+import { PaginationDto, PageQueryDto } from '../../platform/http/pagination.dto.js';
+import { IsCommaList, IsFlag, IsWhole, IsPrintable } from '../../platform/http/input-values.js';
+import { SKILL_SLUG } from './skills.access.js';
+
+export class SkillQueryDto extends PageQueryDto {
+  /** Words to look for in slug, name and description; small typos are forgiven. The best matches come first. */
+  @IsOptional()
+  @IsPrintable(200)
+  q?: string;
+
+  /** Only skills of this category. */
+  @IsOptional()
+  @IsPrintable(100)
+  category?: string;
+
+  /** Only skills of this namespace. */
+  @IsOptional()
+  @IsPrintable(39)
+  namespace?: string;
+
+  /** Only skills with this slug. Deprecated: read `/skills/{namespace}/{slug}`. */
+  @ApiProperty({ deprecated: true })
+  @IsOptional()
+  @IsPrintable(64)
+  slug?: string;
+
+  /** Only skills of this account. */
+  @IsOptional()
+  @IsUUID()
+  ownerId?: string;
+
+  /** Only skills of verified namespaces, or only others: `1`, `0`, `true` or `false`. There are no verified ones. */
+  @IsOptional()
+  @IsFlag()
+  verified?: boolean;
+
+  /** With `q`: how many of the best matches are shown, on all pages together. */
+  @IsWhole(10, 500)
+  topK?: number = 500;
+
+  /** Members to answer of each skill, with commas between them. Default: all. */
+  @IsOptional()
+  @IsCommaList(50)
+  fields?: string[];
+
+  /** Taken for clients that send one. The order is the same for every seed and on every page. */
+  @ApiProperty({ type: 'integer' })
+  @IsOptional()
+  @Type(() => Number)
+  @IsInt()
+  seed?: number;
+}
 
 export class SetSkillDto {
   /**
@@ -114,28 +165,10 @@ export class SkillDto extends SkillSummaryDto {
 }
 
 /** A skill that was just published. */
-export class PublishedSkillDto {
-  /** @example '7f2c1f0e-4f1d-4c6b-9d9f-6a4f0a3c9b11' */
-  id: string;
-  /** @example 'acme' */
-  namespace: string;
-  /** @example 'code-review' */
-  slug: string;
-  /** @example 'code-review' */
-  displayName: string;
-  /** @example 'Reviews a change for bugs and style. Use it before a merge.' */
-  description: string;
-  /** Null for an upload. */
-  gitUrl: string | null;
-  /**
-   * Always 0: the host is not asked.
-   * @example 0
-   */
-  externalStars: number;
-  /** Always true. */
-  listed: boolean;
-  /** @example '2026-11-20T10:15:00.000Z' */
-  createdAt: string;
+export class PublishedSkillDto extends PickType(SkillSummaryDto, [
+  ...(['id', 'namespace', 'slug', 'displayName', 'description', 'gitUrl'] as const),
+  ...(['externalStars', 'listed', 'createdAt'] as const),
+]) {
   /**
    * When its files were published last.
    * @example '2026-11-20T10:15:00.000Z'

@@ -1,11 +1,14 @@
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
-import { NotSkillOwnerError } from './skills.errors.js';
+import { InvalidInputError, ForbiddenError } from '../../platform/errors/domain-error.js';
+import { NAMESPACE_NAME } from '../../platform/http/resource-names.js';
+
+export const forbidden = { status: 403, message: "Forbidden: You don't own this namespace" };
 
 /** For writes: the namespace in the path must belong to the caller. */
 export const ownNamespace = {
   owner: 'namespace',
   missing: () => new NamespaceNotFoundError(),
-  foreign: () => new NotSkillOwnerError(),
+  foreign: () => new ForbiddenError(forbidden.message),
 };
 
 export const namespaceParam = { name: 'namespace', description: 'The namespace.', example: 'acme' };
@@ -18,10 +21,8 @@ export const slugParam = {
 
 export const skillNotFound = { status: 404, message: 'Skill not found' };
 
-const forbidden = { status: 403, message: "Forbidden: You don't own this namespace" };
-
 /** How every way of publishing fails. */
-const publishErrors = [
+export const publishErrors = [
   400,
   forbidden,
   {
@@ -43,9 +44,6 @@ const publishErrors = [
   },
 ];
 
-/** How publishing from an archive fails. */
-export const uploadErrors = publishErrors;
-
 /** How publishing from a repository fails. */
 export const gitErrors = [
   ...publishErrors,
@@ -62,5 +60,21 @@ export const gitErrors = [
   },
 ];
 
-/** How deleting fails. */
-export const deleteErrors = [forbidden, skillNotFound];
+/** The namespace and slug of a skill. */
+export interface SkillRef {
+  namespace: string;
+  slug: string;
+}
+
+export const SKILL_SLUG = /^[a-z0-9-]{1,64}$/;
+
+/** @throws InvalidInputError for a malformed slug */
+export function requireSlug(slug: string): string {
+  if (SKILL_SLUG.test(slug)) return slug;
+  throw new InvalidInputError('slug must be 1 to 64 lower-case letters, digits and hyphens');
+}
+
+/** False for a reference that no skill can have. */
+export function isSkillRef({ namespace, slug }: SkillRef): boolean {
+  return NAMESPACE_NAME.test(namespace) && SKILL_SLUG.test(slug);
+}

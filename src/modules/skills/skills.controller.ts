@@ -5,10 +5,16 @@ import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access, CurrentNamespace } from '../auth/access.decorator.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { answerPublication, readArchive } from './skill-answers.js';
-import { SkillQueryDto } from './skill-query.dto.js';
-import { DeletedSkillDto, PublishedSkillDto, SetSkillDto, SkillDto, SkillListDto } from './skill.dto.js';
-import { deleteErrors, gitErrors, namespaceParam, ownNamespace } from './skills.access.js';
-import { skillNotFound, slugParam, uploadErrors } from './skills.access.js';
+import { SkillQueryDto, DeletedSkillDto, PublishedSkillDto, SetSkillDto, SkillDto, SkillListDto } from './skill.dto.js';
+import {
+  gitErrors,
+  namespaceParam,
+  ownNamespace,
+  skillNotFound,
+  slugParam,
+  publishErrors,
+  forbidden,
+} from './skills.access.js';
 import { SkillsService } from './skills.service.js';
 
 const replaced = { type: PublishedSkillDto, description: 'There was one, and it is replaced.' };
@@ -48,7 +54,6 @@ export class SkillsController {
   @Access('skills:write', ownNamespace)
   @ApiErrors(...gitErrors)
   async set(
-    @Param('namespace') _namespace: string,
     @Param('slug') slug: string,
     @CurrentNamespace() namespace: OwnedNamespace,
     @Body() { gitUrl }: SetSkillDto,
@@ -76,9 +81,8 @@ export class SkillsController {
   @ApiCreatedResponse({ type: PublishedSkillDto })
   @ApiOkResponse(replaced)
   @Access('skills:write', ownNamespace)
-  @ApiErrors(...uploadErrors)
+  @ApiErrors(...publishErrors)
   async upload(
-    @Param('namespace') _namespace: string,
     @Param('slug') slug: string,
     @CurrentNamespace() namespace: OwnedNamespace,
     @Req() request: Request,
@@ -93,12 +97,8 @@ export class SkillsController {
   @ApiParam(namespaceParam)
   @ApiParam(slugParam)
   @Access('skills:write', ownNamespace)
-  @ApiErrors(...deleteErrors)
-  remove(
-    @Param('namespace') _namespace: string,
-    @Param('slug') slug: string,
-    @CurrentNamespace() namespace: OwnedNamespace,
-  ): Promise<DeletedSkillDto> {
+  @ApiErrors(forbidden, skillNotFound)
+  remove(@Param('slug') slug: string, @CurrentNamespace() namespace: OwnedNamespace): Promise<DeletedSkillDto> {
     return this.skills.remove(namespace, slug);
   }
 }

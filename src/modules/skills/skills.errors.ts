@@ -1,21 +1,8 @@
-import { DomainError } from '../../platform/errors/domain-error.js';
+import { DomainError, NotFoundError } from '../../platform/errors/domain-error.js';
 
-export class SkillNotFoundError extends DomainError {
-  readonly kind = 'not_found';
-  readonly code = 'not_found';
-
+export class SkillNotFoundError extends NotFoundError {
   constructor() {
     super('Skill not found');
-  }
-}
-
-/** The skill has no such file. */
-export class SkillFileNotFoundError extends DomainError {
-  readonly kind = 'not_found';
-  readonly code = 'not_found';
-
-  constructor() {
-    super('The skill holds no such file');
   }
 }
 
@@ -27,15 +14,6 @@ export class SkillReplacedError extends DomainError {
 
   constructor() {
     super('The skill was published again meanwhile: download it anew');
-  }
-}
-
-export class NotSkillOwnerError extends DomainError {
-  readonly kind = 'forbidden';
-  readonly code = 'forbidden';
-
-  constructor() {
-    super("Forbidden: You don't own this namespace");
   }
 }
 

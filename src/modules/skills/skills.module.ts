@@ -1,14 +1,13 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { roleModule } from '../../config/role-module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
 import { DeprecatedSkillsController } from './deprecated-skills.controller.js';
-import { GitArchives } from './git-archives.js';
-import { SkillActivations } from './skill-activations.js';
-import { SkillFile } from './skill-file.entity.js';
+import { GitArchives } from './git-source.js';
+import { SkillFile, Skill } from './skill.entity.js';
 import { SkillFilesController } from './skill-files.controller.js';
 import { SkillFilesService } from './skill-files.service.js';
-import { Skill } from './skill.entity.js';
 import { SkillsController } from './skills.controller.js';
 import { SkillsRepository } from './skills.repository.js';
 import { SkillsService } from './skills.service.js';
@@ -20,9 +19,14 @@ declare global {
 }
 
 /** Skills: folders of instructions for agents, published into namespaces. */
-@Module({
-  imports: [TypeOrmModule.forFeature([Skill, SkillFile]), AuthModule, NamespacesModule],
-  controllers: [SkillsController, SkillFilesController, DeprecatedSkillsController],
-  providers: [SkillsRepository, SkillsService, SkillFilesService, SkillActivations, GitArchives],
-})
-export class SkillsModule {}
+@Module({})
+export class SkillsModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: SkillsModule,
+    api: {
+      imports: [TypeOrmModule.forFeature([Skill, SkillFile]), AuthModule.forRoles(env), NamespacesModule.forRoles(env)],
+      controllers: [SkillsController, SkillFilesController, DeprecatedSkillsController],
+      providers: [SkillsRepository, SkillsService, SkillFilesService, GitArchives],
+    },
+  }));
+}

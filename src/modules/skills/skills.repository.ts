@@ -1,11 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, type SelectQueryBuilder } from 'typeorm';
-import { SkillFile } from './skill-file.entity.js';
+import { SkillFile, Skill } from './skill.entity.js';
 import type { PackagedFile } from './skill-package.js';
-import type { SkillQueryDto } from './skill-query.dto.js';
-import type { SkillRef } from './skill-slug.js';
-import { Skill } from './skill.entity.js';
+import type { SkillQueryDto } from './skill.dto.js';
+import type { SkillRef } from './skills.access.js';
 
 /** Rows of files in one statement, and their bytes: a statement is copied several times on its way. */
 const FILES_PER_INSERT = 50;
@@ -43,21 +42,12 @@ export class SkillsRepository {
 
   /** A skill with its namespace and prompt; null when there is none. */
   find(ref: SkillRef): Promise<Skill | null> {
-    return this.database.manager
-      .createQueryBuilder(Skill, 'skill')
-      .innerJoinAndSelect('skill.namespace', 'namespace')
-      .addSelect('skill.prompt')
-      .where('namespace.name = :namespace AND skill.slug = :slug', { ...ref })
-      .getOne();
+    return this.named(ref).addSelect('skill.prompt').getOne();
   }
 
   /** A skill without its prompt; null when there is none. */
   findSummary(ref: SkillRef): Promise<Skill | null> {
-    return this.database.manager
-      .createQueryBuilder(Skill, 'skill')
-      .innerJoin('skill.namespace', 'namespace')
-      .where('namespace.name = :namespace AND skill.slug = :slug', { ...ref })
-      .getOne();
+    return this.named(ref).getOne();
   }
 
   /** Runs `search` in a transaction in which similar words are found. */
@@ -131,6 +121,13 @@ export class SkillsRepository {
          FROM unnest($1::uuid[], $2::int[]) AS c(id, uses) WHERE s.id = c.id`,
       [[...counts.keys()], [...counts.values()]],
     );
+  }
+
+  private named(ref: SkillRef): SelectQueryBuilder<Skill> {
+    return this.database.manager
+      .createQueryBuilder(Skill, 'skill')
+      .innerJoinAndSelect('skill.namespace', 'namespace')
+      .where('namespace.name = :namespace AND skill.slug = :slug', { ...ref });
   }
 
   /** The hash is compared in the same statement, so that a file and the hash belong to one publication. */

@@ -1,28 +1,35 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
-import { isForeignKeyViolation, isUniqueViolation } from '../../platform/database/postgres-errors.js';
+import { onViolation } from '../../platform/database/postgres-errors.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
 import { project } from '../../platform/http/input-values.js';
 import { FairSemaphore } from '../../platform/limits/fair-semaphore.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
-import { GitArchives } from './git-archives.js';
-import { parseGitUrl, type GitSource } from './git-source.js';
+import { GitArchives, parseGitUrl, type GitSource } from './git-source.js';
 import { readSkillPackage, REPOSITORY_LIMITS, UPLOAD_LIMITS, type SkillPackage } from './skill-package.js';
-import type { SkillQueryDto } from './skill-query.dto.js';
-import { isSkillRef, requireSlug, type SkillRef } from './skill-slug.js';
-import type { CreateSkillDto, DeletedSkillDto, PublishedSkillDto, SkillDto, SkillListDto } from './skill.dto.js';
+import type {
+  SkillQueryDto,
+  CreateSkillDto,
+  DeletedSkillDto,
+  PublishedSkillDto,
+  SkillDto,
+  SkillListDto,
+  SkillSummaryDto,
+} from './skill.dto.js';
+import { isSkillRef, requireSlug, type SkillRef, ownNamespace } from './skills.access.js';
 import { Skill } from './skill.entity.js';
-import { toPublishedSkillDto, toSkillDto, toSkillSummaryDto } from './skill.mapper.js';
-import { ownNamespace } from './skills.access.js';
 import { GitUrlConflictError, NoGitUrlError, SkillNotFoundError } from './skills.errors.js';
 import { SkillsRepository } from './skills.repository.js';
 
 /** Concurrent publications in this process: each may hold 50 MB several times over. */
 const PUBLICATIONS_MAX = 2;
 const PUBLICATION_WAIT_MS = 30_000;
+
+/** Members that Slipway does not measure: zero and false, since the contract requires them. */
+const unknown = { qualityScore: 0, verified: false, externalStars: 0, externalForks: 0, uniqueUsers: 0 };
 
 /** The result of a publication. */
 export interface Publication {
@@ -127,16 +134,51 @@ export class SkillsService {
     content: SkillPackage,
     source: GitSource | null,
   ): Promise<Publication> {
-    try {
-      const { files, name, description, prompt, categories, servers, contentHash } = content;
-      const git = { gitUrl: source?.gitUrl ?? null, gitSource: source?.key ?? null };
-      const row = { name, description, prompt, categories, servers, contentHash, ...git };
-      const { created, skill } = await this.skills.replace({ namespaceId: namespace.id, slug }, row, files);
-      return { created, skill: toPublishedSkillDto(namespace.name, skill) };
-    } catch (error) {
-      if (isUniqueViolation(error)) throw new GitUrlConflictError();
-      if (isForeignKeyViolation(error)) throw new NamespaceNotFoundError();
-      throw error;
-    }
+    const { files, name, description, prompt, categories, servers, contentHash } = content;
+    const git = { gitUrl: source?.gitUrl ?? null, gitSource: source?.key ?? null };
+    const row = { name, description, prompt, categories, servers, contentHash, ...git };
+    const { created, skill } = await this.skills
+      .replace({ namespaceId: namespace.id, slug }, row, files)
+      .catch(onViolation({ unique: () => new GitUrlConflictError(), foreignKey: () => new NamespaceNotFoundError() }));
+    return { created, skill: toPublishedSkillDto(namespace.name, skill) };
   }
+}
+
+/** @param skill with its namespace */
+function toSkillSummaryDto(skill: Skill): SkillSummaryDto {
+  return {
+    id: skill.id,
+    namespace: skill.namespace.name,
+    slug: skill.slug,
+    displayName: skill.name,
+    description: skill.description,
+    prompt: null,
+    ...unknown,
+    listed: true,
+    createdAt: skill.createdAt.toISOString(),
+    totalActivations: skill.totalActivations,
+    categories: skill.categories,
+    servers: skill.servers,
+    gitUrl: skill.gitUrl,
+  };
+}
+
+/** @param skill with its namespace and prompt */
+function toSkillDto(skill: Skill): SkillDto {
+  return { ...toSkillSummaryDto(skill), prompt: skill.prompt, owner: skill.namespace.accountId };
+}
+
+function toPublishedSkillDto(namespace: string, skill: Skill): PublishedSkillDto {
+  return {
+    id: skill.id,
+    namespace,
+    slug: skill.slug,
+    displayName: skill.name,
+    description: skill.description,
+    gitUrl: skill.gitUrl,
+    externalStars: unknown.externalStars,
+    listed: true,
+    createdAt: skill.createdAt.toISOString(),
+    updatedAt: skill.updatedAt.toISOString(),
+  };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { DeclaredSchema } from './declared-schema.js';
+import { DeclaredSchema } from './schema-drift.js';
 
 const ref = (name: string) => ({ $ref: `#/$defs/${name}` });
 

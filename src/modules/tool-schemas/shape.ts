@@ -1,5 +1,28 @@
 import { formatOf, type TextFormat } from './text-format.js';
-import { isClosedList, isFieldName, isWord } from './enum-candidates.js';
+
+/**
+ * Names and texts of a result that may be stored. Results belong to their callers, so only words that a program's author
+ * chose are stored: names of members, and enum values such as a status.
+ */
+
+const NAME_CHARS_MAX = 64;
+
+/** Names made from data: a path, an address, a date, four digits, invisible characters, or a token. */
+const DATA_NAME =
+  /.@.|[/\\]|^-?\d+(?:\.\d+)?$|^\d{4}-\d\d|(?:\d\D*){4}|^[0-9a-f]{12,}$|[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]|^(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w+=-]{20,}$/u;
+
+/** Last words of member names whose values are usually an enum. */
+const CLOSED_LISTS = new Set(
+  (
+    'action availability category channel class condition currency decision direction encoding environment event ' +
+    'format frequency importance interval kind lang language level locale method mode network operation outcome period ' +
+    'permission phase platform policy priority privacy protocol provider quality reason region relation result role ' +
+    'scope severity side size sort source stage state status step style tier trend type unit visibility'
+  ).split(' '),
+);
+
+/** `open`, `in_progress`, `IN-PROGRESS`, `needsReview`, `usd`: no sentence, number or secret. */
+const WORD = /^(?=.{1,24}$)[A-Za-z]+(?:[_-][A-Za-z]+){0,3}$/;
 
 /**
  * Statistics of the values at one place of a tool's results: their number by kind, never the values. Shapes of the same
@@ -48,7 +71,7 @@ export const DEPTH_MAX = 12;
 /** Most names of one object; one with more is a dictionary. Large objects of public APIs have about 100. */
 export const FIELDS_MAX = 128;
 
-/** Most places of one shape. One takes about 60 bytes of JSON, so a shape about 40 KB; most have 5 to 50. */
+/** Most places of one shape. One takes about 150 bytes of JSON, which Postgres compresses; most shapes have 5 to 50. */
 export const NODES_MAX = 600;
 
 /** Most distinct values of an enum. */
@@ -208,4 +231,27 @@ export function placesBelow({ lists, objects }: Shape): Shape[] {
     ...(objects ? objects.fields.values() : []),
     ...(objects?.rest ? [objects.rest] : []),
   ];
+}
+
+/**
+ * True for a member name that an author chose. Other names, such as ids, are not stored: their values count as those of a
+ * dictionary. Names that every JavaScript object inherits count as data too: validators find them in objects without them.
+ */
+function isFieldName(name: string): boolean {
+  return name !== '' && name.length <= NAME_CHARS_MAX && !(name in Object.prototype) && !DATA_NAME.test(name);
+}
+
+/** True when the values of a member with this name may be stored as an enum. */
+function isClosedList(name: string | null): boolean {
+  if (name === null) return false;
+  const words = name.replace(/([a-z])([A-Z])/g, '$1 $2').split(/[^A-Za-z]+/);
+  const last = words.at(-1)?.toLowerCase() ?? '';
+  return [last, last.replace(/s$/, ''), last.replace(/e?s$/, ''), last.replace(/ies$/, 'y')].some((word) =>
+    CLOSED_LISTS.has(word),
+  );
+}
+
+/** True for a text in the form of an enum value. */
+function isWord(text: string): boolean {
+  return WORD.test(text);
 }

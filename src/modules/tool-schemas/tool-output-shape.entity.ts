@@ -1,18 +1,14 @@
-import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
-import type { Relation } from 'typeorm';
+import { ForeignKey, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { Server } from '../servers/server.entity.js';
 
 /** The shape of the sampled results of one tool in one week. Holds no values. */
 @Entity('tool_output_shapes')
 @Index('tool_output_shapes_week', ['week'])
 export class ToolOutputShape {
+  /** CASCADE: the shapes of a server's tools are deleted with it. */
+  @ForeignKey(() => Server, { name: 'tool_output_shapes_server_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'server_id', primaryKeyConstraintName: 'tool_output_shapes_pk' })
   serverId: string;
-
-  /** CASCADE: the shapes of a server's tools are deleted with it. */
-  @ManyToOne(() => Server, { nullable: false, onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'server_id', foreignKeyConstraintName: 'tool_output_shapes_server_fk' })
-  server: Relation<Server>;
 
   @PrimaryColumn('text', { name: 'tool_name', primaryKeyConstraintName: 'tool_output_shapes_pk' })
   toolName: string;
@@ -29,7 +25,7 @@ export class ToolOutputShape {
   @Column('integer')
   structured: number;
 
-  /** JSON of `shape-text.ts`; text, since Postgres never reads into it. */
+  /** JSON of `toShapeText`; text, since Postgres never reads into it. */
   @Column('text')
   shape: string;
 }

@@ -2,10 +2,11 @@ import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/comm
 import { LRUCache } from 'lru-cache';
 import { toStorableText } from '../../platform/database/storable.js';
 import { RowCache } from '../../platform/database/row-cache.js';
-import { sampleOf } from './answer-sample.js';
-import { publishableShape } from './schema-inference.js';
-import { toJsonSchema } from './shape-schema.js';
-import { ToolShapeRepository } from './tool-shape.repository.js';
+import { isObject } from '../../platform/text/json.js';
+import { Metrics } from '../../platform/telemetry/metrics.js';
+import { publishableShape, toJsonSchema } from './schema-inference.js';
+import { ToolShapeRepository, type AnswerSample } from './tool-shape.repository.js';
+import { parseBounded } from '../../platform/text/json-bounds.js';
 
 /** Samples of one tool in one hour: the first 20 results, then every 100th, at most 200. */
 const FIRST_OF_HOUR = 20;
@@ -65,11 +66,20 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   private buffer: BufferedResult[] = [];
   private bufferChars = 0;
   /** Selected results dropped because the buffer was full, since the process started. */
-  dropped = 0;
+  private dropped = 0;
   private timer: NodeJS.Timeout | null = null;
   private readonly known = new RowCache((key) => this.infer(key), { max: INFERRED_MAX, ttlMs: INFERRED_TTL_MS });
 
-  constructor(private readonly shapes: ToolShapeRepository) {}
+  constructor(
+    private readonly shapes: ToolShapeRepository,
+    metrics: Metrics,
+  ) {
+    metrics.counter(
+      'slipway_tool_samples_dropped_total',
+      'Tool results that were selected as samples and dropped because a buffer was full.',
+      () => this.dropped + shapes.dropped,
+    );
+  }
 
   /**
    * Offers one result of `tools/call`. Part of the call path: it never waits, never throws, and buffers the result. In each
@@ -132,5 +142,30 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
     const observed = await this.shapes.find(serverId, toStorableText(toolName));
     const shape = observed && publishableShape(observed.shape);
     return { schema: shape && toJsonSchema(shape) };
+  }
+}
+
+/**
+ * The value of a CallToolResult: its `structuredContent`; else its first text as JSON, if that is an object or a list; else
+ * the text. Null for an error, an incomplete result (`input_required`, a task), one without text, and invalid JSON.
+ */
+function sampleOf(resultJson: string): AnswerSample | null {
+  const result = parsed(resultJson);
+  if (!isObject(result) || result.isError === true) return null;
+  if (result.resultType !== undefined && result.resultType !== 'complete') return null;
+  const { structuredContent, content } = result;
+  if (structuredContent !== undefined) return { value: structuredContent, isStructured: true };
+  if (!Array.isArray(content)) return null;
+  const block: unknown = content.find((one) => isObject(one) && one.type === 'text' && typeof one.text === 'string');
+  if (!isObject(block)) return null;
+  const value = parsed(block.text as string);
+  return { value: typeof value === 'object' && value !== null ? value : block.text, isStructured: false };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return parseBounded(text);
+  } catch {
+    return undefined;
   }
 }

@@ -43,14 +43,23 @@ export class ToolOutputSchemaDto {
   qualifiedName: string;
   /** @example 'forecast' */
   toolName: string;
-  /** Answers it was made of: sampled ones of the last four to five weeks. */
-  @ApiProperty({ type: 'integer' })
+  /** Number of results it was inferred from: samples of the last four to five weeks. */
+  @ApiProperty({ type: 'integer', example: 48 })
   sampleCount: number;
-  /** A Zod expression that accepts all of them. Every field is optional. */
+  /**
+   * A Zod expression that accepts all of them. Every field is optional.
+   * @example 'z.object({ "items": z.array(z.object({ "id": z.number().int().optional() })).optional() })'
+   */
   validatorSchema: string;
-  /** The same, under the name that published clients read. */
+  /**
+   * The same, under the name that published clients read.
+   * @example 'z.object({ "items": z.array(z.object({ "id": z.number().int().optional() })).optional() })'
+   */
   zodSchema: string;
-  /** The same as JSON Schema 2020-12. */
+  /**
+   * The same as JSON Schema 2020-12.
+   * @example { "type": "object", "properties": { "items": { "type": "array", "items": { "type": "object" } } } }
+   */
   @ApiProperty({ type: 'object', additionalProperties: true })
   jsonSchema: Record<string, unknown>;
   fields: OutputFieldDto[];
@@ -58,28 +67,3 @@ export class ToolOutputSchemaDto {
   @ApiProperty({ type: [OutputDriftDto], required: false })
   drift?: OutputDriftDto[];
 }
-
-const zodExample = 'z.object({ "items": z.array(z.object({ "id": z.number().int().optional() })).optional() })';
-
-/** An example of the response. */
-export const toolOutputSchemaExample: ToolOutputSchemaDto = {
-  qualifiedName: 'acme/weather',
-  toolName: 'forecast',
-  sampleCount: 48,
-  validatorSchema: zodExample,
-  zodSchema: zodExample,
-  jsonSchema: {
-    $schema: 'https://json-schema.org/draft/2020-12/schema',
-    type: 'object',
-    properties: {
-      items: { type: 'array', items: { type: 'object', properties: { id: { type: 'integer' } } } },
-    },
-  },
-  fields: [
-    { path: '$', presence: 1, types: ['object'] },
-    { path: '$.items', presence: 1, types: ['array'] },
-    { path: '$.items[*]', presence: 1, types: ['object'] },
-    { path: '$.items[*].id', presence: 0.75, types: ['integer'] },
-  ],
-  drift: [{ path: '$.items[*].id', kind: 'type', message: 'It is declared as string, and was integer.' }],
-};

@@ -1,10 +1,31 @@
+import { pathStep } from '../../platform/text/json.js';
 import type { ServerRef } from '../servers/server.types.js';
 import type { Drift } from './schema-drift.js';
-import { fieldsOf } from './shape-fields.js';
-import { toJsonSchema } from './shape-schema.js';
+import { toJsonSchema, inferFormat, inferObject, inferEnum, inferTypes } from './schema-inference.js';
 import type { ToolOutputSchemaDto } from './tool-schema.dto.js';
 import type { Observed } from './tool-shape.repository.js';
-import { toZodText } from './zod-text.js';
+import { type Shape, type TextShape } from './shape.js';
+import type { TextFormat } from './text-format.js';
+
+/** Calls for the formats that Zod 3 and Zod 4 share. */
+const formatCalls: Record<TextFormat, string> = {
+  'date-time': '.datetime({ offset: true })',
+  date: '.date()',
+  uuid: '.uuid()',
+  email: '.email()',
+  uri: '.url()',
+};
+
+/** One place of a tool's results. */
+interface ShapeField {
+  /** JSONPath (RFC 9535): `$.items[*].name`. */
+  path: string;
+  /** Share of the enclosing objects that have the member; 1 for elements. */
+  presence: number;
+  /** Types of JSON Schema; empty when unknown. */
+  types: string[];
+  format?: string;
+}
 
 /** @param drift null without a declared schema */
 export function toToolOutputSchemaDto(
@@ -24,4 +45,76 @@ export function toToolOutputSchemaDto(
     fields: fieldsOf(shape),
     ...(drift && { drift }),
   };
+}
+
+/**
+ * The shape as a Zod expression, with every field optional (Spec 2.6): `z.object({ "id": z.number().int().optional() })`.
+ * Accepts every sampled value. Developers paste it into programs, so it holds nothing of a result but member names and enum
+ * values, as string literals of plain ASCII.
+ */
+export function toZodText(shape: Shape): string {
+  const { isOpaque, nulls, booleans, integers, decimals, texts, lists, objects } = shape;
+  if (isOpaque) return 'z.unknown()';
+  const kinds = [
+    ...(texts ? [textCall(texts)] : []),
+    ...(decimals > 0 ? ['z.number()'] : integers > 0 ? ['z.number().int()'] : []),
+    ...(booleans > 0 ? ['z.boolean()'] : []),
+    ...(lists ? [`z.array(${toZodText(lists.items)})`] : []),
+    ...(objects ? [objectCall(inferObject(objects))] : []),
+  ];
+  const [first, second] = kinds;
+  if (first === undefined) return nulls > 0 ? 'z.null()' : 'z.unknown()';
+  const either = second === undefined ? first : `z.union([${kinds.join(', ')}])`;
+  return nulls > 0 ? `${either}.nullable()` : either;
+}
+
+function textCall(texts: TextShape): string {
+  const words = inferEnum(texts);
+  if (words) return `z.enum([${words.map(literal).join(', ')}])`;
+  const format = inferFormat(texts);
+  return format ? `z.string()${formatCalls[format]}` : 'z.string()';
+}
+
+function objectCall({ fields, rest }: ReturnType<typeof inferObject>): string {
+  if (rest && fields.length === 0) return `z.record(z.string(), ${toZodText(rest)})`;
+  const members = fields.map(([name, field]) => `${literal(name)}: ${toZodText(field)}.optional()`);
+  const object = members.length === 0 ? 'z.object({})' : `z.object({ ${members.join(', ')} })`;
+  return rest ? `${object}.catchall(${toZodText(rest)})` : object;
+}
+
+/**
+ * A string literal. Escapes everything but plain ASCII, which could change how the program is displayed, and characters that
+ * end an enclosing script element, comment or template.
+ */
+function literal(text: string): string {
+  return JSON.stringify(text).replace(/[^\x20-\x7e]|[<>/`$]/g, escaped);
+}
+
+function escaped(char: string): string {
+  return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+/** All places of a shape, outer ones first. */
+export function fieldsOf(shape: Shape): ShapeField[] {
+  return placesOf(shape, '$', 1);
+}
+
+function placesOf(shape: Shape, path: string, presence: number): ShapeField[] {
+  const { texts, lists, objects } = shape;
+  const format = texts && inferFormat(texts);
+  const here: ShapeField = { path, presence, types: inferTypes(shape), ...(format && { format }) };
+  const inferred = objects && inferObject(objects);
+  return [
+    here,
+    ...(lists ? placesOf(lists.items, `${path}[*]`, 1) : []),
+    ...(inferred?.fields ?? []).flatMap(([name, field]) =>
+      placesOf(field, path + pathStep(name), share(field.count, objects?.count ?? 0)),
+    ),
+    ...(inferred?.rest ? placesOf(inferred.rest, `${path}.*`, 1) : []),
+  ];
+}
+
+/** Rounded to three decimals; below 1 when it was missing once. */
+function share(seen: number, of: number): number {
+  return seen >= of ? 1 : Math.min(0.999, Math.round((seen / of) * 1_000) / 1_000);
 }

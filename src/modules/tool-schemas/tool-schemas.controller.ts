@@ -1,10 +1,10 @@
 import { Controller, Get, Param } from '@nestjs/common';
-import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access } from '../auth/access.decorator.js';
 import { ApiServerName, ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
 import type { ServerRef } from '../servers/server.types.js';
-import { ToolOutputSchemaDto, toolOutputSchemaExample } from './tool-schema.dto.js';
+import { ToolOutputSchemaDto } from './tool-schema.dto.js';
 import { ToolSchemasService } from './tool-schemas.service.js';
 
 @ApiTags('Servers')
@@ -25,7 +25,6 @@ export class ToolSchemasController {
     type: String,
   })
   @Access('servers:read', ownServerOrNone)
-  @ApiOkResponse({ type: ToolOutputSchemaDto, example: toolOutputSchemaExample })
   @ApiErrors({ status: 404, message: 'No output samples found' })
   infer(@TargetServer() server: ServerRef, @Param('toolName') name: string[]): Promise<ToolOutputSchemaDto> {
     return this.schemas.infer(server, name.join('/'));

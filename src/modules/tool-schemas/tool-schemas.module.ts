@@ -1,14 +1,24 @@
 import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { roleModule } from '../../config/role-module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { ServersModule } from '../servers/servers.module.js';
+import { ToolOutputShape } from './tool-output-shape.entity.js';
+import { ToolOutputsService } from './tool-outputs.service.js';
 import { ToolSchemasController } from './tool-schemas.controller.js';
-import { ToolSchemasCoreModule } from './tool-schemas-core.module.js';
 import { ToolSchemasService } from './tool-schemas.service.js';
+import { ToolShapeRepository } from './tool-shape.repository.js';
 
-/** Inferred output schemas, for the owners of servers. */
-@Module({
-  imports: [ToolSchemasCoreModule, ServersModule, AuthModule],
-  controllers: [ToolSchemasController],
-  providers: [ToolSchemasService],
-})
-export class ToolSchemasModule {}
+/** Output schemas inferred from sampled tool results, for the owners of servers. */
+@Module({})
+export class ToolSchemasModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: ToolSchemasModule,
+    api: {
+      imports: [TypeOrmModule.forFeature([ToolOutputShape]), ServersModule.forRoles(env), AuthModule.forRoles(env)],
+      controllers: [ToolSchemasController],
+      providers: [ToolOutputsService, ToolShapeRepository, ToolSchemasService],
+      exports: [ToolOutputsService],
+    },
+  }));
+}

@@ -2,10 +2,10 @@ import { Injectable } from '@nestjs/common';
 import { toStorableText } from '../../platform/database/storable.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import type { ServerRef } from '../servers/server.types.js';
+import { NotFoundError } from '../../platform/errors/domain-error.js';
 import { driftOf } from './schema-drift.js';
 import type { ToolOutputSchemaDto } from './tool-schema.dto.js';
 import { toToolOutputSchemaDto } from './tool-schema.mapper.js';
-import { NoSamplesError } from './tool-schemas.errors.js';
 import { ToolShapeRepository } from './tool-shape.repository.js';
 
 /** Inferred output schemas of a server's tools. */
@@ -16,10 +16,10 @@ export class ToolSchemasService {
     private readonly servers: ServerReleasesService,
   ) {}
 
-  /** The schema inferred from a tool's recent results (Spec 4.8). @throws NoSamplesError */
+  /** The schema inferred from a tool's recent results (Spec 4.8). @throws NotFoundError without samples */
   async infer(server: ServerRef, toolName: string): Promise<ToolOutputSchemaDto> {
     const observed = await this.shapes.find(server.id, toStorableText(toolName));
-    if (!observed) throw new NoSamplesError();
+    if (!observed) throw new NotFoundError('No output samples found');
     const declared = await this.declared(server.id, toolName);
     return toToolOutputSchemaDto(
       server,
@@ -31,7 +31,7 @@ export class ToolSchemasService {
 
   /** The output schema that the tool declares in the current release. */
   private async declared(serverId: string, toolName: string): Promise<unknown> {
-    const offers = await this.servers.offersOf(serverId);
-    return offers?.tools?.find(({ name }) => name === toolName)?.outputSchema;
+    const current = await this.servers.currentOf(serverId);
+    return current?.tools?.find(({ name }) => name === toolName)?.outputSchema;
   }
 }

@@ -1,17 +1,14 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
-import { isDatabaseAway } from '../../platform/database/database-outage.js';
-import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
+import { isDatabaseAway, isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { emptyShape, merged, shapeOf, type Shape } from './shape.js';
-import { parseShape, toShapeText } from './shape-text.js';
-import type { AnswerSample } from './answer-sample.js';
 
 /** Weeks that count, the current one included: samples expire after 28 to 35 days. */
 const WEEKS = 5;
 const WEEK_MS = 7 * 24 * 3_600_000;
 
-/** Most tools of one server with samples in one week: with the bounds of a shape at most 40 MB, usually 1 MB. */
+/** Most tools of one server with samples in one week: with the bounds of a shape at most 90 MB before compression, usually 2 MB. */
 const TOOLS_MAX = 200;
 
 /** Most tools with buffered samples. */
@@ -19,6 +16,13 @@ const BUFFERED_MAX = 200;
 
 /** Interval of writes: a busy tool's row is written once in it. */
 const FLUSH_MS = 2_000;
+
+/** The value of a tool's result. */
+export interface AnswerSample {
+  value: unknown;
+  /** True for `structuredContent`. */
+  isStructured: boolean;
+}
 
 /** The samples of one tool. */
 export interface Observed {
@@ -148,4 +152,19 @@ function together(one: Observed, other?: Observed): Observed {
 
 function thisWeek(): number {
   return Math.floor(Date.now() / WEEK_MS);
+}
+
+/** The maps of a shape. In JSON they are lists of pairs, since a member's name may be `__proto__`. */
+const MAPS = new Set(['fields', 'formats', 'words']);
+
+/** A shape as JSON text. */
+export function toShapeText(shape: Shape): string {
+  return JSON.stringify(shape, (_name, value: unknown) => (value instanceof Map ? [...value] : value));
+}
+
+/** The inverse of {@link toShapeText}. */
+export function parseShape(text: string): Shape {
+  return JSON.parse(text, (name, value: unknown) =>
+    MAPS.has(name) && value !== null ? new Map(value as [string, unknown][]) : value,
+  ) as Shape;
 }

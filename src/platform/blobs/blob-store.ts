@@ -19,9 +19,9 @@ export interface OpenBlob {
  */
 export abstract class BlobStore {
   /**
-   * Stores a stream without ever holding it in memory whole. Nothing is visible under the hash before it is complete.
+   * Stores a stream piece by piece. Nothing is visible under the hash before it is complete.
    *
-   * @throws BlobTooLargeError past `bytesMax`, with nothing kept; whatever the stream fails with
+   * @throws BlobTooLargeError above `bytesMax`, with nothing stored; errors of the stream
    */
   abstract put(content: Readable, bytesMax: number): Promise<Blob>;
   /** @returns null when there is none */
@@ -30,7 +30,7 @@ export abstract class BlobStore {
   abstract has(hash: string): Promise<boolean>;
   /** Runs `read` with the path of a local file that holds the blob. @throws when there is none */
   abstract withFile<T>(hash: string, read: (path: string) => Promise<T>): Promise<T>;
-  /** Blobs older than `ageMs` that nobody has `put` since, in no order. */
+  /** Blobs whose last `put` is more than `ageMs` ago, in no order. */
   abstract list(ageMs: number): AsyncIterable<string>;
   /** Missing ones are fine. */
   abstract delete(hash: string): Promise<void>;

@@ -1,13 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtemp, open, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
-import type { FileHandle } from 'node:fs/promises';
+import { mkdtemp, open, readdir, readFile, rm, stat, utimes, type FileHandle } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { BlobTooLargeError } from './blobs.errors.js';
-import { DiskBlobStore } from './disk-blob-store.js';
+import { BlobTooLargeError, DiskBlobStore } from './disk-blob-store.js';
 
 let folder: string;
 let store: DiskBlobStore;

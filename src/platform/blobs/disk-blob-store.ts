@@ -4,13 +4,21 @@ import { access, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises
 import path from 'node:path';
 import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { BlobTooLargeError } from './blobs.errors.js';
+import { syncFile, syncFolder } from '../files/files.js';
 import { BlobStore, type Blob, type OpenBlob } from './blob-store.js';
+import { DomainError } from '../errors/domain-error.js';
 
 const HASH = /^[0-9a-f]{64}$/;
 
-/** How systems say that they sync no folders: Windows, and some network file systems. */
-const UNSUPPORTED = ['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP'];
+/** A file is larger than its kind may be. */
+export class BlobTooLargeError extends DomainError {
+  readonly kind = 'too_large';
+  readonly code = 'validation_error';
+
+  constructor(bytesMax: number) {
+    super(`The file is larger than ${bytesMax} bytes (${Math.floor(bytesMax / 1024 / 1024)} MB).`);
+  }
+}
 
 /** Blobs as files of a folder, 256 folders wide. Unfinished ones lie in `incoming`. */
 export class DiskBlobStore extends BlobStore {
@@ -95,8 +103,8 @@ export class DiskBlobStore extends BlobStore {
     // The folder of the shelves too: the shelf may be new.
     await syncFolder(shelf);
     await syncFolder(this.folder);
-    // Its age counts from the upload, also when the same content was there before: a rename keeps the new file's time. A
-    // sweep may have taken it again by now; whoever names it in a row looks whether it is there.
+    // Its age counts from this upload, also when the same content was there before: a rename preserves the time of the new
+    // file. A sweep may have removed it already; code that refers to it in a row checks that it exists.
   }
 
   private fileOf(hash: string): string {
@@ -112,20 +120,5 @@ async function namesIn(folder: string): Promise<string[]> {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENOTDIR') return [];
     throw error;
-  }
-}
-
-/** Flushes the content of a file to the disk, so that it survives a power cut. Its name needs {@link syncFolder}. */
-async function syncFile(path: string): Promise<void> {
-  const file = await open(path);
-  await file.sync().finally(() => file.close());
-}
-
-/** The names a folder holds are on the disk then. Where folders cannot be synced that is left to the system. */
-async function syncFolder(path: string): Promise<void> {
-  try {
-    await syncFile(path);
-  } catch (error) {
-    if (!UNSUPPORTED.includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   }
 }

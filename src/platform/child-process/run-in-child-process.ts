@@ -1,38 +1,38 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** A process of its own was ended before it answered: it took too much memory, or too long. */
-export class EndedApartError extends Error {
+/** A child process was killed before it answered, because of its memory or its time. */
+export class ChildProcessKilledError extends Error {
   constructor(readonly reason: 'memory' | 'time') {
-    super(`A process was ended before it answered: too much ${reason}`);
+    super(`A child process was killed before it answered: too much ${reason}`);
   }
 }
 
 /** Limits of a child process. */
-export interface ApartLimits {
+export interface ChildProcessLimits {
   memoryMbMax: number;
   timeoutMs: number;
-  /** Ends it early; the promise fails with the signal's reason. */
+  /** Kills it; the promise fails with the signal's reason. */
   signal: AbortSignal;
 }
 
-/** Tests run the sources, and Node can start compiled code only: they start what was built from them before. */
+/** Tests run the sources, and Node starts compiled code only: there the child runs the last build. */
 const compiledRoot = new URL(import.meta.url.endsWith('.ts') ? '../../../dist/src/' : '../../', import.meta.url);
 
-/** How V8 ends a process that is out of memory, and how the system does. */
+/** Signals and exit codes of processes that ran out of memory: V8's and the system's. */
 const OUT_OF_MEMORY = ['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGKILL', 134];
 
 /**
- * Runs a file of ours in a process of its own, without any setting or secret, for work that may take all CPU and memory
- * it gets. A thread would not do: V8 aborts the whole process when a thread's heap is full at the wrong moment.
+ * Runs a file of this service in a child process without settings and secrets, for work whose CPU time and memory are
+ * unbounded. Not in a thread: V8 may abort the whole process when the heap of a thread is full.
  *
  * @param file below `src`, compiled; it answers with `process.send` once
- * @throws EndedApartError past the limits
+ * @throws ChildProcessKilledError past the limits
  */
-export async function runApart<T>(
+export async function runInChildProcess<T>(
   file: string,
   args: string[],
-  { memoryMbMax, timeoutMs, signal }: ApartLimits,
+  { memoryMbMax, timeoutMs, signal }: ChildProcessLimits,
 ): Promise<T> {
   signal.throwIfAborted();
   const child = fork(fileURLToPath(new URL(file, compiledRoot)), args, {
@@ -51,8 +51,8 @@ export async function runApart<T>(
       child.once('exit', (code, killedBy) => {
         const why = killedBy ?? code ?? 0;
         if (signal.aborted) reject(signal.reason as Error);
-        else if (isLate) reject(new EndedApartError('time'));
-        else if (OUT_OF_MEMORY.includes(why)) reject(new EndedApartError('memory'));
+        else if (isLate) reject(new ChildProcessKilledError('time'));
+        else if (OUT_OF_MEMORY.includes(why)) reject(new ChildProcessKilledError('memory'));
         else reject(new Error(`${file} ended with ${why} and did not answer`));
       });
     });

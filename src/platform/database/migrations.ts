@@ -1,5 +1,5 @@
 import { DataSource, type DataSourceOptions, type MigrationInterface } from 'typeorm';
-import type { ExternalModule } from '../external-modules/external-module.types.js';
+import type { ExternalModule } from '../external-modules/load-external-modules.js';
 import { dataSourceOptions } from './data-source-options.js';
 
 /** Any constant: processes that start together wait for each other on it. TypeORM itself takes no lock. */

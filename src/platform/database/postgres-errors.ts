@@ -1,4 +1,31 @@
-import { QueryFailedError } from 'typeorm';
+import { QueryFailedError, type DataSource } from 'typeorm';
+import { types } from 'node:util';
+import { DomainError } from '../errors/domain-error.js';
+
+/** Delay before a client repeats its request: a restart of Postgres takes about this long. */
+const RETRY_AFTER_SECONDS = 2;
+
+/** The database cannot be reached, is starting or ending, or has no room for one more connection. */
+export class DatabaseAwayError extends DomainError {
+  readonly kind = 'unavailable';
+  readonly code = 'unavailable';
+  override readonly retryAfterSeconds = RETRY_AFTER_SECONDS;
+
+  constructor(detail?: unknown) {
+    super('The database does not answer right now: try again in a few seconds', detail);
+  }
+}
+
+/**
+ * SQLSTATEs that say so: class 08 (connection), 53 (no room: connections, memory, disk), 57P01 to 57P03 (ending, crashed,
+ * starting), 25P03 (a transaction was left open too long, and its connection with it); and what the operating system says of a socket or a name.
+ */
+const AWAY_CODE =
+  /^(08...|53...|57P0[123]|25P03|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
+
+/** Messages of node-postgres and its pool that come without a code. */
+const AWAY_MESSAGE =
+  /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Client was closed)/;
 
 /** The SQLSTATE of a failed query; undefined for any other error. */
 export function codeOf(error: unknown): string | undefined {
@@ -14,4 +41,31 @@ export function isUniqueViolation(error: unknown): boolean {
 export function isForeignKeyViolation(error: unknown): boolean {
   const code = codeOf(error);
   return code === '23503' || code === '23001';
+}
+
+/**
+ * True when a query failed because the database cannot be reached, whatever the query. For errors that reached the outermost
+ * handler only: clients of other servers wrap their socket errors themselves.
+ */
+export function isDatabaseAway(error: unknown): boolean {
+  if (!types.isNativeError(error)) return false;
+  const { code } = error as NodeJS.ErrnoException;
+  return typeof code === 'string' ? AWAY_CODE.test(code) : AWAY_MESSAGE.test(error.message);
+}
+
+/** Round trip to the database. @throws the error of the driver */
+export async function pingDatabase(database: DataSource): Promise<void> {
+  await database.query('SELECT 1');
+}
+
+/**
+ * Replaces the error of a statement that a foreign key or a unique index refused; any other error is thrown as it is.
+ * Use as `statement.catch(onViolation({ unique: () => new … }))`.
+ */
+export function onViolation(replace: { foreignKey?: () => Error; unique?: () => Error }): (error: unknown) => never {
+  return (error) => {
+    if (replace.foreignKey && isForeignKeyViolation(error)) throw replace.foreignKey();
+    if (replace.unique && isUniqueViolation(error)) throw replace.unique();
+    throw error;
+  };
 }

@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 
 /**
- * Rows that are believed for a few seconds. Callers that ask at once share one query; a missing row is not remembered.
+ * Cache of rows with a lifetime of seconds. Concurrent callers share one query; a missing row is not cached.
  *
- * A row that is dropped while it is being read is still given to those who asked before, and is not kept: what is asked
- * afterwards is read afterwards. (`LRUCache.fetch` rejects those who wait, which their callers would see as a 500.)
+ * A row that is dropped while it is being read is returned to the callers that wait for it, and not cached: later callers
+ * read it again. (`LRUCache.fetch` rejects the callers that wait, who would answer 500.)
  */
 export class RowCache<Row extends object> {
   private readonly rows: LRUCache<string, Row>;
@@ -17,18 +17,18 @@ export class RowCache<Row extends object> {
     this.rows = new LRUCache({ max, ttl: ttlMs });
   }
 
-  /** The row, read unless it is known. @throws what reading throws */
+  /** The row, from the cache or read now. @throws errors of the query */
   async get(key: string): Promise<Row | null> {
     return this.rows.get(key) ?? this.reading.get(key) ?? this.read(key);
   }
 
-  /** Forgets the row of this key. */
+  /** Drops the row of this key. */
   drop(key: string): void {
     this.rows.delete(key);
     this.reading.delete(key);
   }
 
-  /** Forgets every row that matches, and keeps none of those being read: nobody knows yet what they are. */
+  /** Drops every row that matches, and does not cache those being read, whose content is unknown. */
   dropWhere(matches: (row: Row) => boolean): void {
     for (const [key, row] of this.rows.entries()) if (matches(row)) this.rows.delete(key);
     this.reading.clear();

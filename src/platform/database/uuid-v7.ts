@@ -1,12 +1,12 @@
 import { randomFillSync } from 'node:crypto';
 
-/** Random bytes are asked for in such portions: asking takes 2 µs, however few. */
+/** Random bytes are generated in portions: a call takes 2 µs, however few bytes it returns. */
 const PORTION_BYTES = 4_096;
 
 const portion = Buffer.alloc(PORTION_BYTES);
 let used = PORTION_BYTES;
 
-/** 16 random bytes that nobody else gets, to be used up at once: the next portion takes their place. */
+/** 16 unused random bytes. The caller must read them before the next call, which may overwrite them. */
 function sixteenBytes(): Buffer {
   if (used === PORTION_BYTES) {
     randomFillSync(portion);

@@ -1,9 +1,9 @@
 import { Logger, type OnApplicationShutdown } from '@nestjs/common';
 
-/** How long a change may wait for its row. Everything kept here is bookkeeping that may be a second old. */
+/** Delay before values are written: bookkeeping may be a second old. */
 const FLUSH_INTERVAL_MS = 1_000;
 
-/** Rows waiting at most; one entry is some hundred bytes. Beyond it new rows are dropped and counted. */
+/** Limit of waiting rows, of some hundred bytes each. Above it new rows are dropped and counted. */
 const WAITING_MAX = 50_000;
 
 /** Largest weight of all waiting values and those being written. Beyond it, new values are dropped and counted. */
@@ -12,7 +12,7 @@ export interface WeightBound<Value> {
   max: number;
 }
 
-/** For values of a few hundred bytes their number is bound enough. */
+/** For values of a few hundred bytes the limit of their number suffices. */
 const WEIGHTLESS = { of: () => 0, max: Infinity };
 
 /** Waiting values of all buffers of one name, and dropped values since the process started. */
@@ -40,8 +40,8 @@ export function bufferStats(): BufferStats[] {
 }
 
 /**
- * Bookkeeping that must not cost the call a database round trip: the latest value per key, written in one statement a
- * second later. When the database is away the values wait for it, bounded.
+ * Buffer for bookkeeping, which must not cost a call a database round trip: the latest value per key is written in one
+ * statement a second later. While the database cannot be reached the values wait, up to a limit.
  */
 export class WriteBehind<Key, Value> implements OnApplicationShutdown {
   private waiting = new Map<Key, Value>();
@@ -70,7 +70,7 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
     return this.waiting.size;
   }
 
-  /** Remembers `value` for the next flush, in place of an earlier one with the same key. */
+  /** Adds a value to the next flush, in place of an earlier one with the same key. */
   set(key: Key, value: Value): void {
     const more = this.bound.of(value) - this.weightOf(key);
     const isSurplus = this.waiting.size >= WAITING_MAX && !this.waiting.has(key);
@@ -84,7 +84,7 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
     return this.waiting.get(key);
   }
 
-  /** Forgets what waits for this key: its row is gone, or was written by other means. A write that fails puts none back. */
+  /** Removes the value of a key whose row is deleted or written otherwise. A failed write does not restore it. */
   delete(key: Key): void {
     for (const batch of [this.waiting, this.writing]) {
       this.weight -= this.weightOf(key, batch);
@@ -92,7 +92,7 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
     }
   }
 
-  /** Writes what waits. Never rejects: a failed batch is put back under newer values and tried again. */
+  /** Writes the waiting values. Never rejects: a failed batch is put back under newer values and tried again. */
   flush(): Promise<void> {
     if (this.timer) clearTimeout(this.timer);
     this.timer = null;
@@ -134,8 +134,8 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
     }
   }
 
-  /** Unless there is a newer one. */
-  private putBack(key: Key, value: Value): void {
+  /** Restores the value of a failed write, unless there is a newer one. */
+  protected putBack(key: Key, value: Value): void {
     const isReplaced = this.waiting.has(key);
     if (!isReplaced && this.waiting.size < WAITING_MAX) return this.put(key, value);
     this.weight -= this.bound.of(value);
@@ -145,5 +145,18 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
   private lose(): void {
     this.dropped += 1;
     this.group.dropped += 1;
+  }
+}
+
+/** Counts per key, added to their rows a second later. A killed process loses that second. */
+export class CountBehind<Key> extends WriteBehind<Key, number> {
+  /** Counts in memory only. */
+  add(key: Key, count = 1): void {
+    this.set(key, (this.get(key) ?? 0) + count);
+  }
+
+  /** Counts of a failed batch are added to newer ones. */
+  protected override putBack(key: Key, count: number): void {
+    this.add(key, count);
   }
 }

@@ -77,7 +77,7 @@ const KIND_OF_RANGE = new Map<string, AddressKind>([
 /** Address classes that a host rule allows. Loopback only for an exact name: zones often hold a `localhost.<zone>` record. */
 export const HOST_RULE_KINDS: ReadonlySet<AddressKind> = new Set(['private', 'unique local', 'carrier-grade NAT']);
 
-/** The IPv6 space in use (2000::/3); what is unicast outside it belongs to nobody. */
+/** The allocated IPv6 space (2000::/3); unicast addresses outside it are unallocated. */
 const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3');
 
 const HOST_LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;

@@ -11,7 +11,7 @@ function createEgress(env: Env): Egress {
   return new Egress(new AddressPolicy(parseEgressAllow(allow)));
 }
 
-/** The one door out. */
+/** Outbound requests to addresses from users. */
 @Global()
 @Module({ providers: [{ provide: Egress, inject: [Env], useFactory: createEgress }], exports: [Egress] })
 export class EgressModule implements OnApplicationShutdown {

@@ -2,8 +2,10 @@ import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
 import type { EventEmitter } from 'node:events';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import { domainToUnicode } from 'node:url';
 import { LRUCache } from 'lru-cache';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
+import { parseUrl } from '../../config/parse-url.js';
 import { addressKind, type AddressPolicy } from './address-policy.js';
 import { EgressRefusedError } from './egress.errors.js';
 
@@ -34,7 +36,7 @@ export interface EgressRequestOptions {
   isSocketClosed?: boolean;
 }
 
-/** A socket that was opened to be looked at. Both are null without TLS. */
+/** Properties of a socket that was opened for a diagnosis. Both are null without TLS. */
 export interface DialledSocket {
   /** TLS version, such as `TLSv1.3`. */
   tlsVersion: string | null;
@@ -64,7 +66,7 @@ const CALL_SOCKETS_PER_ORIGIN = 64;
 
 /**
  * An idle socket is kept 4 s, below the 5 s after which uvicorn closes without announcing it: a POST that meets the
- * close has an unknown outcome and is not replayed. A server that announces its own time is believed (less 2 s) to 30 s.
+ * close has an unknown outcome and is not replayed. The time that a server announces is used, less 2 s, up to 30 s.
  */
 const IDLE_MS = 4_000;
 const IDLE_MS_MAX = 30_000;
@@ -79,10 +81,10 @@ const TLS_SESSIONS_MAX = 1_000;
 const AMBIGUOUS = /[\u0000-\u001f\u007f\\]/;
 
 /**
- * The one door out for every URL somebody gave us: nothing is dialled that the policy does not allow, whatever way the
- * URL is spelled, the name resolves or the target redirects.
+ * Outbound requests to URLs from users: only addresses that the policy allows are dialled, however the URL is spelled, the
+ * name resolves or the target redirects.
  *
- * The wall stands where sockets are opened: each new connection resolves its name once and goes to an address that was
+ * The policy is applied where sockets are opened: each new connection resolves its name once and goes to an address that was
  * checked, so no second answer can change the target. Requests on a pooled connection need no check and cost none.
  * Redirects are returned, never followed; callers pass the next URL through {@link check} and {@link request} again.
  */
@@ -107,12 +109,11 @@ export class Egress {
   }
 
   /**
-   * The URL in its normal form, without fragment, if it may be dialled as far as can be told without asking DNS: http or
-   * https, no user name or password, and a host that is a name or an allowed address. Names are judged by
+   * The URL in its normal form, without fragment, if it may be dialled as far as is known without DNS: http or https, no user name or password, and a host that is a name or an allowed address. Names are judged by
    * {@link request}, when their addresses are known. Throws {@link EgressRefusedError}.
    */
   check(url: string | URL): URL {
-    const checked = parseUrl(url);
+    const checked = requireUrl(url);
     requireHttp(checked);
     if (checked.username !== '' || checked.password !== '') {
       throw new EgressRefusedError('The URL carries a user name or password: send credentials in a header instead.');
@@ -167,7 +168,7 @@ export class Egress {
 
   /**
    * Explains why this URL cannot be dialled: how many addresses its host has, and why none of
-   * them may be dialled, null when one may. Which addresses is not told, see {@link EgressRefusedError.ofName}.
+   * them may be dialled, null when one may. The addresses are not returned, see {@link EgressRefusedError.ofName}.
    *
    * @throws what DNS says
    */
@@ -193,8 +194,7 @@ export class Egress {
   }
 
   /**
-   * Opens one socket as a request would, TLS included, and hands it over: closing it, and hearing its errors beyond the
-   * first, is the caller's, {@link close} does not end it. `https:` means TLS, anything else none. @throws as {@link request}
+   * Opens one socket as a request would, TLS included, and hands it over: the caller closes it and handles its errors, {@link close} does not end it. `https:` means TLS, anything else none. @throws as {@link request}
    */
   open({ hostname, host, protocol, port }: URL): Promise<Socket> {
     return new Promise((resolve, reject) => {
@@ -304,19 +304,21 @@ function originOf({ protocol, host, hostname }: buildConnector.Options): string 
   return `${protocol}//${host ?? hostname}`;
 }
 
-function parseUrl(input: string | URL): URL {
+function requireUrl(input: string | URL): URL {
   const text = typeof input === 'string' ? input.trim() : input.href;
   if (AMBIGUOUS.test(text)) {
     throw new EgressRefusedError(
       'The URL contains a backslash, tab, line break or other control character: remove it.',
     );
   }
-  try {
-    return new URL(text);
-  } catch {
-    // Not URL.canParse: once optimised, Node 20's says no to any host with a letter like ü (195,928 of 200,000 calls).
-    throw new EgressRefusedError('The URL is not valid: write it as https://host/path or http://host:port/path.');
-  }
+  const url = parseUrl(text);
+  if (url && !hasInvalidPunycode(url.hostname)) return url;
+  throw new EgressRefusedError('The URL is not valid: write it as https://host/path or http://host:port/path.');
+}
+
+/** True for labels such as `xn--`, which URL parsers from Node 24 on accept and older ones refuse. */
+function hasInvalidPunycode(hostname: string): boolean {
+  return hostname.includes('xn--') && /(^|\.)xn--/.test(domainToUnicode(hostname));
 }
 
 function requireHttp(url: URL): void {

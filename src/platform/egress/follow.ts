@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { parseUrl } from '../../config/parse-url.js';
 import type { Egress, EgressRequestOptions } from './egress.js';
@@ -59,7 +60,7 @@ function targetOf({ statusCode, headers: { location } }: Dispatcher.ResponseData
 }
 
 /** A whole body; null when it is larger than `bytesMax`, of which no more is read then. */
-export async function readWithin(body: Dispatcher.ResponseData['body'], bytesMax: number): Promise<Buffer | null> {
+export async function readWithin(body: Readable, bytesMax: number): Promise<Buffer | null> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   // Leaving the loop destroys the body, and with it its socket.

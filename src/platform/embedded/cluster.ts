@@ -1,10 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { chown, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { buildFolder, removeAbandonedDrafts } from './atomic-folder.js';
-import { EmbeddedPostgresError, explainFailure } from './embedded-postgres.errors.js';
-import { mayUse, run, type Account } from './server-account.js';
-import { sparePlace, type Installation } from './server-files.js';
+import { buildFolder, removeAbandonedDrafts, sparePlace, type Installation } from './server-files.js';
+import { readIfThere } from '../files/files.js';
+import { EmbeddedPostgresError, explainFailure, mayUse, run, type Account } from './server-account.js';
 
 /** The database, and the role that owns it. The role may create databases and is no superuser, as in production. */
 export const databaseName = 'slipway';
@@ -109,13 +108,6 @@ async function fillCluster(installation: Installation, folder: string, durable: 
   await writeFile(join(folder, passwordFile), password, { mode: 0o600 });
   if (account) await chown(join(folder, passwordFile), account.uid, account.gid);
   if (durable) await step(initdb, ['-D', folder, '--sync-only']);
-}
-
-async function readIfThere(path: string): Promise<string | undefined> {
-  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return undefined;
-    throw error;
-  });
 }
 
 function noteIn(dataDir: string): string {

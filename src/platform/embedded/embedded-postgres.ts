@@ -4,12 +4,9 @@ import { resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { makeFolder } from '../files/files.js';
 import { databaseName, ensureCluster, locateDataDirectory, noteLocation, removeDataDirectory } from './cluster.js';
-import { EmbeddedPostgresError } from './embedded-postgres.errors.js';
+import { EmbeddedPostgresError, chooseAccount } from './server-account.js';
 import { findRunningServer, startServer, type OwnServer } from './postmaster.js';
-import { chooseAccount } from './server-account.js';
 import { findInstallation, type Installation } from './server-files.js';
-
-export { EmbeddedPostgresError };
 
 /** How to run the embedded Postgres. */
 export interface EmbeddedPostgresOptions {
@@ -106,7 +103,14 @@ async function prepare(dataDir: string): Promise<{ installation: Installation; d
 function settingsFor(throwaway: boolean): string[] {
   const common = ['shared_buffers=64MB', 'log_min_messages=log', 'log_checkpoints=off', 'log_line_prefix='];
   return throwaway
-    ? [...common, 'max_connections=200', 'fsync=off', 'full_page_writes=off', 'synchronous_commit=off']
+    ? [
+        ...common,
+        'max_connections=200',
+        'fsync=off',
+        'full_page_writes=off',
+        'synchronous_commit=off',
+        'autovacuum=off',
+      ]
     : [...common, 'max_connections=100'];
 }
 

@@ -4,8 +4,7 @@ import { readFile, rm, stat } from 'node:fs/promises';
 import { connect, createServer, Socket, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { explainFailure } from './embedded-postgres.errors.js';
-import { cannotRun, run, serverEnv } from './server-account.js';
+import { explainFailure, cannotRun, run, serverEnv } from './server-account.js';
 import type { Installation } from './server-files.js';
 
 /** A server that this process started. */

@@ -69,3 +69,38 @@ export class InvalidInputError extends DomainError {
   readonly kind = 'invalid';
   readonly code = 'validation_error';
 }
+
+/** The thing does not exist, or the caller may not know of it. */
+export class NotFoundError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'not_found';
+}
+
+/** The caller may not do this. */
+export class ForbiddenError extends DomainError {
+  readonly kind = 'forbidden';
+  readonly code = 'forbidden';
+}
+
+/** The request contradicts the state of the thing; repeating it does not help. */
+export class ConflictError extends DomainError {
+  readonly kind = 'conflict';
+  readonly code = 'conflict';
+}
+
+/** No route for this path and method. */
+export class RouteNotFoundError extends NotFoundError {
+  constructor(method: string, path: string) {
+    super(`Nothing answers ${method} ${path}. GET /docs lists every operation.`);
+  }
+}
+
+/** The request body is larger than its route accepts. */
+export class BodyTooLargeError extends DomainError {
+  readonly kind = 'too_large';
+  readonly code = 'validation_error';
+
+  constructor(bytesMax: number) {
+    super(`The request body is larger than ${bytesMax} bytes.`);
+  }
+}

@@ -1,4 +1,4 @@
-import { DatabaseAwayError, isDatabaseAway } from '../database/database-outage.js';
+import { DatabaseAwayError, isDatabaseAway } from '../database/postgres-errors.js';
 import { DomainError, statusOf, type ErrorKind } from './domain-error.js';
 
 /**
@@ -43,7 +43,7 @@ export function familyOf(path: string, method = 'GET'): ErrorFamily {
   return /^\/skills(\/|$)/.test(path) && /^(PUT|POST)$/i.test(method) ? 'publishing' : 'registry';
 }
 
-/** The domain error behind anything that was thrown; null for what nobody foresaw. */
+/** The domain error for a thrown value; null for an unexpected one. */
 export function domainErrorOf(error: unknown): DomainError | null {
   if (error instanceof DomainError) return error;
   return isDatabaseAway(error) ? new DatabaseAwayError(error) : null;

@@ -2,10 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { types } from 'node:util';
 import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { DatabaseAwayError } from '../database/database-outage.js';
-import { DomainError, InvalidInputError, statusOf } from './domain-error.js';
+import { DatabaseAwayError } from '../database/postgres-errors.js';
+import { DomainError, InvalidInputError, statusOf, RouteNotFoundError } from './domain-error.js';
 import { domainErrorOf, errorAnswer, familyOf } from './error-body.js';
-import { RouteNotFoundError } from './http-errors.js';
 
 /** Errors of Express' and Nest's routers as domain errors. Other errors are returned unchanged. */
 function asDomainError(error: unknown, request: Request): unknown {
@@ -17,8 +16,8 @@ function asDomainError(error: unknown, request: Request): unknown {
 }
 
 /**
- * Logs what an operator must see as an error: what nobody foresaw, with its cause, and a database that is away, in one
- * line. Everything else is at debug. Nothing else in the service logs errors of requests.
+ * Logs unexpected errors with their cause, and an unreachable database in one line, at error. Domain errors are logged at
+ * debug. Nothing else in the service logs errors of requests.
  */
 export function logFailure(logger: Logger, error: unknown, request: IncomingMessage): void {
   const what = `${request.method} ${request.url?.split('?')[0]}`;

@@ -2,13 +2,30 @@ import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { register } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { ExternalModuleError, type ExternalModule } from './external-module.types.js';
 import type { PeerResolution } from './peer-resolution.hooks.js';
+import type { DynamicModule, Type } from '@nestjs/common';
+import type { MigrationInterface } from 'typeorm';
+import type { Env, Role } from '../../config/env.js';
 
 /** Packages that must be there once: decorators and tables of another copy are unknown to ours. */
 const SHARED_PACKAGES = ['slipway', '@nestjs/common', 'typeorm'];
 
 const NAME = /^[a-z][a-z0-9-]{1,31}$/;
+
+/** The default export of a package that `SLIPWAY_MODULES` names. */
+export interface ExternalModule {
+  /** 2 to 32 lower-case letters, digits and hyphens, a letter first; unique among the modules. Prefix of its migrations. */
+  name: string;
+  /** The Nest module to load. Called once at start. */
+  module(env: Env): Type | DynamicModule;
+  /** The roles of a process that load it. Default: `api`. */
+  roles?: Role[];
+  /** Run after those of Slipway, by the timestamps in their class names, and recorded as `name:ClassName`. */
+  migrations?: (new () => MigrationInterface)[];
+}
+
+/** A module of `SLIPWAY_MODULES` cannot be loaded; the message names the folder and what to change. */
+export class ExternalModuleError extends Error {}
 
 type Entry = string | { import?: string; default?: string };
 
@@ -102,4 +119,9 @@ async function importModule(folder: string, entry: string): Promise<ExternalModu
     );
   }
   return module as ExternalModule;
+}
+
+/** Returns `definition`, with its type checked. */
+export function defineModule(definition: ExternalModule): ExternalModule {
+  return definition;
 }

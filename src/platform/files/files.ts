@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { link, readFile, rm, writeFile, mkdir, stat } from 'node:fs/promises';
+import { link, open, readFile, rm, writeFile, mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
+
+/** Error codes of systems that cannot sync folders: Windows, and some network file systems. */
+const UNSUPPORTED = ['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP'];
 
 /** The content of a file; null without a file. @throws other errors of the file system */
 export async function readIfThere(file: string): Promise<string | null> {
@@ -13,8 +16,8 @@ export async function readIfThere(file: string): Promise<string | null> {
 /**
  * Makes a file that appears complete or not at all; of two processes at the same instant one wins.
  *
- * @returns what it holds then, by whoever it was made
- * @throws what the file system says
+ * @returns its content, which another process may have written
+ * @throws errors of the file system
  */
 export async function createOnce(file: string, content: string, mode = 0o666): Promise<string> {
   const draft = `${file}.${randomUUID()}`;
@@ -33,7 +36,7 @@ export async function createOnce(file: string, content: string, mode = 0o666): P
  * Creates a folder and those above it. Not `mkdir` with `recursive`: in a file system that takes no folders (`/proc`)
  * Node 20 then tries for ever.
  *
- * @throws what the file system says
+ * @throws errors of the file system
  */
 export async function makeFolder(folder: string): Promise<void> {
   try {
@@ -47,5 +50,20 @@ export async function makeFolder(folder: string): Promise<void> {
     await mkdir(folder).catch((again: NodeJS.ErrnoException) => {
       if (again.code !== 'EEXIST') throw again;
     });
+  }
+}
+
+/** Flushes the content of a file to the disk, so that it survives a power cut. Its name needs {@link syncFolder}. */
+export async function syncFile(file: string): Promise<void> {
+  const handle = await open(file);
+  await handle.sync().finally(() => handle.close());
+}
+
+/** Flushes the names in a folder to the disk, where the system can sync folders. */
+export async function syncFolder(folder: string): Promise<void> {
+  try {
+    await syncFile(folder);
+  } catch (error) {
+    if (!UNSUPPORTED.includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   }
 }

@@ -14,7 +14,7 @@ import { UnreadAnswers } from './unread-answers.js';
 import { repeat } from '../schedule/repeat.js';
 
 /** Looks at a request before Express does; true when it took it. */
-export type Door = (request: IncomingMessage, response: ServerResponse) => boolean;
+export type FastPathHandler = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 /** Takes over the socket of a WebSocket handshake; `head` is what came behind it. */
 export type UpgradeDoor = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
@@ -39,7 +39,7 @@ const IDLE_SWEEP_MS = 100;
  * routes that are served directly never reach Express.
  */
 export class SlipwayAdapter extends ExpressAdapter {
-  private door: Door = () => false;
+  private fastPath: FastPathHandler = () => false;
   private upgradeDoor: UpgradeDoor | null = null;
   /** Sockets that sent no request yet: Node does not count them as idle, and some clients open one more than they use. */
   private readonly unused = new Set<Socket>();
@@ -55,8 +55,8 @@ export class SlipwayAdapter extends ExpressAdapter {
   }
 
   /** Called once, when the routes are known. */
-  useDoor(door: Door): void {
-    this.door = door;
+  useFastPath(handle: FastPathHandler): void {
+    this.fastPath = handle;
   }
 
   /** Called once, where WebSockets are taken. Without it a handshake is a request like any other. */
@@ -101,7 +101,7 @@ export class SlipwayAdapter extends ExpressAdapter {
       response.setHeader('x-content-type-options', 'nosniff');
       this.observe?.(request, response);
       this.meter?.(request, response);
-      if (!this.door(request, response)) app(request, response);
+      if (!this.fastPath(request, response)) app(request, response);
     });
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       this.unused.delete(socket);

@@ -1,7 +1,7 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiProperty } from '@nestjs/swagger';
 import { Transform, Type } from 'class-transformer';
-import { ArrayMaxSize, IsIn, IsInt, IsOptional, IsString, Matches, Max, MaxLength, Min } from 'class-validator';
+import { ArrayMaxSize, IsIn, IsInt, IsOptional, IsString, Matches, Max, MaxLength, Min, Length } from 'class-validator';
 
 const flags = new Map<unknown, boolean>([
   ['1', true],
@@ -40,6 +40,15 @@ export function IsText(charsMax: number): PropertyDecorator {
     IsString(),
     MaxLength(charsMax),
     Matches(STORABLE, { message: '$property must not hold NUL characters or broken unicode' }),
+  );
+}
+
+/** A text of one line, without control characters. */
+export function IsPrintable(charsMax: number, charsMin = 0): PropertyDecorator {
+  return applyDecorators(
+    IsString(),
+    Length(charsMin, charsMax),
+    Matches(/^\P{Cc}*$/u, { message: '$property must not hold control characters' }),
   );
 }
 

@@ -111,18 +111,6 @@ function collect<T>(
   return () => taking.then(() => ({ fields, files }));
 }
 
-/** Reads a file of a form into memory. @throws what `tooLarge` makes, past `bytesMax` */
-export async function readFile(file: Readable, bytesMax: number, tooLarge: () => Error): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of file as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > bytesMax) throw tooLarge();
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
 function brokenOff(): InvalidInputError {
   return new InvalidInputError(`${BROKEN}: it broke off`);
 }

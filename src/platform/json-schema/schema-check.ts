@@ -1,7 +1,7 @@
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv';
 import type { JsonObject } from '../text/json.js';
 import { createAjv, type Dialect } from './ajv.js';
-import { withTimeLimit } from './time-limit.js';
+import { createContext, Script } from 'node:vm';
 
 /** A larger schema is not compiled: that takes seconds. */
 const SCHEMA_CHARS_MAX = 256 * 1024;
@@ -11,6 +11,12 @@ const usualLimits = { compileMs: 1_500, validateMs: 250 };
 
 /** Errors in one message. */
 const ERRORS_MAX = 5;
+
+const scope: { work?: () => unknown } = {};
+
+const context = createContext(scope);
+
+const start = new Script('work()');
 
 /** The error of a value, as a sentence without full stop. Null if the schema allows it or its validation takes too long. */
 export type SchemaCheck = (value: unknown) => string | null;
@@ -66,4 +72,23 @@ function errorText({ instancePath, message = 'is not allowed', keyword, params }
   const named = keyword === 'additionalProperties' ? ` (${String(params.additionalProperty)})` : '';
   const allowed = keyword === 'enum' ? ` (${(params.allowedValues as unknown[]).map(String).join(', ')})` : '';
   return `${path === '' ? '' : `${path} `}${message}${named}${allowed}`.slice(0, 500);
+}
+
+/**
+ * Runs synchronous work of unbounded length, such as a tenant's regular expression, and aborts it after `ms`; the event
+ * loop serves nothing else meanwhile. Costs about 80 µs. Aborted work runs no `finally`. Must not be nested: when two
+ * limits end together, the inner one cancels the outer one's abort and the work never ends.
+ *
+ * @returns null when the work was aborted
+ */
+function withTimeLimit<T>(ms: number, work: () => T): { value: T } | null {
+  scope.work = work;
+  try {
+    return { value: start.runInContext(context, { timeout: ms }) as T };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') return null;
+    throw error;
+  } finally {
+    scope.work = undefined;
+  }
 }

@@ -1,6 +1,6 @@
 import { DomainError } from '../errors/domain-error.js';
 
-/** More work wants to run than may, and none of it ended in time. */
+/** The work could not start in time because too much other work was running. */
 export class NoSlotError extends DomainError {
   readonly kind = 'unavailable';
   readonly code = 'unavailable';
@@ -12,8 +12,8 @@ export class NoSlotError extends DomainError {
 }
 
 /**
- * Lets so much work run at once, and of one kind only half of it, so that one slow host or busy account does not hold up
- * the others. Work may be of several kinds, such as a host and an account: then it needs room in each. What must wait is started in order.
+ * Limits concurrent work, and that of one kind to half of the limit, so that one slow host or busy account does not delay the
+ * others. Work of several kinds, such as a host and an account, counts for each. Waiting work starts in order.
  */
 export class FairSemaphore {
   private running = 0;

@@ -1,20 +1,20 @@
-/** Counts what runs for each of many, and says when one has enough. Nothing is kept of those for whom nothing runs. */
+/** Limits concurrent work, for each key and in all. Keys without work take no memory. */
 export class KeyedLimiter {
   private readonly counts = new Map<string, number>();
   private total = 0;
 
-  /** @param maxEach for each; `maxAll` for all together */
+  /** @param maxEach limit of one key @param maxAll limit of all keys */
   constructor(
     private readonly maxEach: number,
     private readonly maxAll: number,
   ) {}
 
-  /** Running now, for all keys together. */
+  /** Work in progress of all keys. */
   get size(): number {
     return this.total;
   }
 
-  /** @returns to be called once when it is over; null when there is no room */
+  /** Starts work of a key. @returns a function to call at its end; null above a limit */
   enter(whom: string): (() => void) | null {
     const count = this.counts.get(whom) ?? 0;
     if (count >= this.maxEach || this.total >= this.maxAll) return null;

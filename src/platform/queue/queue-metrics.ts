@@ -1,15 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import type { Queue } from 'bullmq';
+import { RowCache } from '../database/row-cache.js';
 import { withTimeout } from '../limits/with-timeout.js';
-import type { Sample } from '../telemetry/figures.js';
-import { Metrics } from '../telemetry/metrics.js';
+import { Metrics, type Sample } from '../telemetry/metrics.js';
 
 const states = ['waiting', 'active', 'delayed', 'failed'] as const;
 
-/** How old the figures may be: several who look at once, or every second, cost the queue's store one question in 5 s. */
+/** Maximum age of the counts: concurrent and frequent scrapes cost the queue's store one query in 5 s. */
 const AGE_MS_MAX = 5_000;
 
-/** A store that does not answer in this time is said to be away; whoever looks does not wait longer for it. */
+/** Timeout of a scrape for the store; without an answer in time it is shown as unreachable. */
 const ANSWER_MS_MAX = 2_000;
 
 type QueueCounts = Pick<Queue, 'name' | 'getJobCounts'>;
@@ -18,8 +18,7 @@ type QueueCounts = Pick<Queue, 'name' | 'getJobCounts'>;
 @Injectable()
 export class QueueMetrics {
   private readonly queues = new Map<string, QueueCounts>();
-  private known: { at: number; samples: Sample[] | null } | null = null;
-  private asking: Promise<Sample[] | null> | null = null;
+  private readonly samples = new RowCache<Sample[]>(() => this.read(), { max: 1, ttlMs: AGE_MS_MAX });
 
   constructor(metrics: Metrics) {
     metrics.gauge(
@@ -37,22 +36,16 @@ export class QueueMetrics {
     this.queues.set(queue.name, queue);
   }
 
-  /** Null while the store does not answer. */
+  /** Null while the store does not answer. One question at a time: a store that was away must not meet a backlog. */
   private async current(): Promise<Sample[] | null> {
-    const { known } = this;
-    if (known && performance.now() - known.at < AGE_MS_MAX) return known.samples;
-    // Never two questions at once: a store that was away for an hour would be met by all that were asked meanwhile.
-    this.asking ??= this.ask().finally(() => (this.asking = null));
-    return withTimeout(ANSWER_MS_MAX, this.asking, null);
+    return withTimeout(ANSWER_MS_MAX, this.samples.get('all'), null);
   }
 
-  private async ask(): Promise<Sample[] | null> {
-    const samples = await Promise.all([...this.queues.values()].map(samplesOf)).then(
+  private async read(): Promise<Sample[] | null> {
+    return Promise.all([...this.queues.values()].map(samplesOf)).then(
       (each) => each.flat(),
       () => null,
     );
-    this.known = { at: performance.now(), samples };
-    return samples;
   }
 }
 

@@ -5,7 +5,7 @@ import { queueConnection } from './queue-backend.js';
 import { QueueMetrics } from './queue-metrics.js';
 import { PubSub } from './pub-sub.js';
 
-/** Jobs and messages between processes, on Redis or Postgres; nobody else can tell which. */
+/** Jobs and messages between processes, on Redis or Postgres; other modules do not depend on which. */
 @Global()
 @Module({
   imports: [

@@ -1,14 +1,22 @@
 import { BullModule } from '@nestjs/bullmq';
 import { Logger, type DynamicModule } from '@nestjs/common';
-import { Queue, Worker, type Job } from 'bullmq';
+import { Queue, Worker, type Job, type JobsOptions } from 'bullmq';
 import { withTimeout } from '../limits/with-timeout.js';
 
 /** A job of ours takes milliseconds; one that is cut off is run again by another worker. */
 const CLOSE_MS_MAX = 5_000;
 
+/** Options of every job. Finished jobs slow down claims on Postgres, so few are retained. */
+export const jobOptions = {
+  attempts: 5,
+  backoff: { type: 'exponential', delay: 1_000 },
+  removeOnComplete: { count: 100 },
+  removeOnFail: { count: 1_000 },
+} as const satisfies JobsOptions;
+
 /**
- * Logs the errors of the store's client. BullMQ prints an error that nobody listens for on its own, past the log and its
- * redaction, so these listen from the first moment on. Who adds a job is told of its failure anyway.
+ * Logs the errors of the store's client from the start: BullMQ prints errors without a listener itself, without redaction.
+ * At debug, since the caller that adds a job receives the error too.
  */
 class LoggedQueue extends Queue {
   constructor(...given: ConstructorParameters<typeof Queue>) {

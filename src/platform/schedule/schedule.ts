@@ -1,5 +1,5 @@
 import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
-import { isDatabaseAway } from '../database/database-outage.js';
+import { isDatabaseAway } from '../database/postgres-errors.js';
 import { repeat, type Repeat } from './repeat.js';
 
 /** Options of {@link Schedule.every}. */

@@ -6,7 +6,7 @@ import { Public } from '../http/public.decorator.js';
 import { withTimeout } from '../limits/with-timeout.js';
 import { PubSub } from '../queue/pub-sub.js';
 import { HealthDto, ReadinessDto } from './health.dto.js';
-import { pingDatabase } from '../database/database-outage.js';
+import { pingDatabase } from '../database/postgres-errors.js';
 
 /** Longer than any healthy answer, shorter than a load balancer's patience. */
 const CHECK_TIMEOUT_MS = 2_000;

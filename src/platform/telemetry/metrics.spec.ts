@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { parseMetrics } from '../../../test/support/prometheus.js';
-import { Durations } from './figures.js';
 import { Metrics } from './metrics.js';
 
 const on = (): Metrics => new Metrics({ metricsToken: 'open' });
@@ -15,20 +14,40 @@ describe('metrics', () => {
 
   it('are read when somebody looks, and shown with their types, help and labels', async () => {
     const metrics = on();
-    const durations = new Durations();
     let waiting = 1;
     metrics.gauge('slipway_waiting', 'What waits.', () => waiting);
     metrics.gauge('slipway_jobs', 'Jobs.', async () => [{ labels: { queue: 'a "b"\n' }, value: 2 }]);
     metrics.counter('slipway_seen_total', 'What was seen.', () => 7);
-    metrics.durations('slipway_took_seconds', 'How long.', [{ labels: { kind: 'run' }, durations }]);
     waiting = 5;
-    durations.observe(20);
     const page = await shown(metrics);
     expect(page.all.get('slipway_waiting')).toMatchObject({ type: 'gauge', help: 'What waits.' });
     expect([page.value('slipway_waiting'), page.value('slipway_seen_total')]).toEqual([5, 7]);
     expect(page.text).toContain('slipway_jobs{queue="a \\"b\\"\\n"} 2\n');
-    expect(page.text).toContain('slipway_took_seconds_bucket{kind="run",le="0.025"} 1\n');
-    expect(page.text).toContain('slipway_took_seconds_sum{kind="run"} 0.02\n');
+  });
+
+  it('show every combination of labels from the start', async () => {
+    const metrics = on();
+    const labels = { kind: ['rest', 'run'], result: ['good', 'bad'] };
+    const counter = metrics.labeledCounter('slipway_seen_total', 'What was seen.', labels);
+    metrics.durations('slipway_took_seconds', 'How long.', { kind: ['rest', 'run'] });
+    counter.inc({ kind: 'run', result: 'bad' }, 2);
+    const { text } = await shown(metrics);
+    expect(text).toContain('slipway_seen_total{kind="rest",result="good"} 0\n');
+    expect(text).toContain('slipway_seen_total{kind="run",result="bad"} 2\n');
+    expect(text).toContain('slipway_took_seconds_count{kind="rest"} 0\n');
+  });
+
+  it('count a duration in the first bucket that holds it, its end included, and in all above', async () => {
+    const metrics = on();
+    const durations = metrics.durations('slipway_took_seconds', 'How long.');
+    for (const seconds of [0, 0.001, 0.00101, 60, 60.001]) durations.observe(seconds);
+    const { text } = await shown(metrics);
+    const buckets = ['0.001', '0.0025', '30', '60', '+Inf'];
+    const counts = buckets.map(
+      (le) => new RegExp(`_bucket\\{le="${le.replace('+', '\\+')}"\\} (\\d+)`).exec(text)?.[1],
+    );
+    expect(counts).toEqual(['2', '3', '3', '4', '5']);
+    expect(text).toContain('slipway_took_seconds_count 5\n');
   });
 
   it('show the process beside: CPU, memory, event loop and garbage', async () => {

@@ -7,11 +7,11 @@ const BLANK = '[redacted]';
 /** Deeper nesting than this is left out. */
 const DEPTH_MAX = 32;
 
-/** A longer text is left out whole: to cut it first could cut a secret so that nobody knows it for one. */
+/** A longer text is omitted as a whole: a secret that is cut could no longer be recognized. */
 const TEXT_CHARS_MAX = 64 * 1024;
 
 /** Characters of one value that are processed; the rest is cut. */
-const LOOKED_AT_MAX = 128 * 1024;
+const CHARS_MAX = 128 * 1024;
 
 /** Members with such a word in their name are blanked, whatever they hold: `apiKey` is the words "api" and "key". */
 const SECRET_WORDS = new RegExp(
@@ -53,7 +53,7 @@ export function redactedJson(value: unknown, bytesMax: number): string | null {
 }
 
 class Redaction {
-  private left = LOOKED_AT_MAX;
+  private left = CHARS_MAX;
 
   of(value: unknown, depth: number): unknown {
     if (typeof value === 'string') return this.text(value);

@@ -2,14 +2,13 @@ import { Global, Module } from '@nestjs/common';
 import { HealthController } from './health.controller.js';
 import { HttpMeter } from './http-meter.js';
 import { MetricsController } from './metrics.controller.js';
-import { MetricsPage } from './metrics.controller.js';
 import { Metrics } from './metrics.js';
 
 /** Health checks, metrics, and the registry in which modules register their metrics. */
 @Global()
 @Module({
   controllers: [HealthController, MetricsController],
-  providers: [Metrics, MetricsPage, HttpMeter],
+  providers: [Metrics, HttpMeter],
   exports: [Metrics, HttpMeter],
 })
 export class TelemetryModule {}

@@ -17,8 +17,8 @@ export function canonicalJson(value: unknown): string {
 }
 
 /**
- * True when no value of JSON stands inside of more than `depthMax` others. Works level by level, so that a value too deep
- * for recursive readers (`JSON.stringify`, validators, Postgres) can be told without being one of them.
+ * True when no value of JSON is nested in more than `depthMax` others. Works level by level, without recursion, since the
+ * value may be too deep for recursive readers (`JSON.stringify`, validators, Postgres).
  */
 export function isWithinDepth(value: unknown, depthMax: number): boolean {
   let level: unknown[] = [value];
@@ -29,4 +29,13 @@ export function isWithinDepth(value: unknown, depthMax: number): boolean {
     );
   }
   return true;
+}
+
+/**
+ * One step of a JSONPath (RFC 9535): `.name`, or `["a name"]`.
+ *
+ * @param write writes a name in quotes; a bounded form keeps foreign text in messages short
+ */
+export function pathStep(name: string, write: (name: string) => string = JSON.stringify): string {
+  return /^[A-Za-z_]\w{0,63}$/.test(name) ? `.${name}` : `[${write(name)}]`;
 }

@@ -1,17 +1,17 @@
 import { StringDecoder } from 'node:string_decoder';
 
-/** Whoever writes the lines is broken or hostile. */
+/** A line exceeds the limit of a {@link LineReader} that refuses long lines. */
 export class LineTooLongError extends Error {}
 
-/** Cuts a stream of bytes into lines, and holds no more than an unfinished one; empty ones are passed over. */
+/** Splits a stream of bytes into lines. Buffers the unfinished line only; skips empty lines. */
 export class LineReader {
   private readonly decoder = new StringDecoder('utf8');
   private held: string[] = [];
   private chars = 0;
 
   /**
-   * @param charsMax of one line
-   * @param longer what a longer one is: an error, or cut there, its rest passed over
+   * @param charsMax length limit of a line
+   * @param longer treatment of longer lines: an error, or cut at the limit
    */
   constructor(
     private readonly charsMax: number,
@@ -29,7 +29,7 @@ export class LineReader {
     }
   }
 
-  /** The writer is gone: what it left unfinished is a line. */
+  /** Emits the unfinished line at the end of the stream. */
   end(): void {
     this.hold(this.decoder.end());
     this.emit();

@@ -8,7 +8,7 @@ const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|[^\P{Zs} ]/g
 const STACKED_MARKS = /(\p{M}{2})\p{M}+/gu;
 
 /**
- * Text of somebody else as it may stand in a sentence of ours: in double quotes, at most `charsMax` characters with `…`
+ * Foreign text for a sentence of this service: in double quotes, at most `charsMax` characters with `…`
  * for the rest, and everything invisible written as its code (`\u{202E}`), so that an error or a log line never carries
  * what it warns of.
  */

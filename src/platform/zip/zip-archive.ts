@@ -36,7 +36,7 @@ export interface ZipArchive {
 const RATIO_MAX = 200;
 const RATIO_FREE_BYTES = 1024 * 1024;
 
-/** Longer and deeper paths than file systems and archivers deal in; each is looked at folder by folder. */
+/** Limits of a path, above those of file systems and archivers; each path is checked folder by folder. */
 const PATH_LENGTH_MAX = 1_000;
 const PATH_FOLDERS_MAX = 50;
 

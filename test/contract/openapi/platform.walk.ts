@@ -3,7 +3,7 @@ import { METRICS_TOKEN, type ApiWalk } from '../../support/api-walk.js';
 /** Requests between the processes of the service. */
 export const undocumented = [
   'POST /internal/hosting/{host}/{epoch}',
-  'POST /internal/parked-calls',
+  'POST /internal/pending-calls',
   'POST /internal/uplink/{connection}/{tunnel}',
 ];
 

@@ -463,7 +463,7 @@ describe('a valid key', () => {
     const internal = [
       'GET /metrics',
       'POST /internal/hosting/:host/:epoch',
-      'POST /internal/parked-calls',
+      'POST /internal/pending-calls',
       'POST /internal/uplink/:connection/:tunnel',
     ];
     expect(open.map(nameOf).toSorted()).toEqual(['GET /health', ...setup, 'GET /ready', ...internal].toSorted());

@@ -1,7 +1,7 @@
 // Also run with the queue on Redis by test:long: messages between processes.
 import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
-import { ConnectionRefresher } from '../../../src/modules/connections/recheck/connection-refresher.js';
+import { ConnectionRefresher } from '../../../src/modules/connections/recheck/connection-rechecker.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import {
   startAuthorizationServer,

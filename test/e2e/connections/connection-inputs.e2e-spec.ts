@@ -386,7 +386,7 @@ describe('a setup link', () => {
       guarded.unlock();
       await app.as(owner).put(waitingPath, {});
       const page = await person.open(waiting.status.setupUrl ?? '');
-      expect([page.status, page.html]).toEqual([200, expect.stringContaining('Nothing is to be done')]);
+      expect([page.status, page.html]).toEqual([200, expect.stringContaining('No action needed')]);
       await guarded.close();
     },
   );

@@ -351,10 +351,10 @@ describe('POST /connect/{namespace}', () => {
       { server, source },
       { mcpUrl, server, source },
     ]) {
-      await expectRefused(targets, /^give exactly one of mcpUrl, server and source$/);
-      await expectRefused({ ...targets, transport: 'http' }, /^give exactly one of mcpUrl, server and source$/);
+      await expectRefused(targets, /^send exactly one of mcpUrl, server and source$/);
+      await expectRefused({ ...targets, transport: 'http' }, /^send exactly one of mcpUrl, server and source$/);
     }
-    await expectRefused({ transport: 'uplink', mcpUrl }, /^transport "uplink" takes no mcpUrl$/);
+    await expectRefused({ transport: 'uplink', mcpUrl }, /^transport "uplink" accepts no mcpUrl$/);
   });
 
   verifies('connection:create:unknown-key', 'an unknown key is refused with its name', async () => {
@@ -378,7 +378,7 @@ describe('POST /connect/{namespace}', () => {
       const created = await send(app, owner, `/connect/${namespace}`, given);
       expect([created.status, created.body]).toEqual([
         400,
-        { error: 'validation_error', message: 'give exactly one of mcpUrl, server and source' },
+        { error: 'validation_error', message: 'send exactly one of mcpUrl, server and source' },
       ]);
       const changed = await send(app, owner, path, given, { method: 'PUT' });
       expect(changed.status).toBe(200);

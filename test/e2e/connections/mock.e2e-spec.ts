@@ -361,7 +361,7 @@ describe('with a language model', () => {
         expect(model.questions[1].prompt).toContain('It is winter');
         expect(await weather()).toMatchObject({
           structuredContent: { city: 'Lisbon' },
-          _meta: { 'slipway/simulator': 'schema', 'slipway/reason': expect.stringMatching(/today/) },
+          _meta: { 'slipway/simulator': 'schema', 'slipway/reason': expect.stringMatching(/daily quota/) },
         });
         expect((await call(path, 'get_weather', {}, sibling)).isError).toBe(true);
         expect(model.questions).toHaveLength(2);

@@ -1,4 +1,4 @@
-// Also run with the queue on Redis: messages between processes.
+// Also run with the queue on Redis by test:long: messages between processes.
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, jest } from '@jest/globals';
 import { Cancellation } from '../../../src/mcp/protocol/cancellation.js';

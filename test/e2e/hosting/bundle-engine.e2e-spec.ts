@@ -11,13 +11,12 @@ import { fetch as fetchBy } from 'undici';
 import { loadEnv } from '../../../src/config/env.js';
 import { BundleEngine } from '../../../src/hosting/bundle/bundle-engine.js';
 import type { OpenEgressProxy } from '../../../src/hosting/bundle/bundle-workspace.js';
-import { openProgramProxy } from '../../../src/hosting/egress/program-proxy.js';
+import { ProgramProxy } from '../../../src/hosting/egress/program-proxy.js';
 import { PROXY_LIMITS } from '../../../src/hosting/egress/proxy-limits.js';
 import type { Instance } from '../../../src/hosting/engine.js';
-import { HostingUnavailableError, ProgramStartError } from '../../../src/hosting/hosting.errors.js';
+import { ProgramStartError } from '../../../src/hosting/hosting.errors.js';
 import type { Trace } from '../../../src/hosting/hosting.types.js';
-import { AddressPolicy } from '../../../src/platform/egress/address-policy.js';
-import { parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
+import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
 import { Sandbox } from '../../../src/hosting/sandbox/sandbox.js';
 import { bundleOf } from '../../support/bundles.js';
@@ -290,7 +289,7 @@ describe('a bundle that is run here', () => {
       const local: Server = createServer((request, response) => response.end(`hello ${request.headers.host}`));
       const port = await listen(local);
       const lenient: OpenEgressProxy = (place, options) =>
-        openProgramProxy(place, options, new Egress(new AddressPolicy(parseEgressAllow('127.0.0.1'))), PROXY_LIMITS);
+        ProgramProxy.open(place, options, new Egress(new AddressPolicy(parseEgressAllow('127.0.0.1'))), PROXY_LIMITS);
       try {
         const allowed = `localhost:${port}`;
         const code = stdioServer + HOSTILE;
@@ -347,12 +346,7 @@ describe('a bundle that is run here', () => {
     expect(processesOf(uid)).toEqual([]);
   });
 
-  verifies(
-    'bundle:off',
-    'is refused while bundles are off, and when its manifest says nothing of how it starts',
-    async () => {
-      await expect(start({}, { RUNTIME_BUNDLES: 'off' })).rejects.toThrow(HostingUnavailableError);
-      await expect(start({ changes: { server: {} } })).rejects.toThrow(ProgramStartError);
-    },
-  );
+  it('is refused when its manifest says nothing of how it starts', async () => {
+    await expect(start({ changes: { server: {} } })).rejects.toThrow(ProgramStartError);
+  });
 });

@@ -13,10 +13,9 @@ import { HostDirectory, type LiveHost } from '../../../src/hosting/cluster/host-
 import type { HostRequestHead } from '../../../src/hosting/cluster/host-client.js';
 import { HostingRouter } from '../../../src/hosting/cluster/hosting-router.js';
 import { Placements } from '../../../src/hosting/cluster/placements.js';
-import { Hosting } from '../../../src/hosting/hosting.js';
+import { Hosting, Programs, type ProgramOwner } from '../../../src/hosting/hosting.js';
 import { HostingUnavailableError, LimitExceededError, ProgramStartError } from '../../../src/hosting/hosting.errors.js';
 import type { ProgramRef } from '../../../src/hosting/hosting.types.js';
-import { Programs, type ProgramOwner } from '../../../src/hosting/programs.js';
 import { Runtime } from '../../../src/hosting/runtime/runtime.js';
 import { textFrame } from '../../../src/platform/internal-http/frames.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { openEgress, type OpenEgress } from '../../../src/hosting/egress/egress-proxy.js';
-import { openProgramProxy } from '../../../src/hosting/egress/program-proxy.js';
+import { openEgress } from '../../../src/hosting/egress/egress-proxy.js';
+import { ProgramProxy } from '../../../src/hosting/egress/program-proxy.js';
 import { PROXY_LIMITS, type ProxyLimits } from '../../../src/hosting/egress/proxy-limits.js';
 import { startEgressWorker, type EgressWorker } from '../../support/egress-worker.js';
 import { startOutside, type Outside } from '../../support/outside.js';
@@ -12,14 +12,14 @@ import { verifies } from '../../support/verifies.js';
 
 let outside: Outside;
 let worker: EgressWorker;
-let proxy: OpenEgress;
+let proxy: ProgramProxy;
 const told: string[] = [];
 const tell = ({ message }: { message: string }) => void told.push(message);
 
 /** Opens the worker's way out anew. */
 async function allow(list: string[] | null, limits: Partial<ProxyLimits> = {}): Promise<void> {
   await proxy?.close();
-  proxy = await openProgramProxy(worker.proxyPath, { allow: list, onRefused: tell }, outside.egress(), {
+  proxy = await ProgramProxy.open(worker.proxyPath, { allow: list, onRefused: tell }, outside.egress(), {
     ...PROXY_LIMITS,
     ...limits,
   });
@@ -254,7 +254,7 @@ describe('bounds', () => {
   );
 
   verifies('egress:hosted:bounds', 'what cannot start in time hears so', async () => {
-    await allow(null, { atOnceMax: 2, waitMs: 50, waitingMax: 3 });
+    await allow(null, { atOnceMax: 2, waitMs: 50 });
     const held: (() => void)[] = [];
     outside.answer = (_req, res) => void held.push(() => res.end('late'));
     const all = worker.try({ way: 'many', url: http(), count: 8 });
@@ -314,7 +314,7 @@ describe('an end', () => {
 
   verifies('egress:hosted:leaves-nothing', 'of the program in mid-stream ends the far connection', async () => {
     const doomed = await startEgressWorker();
-    const way = await openProgramProxy(
+    const way = await ProgramProxy.open(
       doomed.proxyPath,
       { allow: null, onRefused: tell },
       outside.egress(),

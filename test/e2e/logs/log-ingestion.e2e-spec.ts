@@ -8,9 +8,8 @@ import { DAY_MS, dayOf, HOUR_MS, partitionOf } from '../../../src/modules/logs/s
 import { InvocationStore } from '../../../src/modules/logs/store/invocation-store.js';
 import type { Invocation } from '../../../src/modules/logs/invocation.types.js';
 import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
-import { buildIndexes } from '../../../src/modules/logs/store/log-indexes.js';
+import { buildIndexes, PartitionMaintenance } from '../../../src/modules/logs/store/partition-maintenance.js';
 import { DeletedOwnerCleaner } from '../../../src/modules/logs/store/deleted-owner-cleaner.js';
-import { PartitionMaintenance } from '../../../src/modules/logs/store/partition-maintenance.js';
 import { PartitionsRepository } from '../../../src/modules/logs/store/partitions.repository.js';
 import { timeOfUuidV7, uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
@@ -344,8 +343,13 @@ describe('a deleted server', () => {
     const ids = [...days, other].map(({ id }) => id);
     expect(await kept(ids)).toHaveLength(3);
     expect((await app.as(owner).delete(pathOf(gone))).status).toBe(200);
-    await app.get(DeletedOwnerCleaner).sweep();
-    expect((await kept(ids)).map(({ id }) => id)).toEqual([other.id]);
+    // A sweep that fails, as on a database that is too busy to be connected to, is tried again when it is due.
+    await until(async () => {
+      await app.database.query('UPDATE deleted_invocation_owners SET due_at = now() WHERE owner_id = $1', [goneId]);
+      await app.get(DeletedOwnerCleaner).sweep();
+      return (await kept(ids)).length === 1;
+    }, 'the invocations are gone');
+    expect(await kept([other.id])).toHaveLength(1);
     await app.get(InvocationStore).keep([{ ...days[0], lines: [{ at: 1, level: 'log', message: 'late' }] }], 132);
     expect(await kept(ids)).toHaveLength(1);
     const noted = () => app.database.query('SELECT FROM deleted_invocation_owners WHERE owner_id = $1', [goneId]);

@@ -4,7 +4,6 @@ import { InvocationStore } from '../../../src/modules/logs/store/invocation-stor
 import { DAY_MS, dayOf, HOUR_MS, leastIdAt, partitionOf } from '../../../src/modules/logs/store/invocation-days.js';
 import type { InvocationQuery } from '../../../src/modules/logs/search/invocation-query.js';
 import { InvocationSearchRepository } from '../../../src/modules/logs/search/invocation-search.repository.js';
-import { PartitionCache } from '../../../src/modules/logs/store/partition-cache.js';
 import { PartitionsRepository } from '../../../src/modules/logs/store/partitions.repository.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
@@ -353,7 +352,7 @@ describe('the log of a server', () => {
     // As another process finds it, which does not know yet what was there before.
     for (const to of [start, start + 7 * HOUR_MS, start + DAY_MS]) {
       if (to > start) await makeIndex(start, to);
-      const other = new PartitionCache(app.get(PartitionsRepository));
+      const other = app.get(PartitionsRepository);
       const log = await new InvocationSearchRepository(app.database, other, app.env).find(id, { search: 'RAIN' }, 10);
       expect(log.invocations.map(({ lines }) => lines[0].message)).toEqual(['second rain', 'first rain']);
       expect(log.total).toBe(2);
@@ -379,7 +378,7 @@ describe('the log of a server', () => {
       );
       // Two parts of what is older: one with an index, one without.
       await makeIndex(start, start + HOUR_MS + 800 * 4_000);
-      const partitions = new PartitionCache(app.get(PartitionsRepository));
+      const partitions = app.get(PartitionsRepository);
       const search = new InvocationSearchRepository(app.database, partitions, app.env);
       const find = async (query: InvocationQuery, limit: number) => {
         const { invocations, ...totals } = await search.find(id, query, limit);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ServerResponse } from 'node:http';
 import type { Channel } from '../../../src/mcp/protocol/channel.js';
-import { HttpChannels } from '../../../src/mcp/client/http/http-channels.js';
+import { HttpChannels } from '../../../src/mcp/client/http/http-channel.js';
 import type { HttpTarget } from '../../../src/mcp/client/http/http-wire.js';
 import { EraMemory } from '../../../src/mcp/eras/era-memory.js';
 import { EraRepository } from '../../../src/mcp/eras/era.repository.js';

@@ -97,7 +97,7 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
       await ask(url, body, { ...headers, authorization: 'Bearer two' }),
       await ask(url.replace('/mcp', '/other'), body, headers),
       await call(url, { ...back, requestState: `${requestState.slice(0, -2)}AA` }),
-      await call(url, { ...back, requestState: 'sw1.parked.' }),
+      await call(url, { ...back, requestState: 'sw1.pending.' }),
     ]) {
       expect([refused.status, refused.body.error.code]).toEqual([200, -32602]);
       expect(refused.body.error.message).toMatch(/requestState was changed, or was given to another/);

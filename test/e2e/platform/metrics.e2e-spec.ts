@@ -1,8 +1,8 @@
-// Also run with the queue on Redis: jobs.
+// Also run with the queue on Redis by test:long: jobs.
 import { readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { CallRecord } from '../../../src/modules/connections/log/call-record.js';
+import { CallRecord } from '../../../src/modules/connections/log/log-recorder.js';
 import type { ConnectionCall } from '../../../src/modules/logs/invocation.types.js';
 import { ConnectionCallsService } from '../../../src/modules/logs/connection-calls.service.js';
 import { ConnectionRechecker } from '../../../src/modules/connections/recheck/connection-rechecker.js';

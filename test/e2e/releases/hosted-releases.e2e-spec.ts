@@ -1,12 +1,15 @@
+import { randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { Hosting } from '../../../src/hosting/hosting.js';
+import { HostingUnavailableError } from '../../../src/hosting/hosting.errors.js';
+import { Hosting, LocalHosting } from '../../../src/hosting/hosting.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
 import { ask, modern } from '../../support/front-calls.js';
 import { invocationsOf, logOf, publishHosted, type HostedServer } from '../../support/hosted-releases.js';
+import { hostedRequest } from '../../support/hosted-runtime.js';
 import { errorOf } from '../../support/releases.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
@@ -344,6 +347,21 @@ describe('a module that does not work', () => {
     expect(logOf(believed)).toMatch(/scan warning The module wants "key" of its callers/);
     const failed = await publishHosted(app, owner, picky, { configSchema, status: 'FAILURE' });
     expect(errorOf(failed.release)).not.toMatch(/hosted\.invalid/);
+  });
+});
+
+describe('a bundle on a service that runs none', () => {
+  verifies('bundle:off', 'is refused with the setting that allows bundles', async () => {
+    const hosting = app.get(LocalHosting);
+    const ref = {
+      kind: 'release',
+      id: randomUUID(),
+      ownerId: randomUUID(),
+      engine: 'bundle',
+      isStateful: true,
+    } as const;
+    expect(await hosting.whyNot('bundle')).toContain('RUNTIME_BUNDLES');
+    expect((await hostedRequest(hosting, ref).answer).error).toBeInstanceOf(HostingUnavailableError);
   });
 });
 

@@ -1,4 +1,4 @@
-// Also run with the queue on Redis: jobs, and messages between processes.
+// Also run with the queue on Redis by test:long: jobs, and messages between processes.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { ReleasePipeline } from '../../../src/modules/releases/pipeline/release-pipeline.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';

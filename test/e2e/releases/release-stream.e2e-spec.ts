@@ -1,4 +1,4 @@
-// Also run with the queue on Redis: jobs, and messages between processes.
+// Also run with the queue on Redis by test:long: jobs, and messages between processes.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';

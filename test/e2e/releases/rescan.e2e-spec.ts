@@ -1,4 +1,4 @@
-// Also run with the queue on Redis: messages between processes.
+// Also run with the queue on Redis by test:long: messages between processes.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ContractVersionDto } from '../../../src/modules/releases/contract/contract-changes.dto.js';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';

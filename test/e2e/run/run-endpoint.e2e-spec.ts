@@ -661,7 +661,7 @@ describe('a failure of the server', () => {
     const server = await external(locked);
     const call = await run(owner, server, toolCall('id', 'echo'));
     expect([call.status, call.headers.get('www-authenticate')]).toEqual([200, null]);
-    const sentence = `The server ${server.name} wants authorization of its own: `;
+    const sentence = `The server ${server.name} requires its own authorization`;
     expect(call.body).toEqual({
       jsonrpc: '2.0',
       id: 'id',

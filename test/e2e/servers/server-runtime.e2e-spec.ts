@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import type { Invocation } from '../../../src/modules/logs/invocation.types.js';
 import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
-import { ServerEgressService } from '../../../src/modules/servers/settings/server-runtime.service.js';
+import { ProgramSettingsService } from '../../../src/modules/servers/settings/program-settings.service.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { mcpAccept, request, send, toolCall } from '../../support/calls.js';
@@ -75,12 +75,12 @@ describe('the runtime settings of a server', () => {
         const changed = await change(name, body);
         expect([changed.status, changed.body]).toEqual([200, then]);
         expect((await read(name)).body).toEqual(then);
-        expect(await app.get(ServerEgressService).allowOf(id)).toEqual((then as typeof defaults).egressAllow);
+        expect(await app.get(ProgramSettingsService).egressAllowOf(id)).toEqual((then as typeof defaults).egressAllow);
       }
       expect((await app.as(owner).delete(pathOf(name))).status).toBe(200);
       expect(await app.database.query('SELECT 1 FROM server_runtime WHERE server_id = $1', [id])).toEqual([]);
     }
-    expect(await app.get(ServerEgressService).allowOf(randomUUID())).toBeNull();
+    expect(await app.get(ProgramSettingsService).egressAllowOf(randomUUID())).toBeNull();
   });
 
   verifies('server:runtime:announced', 'are told to every process when they change', async () => {

@@ -1,7 +1,7 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
 import { randomInt, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { SecretValuesService } from '../../../src/modules/servers/settings/server-secrets.service.js';
+import { ProgramSettingsService } from '../../../src/modules/servers/settings/program-settings.service.js';
 import { ServersService } from '../../../src/modules/servers/servers.service.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
@@ -245,7 +245,7 @@ describe('secrets of a server', () => {
         const response = await app.as(owner).put(path, { name: 'API_KEY', value });
         expect([response.status, response.body]).toEqual([200, { success: true }]);
         const id = await serverIdOf(app, name);
-        expect(await app.get(SecretValuesService).reveal(id, ['API_KEY', 'OTHER'])).toEqual({ API_KEY: value });
+        expect(await app.get(ProgramSettingsService).secretsOf(id, ['API_KEY', 'OTHER'])).toEqual({ API_KEY: value });
       }
       await app.as(owner).put(path, { name: '_b', value: 'x' });
       const list = await app.as(owner).get(path);
@@ -305,7 +305,7 @@ describe('secrets of a server', () => {
     const answers = await Promise.all(values.map((value) => app.as(owner).put(path, { name: 'A', value })));
     expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
     expect((await app.as(owner).get(path)).body).toHaveLength(1);
-    const { A = '' } = await app.get(SecretValuesService).reveal(await serverIdOf(app, name), ['A']);
+    const { A = '' } = await app.get(ProgramSettingsService).secretsOf(await serverIdOf(app, name), ['A']);
     expect(values).toContain(A);
   });
 });

@@ -110,47 +110,44 @@ function objectErrors(here: Schema, root: Schema, value: JsonObject, path: strin
   ];
 }
 
+/** Size of a value that a bound applies to; undefined where it does not. */
+const sizes = {
+  items: (value: unknown) => (Array.isArray(value) ? value.length : undefined),
+  characters: (value: unknown) => (typeof value === 'string' ? [...value].length : undefined),
+  number: (value: unknown) => (typeof value === 'number' ? value : undefined),
+};
+
+const least = (size: number, bound: number) => size >= bound;
+const most = (size: number, bound: number) => size <= bound;
+
+/** Keywords with a numeric bound: the size they apply to, whether it is allowed, and the message. */
+const bounds: [
+  keyword: string,
+  of: keyof typeof sizes,
+  allows: (size: number, bound: number) => boolean,
+  text: string,
+][] = [
+  ['minItems', 'items', least, 'must have at least # items'],
+  ['maxItems', 'items', most, 'must have at most # items'],
+  ['minLength', 'characters', least, 'must have at least # characters'],
+  ['maxLength', 'characters', most, 'must have at most # characters'],
+  ['minimum', 'number', least, 'must be at least #'],
+  ['maximum', 'number', most, 'must be at most #'],
+  ['exclusiveMinimum', 'number', (size, bound) => size > bound, 'must be more than #'],
+  ['exclusiveMaximum', 'number', (size, bound) => size < bound, 'must be less than #'],
+  ['multipleOf', 'number', (size, bound) => Number.isInteger(size / bound), 'must be a multiple of #'],
+];
+
 function boundErrors(here: Schema, value: unknown): string[] {
-  if (typeof value === 'string') return textErrors(here, value);
-  if (typeof value === 'number') return numberErrors(here, value);
-  if (!Array.isArray(value)) return [];
-  return [
-    ...atLeast(here.minItems, value.length, (bound) => `must have at least ${bound} items`),
-    ...atMost(here.maxItems, value.length, (bound) => `must have at most ${bound} items`),
-  ];
-}
-
-function textErrors(here: Schema, value: string): string[] {
-  return [
-    ...atLeast(here.minLength, [...value].length, (bound) => `must have at least ${bound} characters`),
-    ...atMost(here.maxLength, [...value].length, (bound) => `must have at most ${bound} characters`),
-    ...(typeof here.pattern === 'string' && !matches(here.pattern, value) ? [`must match ${here.pattern}`] : []),
-  ];
-}
-
-function numberErrors(here: Schema, value: number): string[] {
-  const { multipleOf, exclusiveMinimum, exclusiveMaximum } = here;
-  return [
-    ...atLeast(here.minimum, value, (bound) => `must be at least ${bound}`),
-    ...atMost(here.maximum, value, (bound) => `must be at most ${bound}`),
-    ...(typeof exclusiveMinimum === 'number' && value <= exclusiveMinimum
-      ? [`must be more than ${exclusiveMinimum}`]
-      : []),
-    ...(typeof exclusiveMaximum === 'number' && value >= exclusiveMaximum
-      ? [`must be less than ${exclusiveMaximum}`]
-      : []),
-    ...(typeof multipleOf === 'number' && !Number.isInteger(value / multipleOf)
-      ? [`must be a multiple of ${multipleOf}`]
-      : []),
-  ];
-}
-
-function atLeast(bound: unknown, size: number, say: (bound: number) => string): string[] {
-  return typeof bound === 'number' && size < bound ? [say(bound)] : [];
-}
-
-function atMost(bound: unknown, size: number, say: (bound: number) => string): string[] {
-  return typeof bound === 'number' && size > bound ? [say(bound)] : [];
+  const errors = bounds.flatMap(([keyword, of, allows, text]) => {
+    const bound = here[keyword];
+    const size = sizes[of](value);
+    if (typeof bound !== 'number' || size === undefined || allows(size, bound)) return [];
+    return [text.replace('#', String(bound))];
+  });
+  const { pattern } = here;
+  const isMatch = typeof value !== 'string' || typeof pattern !== 'string' || matches(pattern, value);
+  return isMatch ? errors : [...errors, `must match ${pattern}`];
 }
 
 /** True also for an invalid regular expression. */

@@ -41,7 +41,7 @@ export class LiveSession {
     });
     live.server = server;
     await server.connect(live.transport);
-    live.attend();
+    live.wrapTransport();
     return live;
   }
 
@@ -75,21 +75,21 @@ export class LiveSession {
     if (this.isRetired && this.arriving === 0 && this.running.size === 0) await this.close();
   }
 
-  private attend(): void {
+  private wrapTransport(): void {
     const { transport } = this;
-    const hear = transport.onmessage;
+    const receive = transport.onmessage;
     transport.onmessage = (message, extra) => {
-      if (this.isNews(message)) hear?.(message, extra);
+      if (this.isAccepted(message)) receive?.(message, extra);
     };
     const send = transport.send.bind(transport);
     transport.send = async (message, options) => {
-      await send(message, this.addressed(message, options));
+      await send(message, this.withRelatedRequest(message, options));
       await this.closeIfDone();
     };
   }
 
   /** False for a repeated `notifications/initialized`: every process that opens the session sends it. */
-  private isNews(message: JSONRPCMessage): boolean {
+  private isAccepted(message: JSONRPCMessage): boolean {
     if (!('method' in message)) return true;
     if ('id' in message) {
       this.running.add(message.id);
@@ -102,7 +102,7 @@ export class LiveSession {
     return isFirst;
   }
 
-  private addressed(message: JSONRPCMessage, options: TransportSendOptions | undefined) {
+  private withRelatedRequest(message: JSONRPCMessage, options: TransportSendOptions | undefined) {
     if (!('method' in message)) {
       if (message.id !== undefined) this.running.delete(message.id);
       if ('result' in message) this.initializeResult ??= message.result;

@@ -1,5 +1,5 @@
 import { INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER } from '../../hosting.types.js';
-import type { Bindings } from './worker-bindings.js';
+import type { Bindings } from './user-module.js';
 
 /** Marks requests of the wrapper to a session. Removed from external requests. */
 export const SEND_HEADER = 'x-slipway-session-send';
@@ -8,6 +8,11 @@ export const SEND_HEADER = 'x-slipway-session-send';
 export const CONFIG_HEADER = 'x-slipway-session-config';
 
 const OURS = [INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER, SEND_HEADER, CONFIG_HEADER];
+
+interface RpcErrorExtra {
+  data?: unknown;
+  headers?: Record<string, string>;
+}
 
 /**
  * The request for the code: without internal headers, and without `cf`, which contains the process id of this service.
@@ -46,4 +51,15 @@ export function secretsIn(env: Bindings): Record<string, string> {
 /** The bearer token of a request; undefined without one. */
 export function bearerOf(request: Request): string | undefined {
   return /^Bearer +(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1];
+}
+
+/** Error of the wrapper as a JSON-RPC response. */
+export function rpcError(status: number, code: number, message: string, extra: RpcErrorExtra = {}): Response {
+  const error = { code, message, ...(extra.data === undefined ? {} : { data: extra.data }) };
+  return Response.json({ jsonrpc: '2.0', error, id: null }, { status, headers: extra.headers });
+}
+
+/** The session has ended, never existed, or belongs to another client, which then opens a new one. */
+export function unknownSession(): Response {
+  return rpcError(404, -32001, 'Session not found');
 }

@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { CONFIG_HEADER } from './requests.js';
-import type { ObjectStorage } from './worker-bindings.js';
+import type { ObjectStorage, Session } from './user-module.js';
 import { McpSessionObject } from './session-object.js';
-import type { Session } from './user-module.js';
 
 const DAY_MS = 86_400_000;
 

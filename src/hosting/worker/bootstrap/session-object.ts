@@ -1,9 +1,7 @@
 import { withTimeout } from '../../../platform/limits/with-timeout.js';
-import { rpcError, unknownSession } from './rpc-errors.js';
+import { rpcError, unknownSession, bearerOf, clean, CONFIG_HEADER, secretsIn, SEND_HEADER } from './requests.js';
 import { LiveSession } from './live-session.js';
-import { bearerOf, clean, CONFIG_HEADER, secretsIn, SEND_HEADER } from './requests.js';
-import type { Bindings, ObjectState } from './worker-bindings.js';
-import type { ServerFactory, Session } from './user-module.js';
+import type { Bindings, ObjectState, ServerFactory, Session } from './user-module.js';
 
 /** Idle lifetime of a session with stored values: 7 days. */
 const IDLE_MS_MAX = 7 * 86_400_000;

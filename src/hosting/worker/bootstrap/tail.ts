@@ -1,5 +1,5 @@
 import { INVOCATION_HEADER } from '../../hosting.types.js';
-import type { TailItem } from '../tail-item.js';
+import type { TailItem } from '../trace-sink.js';
 
 /** Fields of a trace item that are used here. */
 interface TraceItem {
@@ -13,9 +13,9 @@ interface TraceItem {
 /** Reports console lines and exceptions to the supervisor. Runs beside the program, which cannot access it. */
 export default {
   async tail(items: TraceItem[], env: { SINK: { fetch(url: string, init: RequestInit): Promise<Response> } }) {
-    const told = items.map(toItem).filter(isWorthTelling);
-    if (told.length === 0) return;
-    const answer = await env.SINK.fetch('http://sink/', { method: 'POST', body: JSON.stringify(told) });
+    const reports = items.map(toItem).filter(hasContent);
+    if (reports.length === 0) return;
+    const answer = await env.SINK.fetch('http://sink/', { method: 'POST', body: JSON.stringify(reports) });
     await answer.body?.cancel();
   },
 };
@@ -35,7 +35,7 @@ function toItem(item: TraceItem): TailItem {
   };
 }
 
-function isWorthTelling(item: TailItem): boolean {
+function hasContent(item: TailItem): boolean {
   return item.hasThrown || item.isTruncated || item.lines.length > 0 || item.exceptions.length > 0;
 }
 

@@ -1,13 +1,29 @@
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
-import { rpcError, unknownSession } from './rpc-errors.js';
+import {
+  rpcError,
+  unknownSession,
+  bearerOf,
+  clean,
+  CONFIG_HEADER,
+  invocationOf,
+  renewed,
+  secretsIn,
+  SEND_HEADER,
+} from './requests.js';
 import { AUTH_ADAPTER_PATH, SESSION_HEADER } from '../../hosting.types.js';
 import { answerAuth } from './auth-adapter.js';
 import { readConfig } from './config.js';
 import type { Schema } from './config-json-schema.js';
-import { bearerOf, clean, CONFIG_HEADER, invocationOf, renewed, secretsIn, SEND_HEADER } from './requests.js';
-import type { Bindings, ExecutionContext, ObjectNamespace, ObjectState } from './worker-bindings.js';
+import {
+  formOf,
+  type Bindings,
+  type ExecutionContext,
+  type ObjectNamespace,
+  type ObjectState,
+  type ServerFactory,
+  type UserModule,
+} from './user-module.js';
 import { McpSessionObject, noSessions } from './session-object.js';
-import { formOf, type ServerFactory, type UserModule } from './user-module.js';
 
 /** Exports of a program's main module. */
 interface Opened {

@@ -4,7 +4,7 @@ import { listen, shut } from '../../../../test/support/upstream-net.js';
 import { AddressPolicy, parseEgressAllow } from '../../../platform/egress/address-policy.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { MessageBudget, useMessageLimits } from '../message-budget.js';
-import { openStream } from './event-stream.js';
+import { openStream } from './http-exchange.js';
 
 const usual = { messages: 10_000, chars: 64 * 1024 * 1024 };
 

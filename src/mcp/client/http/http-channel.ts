@@ -1,8 +1,8 @@
 import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../protocol/channel.js';
 import { deadlineIn } from '../../protocol/deadline.js';
-import type { EraMemory } from '../../eras/era-memory.js';
+import { EraMemory } from '../../eras/era-memory.js';
 import { isDoubtful, type EraVerdict } from '../../eras/era.repository.js';
-import { tooSlow, UpstreamError, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
+import { tooSlow, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
 import { EraContradictedError, type ProtocolAdapter } from '../protocol-adapter.js';
 import { findEra, type Found } from '../era-probe.js';
@@ -10,17 +10,43 @@ import type { HttpDispatcher } from './http-exchange.js';
 import { HttpWire, type HttpTarget } from './http-wire.js';
 import { LegacyAdapter } from '../legacy-adapter.js';
 import { ModernAdapter } from '../modern-adapter.js';
-import type { ResultCache } from '../result-cache.js';
+import { type ResultCache, ResultStore } from '../result-cache.js';
 import { SingleFlight } from '../single-flight.js';
 import { withHiddenAddress } from './hidden-address.js';
 import { openSse } from './sse-session.js';
 import { openStreamable } from './streamable-session.js';
+import { Inject, Injectable } from '@nestjs/common';
+import { Env } from '../../../config/env.js';
+import { Egress } from '../../../platform/egress/egress.js';
+import { viaMark } from '../../protocol/via.js';
 
 /** A verdict younger than this is trusted: a failure is reported, not taken for an era change. */
 const FRESH_MS = 5_000;
 
 /** Tolerance for timers that fire early. */
 const TIMER_MS_EARLY = 50;
+
+/** Creates channels to MCP servers over HTTP. The channels share only the remembered eras of their endpoints. */
+@Injectable()
+export class HttpChannels {
+  private readonly results = new ResultStore();
+  private readonly via: string;
+
+  constructor(
+    private readonly egress: Egress,
+    private readonly eras: EraMemory,
+    @Inject(Env) env: Pick<Env, 'encryptionKeys'>,
+  ) {
+    this.via = viaMark(env);
+  }
+
+  /** Creates a separate channel to this target with its credentials. Dials on the first call. */
+  channelTo(target: HttpTarget): Channel {
+    // Hosted programs do not receive the `Via` mark.
+    const marked = target.dispatcher ? target : { ...target, via: this.via };
+    return new HttpChannel(target.dispatcher ?? this.egress, marked, this.eras, this.results.forChannel());
+  }
+}
 
 /** An adapter and the era verdict that selected it. */
 interface Choice {
@@ -55,7 +81,7 @@ export class HttpChannel implements Channel {
       const isAllSpent = performance.now() - from > timeoutMs - TIMER_MS_EARLY;
       if (!(error instanceof UpstreamTimeoutError) || !isAllSpent) throw error;
       // Errors state the caller's whole timeout, not the rest after the era probe.
-      throw new UpstreamTimeoutError(tooSlow(this.target.url, timeoutMs), error.outcomeUnknown);
+      throw this.named(new UpstreamTimeoutError(tooSlow(this.target.url, timeoutMs), error.outcomeUnknown));
     }
   }
 
@@ -69,7 +95,7 @@ export class HttpChannel implements Channel {
       if (!(error instanceof EraContradictedError)) throw this.named(error as Error);
       await this.doubt(value as Choice);
     }
-    return this.withAdapter(call.timeoutMs, call, (adapter, ms) => adapter.request(call, ms), replyIn);
+    return this.withAdapter(call.timeoutMs, call, (adapter, ms) => adapter.request(call, ms));
   }
 
   listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
@@ -93,16 +119,24 @@ export class HttpChannel implements Channel {
     await this.choice.close(({ adapter }) => adapter.close(forGood));
   }
 
+  /** Runs `work` with an open adapter, and once more with another one when the first does not match the endpoint. */
   private async withAdapter<T>(
     timeoutMs: number,
     call: McpCall | undefined,
     work: (adapter: ProtocolAdapter, timeoutMs: number) => Promise<T>,
-    settleFor?: (error: EraContradictedError) => T,
   ): Promise<T> {
-    try {
-      return await this.tryTwice(timeoutMs, call, work, settleFor);
-    } catch (error) {
-      throw this.named(error as Error);
+    const left = deadlineIn(timeoutMs);
+    for (let isRepeat = false; ; isRepeat = true) {
+      const choice = this.choice.value ?? (await this.chosen(left(), call));
+      try {
+        return await work(choice.adapter, left());
+      } catch (error) {
+        if (!(error instanceof EraContradictedError)) throw this.named(error as Error);
+        // The outcome is a reply for a request only.
+        if (isRepeat && error.outcome instanceof Error) throw this.named(error.outcome);
+        if (isRepeat) return error.outcome as T;
+        await this.doubt(choice);
+      }
     }
   }
 
@@ -112,33 +146,12 @@ export class HttpChannel implements Channel {
     return name === undefined ? error : withHiddenAddress(error, url, name);
   }
 
-  private async tryTwice<T>(
-    timeoutMs: number,
-    call: McpCall | undefined,
-    work: (adapter: ProtocolAdapter, timeoutMs: number) => Promise<T>,
-    settleFor: (error: EraContradictedError) => T = notMet,
-  ): Promise<T> {
-    const left = deadlineIn(timeoutMs);
-    let choice = this.choice.value ?? (await this.chosen(timeoutMs, call));
-    try {
-      return await work(choice.adapter, left());
-    } catch (error) {
-      if (!(error instanceof EraContradictedError)) throw error;
-    }
-    await this.doubt(choice);
-    choice = await this.chosen(left(), call);
-    try {
-      return await work(choice.adapter, left());
-    } catch (error) {
-      if (error instanceof EraContradictedError) return settleFor(error);
-      throw error;
-    }
-  }
-
   private async chosen(timeoutMs: number, call: McpCall | undefined): Promise<Choice> {
     const from = performance.now();
     try {
       return await this.choice.get(timeoutMs, call?.cancellation);
+    } catch (error) {
+      throw this.named(error as Error);
     } finally {
       if (call?.timing) call.timing.queueMs = performance.now() - from;
     }
@@ -194,14 +207,4 @@ function inOwnSession(call: McpCall, sharedKey: string | undefined): McpCall {
   const key = caller ?? sharedKey;
   if (key === undefined || (profile && !profile.mayShare)) return call;
   return { ...call, profile: { key, capabilities: profile?.capabilities ?? {} } };
-}
-
-/** Reports the outcome of a second contradiction in a row. */
-function notMet({ outcome }: EraContradictedError): never {
-  if (outcome instanceof Error) throw outcome;
-  throw new UpstreamError(`The MCP server refused the request: ${outcome.error?.message.slice(0, 200) ?? ''}`);
-}
-
-function replyIn(error: EraContradictedError): McpReply {
-  return error.outcome instanceof Error ? notMet(error) : error.outcome;
 }

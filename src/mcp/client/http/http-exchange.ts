@@ -8,22 +8,35 @@ import {
   tooSlow,
   unreadable,
   UpstreamTimeoutError,
+  UpstreamError,
 } from '../../protocol/mcp-errors.js';
-import { JsonScanner } from '../../../platform/text/json-bounds.js';
-import { SseParser } from './sse-parser.js';
+import { EVENT_CHARS_MAX, SseParser } from './sse-parser.js';
+import { boundExceeded, JsonScanner } from '../../../platform/text/json-bounds.js';
+import { MessageBudget } from '../message-budget.js';
 import type { Egress } from '../../../platform/egress/egress.js';
+import { deadlineIn } from '../../protocol/deadline.js';
 
 /** Size limit of an upstream's answer. */
-export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
-
-/** Size limit of one event of a stream. */
-export const EVENT_CHARS_MAX = 8 * 1024 * 1024;
+const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Total time limit of a call whose deadline is extended by events. */
 export const STREAM_MS_MAX = 15 * 60_000;
 
 /** Time for an upstream to end its stream after the answer; afterwards the socket is closed instead of reused. */
 const DRAIN_MS = 1_000;
+
+/**
+ * Attempts in a row without a new event. A server that ends its streams early on purpose sends a new event id each
+ * time.
+ */
+const TRIES_MAX = 3;
+
+/** Delay when the server sent no `retry`, and the upper limit of `retry`. */
+const RETRY_MS = 1_000;
+
+const RETRY_MS_MIN = 100;
+
+const RETRY_MS_MAX = 60_000;
 
 /**
  * Sends HTTP requests to an upstream: through the egress policy for external targets, another dispatcher for hosted
@@ -49,8 +62,28 @@ export interface ExchangeRequest {
   timing?: CallTiming;
   /** Uses a socket of its own: the sockets of calls may be waiting for this very message. */
   isAside?: boolean;
+  /** Bounds the messages of an event stream, also when it is resumed. */
+  budget?: MessageBudget;
   /** Receives each message of an event stream; returns true for the awaited one. */
   onEvent?: (data: string) => boolean;
+  /** Resolves at the headers of an event stream, which then stays open. */
+  stream?: Pick<StreamRequest, 'onOther' | 'onEnd'>;
+}
+
+/** Request for an event stream that stays open until one side closes it. */
+export interface StreamRequest {
+  url: URL;
+  method: 'GET' | 'POST';
+  headers: Record<string, string>;
+  body?: string;
+  /** Timeout for the response headers; the stream itself has no limit. */
+  timeoutMs: number;
+  /** Receives each message; returns true for the answer to a call. An exception ends the stream. */
+  onMessage: (data: string) => boolean | void;
+  /** Receives events with other names than `message`. */
+  onOther?: (event: string, data: string) => void;
+  /** Called once when an opened stream ends: null when the upstream ended it or {@link StreamAnswer.close} was called. */
+  onEnd(error: Error | null): void;
 }
 
 /** An HTTP answer. For an event stream, `text` is the awaited message, or null when the stream ended without it. */
@@ -61,6 +94,12 @@ export interface ExchangeAnswer {
   text: string | null;
   /** Position at which an event stream that ended without its message can be resumed. */
   resume?: ResumePoint;
+}
+
+/** Response to a {@link StreamRequest}: an open stream, whose `text` is null, or another answer with its complete body. */
+export interface StreamAnswer extends ExchangeAnswer {
+  /** Closes the socket at once. Idempotent. */
+  close(): void;
 }
 
 /** Last event id of a broken stream and the server's `retry` delay; null without one. */
@@ -82,10 +121,29 @@ export function exchange(dispatcher: HttpDispatcher, request: ExchangeRequest): 
   });
 }
 
+/**
+ * Opens an event stream on a socket that calls do not share. Resolves when the stream is open, or when the upstream has
+ * answered otherwise.
+ *
+ * @throws UpstreamFailure for every failure until then; an HTTP status is not a failure
+ */
+export function openStream(dispatcher: HttpDispatcher, request: StreamRequest): Promise<StreamAnswer> {
+  const { onMessage, onOther, onEnd, ...rest } = request;
+  const budget = new MessageBudget(true);
+  const onEvent = (data: string) => {
+    if (onMessage(data)) budget.renew();
+    return false;
+  };
+  const stream = { onOther, onEnd };
+  return exchange(dispatcher, { ...rest, isAside: true, budget, onEvent, stream }) as Promise<StreamAnswer>;
+}
+
 class Exchange implements Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | null = null;
   private written = false;
   private settled = false;
+  /** A stream was opened and has not ended. */
+  private isOpen = false;
   private failure: Error | null = null;
   private timer: NodeJS.Timeout | undefined;
   private readonly startedAt = Date.now();
@@ -93,9 +151,9 @@ class Exchange implements Dispatcher.DispatchHandler {
   private headers: IncomingHttpHeaders = {};
   private contentType = '';
   private bytes = 0;
-  private readonly scanner = new JsonScanner();
   private chunks: Buffer[] = [];
   private sse: SseParser | null = null;
+  private readonly scanner = new JsonScanner();
   /** Times of the handover to the dispatcher and of sending; set only for calls with {@link CallTiming}. */
   private handedAt = 0;
   private sentAt = 0;
@@ -133,28 +191,30 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.status = status;
     this.headers = headers;
     this.contentType = headers['content-type'] ?? '';
-    if (this.contentType.startsWith('text/event-stream') && this.request.onEvent) {
-      this.sse = new SseParser((data) => this.onMessage(data));
+    const { onEvent, stream } = this.request;
+    if (this.contentType.startsWith('text/event-stream') && onEvent && (!stream || status < 300)) {
+      this.sse = new SseParser((data) => this.onMessage(data), stream?.onOther);
+      if (stream) return this.open();
     }
     if (Number(headers['content-length'] ?? 0) > ANSWER_BYTES_MAX) this.tooLarge(controller);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.settled) return;
+    if (this.settled && !this.isOpen) return;
     if (this.sse) {
-      this.sse.push(chunk);
-      if (this.sse.pending > EVENT_CHARS_MAX) this.tooLarge(controller);
+      if (!this.sse.push(chunk)) this.tooLarge(controller);
       return;
     }
     this.bytes += chunk.length;
     if (this.bytes > ANSWER_BYTES_MAX) return this.tooLarge(controller);
     const exceeded = this.scanner.push(chunk);
-    if (exceeded !== null) this.abort(unreadable(`${this.request.url.host} sent an answer with ${exceeded}.`));
-    else this.chunks.push(chunk);
+    if (exceeded === null) this.chunks.push(chunk);
+    else this.abort(unreadable(`${this.request.url.host} sent an answer with ${exceeded}.`));
   }
 
   onResponseEnd(): void {
     clearTimeout(this.timer);
+    if (this.isOpen) return this.endStream(null);
     if (this.sse) return this.finish(null);
     const [only] = this.chunks;
     this.finish((this.chunks.length === 1 && only ? only : Buffer.concat(this.chunks)).toString('utf8'));
@@ -165,7 +225,9 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   private onMessage(data: string): void {
-    if (this.settled) return;
+    if (this.settled && !this.isOpen) return;
+    const exceeded = boundExceeded(data) ?? this.request.budget?.spend(data.length) ?? null;
+    if (exceeded !== null) return this.abort(unreadable(`${this.request.url.host} sent ${exceeded}.`));
     if (this.request.extendWithEvents && Date.now() - this.startedAt < STREAM_MS_MAX) this.timer?.refresh();
     let isAnswer: boolean | undefined;
     try {
@@ -189,7 +251,10 @@ class Exchange implements Dispatcher.DispatchHandler {
       this.timer = setTimeout(this.onDeadline, timeoutMs);
       return;
     }
-    this.abort(new UpstreamTimeoutError(tooSlow(url, timeoutMs), this.written));
+    const late = this.request.stream
+      ? `${url.host} did not open an event stream within ${Number((timeoutMs / 1000).toPrecision(2))} s.`
+      : tooSlow(url, timeoutMs);
+    this.abort(new UpstreamTimeoutError(late, this.isOutcomeUnknown));
   };
 
   private readonly onCancel = (): void => this.abort(new CallerLeftError());
@@ -211,7 +276,8 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (!this.settle()) return;
     const { status, headers, contentType, sse } = this;
     const answer: ExchangeAnswer = { status, headers, contentType, text };
-    if (text === null && sse && sse.lastEventId !== '') {
+    if (this.request.stream) Object.assign(answer, { close: () => this.close() });
+    else if (text === null && sse && sse.lastEventId !== '') {
       const { timeoutMs, extendWithEvents } = this.request;
       const leftMs = extendWithEvents ? timeoutMs : Math.max(1, timeoutMs - (Date.now() - this.startedAt));
       answer.resume = { lastEventId: sse.lastEventId, retryMs: sse.retryMs, leftMs };
@@ -220,9 +286,30 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   private fail(error: Error): void {
+    if (this.isOpen) return this.endStream(error);
     if (this.request.isResumable && !this.failure && this.sse && this.sse.lastEventId !== '') return this.finish(null);
     if (!this.settle()) return;
-    this.reject(fromSocketError(error, this.request.url, this.written));
+    this.reject(fromSocketError(error, this.request.url, this.isOutcomeUnknown));
+  }
+
+  private get isOutcomeUnknown(): boolean {
+    return this.written && !this.request.stream;
+  }
+
+  private open(): void {
+    this.isOpen = true;
+    this.finish(null);
+  }
+
+  private endStream(error: Error | null): void {
+    this.isOpen = false;
+    this.request.stream?.onEnd(error && fromSocketError(error, this.request.url, false));
+  }
+
+  private close(): void {
+    if (!this.isOpen) return;
+    this.endStream(null);
+    this.controller?.abort(new Error('closed'));
   }
 
   /**
@@ -246,4 +333,60 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.request.cancellation?.forget(this.onCancel);
     return true;
   }
+}
+
+/**
+ * Resumes the broken stream of a legacy answer by GET with `Last-Event-ID`. The call still runs, so this does not
+ * repeat it. Returns the answer whose stream brought the awaited message; otherwise the broken one.
+ *
+ * @throws UpstreamFailure when the deadline passes or the caller leaves
+ */
+export async function resumed(
+  send: (request: ExchangeRequest) => Promise<ExchangeAnswer>,
+  request: ExchangeRequest,
+  broken: ExchangeAnswer,
+): Promise<ExchangeAnswer> {
+  const { 'content-type': _, ...headers } = request.headers;
+  const until = Date.now() + STREAM_MS_MAX;
+  const left = deadlineIn(broken.resume?.leftMs ?? request.timeoutMs);
+  const timeLeft = () => (request.extendWithEvents ? request.timeoutMs : left());
+  let last = broken;
+  for (let tries = 0; tries < TRIES_MAX && last.resume && Date.now() < until; tries += 1) {
+    const { lastEventId, retryMs } = last.resume;
+    const waitMs = Math.max(retryMs ?? RETRY_MS, RETRY_MS_MIN);
+    await pause(Math.min(waitMs, RETRY_MS_MAX, timeLeft()), request.cancellation);
+    const again: ExchangeRequest = {
+      ...request,
+      method: 'GET',
+      body: undefined,
+      timing: undefined,
+      headers: { ...headers, accept: 'text/event-stream', 'last-event-id': lastEventId },
+      timeoutMs: timeLeft(),
+    };
+    const answer = await send(again).catch((error: unknown) => {
+      // A socket error is retried; a deadline or a caller that left is not.
+      if (error instanceof UpstreamError) return null;
+      throw error;
+    });
+    if (answer === null) continue;
+    if (answer.status !== 200 || !answer.contentType.startsWith('text/event-stream')) break;
+    if (answer.text !== null) return answer;
+    if (answer.resume && answer.resume.lastEventId !== lastEventId) tries = -1;
+    last = { ...answer, resume: answer.resume ?? last.resume };
+  }
+  return broken;
+}
+
+function pause(ms: number, cancellation?: Cancellation): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const leave = () => {
+      clearTimeout(timer);
+      reject(new CallerLeftError());
+    };
+    const timer = setTimeout(() => {
+      cancellation?.forget(leave);
+      resolve();
+    }, ms);
+    cancellation?.notify(leave);
+  });
 }

@@ -9,21 +9,25 @@ import {
   fromHttpStatus,
   notMcp,
   UpstreamAuthRequiredError,
-  unreadable,
   UpstreamError,
 } from '../../protocol/mcp-errors.js';
-import { boundExceeded } from '../../../platform/text/json-bounds.js';
 import { MessageBudget } from '../message-budget.js';
 import { bearerChallenge, challengeHeaders } from '../../oauth/challenges.js';
 import { parseMessage, replyTo, requestText, type RpcHead } from '../../protocol/messages.js';
 import { rpcCode, type Era } from '../../protocol/protocol.js';
 import { VIA_HEADER } from '../../protocol/via.js';
-import { openStream, type StreamAnswer, type StreamRequest } from './event-stream.js';
-import type { HttpDispatcher } from './http-exchange.js';
-import { exchange, type ExchangeAnswer, type ExchangeRequest } from './http-exchange.js';
+import {
+  exchange,
+  openStream,
+  resumed,
+  type ExchangeAnswer,
+  type ExchangeRequest,
+  type HttpDispatcher,
+  type StreamAnswer,
+  type StreamRequest,
+} from './http-exchange.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
-import { refusalText } from '../refusal.js';
-import { resumed } from './resume.js';
+import { refusalText } from '../protocol-adapter.js';
 
 /** Timeout of messages without an awaited answer. */
 const ASIDE_TIMEOUT_MS = 2_000;
@@ -252,7 +256,6 @@ export class HttpWire {
     const { invocationHeader, via: own } = this.target;
     const headers = via && own ? { ...manner.headers, [VIA_HEADER]: `${own}, ${via}` } : manner.headers;
     let { responder } = manner;
-    const budget = new MessageBudget();
     return {
       url: this.target.url,
       method: 'POST',
@@ -264,9 +267,8 @@ export class HttpWire {
       isResumable,
       cancellation,
       timing,
+      budget: new MessageBudget(),
       onEvent: (data) => {
-        const exceeded = boundExceeded(data) ?? budget.spend(data.length);
-        if (exceeded !== null) throw unreadable(`${this.target.url.host} sent ${exceeded}.`);
         const head = parseMessage(data);
         if (!head) throw notMcp(this.target.url, '', data);
         if (typeof head.method !== 'string') {

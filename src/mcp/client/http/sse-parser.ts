@@ -1,4 +1,8 @@
 import { StringDecoder } from 'node:string_decoder';
+import { createParser, type EventSourceParser } from 'eventsource-parser';
+
+/** Size limit of one event of a stream. */
+export const EVENT_CHARS_MAX = 8 * 1024 * 1024;
 
 /** Event ids that a `Last-Event-ID` header can carry; others are ignored. */
 const EVENT_ID = /^[\x21-\x7e][\x20-\x7e]{0,1023}$/;
@@ -10,69 +14,36 @@ export class SseParser {
   /** Last `retry` value of the server in milliseconds; null without one. */
   retryMs: number | null = null;
   private readonly decoder = new StringDecoder('utf8');
-  /** Pieces of an incomplete line, joined once at its end: joining each time would be quadratic. */
-  private line: string[] = [];
-  private lineChars = 0;
-  private data: string[] = [];
-  private dataChars = 0;
-  private event = '';
-  private eventId = '';
+  private readonly parser: EventSourceParser;
+  private isTooLarge = false;
 
   /**
    * @param onData receives each non-empty message; an empty one is a keep-alive
    *
    * @param onOther receives the name and data of every other event
+   * @param charsMax size limit of one event
    */
   constructor(
-    private readonly onData: (data: string) => void,
-    private readonly onOther?: (event: string, data: string) => void,
-  ) {}
-
-  /** Characters buffered for an incomplete line or event, for the caller's size limit. */
-  get pending(): number {
-    return this.dataChars + this.lineChars;
+    onData: (data: string) => void,
+    onOther?: (event: string, data: string) => void,
+    charsMax = EVENT_CHARS_MAX,
+  ) {
+    this.parser = createParser({
+      maxBufferSize: charsMax,
+      onEvent: ({ id = '', event = 'message', data }) => {
+        if (EVENT_ID.test(id)) this.lastEventId = id;
+        if (data === '') return;
+        if (event === 'message') onData(data);
+        else onOther?.(event, data);
+      },
+      onRetry: (ms) => (this.retryMs = ms),
+      onError: ({ type }) => (this.isTooLarge ||= type === 'max-buffer-size-exceeded'),
+    });
   }
 
-  push(chunk: Buffer): void {
-    const fresh = this.decoder.write(chunk);
-    let from = 0;
-    for (let end = fresh.indexOf('\n'); end >= 0; end = fresh.indexOf('\n', from)) {
-      this.line.push(fresh.slice(from, end));
-      const line = this.line.length === 1 ? (this.line[0] ?? '') : this.line.join('');
-      this.line = [];
-      this.lineChars = 0;
-      this.read(line.endsWith('\r') ? line.slice(0, -1) : line);
-      from = end + 1;
-    }
-    if (from === fresh.length) return;
-    this.line.push(from === 0 ? fresh : fresh.slice(from));
-    this.lineChars += fresh.length - from;
-  }
-
-  private read(line: string): void {
-    if (line === '') this.end();
-    else if (line.startsWith('data:')) {
-      this.data.push(line.charCodeAt(5) === 0x20 ? line.slice(6) : line.slice(5));
-      this.dataChars += line.length;
-    } else if (line.startsWith('event:')) this.event = line.slice(6).trim();
-    else if (line.startsWith('id:')) this.eventId = line.slice(3).trim();
-    else if (line.startsWith('retry:')) this.readRetry(line.slice(6).trim());
-  }
-
-  private end(): void {
-    const data = this.data.length === 1 ? (this.data[0] ?? '') : this.data.join('\n');
-    const { event } = this;
-    if (this.eventId !== '' && EVENT_ID.test(this.eventId)) this.lastEventId = this.eventId;
-    this.data = [];
-    this.dataChars = 0;
-    this.event = '';
-    this.eventId = '';
-    if (data === '') return;
-    if (event === '' || event === 'message') this.onData(data);
-    else this.onOther?.(event, data);
-  }
-
-  private readRetry(value: string): void {
-    if (/^\d{1,9}$/.test(value)) this.retryMs = Number(value);
+  /** Parses the next bytes. @returns false once an event exceeds the size limit; the stream must then be closed */
+  push(chunk: Buffer): boolean {
+    if (!this.isTooLarge) this.parser.feed(this.decoder.write(chunk));
+    return !this.isTooLarge;
   }
 }

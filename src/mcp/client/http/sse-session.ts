@@ -1,43 +1,18 @@
 import { parseUrl } from '../../../config/parse-url.js';
-import { Cancellation } from '../../protocol/cancellation.js';
 import type { CallerProfile, McpCall, McpReply } from '../../protocol/channel.js';
 import { withinDeadline } from '../../protocol/deadline.js';
-import {
-  CallerLeftError,
-  tooSlow,
-  UpstreamError,
-  UpstreamFailure,
-  UpstreamTimeoutError,
-  fromHttpStatus,
-  notMcp,
-} from '../../protocol/mcp-errors.js';
-import { slice } from '../../protocol/json-text.js';
-import { parseMessage, progressTokenIn, replyTo, requestText, resultOf } from '../../protocol/messages.js';
+import { asCallError, UpstreamError, fromHttpStatus, notMcp } from '../../protocol/mcp-errors.js';
+import { parseMessage, requestText, resultOf } from '../../protocol/messages.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
 import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
-import { HandshakeRefusedError } from '../protocol-adapter.js';
-import type { StreamAnswer } from './event-stream.js';
-import { STREAM_MS_MAX } from './http-exchange.js';
+import { HandshakeRefusedError, refusalText } from '../protocol-adapter.js';
+import type { StreamAnswer } from './http-exchange.js';
 import { SessionLostError, type HttpWire } from './http-wire.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
-import { refusalText } from '../refusal.js';
-import { UpstreamRequestResponder } from '../upstream-request-responder.js';
+import { MultiplexedCalls } from '../multiplexed-calls.js';
 
 /** Notifications that belong to no call. */
 const GENERAL = /\/(?:list_changed|resources\/updated)$/;
-
-/** State of a running call that waits for its answer. */
-interface Pending {
-  call: McpCall;
-  resolve(reply: McpReply): void;
-  reject(error: Error): void;
-  /** Restarts the timeout. */
-  refresh(): void;
-  /** Answers requests that the server sends during this call, for a caller that supports them. */
-  responder?: UpstreamRequestResponder;
-  /** Progress token of the call as JSON text. Routes progress, since all calls share the downlink. */
-  progressToken?: string;
-}
 
 /**
  * Opens a session over HTTP+SSE (2024-11-05): one GET stream for all server messages, and a POST endpoint for client
@@ -65,7 +40,7 @@ export async function openSse(
 class SseSession implements LegacySession {
   identity: UpstreamIdentity;
   private readonly headers: Record<string, string>;
-  private readonly pending = new Map<number, Pending>();
+  private readonly calls: MultiplexedCalls;
   private stream: StreamAnswer | null = null;
   private endpoint: URL | null = null;
   private onEndpoint: ((value: string) => void) | null = null;
@@ -79,6 +54,13 @@ class SseSession implements LegacySession {
     private readonly isInteractive: boolean,
   ) {
     this.headers = { ...wire.headers, 'content-type': 'application/json' };
+    this.calls = new MultiplexedCalls({
+      host: wire.target.url.host,
+      takeId: () => wire.takeId(),
+      sendRequest: (text, call, timeoutMs, fail) => this.sendRequest(text, call, timeoutMs, fail),
+      notify: (text) => this.loss === null && wire.aside(this.headers, text, this.endpoint as URL),
+      answer: (text) => wire.answers(this.headers, this.endpoint as URL)(text),
+    });
   }
 
   async begin(capabilities: Record<string, unknown> | undefined, endpointMs: number): Promise<void> {
@@ -86,7 +68,7 @@ class SseSession implements LegacySession {
     const { url, connectTimeoutMs } = wire.target;
     this.endpoint = await this.openDownlink(endpointMs);
     const call = { method: 'initialize', params: initializeParams(capabilities), timeoutMs: connectTimeoutMs };
-    const reply = await this.ask(call, connectTimeoutMs, true);
+    const reply = await this.send(call, connectTimeoutMs, true);
     if (reply.error) throw new HandshakeRefusedError(refusalText(wire.target, reply.error.message), false);
     this.identity = identityOfInitialize(resultOf(reply), url);
     const body = requestText(null, 'notifications/initialized', undefined);
@@ -95,9 +77,9 @@ class SseSession implements LegacySession {
 
   async request(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply> {
     try {
-      return await this.ask(call, timeoutMs, isRepeat);
+      return await this.send(call, timeoutMs, isRepeat);
     } catch (error) {
-      throw error instanceof UpstreamFailure && call.method === 'tools/call' ? error.ofCall() : error;
+      throw asCallError(error, call);
     }
   }
 
@@ -150,116 +132,42 @@ class SseSession implements LegacySession {
     return endpoint;
   }
 
-  private ask(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply> {
-    if (this.loss) return Promise.reject(isRepeat ? this.loss : new SessionLostError());
-    if (call.cancellation?.isCancelled) return Promise.reject(new CallerLeftError());
-    const id = this.wire.takeId();
-    const posting = new Cancellation();
-    return new Promise<McpReply>((resolve, reject) => {
-      const startedAt = Date.now();
-      const over = (outcome: () => void) => {
-        if (!this.pending.delete(id)) return;
-        clearTimeout(timer);
-        call.cancellation?.forget(leave);
-        outcome();
-      };
-      const giveUp = (error: Error) =>
-        over(() => {
-          posting.cancel();
-          // MCP forbids cancelling `initialize`.
-          if (call.method !== 'initialize') this.cancel(id);
-          reject(error);
-        });
-      const leave = () => giveUp(new CallerLeftError());
-      const expire = () => {
-        const isHeld = pending.responder?.isHolding(timeoutMs) && Date.now() - startedAt < STREAM_MS_MAX;
-        if (isHeld) timer = setTimeout(expire, timeoutMs);
-        else giveUp(new UpstreamTimeoutError(tooSlow(this.wire.target.url, timeoutMs), true));
-      };
-      let timer = setTimeout(expire, timeoutMs);
-      const pending: Pending = {
-        call,
-        resolve: (reply) => over(() => resolve(reply)),
-        reject: (error) => over(() => reject(error)),
-        refresh: () => Date.now() - startedAt < STREAM_MS_MAX && timer.refresh(),
-        responder: this.isInteractive ? this.responder(call) : undefined,
-        progressToken: call.onNotification && progressTokenOf(call.params),
-      };
-      call.cancellation?.notify(leave);
-      this.pending.set(id, pending);
-      this.send(id, call, timeoutMs, posting, (error) => {
-        pending.reject(error instanceof SessionLostError && isRepeat ? this.cut() : error);
-      });
-    });
+  private async send(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply> {
+    if (this.loss) throw isRepeat ? this.loss : new SessionLostError();
+    try {
+      return await this.calls.run(this.isInteractive ? call : { ...call, onRequest: undefined }, timeoutMs);
+    } catch (error) {
+      throw error instanceof SessionLostError && isRepeat ? this.cut() : error;
+    }
   }
 
   /** Posts a request. The answer arrives on the stream, so the response to the POST only confirms receipt. */
-  private send(
-    id: number,
-    call: McpCall,
-    timeoutMs: number,
-    cancellation: Cancellation,
-    fail: (error: Error) => void,
-  ): void {
-    const body = requestText(id, call.method, call.params);
-    const { timing } = call;
+  private sendRequest(text: string, call: McpCall, timeoutMs: number, fail: (error: Error) => void): void {
+    const { cancellation, timing, method } = call;
     this.wire
-      .post(this.endpoint as URL, this.headers, body, { timeoutMs, cancellation, timing })
+      .post(this.endpoint as URL, this.headers, text, { timeoutMs, cancellation, timing })
       .catch((error: unknown) => {
-        const isForgotten = error instanceof UpstreamError && error.status === 404 && call.method !== 'initialize';
+        const isForgotten = error instanceof UpstreamError && error.status === 404 && method !== 'initialize';
         fail(isForgotten ? new SessionLostError() : (error as Error));
         if (isForgotten) this.lose(this.cut());
       });
   }
 
-  /** @returns true for the answer to a call */
+  /**
+   * Notifications outside of calls may arrive on the stream of any caller; others only if the session has one caller.
+   *
+   * @returns true for the answer to a call
+   */
   private receive(data: string): boolean {
     const head = parseMessage(data);
     if (!head) return false;
-    if (typeof head.method !== 'string') {
-      const pending = typeof head.id === 'number' ? this.pending.get(head.id) : undefined;
-      const reply = pending && replyTo(head.id as number, data, head, 'legacy');
-      if (reply) pending?.resolve(reply);
-      return Boolean(reply);
-    }
-    if (head.id === undefined) this.notified(data, head.method, head.params);
-    else this.asked(data, head.method);
+    const { method } = head;
+    if (typeof method !== 'string') return this.calls.answered(head, data);
+    if (head.id !== undefined) this.calls.requested(data, method);
+    else if (method === 'notifications/progress') this.calls.progressed(head, data);
+    else if (GENERAL.test(method)) this.handlers.onNotification(data, method);
+    else if (this.isInteractive) this.calls.notified(data, method);
     return false;
-  }
-
-  /**
-   * Routes progress to its call by progress token. Other notifications are routed only if all running calls have the
-   * same caller.
-   */
-  private notified(data: string, method: string, params: unknown): void {
-    if (method === 'notifications/progress') {
-      const token = JSON.stringify((params as { progressToken?: unknown } | undefined)?.progressToken);
-      const pending = [...this.pending.values()].find(({ progressToken }) => progressToken === token);
-      pending?.refresh();
-      pending?.call.onNotification?.(data, method);
-      return;
-    }
-    if (GENERAL.test(method)) this.handlers.onNotification(data, method);
-    else if (this.isInteractive) [...this.pending.values()].at(-1)?.call.onNotification?.(data, method);
-  }
-
-  private asked(data: string, method: string): void {
-    const last = [...this.pending.values()].at(-1);
-    (last?.responder ?? this.responder()).take(data, method);
-  }
-
-  private responder(call?: McpCall): UpstreamRequestResponder {
-    return new UpstreamRequestResponder(
-      this.wire.answers(this.headers, this.endpoint as URL),
-      this.wire.target.url.host,
-      call?.onRequest,
-    );
-  }
-
-  private cancel(requestId: number): void {
-    if (this.loss) return;
-    const params = JSON.stringify({ requestId, reason: 'nobody waits for the answer any more' });
-    this.wire.aside(this.headers, requestText(null, 'notifications/cancelled', params), this.endpoint as URL);
   }
 
   /** Ends the session with its stream, which carries all answers. */
@@ -270,7 +178,7 @@ class SseSession implements LegacySession {
     this.stream = null;
     stream?.close();
     this.rejectEndpoint?.(error);
-    for (const pending of [...this.pending.values()]) pending.reject(this.cut());
+    this.calls.end(() => this.cut());
     this.handlers.onLost(this);
     this.onListeningEnd?.();
   }
@@ -279,9 +187,4 @@ class SseSession implements LegacySession {
     const { host } = this.wire.target.url;
     return new UpstreamError(`${host} ended the event stream that brings its answers.`, undefined, true);
   }
-}
-
-function progressTokenOf(params = ''): string | undefined {
-  const token = progressTokenIn(params);
-  return token ? slice(params, token) : undefined;
 }

@@ -1,15 +1,16 @@
 import { Logger } from '@nestjs/common';
 import type { CallerProfile, McpCall, McpReply } from '../../protocol/channel.js';
-import { CallerLeftError, UpstreamFailure, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
-import { parseMessage, requestText, resultOf } from '../../protocol/messages.js';
+import { asCallError, CallerLeftError, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
+import { parseMessage, resultOf } from '../../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
 import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { HandshakeRefusedError } from '../protocol-adapter.js';
-import type { StreamAnswer } from './event-stream.js';
+import type { StreamAnswer } from './http-exchange.js';
 import type { HttpWire } from './http-wire.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
+import { cancelledText } from '../multiplexed-calls.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
-import { refusalText } from '../refusal.js';
+import { refusalText } from '../protocol-adapter.js';
 
 /** Error codes of `initialize` that a modern server may send. */
 const modernHints: ReadonlySet<number> = new Set([
@@ -121,8 +122,10 @@ class StreamableSession implements LegacySession {
       });
       return reply;
     } catch (error) {
-      if (error instanceof UpstreamTimeoutError || error instanceof CallerLeftError) this.cancel(id);
-      throw error instanceof UpstreamFailure && call.method === 'tools/call' ? error.ofCall() : error;
+      // Closing the socket does not cancel a request in these versions.
+      if (error instanceof UpstreamTimeoutError || error instanceof CallerLeftError)
+        wire.aside(headers, cancelledText(id));
+      throw asCallError(error, call);
     } finally {
       if (responder) this.inFlight.splice(this.inFlight.indexOf(responder), 1);
     }
@@ -168,12 +171,6 @@ class StreamableSession implements LegacySession {
     );
     this.inFlight.push(responder);
     return responder;
-  }
-
-  /** Sends `notifications/cancelled`; closing the socket does not cancel a request in these versions. */
-  private cancel(requestId: number): void {
-    const params = JSON.stringify({ requestId, reason: 'nobody waits for the answer any more' });
-    this.wire.aside(this.headers, requestText(null, 'notifications/cancelled', params));
   }
 
   private receive(data: string): void {

@@ -1,43 +1,59 @@
-import { Logger } from '@nestjs/common';
-import type {
-  Channel,
-  ClientAnswer,
-  Listening,
-  ListenFilter,
-  McpCall,
-  McpReply,
-  UpstreamListener,
-} from '../../protocol/channel.js';
+import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../protocol/channel.js';
 import { deadlineIn, withinDeadline } from '../../protocol/deadline.js';
-import { members, slice } from '../../protocol/json-text.js';
-import { UplinkDisconnectedError, UpstreamError, UpstreamFailure } from '../../protocol/mcp-errors.js';
-import { answerText, parseMessage, requestText, resultOf, type RpcHead } from '../../protocol/messages.js';
-import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
+import { listChanges, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
+import { asCallError, UplinkBusyError, UplinkDisconnectedError, UpstreamError } from '../../protocol/mcp-errors.js';
+import { parseMessage, requestText, resultOf, type RpcHead } from '../../protocol/messages.js';
+import type { UpstreamIdentity } from '../../protocol/protocol.js';
 import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
+import { LegacyListening } from '../legacy-adapter.js';
 import { LegacyTasks, offersTasks } from '../legacy-tasks.js';
+import { Listeners } from '../listeners.js';
+import { MultiplexedCalls } from '../multiplexed-calls.js';
 import { MessageBudget } from '../message-budget.js';
-import { UNREAD_BYTES_MAX, UplinkCalls, type FramePort } from './uplink-calls.js';
-import { UplinkListeners } from './uplink-listeners.js';
 
-/** Limit of concurrent requests of a local server; each waits for a person. */
-const QUESTIONS_MAX = 64;
+/** Duplex pipe of whole messages to a peer, independent of its transport. */
+export interface FramePort {
+  /** Settles when the peer reads messages; earlier messages may be lost. Never rejects. */
+  readonly ready: Promise<void>;
+  /** Queues one message. Never throws; without effect on a closed port. */
+  send(text: string): void;
+  /** Bytes that the peer has not read yet. */
+  readonly bufferedBytes: number;
+  /**
+   * Closes the pipe because of a protocol violation.
+   *
+   * @param code WebSocket close code (RFC 6455 section 7.4.1): 1007 for invalid JSON, 1008 otherwise
+   * @param reason at most 123 bytes of UTF-8
+   */
+  refuse(code: 1007 | 1008, reason: string): void;
+  /** Closes the pipe normally. */
+  close(): void;
+}
+
+/** Limit of concurrent calls per local server: it runs on a desktop, and each call may hold 16 MB here. */
+const IN_FLIGHT_MAX = 256;
+
+/**
+ * Limit of bytes unread by the peer before new calls are refused; bounds a tunnel to 20 MB, as a message has up to 16.
+ */
+export const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
 
 /** Name of the local server in error texts. */
-const LOCAL_SERVER = { host: 'The local server' };
+const host = 'The local server';
 
 /**
  * MCP to a local server over a pipe that the server's bridge opened: one message per frame in both directions, for many
  * callers. The owner of the pipe calls {@link receive} and {@link end}.
  */
 export class UplinkChannel implements Channel {
-  private readonly logger = new Logger('uplink');
-  private readonly calls: UplinkCalls;
-  private readonly listeners: UplinkListeners;
+  private readonly calls: MultiplexedCalls;
+  private readonly listening = new LegacyListening((timeoutMs) => this.session(timeoutMs));
+  private readonly listeners = new Listeners((...args) => this.listening.start(...args));
   private readonly tasks = new LegacyTasks();
   private identity: UpstreamIdentity | null = null;
   private opening: Promise<UpstreamIdentity> | null = null;
+  private lastId = 0;
   private isEnded = false;
-  private questions = 0;
   private readonly budget = new MessageBudget(true);
 
   /** @param connectTimeoutMs handshake timeout */
@@ -45,25 +61,30 @@ export class UplinkChannel implements Channel {
     private readonly port: FramePort,
     private readonly connectTimeoutMs: number,
   ) {
-    this.calls = new UplinkCalls(port);
-    this.listeners = new UplinkListeners((method, uri) => this.subscribe(method, uri));
+    this.calls = new MultiplexedCalls({
+      host,
+      takeId: () => (this.lastId += 1),
+      sendRequest: (text) => port.send(text),
+      notify: (text) => port.send(text),
+      answer: (text) => this.answer(text),
+    });
   }
 
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
-    return this.identity ?? (await this.waitForHello(timeoutMs));
+    return this.identity ?? (await this.opened(timeoutMs));
   }
 
   async request(call: McpCall): Promise<McpReply> {
     const left = deadlineIn(call.timeoutMs);
-    const identity = this.identity ?? (await this.waitForHello(call.timeoutMs, call));
-    const send = (one: McpCall, timeoutMs: number) => this.ask({ ...one, timeoutMs });
+    const identity = this.identity ?? (await this.opened(call.timeoutMs, call));
+    const send = (one: McpCall, timeoutMs: number) => this.send(one, timeoutMs);
     return offersTasks(identity) ? this.tasks.send(call, left(), send) : send(call, left());
   }
 
   async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
-    const identity = await this.open(timeoutMs);
+    await this.open(timeoutMs);
     if (this.isEnded) throw new UplinkDisconnectedError();
-    return this.listeners.add(filter, listener, identity);
+    return this.listeners.add(filter, listener, timeoutMs);
   }
 
   /** Nothing to release: all callers share the one session of the local server. */
@@ -91,7 +112,7 @@ export class UplinkChannel implements Channel {
     if (this.isEnded) return;
     this.isEnded = true;
     this.calls.end(() => new UplinkDisconnectedError(true));
-    this.listeners.end(new UplinkDisconnectedError());
+    void this.listeners.close(new UplinkDisconnectedError());
   }
 
   private refuse(text: string): void {
@@ -104,82 +125,69 @@ export class UplinkChannel implements Channel {
   }
 
   private onMessage(head: RpcHead, method: string, text: string): void {
-    if (head.id !== undefined) return this.onQuestion(head, method, text);
-    if (method === 'notifications/progress') this.calls.progressed(head, text);
-    else if (!this.listeners.told(head, text, method)) this.calls.said(text, method);
-  }
-
-  private onQuestion({ params }: RpcHead, method: string, text: string): void {
-    const parts = members(text);
-    const id = slice(text, parts.get('id') ?? [0, 0]);
-    if (method === 'ping') return this.reply(id, { result: '{}' });
-    const asked = this.calls.askable;
-    if (!asked) {
-      const message = `Nobody is there who could answer ${method}, or it is not clear who`;
-      return this.reply(id, { error: { code: rpcCode.methodNotFound, message } });
-    }
-    if (this.questions >= QUESTIONS_MAX) {
-      const message = `More than ${QUESTIONS_MAX} questions are open`;
-      return this.reply(id, { error: { code: rpcCode.internalError, message } });
-    }
-    const span = parts.get('params');
-    this.questions += 1;
-    asked
-      .ask(method, params === undefined || !span ? undefined : slice(text, span))
-      .then((answer) => {
-        this.questions -= 1;
-        this.reply(id, answer);
-      })
-      .catch((error: unknown) => this.logger.error({ msg: 'an answer could not be sent', err: error }));
+    if (head.id !== undefined) this.calls.requested(text, method);
+    else if (method === 'notifications/progress') this.calls.progressed(head, text);
+    else if (listChanges.has(method) || method === RESOURCE_UPDATED) this.listening.onNotification(text, method);
+    else this.calls.notified(text, method);
   }
 
   /** Answers the peer. Closes the pipe of a peer that sends requests without reading the answers, to protect memory. */
-  private reply(id: string, answer: ClientAnswer): void {
+  private answer(text: string): void {
     if (this.isEnded) return;
-    if (this.port.bufferedBytes > UNREAD_BYTES_MAX) return this.port.refuse(1008, 'answers are not read');
-    this.port.send(answerText(id, answer));
+    if (this.port.bufferedBytes > UNREAD_BYTES_MAX) this.port.refuse(1008, 'answers are not read');
+    else this.port.send(text);
   }
 
-  private waitForHello(
-    timeoutMs: number,
-    { cancellation }: Pick<McpCall, 'cancellation'> = {},
-  ): Promise<UpstreamIdentity> {
+  private opened(timeoutMs: number, { cancellation }: Pick<McpCall, 'cancellation'> = {}): Promise<UpstreamIdentity> {
     this.opening ??= this.initialize().catch((error: unknown) => {
       this.opening = null;
       throw error;
     });
-    return withinDeadline(this.opening, timeoutMs, 'The local server did not introduce itself in time.', cancellation);
+    return withinDeadline(
+      this.opening,
+      timeoutMs,
+      'The local server did not answer "initialize" in time.',
+      cancellation,
+    );
   }
 
   /** Sends `initialize`, once per pipe: the bridge answers from the session with which it started the server. */
   private async initialize(): Promise<UpstreamIdentity> {
     await this.port.ready;
     const timeoutMs = this.connectTimeoutMs;
-    const reply = await this.ask({ method: 'initialize', params: initializeParams(), timeoutMs });
+    const reply = await this.send({ method: 'initialize', params: initializeParams(), timeoutMs }, timeoutMs);
     if (reply.error) {
       throw new UpstreamError(`The local server refused to open a session: ${reply.error.message.slice(0, 300)}`);
     }
-    const identity = identityOfInitialize(resultOf(reply), LOCAL_SERVER);
+    const identity = identityOfInitialize(resultOf(reply), { host });
     this.port.send(requestText(null, 'notifications/initialized', undefined));
     return (this.identity = identity);
   }
 
-  private async ask(call: McpCall): Promise<McpReply> {
+  /** @throws UplinkBusyError when the request was not sent, UpstreamFailure */
+  private async send(call: McpCall, timeoutMs: number): Promise<McpReply> {
     if (this.isEnded) throw new UplinkDisconnectedError();
+    if (this.calls.size >= IN_FLIGHT_MAX) {
+      const message = `${IN_FLIGHT_MAX} calls run through this uplink already: try again when some of them have ended.`;
+      throw new UplinkBusyError(message);
+    }
+    if (this.port.bufferedBytes > UNREAD_BYTES_MAX) {
+      throw new UplinkBusyError('The local server does not read what it was sent: try again when it has caught up.');
+    }
     try {
-      return await this.calls.run(call);
+      return await this.calls.run(call, timeoutMs);
     } catch (error) {
-      throw error instanceof UpstreamFailure && call.method === 'tools/call' ? error.ofCall() : error;
+      throw asCallError(error, call);
     }
   }
 
-  private async subscribe(method: string, uri: string): Promise<boolean> {
-    try {
-      const { error } = await this.ask({ method, params: JSON.stringify({ uri }), timeoutMs: this.connectTimeoutMs });
-      return error === null;
-    } catch (error) {
-      this.logger.debug({ msg: `${method} failed`, err: error });
-      return false;
-    }
+  /** The session of the local server, for its notifications. */
+  private async session(timeoutMs: number) {
+    return {
+      identity: await this.open(timeoutMs),
+      request: (call: McpCall, ms: number) => this.send(call, ms),
+      startListening: () => Promise.resolve(!this.isEnded),
+      stopListening: () => undefined,
+    };
   }
 }

@@ -1,7 +1,18 @@
 import { isObject } from '../../../platform/text/json.js';
-import { memberText, withoutMembers, withFirst } from '../../protocol/json-edit.js';
+import { memberText, withoutMembers, withFirst, withMember } from '../../protocol/json-edit.js';
 import { members, slice } from '../../protocol/json-text.js';
-import type { ClientAnswer } from '../../protocol/channel.js';
+import type { ClientAnswer, RpcError } from '../../protocol/channel.js';
+
+/** URL elicitation: sends a user to a web page before a call can continue. Converts between the revisions. */
+
+/** URL elicitation required: an error code of 2025-11-25 only. */
+const URL_ELICITATION_REQUIRED = -32042;
+
+/** Key of our own request among the `inputRequests` of a call. */
+const SETUP_KEY = 'slipway-setup';
+
+/** Capability a client must declare for URL elicitation. */
+export const urlCapability = { elicitation: { url: {} } };
 
 /** One input request of a modern upstream. */
 export interface InputRequest {
@@ -20,7 +31,7 @@ export interface InputRequired {
 }
 
 /** Methods whose results may be `input_required` (MCP 2026-07-28). */
-export const mayAsk: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
+export const mayRequireInput: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
 /** Parses an `input_required` result; null for other results. */
 export function inputRequired(result: string): InputRequired | null {
@@ -80,4 +91,65 @@ function toRequests(incoming: string): InputRequest[] {
     const params = memberText(request, 'params');
     return method?.startsWith('"') ? [{ key, method: JSON.parse(method) as string, params }] : [];
   });
+}
+
+/** True if these client capabilities include URL elicitation. */
+export function takesUrls(capabilities: Record<string, unknown>): boolean {
+  return isObject(capabilities.elicitation) && isObject(capabilities.elicitation.url);
+}
+
+/** Input requests for the pages in a -32042 error; null when it contains none. */
+export function inputOfUrlError({ code, data }: RpcError): string | null {
+  if (code !== URL_ELICITATION_REQUIRED || !isObject(data) || !Array.isArray(data.elicitations)) return null;
+  const pages = data.elicitations.filter(isObject).filter(({ url }) => typeof url === 'string');
+  if (pages.length === 0) return null;
+  return inputResult(
+    Object.fromEntries(pages.map(({ message, url }, i) => [`elicitation-${i + 1}`, question(String(message), url)])),
+  );
+}
+
+/** Input request for our setup page. */
+export function inputOfSetup(message: string, url: string): string {
+  return inputResult({ [SETUP_KEY]: question(message, url) });
+}
+
+/** The same for a client of 2025-11-25, as a -32042 error. */
+export function setupError(message: string, url: string, elicitationId: string): RpcError {
+  const elicitations = [{ mode: 'url', elicitationId, url, message }];
+  return { code: URL_ELICITATION_REQUIRED, message, data: { elicitations } };
+}
+
+/** True if the user declined one of the pages that a modern client was sent to; `params` are those of the retry. */
+export function isDeclined(params: unknown, isOurs = isSetupKey): boolean {
+  const answers = isObject(params) ? params.inputResponses : undefined;
+  if (!isObject(answers)) return false;
+  return Object.entries(answers).some(([key, answer]) => isOurs(key) && isObject(answer) && answer.action !== 'accept');
+}
+
+/** Params of a retry for a modern upstream, without the answer to our own request. */
+export function withoutSetupAnswer(params: string): string {
+  if (!params.includes(SETUP_KEY)) return params;
+  const answers = memberText(params, 'inputResponses');
+  if (!answers?.startsWith('{')) return params;
+  const rest = withoutMembers(answers, isSetupKey);
+  if (rest === answers) return params;
+  if (!/^\{\s*\}$/.test(rest)) return withMember(params, 'inputResponses', rest);
+  return withoutMembers(params, (name) => name === 'inputResponses');
+}
+
+/** Params of an elicitation for a client of 2025-11-25, which requires an id for pages. `params` is JSON text. */
+export function withElicitationId(params: string, elicitationId: string): string {
+  return withMember(params, 'elicitationId', JSON.stringify(elicitationId));
+}
+
+function isSetupKey(key: string): boolean {
+  return key === SETUP_KEY;
+}
+
+function question(message: string, url: unknown): object {
+  return { method: 'elicitation/create', params: { mode: 'url', message, url } };
+}
+
+function inputResult(inputRequests: object): string {
+  return JSON.stringify({ resultType: 'input_required', inputRequests });
 }

@@ -3,7 +3,7 @@ import type { RpcError } from '../../protocol/channel.js';
 import { memberText, rewriteMembers } from '../../protocol/json-edit.js';
 import { rpcCode } from '../../protocol/protocol.js';
 import { metaForLegacy } from './hop.js';
-import { rewriteItems, rewriteList } from './items.js';
+import { rewriteItems, rewriteList } from '../../protocol/json-edit.js';
 
 /** Content blocks that older revisions do not know, as text. */
 

@@ -3,10 +3,48 @@ import type { ClientAnswer, McpReply } from '../../protocol/channel.js';
 import { withoutMembers } from '../../protocol/json-edit.js';
 import { members, slice } from '../../protocol/json-text.js';
 import { CallerLeftError, UpstreamError } from '../../protocol/mcp-errors.js';
+import { errorAnswer } from '../../protocol/messages.js';
 import { rpcCode } from '../../protocol/protocol.js';
 import type { McpResponseSink } from '../mcp-request.js';
 import type { InputRequest } from '../bridge/input.js';
 import { isPage } from '../client-capabilities.js';
+import { Serializable } from '../../../platform/internal-http/error-codec.js';
+import { isObject } from '../../../platform/text/json.js';
+
+/** Prefix of our states; those of upstreams are forwarded unread. */
+export const STATE_MARK = 'sw1.pending.';
+
+/** A `requestState` that belongs to no pending call, or to another call than the retry repeats. */
+@Serializable('isLost')
+export class StateRefusedError extends Error {
+  /** @param isLost true when the call has ended; false when the retry is wrong */
+  constructor(
+    message: string,
+    readonly isLost: boolean,
+  ) {
+    super(message);
+  }
+}
+
+/** Contents of our `requestState`, which identifies a pending call. */
+export interface RequestState {
+  /** Call id, prefixed with the id of its process. */
+  name: string;
+  /** Internal URL of that process; null without one. */
+  url: string | null;
+  /** Deadline in epoch milliseconds. */
+  until: number;
+}
+
+/** Caller, call and answers of the next round. */
+export interface RoundRequest {
+  name: string;
+  caller: string;
+  /** Digest of method and params, to detect a retry of another call. */
+  about: string;
+  /** `inputResponses` as JSON text of an object. */
+  answers: string;
+}
 
 /** Destination of messages that precede an answer: the stream of the waiting request, with its progress token. */
 export interface ResponseTarget {
@@ -16,7 +54,7 @@ export interface ResponseTarget {
 }
 
 /** Result of one round: the answer of the call, or the upstream's input requests. */
-export type Round = { reply: McpReply } | { asks: InputRequest[] };
+export type Round = { reply: McpReply } | { requests: InputRequest[] };
 
 /** Starts a call that may become pending. */
 export type Begin = (
@@ -30,19 +68,19 @@ export type Begin = (
  */
 const WAITING_CHARS_MAX = 4 * 1024 * 1024;
 
-interface Question extends InputRequest {
+interface OpenRequest extends InputRequest {
   settle: (answer: ClientAnswer) => void;
 }
 
 interface Waiter {
-  resolve(turn: Round): void;
+  resolve(round: Round): void;
   reject(error: Error): void;
 }
 
 const TOO_LONG =
   'The MCP server answered while its client was being asked, with more than the 4 MB that are kept until it comes back.';
 
-const nobody: ResponseTarget = { sink: { event: () => undefined }, token: null };
+const discarded: ResponseTarget = { sink: { event: () => undefined }, token: null };
 
 /**
  * A call whose legacy upstream sends requests during it, and whose modern client receives them as `input_required`
@@ -53,26 +91,26 @@ export class PendingInputCall {
   /** Destination of the upstream's notifications; changes with each request of the client. */
   private readonly target: ResponseTarget;
   private readonly cancellation = new Cancellation();
-  private readonly open = new Map<string, Question>();
+  private readonly open = new Map<string, OpenRequest>();
   private openChars = 0;
-  private asked = 0;
+  private count = 0;
   private waiter: Waiter | null = null;
   private outcome: { reply: McpReply } | { error: Error } | null = null;
 
   /**
    * @param target destination of the first request's messages
    *
-   * @param mayAsk reason to refuse an upstream request, as text for the upstream; null to forward it
+   * @param refusalOf reason to refuse an upstream request, as text for the upstream; null to forward it
    * @param onOver called once when the call has ended
    */
   constructor(
     begin: Begin,
     target: ResponseTarget,
-    private readonly mayAsk: (method: string, params: string | undefined) => string | null,
+    private readonly refusalOf: (method: string, params: string | undefined) => string | null,
     private readonly onOver: () => void,
   ) {
     this.target = { ...target };
-    begin((method, params) => this.ask(method, params), this.cancellation, this.target).then(
+    begin((method, params) => this.request(method, params), this.cancellation, this.target).then(
       (reply) => this.end({ reply }),
       (error: Error) => this.end({ error }),
     );
@@ -84,7 +122,7 @@ export class PendingInputCall {
    * @returns null when another request waits already
    * @throws UpstreamFailure
    */
-  turn(target: ResponseTarget, left: Cancellation): Promise<Round> | null {
+  nextRound(target: ResponseTarget, left: Cancellation): Promise<Round> | null {
     if (this.waiter) return null;
     Object.assign(this.target, target);
     return new Promise<Round>((resolve, reject) => {
@@ -92,11 +130,11 @@ export class PendingInputCall {
       const over = (settle: () => void) => {
         left.forget(leave);
         this.waiter = null;
-        Object.assign(this.target, nobody);
+        Object.assign(this.target, discarded);
         settle();
       };
       this.waiter = {
-        resolve: (turn) => over(() => resolve(turn)),
+        resolve: (round) => over(() => resolve(round)),
         reject: (error) => over(() => reject(error)),
       };
       left.notify(leave);
@@ -122,17 +160,17 @@ export class PendingInputCall {
     this.end({ error: new CallerLeftError() });
   }
 
-  private ask(method: string, params: string | undefined): Promise<ClientAnswer> {
+  private request(method: string, params: string | undefined): Promise<ClientAnswer> {
     const chars = params?.length ?? 0;
     const refusal = this.outcome
       ? 'The call is over'
       : this.openChars + chars > WAITING_CHARS_MAX
         ? 'The client is asked for too much at once'
-        : this.mayAsk(method, params);
+        : this.refusalOf(method, params);
     if (refusal !== null) {
-      return Promise.resolve({ error: { code: rpcCode.methodNotFound, message: refusal } });
+      return Promise.resolve(errorAnswer(refusal, rpcCode.methodNotFound));
     }
-    const key = `question-${(this.asked += 1)}`;
+    const key = `question-${(this.count += 1)}`;
     return new Promise((resolve) => {
       const settle = (answer: ClientAnswer) => {
         if (!this.open.delete(key)) return;
@@ -153,7 +191,7 @@ export class PendingInputCall {
       else this.waiter.reject(this.outcome.error);
     } else if (this.open.size > 0) {
       this.waiter.resolve({
-        asks: [...this.open.values()].map(({ key, method, params }) => ({ key, method, params })),
+        requests: [...this.open.values()].map(({ key, method, params }) => ({ key, method, params })),
       });
     }
   }
@@ -168,7 +206,7 @@ export class PendingInputCall {
   }
 
   private settleAll(message: string): void {
-    for (const { settle } of [...this.open.values()]) settle({ error: { code: rpcCode.internalError, message } });
+    for (const { settle } of [...this.open.values()]) settle(errorAnswer(message));
   }
 }
 
@@ -181,8 +219,8 @@ function forModern(params: string | undefined): string | undefined {
 }
 
 /** `input_required` result with the pending requests, as JSON text. */
-export function inputResult(asks: readonly InputRequest[], requestState: string): string {
-  const requests = asks.map(({ key, method, params }) => {
+export function inputResult(open: readonly InputRequest[], requestState: string): string {
+  const requests = open.map(({ key, method, params }) => {
     const given = params === undefined ? '' : `,"params":${params}`;
     return `${JSON.stringify(key)}:{"method":${JSON.stringify(method)}${given}}`;
   });
@@ -194,9 +232,37 @@ export function inputResult(asks: readonly InputRequest[], requestState: string)
  * hop.
  */
 export function aboutOf(method: string, own: string | undefined): string {
-  const stays = [...members(own ?? '{}')].filter(([name]) => !changing.has(name));
-  const told = stays.map(([name, span]) => `${JSON.stringify(name)}:${slice(own ?? '', span)}`).sort();
-  return `${method}\n${told.join('\n')}`;
+  const kept = [...members(own ?? '{}')].filter(([name]) => !changing.has(name));
+  const lines = kept.map(([name, span]) => `${JSON.stringify(name)}:${slice(own ?? '', span)}`).sort();
+  return `${method}\n${lines.join('\n')}`;
 }
 
 const changing: ReadonlySet<string> = new Set(['inputResponses', 'requestState', '_meta']);
+
+/** Error for a call that no longer exists. */
+export function lost(): StateRefusedError {
+  return new StateRefusedError(
+    'The call that these answers are for is not waiting any more: it was answered, its 10 minutes are over, or the service ' +
+      'was restarted. Make the call again, without requestState.',
+    true,
+  );
+}
+
+/** Error for a state in our form that was changed, or issued to another client or for another address. */
+export function foreign(): StateRefusedError {
+  return new StateRefusedError(
+    'requestState was changed, or was given to another client or address: make the call again without it',
+    false,
+  );
+}
+
+/** `requestState` of a retry; undefined when absent or not a string. */
+export function stateIn(params: unknown): string | undefined {
+  const state = isObject(params) ? params.requestState : undefined;
+  return typeof state === 'string' ? state : undefined;
+}
+
+/** True if the request carries a state in our form. */
+export function isRequestState(params: unknown): boolean {
+  return stateIn(params)?.startsWith(STATE_MARK) ?? false;
+}

@@ -8,22 +8,56 @@ import type { Cancellation } from '../../protocol/cancellation.js';
 import type { CallerProfile, McpReply } from '../../protocol/channel.js';
 import { memberText } from '../../protocol/json-edit.js';
 import { slice } from '../../protocol/json-text.js';
-import { progressTokenIn, replyTo } from '../../protocol/messages.js';
+import { progressTokenIn, resultReply } from '../../protocol/messages.js';
 import { LEGACY_VERSIONS } from '../../protocol/protocol.js';
 import type { McpRequest } from '../mcp-request.js';
-import { askableOf, canAnswer, capabilitiesOf } from '../client-capabilities.js';
-import { SlotAllocator } from './slot-allocator.js';
+import { canAnswer, capabilitiesOf, capabilityNames } from '../client-capabilities.js';
+import { INPUT_MS_MAX } from '../pending-client-requests.js';
 import { aboutOf, inputResult, PendingInputCall, type ResponseTarget, type Round } from './pending-input-call.js';
 import { remoteRound } from './remote-pending-calls.js';
-import { lost, StateRefusedError, STATE_MARK, stateIn, type RequestState, type RoundRequest } from './request-state.js';
+import {
+  lost,
+  StateRefusedError,
+  STATE_MARK,
+  stateIn,
+  type RequestState,
+  type RoundRequest,
+} from './pending-input-call.js';
 import type { UpstreamRequestOptions, UpstreamCalls } from '../upstream-calls.js';
 
 /** Limits of pending calls per account and per process. Each holds a socket to its upstream. */
-const PARKED_EACH_MAX = 64;
-const PARKED_MAX = 2_000;
+const PENDING_EACH_MAX = 64;
+const PENDING_MAX = 2_000;
 
-/** Total time a client has for input requests of one call. */
-const PARKED_MS_MAX = 10 * 60_000;
+/**
+ * Limit of concurrent calls per caller that may receive upstream requests, each in an upstream session of its own;
+ * further calls run without.
+ */
+const SLOTS_MAX = 8;
+
+/**
+ * Allocates one of 8 upstream sessions per caller, lowest free number first, so that two concurrent calls that may
+ * receive upstream requests never share a session. A client without sessions may act for many people, and an upstream
+ * session knows one.
+ */
+class SlotAllocator {
+  private readonly taken = new Map<string, Set<number>>();
+
+  /** @returns null when all are taken */
+  enter(whom: string): { number: number; leave: () => void } | null {
+    const taken = this.taken.get(whom) ?? new Set<number>();
+    let number = 0;
+    while (taken.has(number)) number += 1;
+    if (number >= SLOTS_MAX) return null;
+    taken.add(number);
+    this.taken.set(whom, taken);
+    const leave = () => {
+      taken.delete(number);
+      if (taken.size === 0) this.taken.delete(whom);
+    };
+    return { number, leave };
+  }
+}
 
 interface Entry {
   readonly name: string;
@@ -45,8 +79,8 @@ interface Entry {
 @Injectable()
 export class PendingInputCalls {
   private readonly own = randomBytes(9).toString('base64url');
-  private readonly lanes = new SlotAllocator();
-  private readonly places = new KeyedLimiter(PARKED_EACH_MAX, PARKED_MAX);
+  private readonly slots = new SlotAllocator();
+  private readonly limiter = new KeyedLimiter(PENDING_EACH_MAX, PENDING_MAX);
   private readonly entries = new Map<string, Entry>();
   private isClosed = false;
 
@@ -60,53 +94,52 @@ export class PendingInputCalls {
    * Caller profile and release function for a call whose client can answer requests. Null when the client declared no
    * capability that a legacy server uses, or has too many such calls.
    */
-  place(
+  allocate(
     { request }: McpRequest,
     capabilities: Record<string, unknown>,
   ): { profile: CallerProfile; leave: () => void } | null {
-    const declared = capabilitiesOf(askableOf(capabilities, LEGACY_VERSIONS[0]));
+    const declared = capabilitiesOf(capabilityNames(capabilities, LEGACY_VERSIONS[0]));
     if (!declared || this.isClosed) return null;
     const whom = `${request.caller} ${JSON.stringify(declared)}`;
-    const lane = this.lanes.enter(whom);
-    if (!lane) return null;
-    const key = createHash('sha256').update(`${whom} ${lane.number}`).digest('base64url');
-    return { profile: { key, capabilities, mayShare: true }, leave: lane.leave };
+    const slot = this.slots.enter(whom);
+    if (!slot) return null;
+    const key = createHash('sha256').update(`${whom} ${slot.number}`).digest('base64url');
+    return { profile: { key, capabilities, mayShare: true }, leave: slot.leave };
   }
 
   /** Starts a call and returns its first round. @throws UpstreamFailure */
   async begin(
     incoming: McpRequest,
-    onward: UpstreamRequestOptions & { capabilities: Record<string, unknown>; leave: () => void },
+    options: UpstreamRequestOptions & { capabilities: Record<string, unknown>; leave: () => void },
     calls: UpstreamCalls,
   ): Promise<McpReply> {
-    const { capabilities, leave, ...rest } = onward;
+    const { capabilities, leave, ...rest } = options;
     const { request, method, own } = incoming;
-    const { watch } = request;
-    const { timing, invocationId } = watch ?? {};
+    const { timing, invocationId } = request.observer ?? {};
     // Silent: the record of the request that receives the outcome is notified instead.
-    const quiet = { asked: () => undefined, failed: () => undefined, timing, invocationId };
-    const askable = askableOf(capabilities, LEGACY_VERSIONS[0]);
+    const observer = { received: () => undefined, failed: () => undefined, timing, invocationId };
+    const names = capabilityNames(capabilities, LEGACY_VERSIONS[0]);
     const entry = {
       name: `${this.own}.${randomBytes(18).toString('base64url')}`,
       caller: request.caller,
       about: digestOf(aboutOf(method, own)),
-      until: Date.now() + PARKED_MS_MAX,
+      until: Date.now() + INPUT_MS_MAX,
     } as Entry;
-    const mayAsk = (question: string, params: string | undefined) => {
-      if (!canAnswer(askable, { method: question, params })) return `This client does not answer ${question}`;
-      entry.leave ??= (this.isClosed ? null : this.places.enter(request.account)) ?? undefined;
+    const refusalOf = (asked: string, params: string | undefined) => {
+      if (!canAnswer(names, { method: asked, params })) return `This client does not answer ${asked}`;
+      entry.leave ??= (this.isClosed ? null : this.limiter.enter(request.account)) ?? undefined;
       return entry.leave ? null : 'Too many calls of this account wait for their clients';
     };
-    const heard = earsOf(incoming);
+    const first = targetOf(incoming);
     entry.call = new PendingInputCall(
       (onRequest, cancellation, target) =>
-        calls.ask({ ...incoming, request: { ...request, cancellation, watch: quiet } }, { ...rest, onRequest, target }),
-      heard,
-      mayAsk,
+        calls.send({ ...incoming, request: { ...request, cancellation, observer } }, { ...rest, onRequest, target }),
+      first,
+      refusalOf,
       leave,
     );
-    const turn = await this.next(entry, heard, request.cancellation);
-    return this.replyOf(incoming, turn, { name: entry.name, url: this.env.internalUrl, until: entry.until });
+    const round = await this.next(entry, first, request.cancellation);
+    return this.replyOf(incoming, round, { name: entry.name, url: this.env.internalUrl, until: entry.until });
   }
 
   /**
@@ -114,7 +147,7 @@ export class PendingInputCalls {
    *
    * @throws StateRefusedError when it was, and is invalid
    */
-  ticketIn({ params, request }: McpRequest): RequestState | null {
+  stateOf({ params, request }: McpRequest): RequestState | null {
     const state = stateIn(params);
     if (!state?.startsWith(STATE_MARK)) return null;
     try {
@@ -131,8 +164,8 @@ export class PendingInputCalls {
   }
 
   /** Continues a call. @throws StateRefusedError, UpstreamFailure */
-  async resume(incoming: McpRequest, ticket: RequestState): Promise<McpReply> {
-    const { name, url } = ticket;
+  async resume(incoming: McpRequest, state: RequestState): Promise<McpReply> {
+    const { name, url } = state;
     const { request, method, own } = incoming;
     const given = memberText(own ?? '{}', 'inputResponses');
     const wanted = {
@@ -141,14 +174,14 @@ export class PendingInputCalls {
       about: digestOf(aboutOf(method, own)),
       answers: given?.startsWith('{') ? given : '{}',
     };
-    const turn = name.startsWith(`${this.own}.`)
-      ? await this.turn(wanted, earsOf(incoming), request.cancellation)
-      : await remoteRound(this.client, url, wanted, earsOf(incoming), request.cancellation);
-    return this.replyOf(incoming, turn, ticket);
+    const round = name.startsWith(`${this.own}.`)
+      ? await this.nextRound(wanted, targetOf(incoming), request.cancellation)
+      : await remoteRound(this.client, url, wanted, targetOf(incoming), request.cancellation);
+    return this.replyOf(incoming, round, state);
   }
 
   /** Next round of a call of this process. @throws StateRefusedError, UpstreamFailure */
-  async turn(
+  async nextRound(
     { name, caller, about, answers }: RoundRequest,
     target: ResponseTarget,
     left: Cancellation,
@@ -172,14 +205,14 @@ export class PendingInputCalls {
   }
 
   private async next(entry: Entry, target: ResponseTarget, left: Cancellation): Promise<Round> {
-    const turn = entry.call.turn(target, left);
-    if (!turn) throw new StateRefusedError('Another request waits for this call already', false);
+    const next = entry.call.nextRound(target, left);
+    if (!next) throw new StateRefusedError('Another request waits for this call already', false);
     clearTimeout(entry.timer);
     try {
-      const came = await turn;
-      if ('reply' in came) this.forget(entry, false);
-      else this.park(entry);
-      return came;
+      const round = await next;
+      if ('reply' in round) this.forget(entry, false);
+      else this.hold(entry);
+      return round;
     } catch (error) {
       this.forget(entry, false);
       throw error;
@@ -187,7 +220,7 @@ export class PendingInputCalls {
   }
 
   /** Holds a call for the client's next request until its deadline. */
-  private park(entry: Entry): void {
+  private hold(entry: Entry): void {
     if (this.isClosed) return this.forget(entry, true);
     this.entries.set(entry.name, entry);
     entry.timer = setTimeout(() => this.forget(entry, true), Math.max(1, entry.until - Date.now())).unref();
@@ -200,9 +233,12 @@ export class PendingInputCalls {
     if (isUnfinished) entry.call.cancel();
   }
 
-  private replyOf({ request }: McpRequest, turn: Round, ticket: RequestState): McpReply {
-    const reply = 'reply' in turn ? turn.reply : asReply(inputResult(turn.asks, this.seal(request.caller, ticket)));
-    request.watch?.answered?.(reply);
+  private replyOf({ request }: McpRequest, round: Round, state: RequestState): McpReply {
+    const reply =
+      'reply' in round
+        ? round.reply
+        : resultReply(inputResult(round.requests, this.seal(request.caller, state)), 'modern');
+    request.observer?.answered?.(reply);
     return reply;
   }
 
@@ -212,20 +248,15 @@ export class PendingInputCalls {
   }
 }
 
-function asReply(result: string): McpReply {
-  const text = `{"jsonrpc":"2.0","id":1,"result":${result}}`;
-  return replyTo(1, text, { id: 1, result: {} }, 'modern') as McpReply;
-}
+const discarded = { event: () => undefined };
 
-const deaf = { event: () => undefined };
-
-function earsOf({ own, request, sink }: McpRequest): ResponseTarget {
+function targetOf({ own, request, sink }: McpRequest): ResponseTarget {
   const token = own && request.acceptsStream ? progressTokenIn(own) : null;
-  return { sink: request.acceptsStream ? sink : deaf, token: token && slice(own ?? '', token) };
+  return { sink: request.acceptsStream ? sink : discarded, token: token && slice(own ?? '', token) };
 }
 
 function ownerOf(caller: string): string {
-  return `parked call of ${caller}`;
+  return `pending call of ${caller}`;
 }
 
 function digestOf(text: string): string {

@@ -11,17 +11,19 @@ import { parseMessage, replyTo } from '../../protocol/messages.js';
 import type { Era } from '../../protocol/protocol.js';
 import type { InputRequest } from '../bridge/input.js';
 import type { ResponseTarget, Round } from './pending-input-call.js';
-import { lost, StateRefusedError, type RoundRequest } from './request-state.js';
+import { lost, StateRefusedError, type RoundRequest } from './pending-input-call.js';
 
 /** Head of a request to the process that holds a call. The body contains the client's answers. */
 export type PendingCallHead = Omit<RoundRequest, 'answers'> & Pick<ResponseTarget, 'token'>;
 
 /** One message of the answer. */
 export type PendingCallMessage =
-  { type: 'event'; text: string } | { type: 'asks'; asks: InputRequest[] } | { type: 'reply'; text: string; era: Era };
+  | { type: 'event'; text: string }
+  | { type: 'requests'; requests: InputRequest[] }
+  | { type: 'reply'; text: string; era: Era };
 
 /** Path of the internal route. */
-export const PENDING_CALLS_PATH = '/internal/parked-calls';
+export const PENDING_CALLS_PATH = '/internal/pending-calls';
 
 /** Time beyond {@link STREAM_MS_MAX}, the limit of an upstream call, for the way back. */
 const GRACE_MS = 2_000;
@@ -70,7 +72,7 @@ export async function remoteRound(
 
 function roundIn(message: Exclude<PendingCallMessage, { type: 'event' }> | null): Round {
   if (!message) throw ended();
-  if (message.type === 'asks') return { asks: message.asks };
+  if (message.type === 'requests') return { requests: message.requests };
   const head = parseMessage(message.text);
   const reply = head && replyTo(head.id as number, message.text, head, message.era);
   if (!reply) throw new UpstreamError('Another process sent an answer that is no JSON-RPC.', undefined, true);

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { SessionIds } from './session-ids.js';
 
 const DAY_MS = 24 * 60 * 60_000;
-const askable = { elicitation: 1, sampling: 0, roots: 0 };
+const capabilities = ['elicitation', 'elicitation.url', 'roots'];
 
 /** The ids of a process that seals with these keys, each of 32 times this byte. */
 function idsWith(...bytes: number[]): SessionIds {
@@ -15,15 +15,15 @@ afterEach(() => {
 
 describe('a session id', () => {
   it('holds what was agreed on, for every process with the same key', () => {
-    const { id, session } = idsWith(1).mint('alice target', '2025-06-18', askable);
+    const { id, session } = idsWith(1).mint('alice target', '2025-06-18', capabilities);
     const opened = idsWith(2, 1).open(id, 'alice target');
-    expect(opened).toMatchObject({ key: session.key, version: '2025-06-18', askable });
+    expect(opened).toMatchObject({ key: session.key, version: '2025-06-18', capabilities });
     expect(idsWith(2).open(id, 'alice target')).toBeNull();
   });
 
   it('opens nothing for another caller or target, not even after its own caller used it', () => {
     const ids = idsWith(1);
-    const { id } = ids.mint('alice target', '2025-06-18', askable);
+    const { id } = ids.mint('alice target', '2025-06-18', capabilities);
     expect(ids.open(id, 'bob target')).toBeNull();
     expect(ids.open(id, 'alice target')).not.toBeNull();
     for (const other of ['bob target', 'alice elsewhere', '']) expect(ids.open(id, other)).toBeNull();
@@ -32,7 +32,7 @@ describe('a session id', () => {
   it('is over after a day, in a process that knows it too', async () => {
     jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate'] });
     const [ids, others] = [idsWith(1), idsWith(1)];
-    const { id } = ids.mint('alice', '2025-06-18', askable);
+    const { id } = ids.mint('alice', '2025-06-18', capabilities);
     await jest.advanceTimersByTimeAsync(DAY_MS - 2_000);
     expect(ids.open(id, 'alice')).not.toBeNull();
     await jest.advanceTimersByTimeAsync(2_001);
@@ -41,7 +41,7 @@ describe('a session id', () => {
 
   it('is refused when a sign of it was changed, and unknown when it is none of ours', () => {
     const ids = idsWith(1);
-    const { id } = ids.mint('alice', '2025-06-18', askable);
+    const { id } = ids.mint('alice', '2025-06-18', capabilities);
     for (let at = 4; at < id.length; at += 1) {
       const changed = `${id.slice(0, at)}${id[at] === 'A' ? 'B' : 'A'}${id.slice(at + 1)}`;
       expect([at, idsWith(1).open(changed, 'alice')]).toEqual([at, null]);

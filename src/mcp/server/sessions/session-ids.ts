@@ -2,7 +2,6 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { Env } from '../../../config/env.js';
 import { isSameSignature, keysFor } from '../../../platform/http/secrets.js';
 import { LEGACY_VERSIONS } from '../../protocol/protocol.js';
-import type { Askable } from '../client-capabilities.js';
 
 /** Lifetime of a session id, used or not; afterwards its client sends `initialize` again, as after any 404. */
 const SESSION_MS_MAX = 24 * 60 * 60_000;
@@ -19,7 +18,8 @@ export interface ClientSession {
   key: string;
   /** Negotiated revision. */
   version: string;
-  askable: Askable;
+  /** Capabilities of the client, as `capabilityNames` lists them. */
+  capabilities: readonly string[];
   /** Expiry in epoch milliseconds. */
   expiresAt: number;
 }
@@ -37,15 +37,14 @@ export class SessionIds {
   }
 
   /** @param caller caller and target that may use it */
-  mint(caller: string, version: string, askable: Askable): { id: string; session: ClientSession } {
+  mint(caller: string, version: string, capabilities: readonly string[]): { id: string; session: ClientSession } {
     const key = randomBytes(16).toString('base64url');
     const expiresAt = Date.now() + SESSION_MS_MAX;
-    const { elicitation, sampling, roots } = askable;
-    const fields = [key, Math.floor(expiresAt / 1000), version, elicitation, sampling, roots];
+    const fields = [key, Math.floor(expiresAt / 1000), version, capabilities.join('+')];
     const payload = Buffer.from(fields.join(' ')).toString('base64url');
     return {
       id: `${MARK}${payload}.${sign(this.secrets[0], payload, caller)}`,
-      session: { key, version, askable, expiresAt },
+      session: { key, version, capabilities, expiresAt },
     };
   }
 
@@ -70,10 +69,9 @@ export class SessionIds {
     const [payload = '', signature = '', ...more] = id.slice(MARK.length).split('.');
     if (more.length > 0 || !this.secrets.some((secret) => isSameSignature(signature, sign(secret, payload, caller))))
       return null;
-    const [key = '', expires, version = '', ...bits] = Buffer.from(payload, 'base64url').toString().split(' ');
-    const [elicitation = 0, sampling = 0, roots = 0] = bits.map(Number);
+    const [key = '', expires, version = '', names = ''] = Buffer.from(payload, 'base64url').toString().split(' ');
     if (!(LEGACY_VERSIONS as readonly string[]).includes(version)) return null;
-    return { key, version, askable: { elicitation, sampling, roots }, expiresAt: Number(expires) * 1000 };
+    return { key, version, capabilities: names.split('+').filter(Boolean), expiresAt: Number(expires) * 1000 };
   }
 }
 

@@ -1,7 +1,8 @@
 import type { Channel, Listening, ListenFilter } from '../../protocol/channel.js';
+import { listFilter } from '../../protocol/list-pages.js';
 import type { McpResponseSink } from '../mcp-request.js';
 import type { SessionListener } from './live-sessions.js';
-import { isWanted, LISTEN_TIMEOUT_MS } from './subscription.js';
+import { isWanted, LISTEN_TIMEOUT_MS } from './subscriptions.js';
 
 /** Initial delay before listening to an upstream again after its stream ended; doubles with each attempt. */
 const AGAIN_MS = 1_000;
@@ -60,9 +61,7 @@ export class SessionStream implements SessionListener {
     clearTimeout(this.again);
     const uris = this.uris();
     const filter: ListenFilter = {
-      toolsListChanged: true,
-      promptsListChanged: true,
-      resourcesListChanged: true,
+      ...listFilter(() => true),
       ...(uris.length > 0 ? { resourceSubscriptions: uris } : {}),
     };
     const isCurrent = () => !this.isOver && this.turn === turn;

@@ -1,8 +1,93 @@
 import { rpcCode } from '../../protocol/protocol.js';
-import { errorText } from '../mcp-responses.js';
+import { errorText, resultText } from '../mcp-responses.js';
 import type { McpRequest } from '../mcp-request.js';
-import { filterOf, Subscription } from './subscription.js';
 import type { Streams } from './streams.js';
+import { isObject } from '../../../platform/text/json.js';
+import type { Listening, ListenFilter } from '../../protocol/channel.js';
+import { uriIn, wants } from '../../client/listeners.js';
+import { listFilter, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
+import { marked, subscriptionMeta } from '../bridge/hop.js';
+import { SUBSCRIPTIONS_MAX, URI_CHARS_MAX } from './live-sessions.js';
+
+/** Buffer limit for notifications that arrive before the acknowledgement. */
+const EARLY_CHARS_MAX = 1024 * 1024;
+
+/** Timeout of listening to an upstream. */
+export const LISTEN_TIMEOUT_MS = 30_000;
+
+/**
+ * Serves one subscription until its client disconnects or it is ended: sends the acknowledgement with the honoured
+ * filter, then the upstream's notifications, each with the subscription's id.
+ */
+class Subscription {
+  private listening: Listening | null = null;
+  private isOver = false;
+  /** Notifications buffered before the acknowledgement. */
+  private early: string[] | null = [];
+  private earlyChars = 0;
+  private finish: () => void = () => undefined;
+
+  constructor(private readonly asked: McpRequest) {}
+
+  /** Resolves when the subscription has ended. @throws UpstreamFailure when listening to the upstream fails */
+  async run(filter: ListenFilter): Promise<void> {
+    const { channel, id, request, sink } = this.asked;
+    const over = new Promise<void>((resolve) => (this.finish = resolve));
+    const leave = () => this.stop();
+    request.cancellation.notify(leave);
+    try {
+      const listener = {
+        onNotification: (text: string, method: string) => isWanted(filter, method, text) && this.tell(text),
+        onEnd: (reason: Error | null) => this.lost(reason),
+      };
+      const listening = await channel.listen(filter, listener, LISTEN_TIMEOUT_MS);
+      if (this.isOver) return void (await listening.close());
+      this.listening = listening;
+      const params = JSON.stringify({ notifications: listening.honoured });
+      const acknowledged = `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":${params}}`;
+      sink.open();
+      sink.event(marked(acknowledged, id));
+      for (const text of this.early ?? []) sink.event(marked(text, id));
+      this.early = null;
+      await over;
+    } finally {
+      request.cancellation.forget(leave);
+    }
+  }
+
+  /** Ends the subscription with a result, as the revision requires. */
+  end(): void {
+    if (this.isOver) return;
+    const { id, sink } = this.asked;
+    const text = resultText(id, `{"resultType":"complete","_meta":${subscriptionMeta(id)}}`);
+    this.stop();
+    sink.reply(200, text);
+  }
+
+  /** Ends the subscription after the upstream's stream has ended; the client may subscribe again. */
+  private lost(reason: Error | null): void {
+    if (this.isOver) return;
+    if (reason === null) return this.end();
+    const { id, sink } = this.asked;
+    this.stop();
+    sink.reply(200, errorText(id, rpcCode.upstreamError, 'The MCP server stopped telling of changes: subscribe anew.'));
+  }
+
+  private tell(text: string): void {
+    if (this.isOver) return;
+    if (this.early) {
+      this.earlyChars += text.length;
+      if (this.earlyChars <= EARLY_CHARS_MAX) this.early.push(text);
+    } else this.asked.sink.event(marked(text, this.asked.id));
+  }
+
+  private stop(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    void this.listening?.close();
+    this.finish();
+  }
+}
 
 /** `subscriptions/listen` streams of modern clients. */
 export class Subscriptions {
@@ -31,4 +116,22 @@ export class Subscriptions {
       leave();
     }
   }
+}
+
+/** True if the filter includes a notification, given as JSON text. */
+export function isWanted(filter: ListenFilter, method: string, text: string): boolean {
+  return wants(filter, method, method === RESOURCE_UPDATED ? uriIn(text) : undefined);
+}
+
+/** Filter of a `subscriptions/listen` request; null when it is malformed, or names too many resources. */
+function filterOf(params: unknown): ListenFilter | null {
+  const wanted = isObject(params) ? params.notifications : undefined;
+  if (!isObject(wanted)) return null;
+  const uris = wanted.resourceSubscriptions ?? [];
+  const isUri = (uri: unknown) => typeof uri === 'string' && uri.length <= URI_CHARS_MAX;
+  if (!Array.isArray(uris) || uris.length > SUBSCRIPTIONS_MAX || !uris.every(isUri)) return null;
+  return {
+    ...listFilter((flag) => wanted[flag] === true),
+    ...(uris.length > 0 ? { resourceSubscriptions: uris as string[] } : {}),
+  };
 }

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { roleModule } from '../../../config/role-module.js';
 import { CredentialsModule } from '../../oauth/credentials.module.js';
 import { RunModule } from '../../run/run.module.js';
 import { ServersModule } from '../../servers/servers.module.js';
@@ -29,9 +30,15 @@ const providers = [
 ];
 
 /** Connections, their status, and the registry of transports. Every other folder of connections stands on this module. */
-@Module({
-  imports: [TypeOrmModule.forFeature([Connection]), ServersModule, CredentialsModule, RunModule],
-  providers,
-  exports: [TypeOrmModule, ServersModule, CredentialsModule, RunModule, ...providers],
-})
-export class ConnectionCoreModule {}
+@Module({})
+export class ConnectionCoreModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: ConnectionCoreModule,
+    'api or host': { imports: [TypeOrmModule.forFeature([Connection])], exports: [TypeOrmModule] },
+    api: {
+      imports: [ServersModule.forRoles(env), CredentialsModule.forRoles(env), RunModule.forRoles(env)],
+      providers,
+      exports: [ServersModule, CredentialsModule, RunModule, ...providers],
+    },
+  }));
+}

@@ -2,29 +2,88 @@ import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } fro
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { HandlePool } from '../../../mcp/client/handle-pool.js';
-import type { AuthAdapter } from '../../../mcp/oauth/auth-adapter.types.js';
+import type { AuthAdapter } from '../../../mcp/oauth/tokens.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { AuthAdaptersService } from '../../oauth/auth-adapters.service.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
-import { ConnectionHandle } from './connection-handle.js';
 import { isConnectionId } from './connection-target.js';
 import { ConnectionTransports } from './connection-transports.js';
 import { ConnectionUrls } from './connection-urls.js';
 import { ConnectionValues } from './connection-values.js';
-import { Connection } from './connection.entity.js';
+import { Connection, type ConnectionTarget } from './connection.entity.js';
 import { ConnectionEvents, type ConnectionChange } from './connection.events.js';
-import type { ConnectionTarget } from './connection.types.js';
-import { ResourceNotFoundError } from './connections.errors.js';
-import { StatusRecorder } from './status-recorder.js';
+import { ResourceNotFoundError, withSetupUrl } from './connections.errors.js';
+import { StatusRecorder, type StatusObserver } from './status-recorder.js';
+import type { Channel, McpCall, McpReply } from '../../../mcp/protocol/channel.js';
+import { UpstreamHandle } from '../../../mcp/client/upstream-handle.js';
+import {
+  CallerLeftError,
+  UpstreamError,
+  UpstreamFailure,
+  UpstreamTimeoutError,
+} from '../../../mcp/protocol/mcp-errors.js';
+import { statusAfter } from './connection-status.js';
 
-/** Cache lifetime of a row. A change is also announced to every process at once. */
+/** A connection whose row was written. Null as revision: deleted. */
+export interface ChangedConnection {
+  id: string;
+  namespaceId: string;
+  connectionId: string;
+  revision: number | null;
+}
+
+/** Cache lifetime of a row. A change is also announced to every process immediately. */
 const TARGET_CACHED_MS = 5_000;
 const TARGETS_CACHED_MAX = 50_000;
 
 /** Open upstream sessions of this process at most. */
 const HANDLES_MAX = 50_000;
+
+/** The channel of a connection in this process, shared by all callers. Reports the outcome of every call to the status. */
+export class ConnectionHandle extends UpstreamHandle {
+  private readonly logger = new Logger('connections');
+
+  constructor(
+    readonly target: ConnectionTarget,
+    channel: Channel,
+    private readonly observer: StatusObserver,
+    private readonly events: ConnectionEvents,
+    private readonly urls: ConnectionUrls,
+  ) {
+    super(channel);
+  }
+
+  get id(): string {
+    return this.target.id;
+  }
+
+  /** Reports the answer of a recorded connection. The caller does not wait for it. */
+  protected override started(call: McpCall, reply: Promise<McpReply>): void {
+    if (!this.target.recordingUntil) return;
+    reply
+      .then(
+        (answer) => this.events.emit('answered', this.target, call, answer),
+        () => undefined,
+      )
+      .catch((error: unknown) => this.logger.error({ msg: 'a call was not recorded', err: error }));
+  }
+
+  protected override succeeded(): void {
+    this.observer.succeeded();
+  }
+
+  protected override failed(method: string, error: Error): Error {
+    if (this.isGone && error instanceof UpstreamFailure && error.outcomeUnknown) return afterDeletion(error);
+    // The status of an uplink follows its tunnel, which has the reason of its end.
+    if (this.target.kind === 'uplink') return error;
+    const status = isAboutConnection(method, error) ? statusAfter(error) : null;
+    if (status) this.observer.failed(status);
+    // A person authorizes the connection or enters missing values there.
+    return withSetupUrl(error, () => this.urls.setup(this.id, this.target.setupEpoch));
+  }
+}
 
 /** The handles of this process: one per connection, shared by all callers, made by the first call. */
 @Injectable()
@@ -55,11 +114,13 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
 
   async onModuleInit(): Promise<void> {
     this.adapters.provide((id) => this.adapterOf(id));
-    this.servers.whenOffersChange((id) => this.handles.forgetListsWhere(({ serverId }) => serverId === id));
+    this.servers.onOffersChanged((id) =>
+      this.handles.forgetListsWhere(({ target }) => 'serverId' in target && target.serverId === id),
+    );
     await this.pubSub.subscribe('connections.changed', (change) => this.applyChange(change));
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => {
       this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
-      this.handles.dropWhere(({ namespaceId }) => namespaceId === id, true);
+      this.handles.dropWhere(({ target: { namespaceId } }) => namespaceId === id, true);
     });
   }
 
@@ -80,7 +141,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   async adopt(id: string): Promise<ConnectionHandle | null> {
     const target = await this.read({ id });
     if (!target) return null;
-    this.announce(target, target.revision);
+    this.announce(target);
     return this.handleTo(target);
   }
 
@@ -103,15 +164,17 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** Ends what this process holds of a deleted connection, and announces the deletion to every process. */
-  async deleted(connection: { id: string; namespaceId: string; connectionId: string }): Promise<void> {
+  async deleted(connection: Omit<ChangedConnection, 'revision'>): Promise<void> {
     const ended = this.handles.end(connection.id, true);
-    this.publish({ key: keyOf(connection), id: connection.id, revision: null });
+    this.announce({ ...connection, revision: null });
     await ended;
   }
 
   /** Announces a changed connection to every process. */
-  announce(connection: { id: string; namespaceId: string; connectionId: string }, revision: number): void {
-    this.publish({ key: keyOf(connection), id: connection.id, revision });
+  announce({ id, revision, ...name }: ChangedConnection): void {
+    const change = { key: keyOf(name), id, revision };
+    this.applyChange(change);
+    this.pubSub.publish('connections.changed', change);
   }
 
   /** Ends the handle of a connection, with its upstream session. */
@@ -123,29 +186,23 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     return this.handles.close();
   }
 
-  private publish(change: ConnectionChange): void {
-    this.applyChange(change);
-    this.pubSub.publish('connections.changed', change);
-  }
-
   private applyChange(change: ConnectionChange): void {
     const { key, id, revision } = change;
     this.targets.drop(key);
     const held = this.handles.get(id);
-    if (held && held.revision !== revision) this.handles.drop(id, revision === null);
+    if (held && held.target.revision !== revision) this.handles.drop(id, revision === null);
     this.events.emit('changed', change);
   }
 
   private handleTo(target: ConnectionTarget): ConnectionHandle {
     const held = this.handles.get(target.id);
-    if (held && held.revision >= target.revision) return held;
-    const { id, setupEpoch } = target;
+    if (held && held.target.revision >= target.revision) return held;
     const handle = new ConnectionHandle(
       target,
       this.transports.channelTo(target),
       this.statuses.observer(target),
       this.events,
-      () => this.urls.setup(id, setupEpoch),
+      this.urls,
     );
     this.handles.put(target.id, handle, target.accountId);
     return handle;
@@ -207,4 +264,15 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
 
 function keyOf({ namespaceId, connectionId }: { namespaceId: string; connectionId: string }): string {
   return `${namespaceId}/${connectionId}`;
+}
+
+/** The error of a call whose session was ended here, because the connection was deleted. */
+function afterDeletion(error: UpstreamFailure): Error {
+  if (error instanceof CallerLeftError) return error;
+  return new UpstreamError('The connection was deleted before the answer came.', error, true).ofCall();
+}
+
+/** False for a timeout of a tool call: one slow tool does not change the status. */
+function isAboutConnection(method: string, failure: Error): boolean {
+  return !(failure instanceof UpstreamTimeoutError && method === 'tools/call' && failure.outcomeUnknown);
 }

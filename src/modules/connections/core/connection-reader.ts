@@ -1,15 +1,23 @@
 import { Injectable } from '@nestjs/common';
 import { decodeCursor, encodeCursor } from '../../../platform/http/cursor.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import type { ConnectionDto, ConnectionListDto, ConnectionQueryDto } from './connection.dto.js';
-import { toConnectionDto, type ShownConnection } from './connection.mapper.js';
-import { ConnectionRepository } from './connection.repository.js';
+import type {
+  ConnectionDto,
+  ConnectionListDto,
+  ConnectionQueryDto,
+  ConnectionStatusDto,
+  ServerInfoDto,
+} from './connection.dto.js';
+import { ConnectionRepository, type ConnectionRow, type ShownConnection } from './connection.repository.js';
 import { isConnectionId } from './connection-target.js';
+import type { TargetKind } from './connection.entity.js';
 import { ConnectionUrls } from './connection-urls.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import type { MetadataFilter } from './metadata-filter.js';
 import { StatusRecorder } from './status-recorder.js';
 import { TargetResolver } from './target-resolver.js';
+import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
+import { statusReasons } from './connection-status.js';
 
 /** Reads connections as the API shows them. */
 @Injectable()
@@ -26,6 +34,19 @@ export class ConnectionReader {
     if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
     await this.statuses.settle();
     return this.shown(await this.connections.findShown({ namespaceId: namespace.id, connectionId }));
+  }
+
+  /** The row of a connection. @param targetKind the kind that its target must have @throws ResourceNotFoundError */
+  async find(
+    { id: namespaceId }: OwnedNamespace,
+    connectionId: string,
+    targetKind?: TargetKind,
+  ): Promise<ConnectionRow> {
+    const row = isConnectionId(connectionId)
+      ? await this.connections.findRow({ namespaceId, connectionId, ...(targetKind && { targetKind }) })
+      : null;
+    if (!row) throw new ResourceNotFoundError();
+    return row;
   }
 
   /** @throws ResourceNotFoundError */
@@ -63,4 +84,54 @@ export class ConnectionReader {
     if (!row) throw new ResourceNotFoundError();
     return toConnectionDto(row, this.urls);
   }
+}
+
+function toStatusDto(row: ShownConnection, urls: ConnectionUrls): ConnectionStatusDto {
+  const { statusState: state, statusReason: reason, statusInputs: inputs } = row;
+  const { nextStep } = statusReasons[reason];
+  return {
+    state,
+    reason,
+    ...(row.statusMessage === null ? {} : { message: row.statusMessage }),
+    since: row.statusSince.toISOString(),
+    ...(row.lastOkAt === null ? {} : { lastOkAt: row.lastOkAt.toISOString() }),
+    ...(nextStep === null ? {} : { nextStep }),
+    ...(inputs === null ? {} : { http: inputs.http, missing: inputs.missing }),
+    ...setupOf(row, urls),
+  };
+}
+
+/** Published clients also read the older name, `authorizationUrl`. */
+function setupOf(
+  { id, statusState, setupEpoch }: ShownConnection,
+  urls: ConnectionUrls,
+): Pick<ConnectionStatusDto, 'setupUrl' | 'authorizationUrl'> {
+  if (statusState !== 'auth_required' && statusState !== 'input_required') return {};
+  const setupUrl = urls.setup(id, setupEpoch);
+  return statusState === 'auth_required' ? { setupUrl, authorizationUrl: setupUrl } : { setupUrl };
+}
+
+function toServerInfoDto({ name, version, title, icons, websiteUrl, description }: ServerInfo): ServerInfoDto {
+  return { name, version, title, icons, websiteUrl, description };
+}
+
+/** The first icon that a browser can load. */
+function iconUrlOf(info: ServerInfo | null): string | null {
+  return info?.icons?.find(({ src }) => /^(https?:\/\/|data:image\/)/.test(src))?.src ?? null;
+}
+
+/** Lists every field of an answer, so that no other column leaves the service. */
+function toConnectionDto(row: ShownConnection, urls: ConnectionUrls): ConnectionDto {
+  return {
+    connectionId: row.connectionId,
+    name: row.name,
+    mcpUrl: row.slug === null ? row.mcpUrl : urls.run(row.slug),
+    metadata: row.metadata,
+    transport: row.targetKind === 'uplink' ? 'uplink' : 'http',
+    ...(row.mock === null ? {} : { mock: { enabled: true, ...row.mock } }),
+    iconUrl: iconUrlOf(row.serverInfo),
+    createdAt: row.createdAt.toISOString(),
+    status: toStatusDto(row, urls),
+    ...(row.serverInfo === null ? {} : { serverInfo: toServerInfoDto(row.serverInfo) }),
+  };
 }

@@ -1,4 +1,10 @@
-import { InputInvalidError, InputRequiredError, NotRunnableError, ServerGoneError } from '../../run/run.errors.js';
+import {
+  InputInvalidError,
+  InputRequiredError,
+  NotRunnableError,
+  ServerGoneError,
+  type RequiredInputs,
+} from '../../run/run.errors.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
 import {
   CallerLeftError,
@@ -14,8 +20,7 @@ import {
 import { bearerChallenge } from '../../../mcp/oauth/challenges.js';
 import { toStorableText } from '../../../platform/database/storable.js';
 import { visible } from '../../../platform/text/quoted.js';
-import { missingText, originalOf } from './connection-refusal.js';
-import type { StatusInputs } from './connection.types.js';
+import { missingText, originalOf } from './connections.errors.js';
 
 /** Every state a connection may be in. `connected` is written only after a real round trip. */
 export const connectionStates = ['connected', 'disconnected', 'auth_required', 'input_required', 'error'] as const;
@@ -39,7 +44,7 @@ export const statusReasons = {
   uplink_failed: {
     state: 'error',
     pace: 'never',
-    nextStep: 'Mend the local server, and start it with `smithery mcp add --id <connectionId> -- <command>`.',
+    nextStep: 'Fix the local server, and start it with `smithery mcp add --id <connectionId> -- <command>`.',
   },
   unauthorized: {
     state: 'auth_required',
@@ -49,7 +54,7 @@ export const statusReasons = {
   insufficient_scope: {
     state: 'auth_required',
     pace: 'never',
-    nextStep: 'Open setupUrl in a browser and grant what it asks for.',
+    nextStep: 'Open setupUrl in a browser and grant the requested scopes.',
   },
   authorization_ended: {
     state: 'auth_required',
@@ -59,7 +64,7 @@ export const statusReasons = {
   scopes_refused: {
     state: 'error',
     pace: 'never',
-    nextStep: 'Ask whoever runs the MCP server why it does not accept what it granted. Other tools may still work.',
+    nextStep: 'Ask the operator of the MCP server why it rejects the granted scopes. Other tools may still work.',
   },
   missing_values: {
     state: 'input_required',
@@ -74,17 +79,18 @@ export const statusReasons = {
   authorization_unavailable: {
     state: 'error',
     pace: 'soon',
-    nextStep: 'Wait: Slipway tries again by itself, and the authorization is kept.',
+    nextStep: 'Wait: Slipway retries automatically with the stored authorization.',
   },
   not_mcp: {
     state: 'error',
     pace: 'soon',
-    nextStep: 'Check the path of mcpUrl, and create the connection anew with the right one.',
+    nextStep: 'Check the path of mcpUrl, and create a new connection with the right one.',
   },
   loop: {
     state: 'error',
     pace: 'soon',
-    nextStep: 'It leads back to this service: create the connection anew, with the mcpUrl of the MCP server itself.',
+    nextStep:
+      'The URL is an address of this service: create a new connection with the mcpUrl of the MCP server itself.',
   },
   blocked: {
     state: 'error',
@@ -95,24 +101,25 @@ export const statusReasons = {
   timeout: {
     state: 'error',
     pace: 'soon',
-    nextStep: 'Wait: Slipway looks again by itself. Read the diagnosis if it stays so.',
+    nextStep: 'Wait: Slipway rechecks automatically. Read the diagnosis if the error persists.',
   },
   unreachable: {
     state: 'error',
     pace: 'soon',
-    nextStep: 'Check the address. If it is right, wait: Slipway looks again by itself, and the diagnosis says more.',
+    nextStep: 'Check the address. If it is right, wait: Slipway rechecks automatically. The diagnosis has the details.',
   },
   not_runnable: { state: 'error', pace: 'soon', nextStep: 'Publish a release of the server that runs here.' },
   server_deleted: { state: 'error', pace: 'never', nextStep: 'Delete the connection: its server is gone.' },
   internal: {
     state: 'error',
     pace: 'soon',
-    nextStep: 'Wait: Slipway looks again by itself. If it stays so, PUT the connection with its headers once more.',
+    nextStep:
+      'Wait: Slipway rechecks automatically. If the error persists, PUT the connection with its headers once more.',
   },
   source_waiting: {
     state: 'error',
     pace: 'soon',
-    nextStep: 'Ask the operator of this service to enable hosting: it works by itself once that is done.',
+    nextStep: 'Ask the operator of this service to enable hosting. The connection then works without a change.',
   },
 } as const satisfies Record<string, { state: ConnectionState; pace: Pace; nextStep: string | null }>;
 export type StatusReason = keyof typeof statusReasons;
@@ -127,7 +134,7 @@ export interface ConnectionStatus {
   /** Null while connected. */
   message: string | null;
   /** The values that the server requires; null unless some are missing or invalid. */
-  inputs: StatusInputs | null;
+  inputs: RequiredInputs | null;
   /** The `WWW-Authenticate` headers of the 401 or 403; null without such an answer. */
   challenges: string[] | null;
 }
@@ -155,21 +162,24 @@ export function uplinkFailed(message: string): ConnectionStatus {
 export const connected = status('ok', null);
 
 /** The status of a connection whose check failed inside Slipway. */
-export const failedInside = status('internal', 'Something failed inside Slipway; the operator finds it in the log.');
+export const failedInside = status(
+  'internal',
+  'The check failed inside Slipway. The log of the service has the error.',
+);
 
 /** The scopes of a challenge as it spells them; empty if it names none. */
-export function scopesAskedFor({ challenges }: Pick<ConnectionStatus, 'challenges'>): string {
+export function requestedScopes({ challenges }: Pick<ConnectionStatus, 'challenges'>): string {
   return bearerChallenge(challenges ?? [])?.scope ?? '';
 }
 
 /** The status of a connection whose upstream does not accept the scopes that were granted. */
 export function scopesRefused({ challenges }: ConnectionStatus): ConnectionStatus {
-  const scopes = visible(scopesAskedFor({ challenges }), 200);
-  const asked = scopes === '' ? 'more scopes' : `the scopes "${scopes}"`;
+  const scopes = visible(requestedScopes({ challenges }), 200);
+  const requested = scopes === '' ? 'more scopes' : `the scopes "${scopes}"`;
   return status(
     'scopes_refused',
-    `The MCP server asks for ${asked} again, although that was granted ${STEP_UPS_MAX} times within the last hour: ` +
-      'what its authorization server grants does not satisfy it.',
+    `The MCP server requests ${requested} again, although they were granted ${STEP_UPS_MAX} times within the last hour: ` +
+      'it does not accept the tokens of its authorization server.',
     { challenges },
   );
 }

@@ -3,8 +3,7 @@ import { storableFault } from '../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { isObject } from '../../../platform/text/json.js';
 import type { SetConnectionDto } from './connection.dto.js';
-import type { Connection } from './connection.entity.js';
-import type { QueryValues, StoredSource, TargetKind } from './connection.types.js';
+import type { Connection, QueryValues, StoredSource, TargetKind } from './connection.entity.js';
 import { ConnectionTargetError } from './connections.errors.js';
 
 /** The limit of published clients for one file. */
@@ -59,14 +58,14 @@ export function requireNewTarget(body: SetConnectionDto): RequestedTarget {
   const targets = targetsOf(body);
   if (body.transport === 'uplink') {
     const unfit = [...targets, ...(body.headers === undefined ? [] : ['headers'])];
-    if (unfit.length > 0) throw new InvalidInputError(`transport "uplink" takes no ${unfit.join(' and ')}`);
+    if (unfit.length > 0) throw new InvalidInputError(`transport "uplink" accepts no ${unfit.join(' and ')}`);
     requireNoMock(body, 'an uplink');
     return { kind: 'uplink' };
   }
-  if (targets.length !== 1) throw new InvalidInputError('give exactly one of mcpUrl, server and source');
+  if (targets.length !== 1) throw new InvalidInputError('send exactly one of mcpUrl, server and source');
   if (body.server !== undefined) return { kind: 'server', name: body.server.replace(/^@/, '') };
   if (body.source !== undefined) {
-    if (body.headers !== undefined) throw new InvalidInputError('source takes no headers: the module runs here');
+    if (body.headers !== undefined) throw new InvalidInputError('source accepts no headers: the module runs here');
     requireNoMock(body, 'a source');
     return { kind: 'source', source: requireSource(body.source) };
   }
@@ -75,7 +74,7 @@ export function requireNewTarget(body: SetConnectionDto): RequestedTarget {
 
 /** @throws InvalidInputError */
 export function requireNoMock({ mock }: SetConnectionDto, what: string): void {
-  if (mock?.enabled) throw new InvalidInputError(`mock is for registry servers only, not for ${what}: give server`);
+  if (mock?.enabled) throw new InvalidInputError(`mock is for registry servers only, not for ${what}: send server`);
 }
 
 /**
@@ -88,11 +87,11 @@ export function requireSameTarget(existing: Connection, body: SetConnectionDto):
   const transport = existing.targetKind === 'uplink' ? 'uplink' : 'http';
   if (body.transport !== undefined && body.transport !== transport) throw new ConnectionTargetError('transport');
   const targets = targetsOf(body);
-  if (targets.length > 1) throw new InvalidInputError('give at most one of mcpUrl, server and source');
+  if (targets.length > 1) throw new InvalidInputError('send at most one of mcpUrl, server and source');
   if (transport === 'uplink' || existing.targetKind === 'source') {
     if (body.headers !== undefined && Object.keys(body.headers).length > 0) {
       throw new InvalidInputError(
-        `A connection to ${transport === 'uplink' ? 'an uplink' : 'a source'} takes no headers`,
+        `A connection to ${transport === 'uplink' ? 'an uplink' : 'a source'} accepts no headers`,
       );
     }
   }

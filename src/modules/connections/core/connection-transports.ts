@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import type { Channel } from '../../../mcp/protocol/channel.js';
-import { HttpChannels } from '../../../mcp/client/http/http-channels.js';
+import { HttpChannels } from '../../../mcp/client/http/http-channel.js';
 import { RefusingChannel } from '../../../mcp/client/refusing-channel.js';
 import { CredentialsService } from '../../oauth/credentials.service.js';
 import { ServerGoneError } from '../../run/run.errors.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
-import type { ConnectionTarget, TargetOf } from './connection.types.js';
+import type { ConnectionTarget, TargetOf } from './connection.entity.js';
 
 /** Makes the channels of one kind of target. */
 export interface ConnectionTransport<Kind extends ConnectionTarget['kind']> {
@@ -14,7 +14,7 @@ export interface ConnectionTransport<Kind extends ConnectionTarget['kind']> {
   channelTo(target: TargetOf<Kind>): Channel;
 }
 
-/** Cache lifetime of the fact that a connection has no token. An authorization makes a new channel, which starts anew. */
+/** Cache lifetime of the fact that a connection has no token. An authorization makes a new channel, which has an empty cache. */
 const NO_TOKEN_CACHED_MS = 5_000;
 
 /** Returns the bearer token for an upstream; `rejected` is the token that it just answered 401 to. */

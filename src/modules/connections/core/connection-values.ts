@@ -1,12 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Vault } from '../../../platform/vault/vault.js';
-import type { QueryValues } from './connection.types.js';
-
-/** The values that calls of a connection send. Header names are lower-case. */
-export interface StoredValues {
-  headers: Record<string, string>;
-  query: QueryValues;
-}
+import type { QueryValues } from './connection.entity.js';
 
 /** Encrypts headers and query values for the row of a connection. The API never returns them. */
 @Injectable()

@@ -1,17 +1,83 @@
-import { Check, Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
-import type { Relation } from 'typeorm';
+import {
+  Check,
+  Column,
+  CreateDateColumn,
+  Entity,
+  Index,
+  JoinColumn,
+  ManyToOne,
+  PrimaryGeneratedColumn,
+  type Relation,
+} from 'typeorm';
 import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import { Namespace } from '../../namespaces/namespace.entity.js';
 import { Server } from '../../servers/server.entity.js';
 import { connectionStates, type ConnectionState, type StatusReason } from './connection-status.js';
-import {
-  targetKinds,
-  type StatusInputs,
-  type StepUp,
-  type StoredMock,
-  type StoredSource,
-  type TargetKind,
-} from './connection.types.js';
+import type { RequiredInputs } from '../../run/run.errors.js';
+
+/** The kinds of targets. */
+const targetKinds = ['url', 'server', 'source', 'uplink'] as const;
+
+export type TargetKind = (typeof targetKinds)[number];
+
+/** A connection and its owner. */
+interface ConnectionRef {
+  id: string;
+  /** Counts the changes that may change the upstream. */
+  revision: number;
+  namespaceId: string;
+  /** The account that owns the namespace. */
+  accountId: string;
+  namespace: string;
+  /** Unique in its namespace, unlike `id`, which is the row's. */
+  connectionId: string;
+  /** Setup links of this epoch are valid. */
+  setupEpoch: number;
+  /** The end of the recording of its tool calls; null while they are not recorded. */
+  recordingUntil: Date | null;
+}
+
+/** An authorization that granted more scopes. */
+interface StepUp {
+  /** ISO 8601. */
+  at: string;
+  /** As the challenge spelled them. */
+  scopes: string;
+}
+
+/** The target of a connection, with the values that calls send. Header names are lower-case. */
+export type ConnectionTarget = ConnectionRef &
+  (
+    | { kind: 'url'; url: string; headers: Record<string, string> }
+    | {
+        kind: 'server';
+        serverId: string | null;
+        serverName: string;
+        headers: Record<string, string>;
+        query: QueryValues;
+      }
+    | { kind: 'mock'; serverId: string | null; serverName: string; scenario: string | null }
+    | { kind: 'source'; isStateful: boolean }
+    | { kind: 'uplink' }
+  );
+
+/** The target of a connection of one kind. */
+export type TargetOf<Kind extends ConnectionTarget['kind']> = Extract<ConnectionTarget, { kind: Kind }>;
+
+/** Query parameters in their order; a name may occur twice. */
+export type QueryValues = [name: string, value: string][];
+
+/** A mock, as the row stores it. */
+export interface StoredMock {
+  scenario?: string;
+}
+
+/** A server module, as the row stores it (Spec 4.3). */
+export interface StoredSource {
+  kind: 'module';
+  entrypoint: string;
+  sourceFiles: { path: string; contents: string }[];
+}
 
 export type Metadata = Record<string, unknown>;
 
@@ -108,7 +174,7 @@ export class Connection {
   @Column('integer', { name: 'setup_epoch', default: 1 })
   setupEpoch: number;
 
-  /** Counted up with every change, so that no process goes on with a channel made before. */
+  /** Counted up with every change, so that no process continues with an older channel. */
   @Column('integer', { default: 1 })
   revision: number;
 
@@ -120,7 +186,7 @@ export class Connection {
 
   /** The values that the server requires; null unless some are missing or invalid. */
   @Column('jsonb', { name: 'status_inputs', nullable: true })
-  statusInputs: StatusInputs | null;
+  statusInputs: RequiredInputs | null;
 
   @Column('text', { name: 'status_message', nullable: true })
   statusMessage: string | null;

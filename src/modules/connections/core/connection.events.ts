@@ -19,7 +19,7 @@ export interface ConnectionChange {
   revision: number | null;
 }
 
-/** Events of connections in this process. Listeners must not throw. */
+/** Events of connections in this process. A listener must not throw; the handle logs an error of an `answered` listener. */
 @Injectable()
 export class ConnectionEvents extends EventEmitter<{
   /** A connection changed, in whatever process. The process that changed it emits this twice. */

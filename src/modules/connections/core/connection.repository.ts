@@ -1,11 +1,37 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository, type EntityManager, type SelectQueryBuilder } from 'typeorm';
-import type { QueryDeepPartialEntity } from 'typeorm';
-import { Connection } from './connection.entity.js';
-import { shownColumns, type ShownConnection } from './connection.mapper.js';
+import {
+  Repository,
+  type EntityManager,
+  type FindOptionsWhere,
+  type SelectQueryBuilder,
+  type QueryDeepPartialEntity,
+} from 'typeorm';
+import { Connection, type TargetKind } from './connection.entity.js';
 import { jsonValuesOf, type MetadataFilter } from './metadata-filter.js';
-import type { TargetKind } from './connection.types.js';
+
+/** The columns that an answer is made from. Sealed values are not among them. */
+export const shownColumns = [
+  'id',
+  'connectionId',
+  'name',
+  'targetKind',
+  'mcpUrl',
+  'metadata',
+  'mock',
+  'setupEpoch',
+  'statusState',
+  'statusReason',
+  'statusMessage',
+  'statusInputs',
+  'statusSince',
+  'lastOkAt',
+  'serverInfo',
+  'createdAt',
+] as const satisfies (keyof Connection)[];
+
+/** `slug` is that of the registry server; null for other targets. */
+export type ShownConnection = Pick<Connection, (typeof shownColumns)[number]> & { slug: string | null };
 
 /** The filters of a list; every one must match. */
 export interface ConnectionFilter {
@@ -16,6 +42,9 @@ export interface ConnectionFilter {
   serverId?: string;
   metadata: MetadataFilter[];
 }
+
+/** The identity of a connection, and the end of its recording. */
+export type ConnectionRow = Pick<Connection, 'id' | 'recordingUntil'>;
 
 /** A connection that was just deleted. */
 export interface DeletedConnection {
@@ -56,6 +85,10 @@ export class ConnectionRepository {
     return rows.getRawMany<ShownConnection & { seq: string }>();
   }
 
+  findRow(where: FindOptionsWhere<Connection>): Promise<ConnectionRow | null> {
+    return this.connections.findOne({ where, select: { id: true, recordingUntil: true } });
+  }
+
   /** With `source`, which other reads leave out. */
   findWithSource(where: ByIds): Promise<Connection | null> {
     return this.connections.createQueryBuilder('connection').addSelect('connection.source').where(where).getOne();
@@ -90,7 +123,7 @@ export class ConnectionRepository {
   }
 
   /**
-   * Changes a connection and counts up its revision, so that no process goes on with a channel made before. Observations of
+   * Changes a connection and counts up its revision, so that no process continues with an older channel. Observations of
    * the earlier revision no longer count.
    *
    * @param options `endLinks` ends the setup links handed out before; `setupEpoch` changes the row of that epoch only
@@ -119,17 +152,13 @@ export class ConnectionRepository {
   }
 
   /** @returns null if there was no such row */
-  async delete(where: ByIds): Promise<DeletedConnection | null> {
-    const { raw } = (await this.connections
-      .createQueryBuilder()
-      .delete()
-      .where(where)
-      .returning(['id', 'namespaceId', 'connectionId', 'targetKind'])
-      .execute()) as { raw: { id: string; namespace_id: string; connection_id: string; target_kind: TargetKind }[] };
-    const [row] = raw;
-    if (!row) return null;
-    const { id, namespace_id: namespaceId, connection_id: connectionId, target_kind: targetKind } = row;
-    return { id, namespaceId, connectionId, targetKind };
+  async delete(id: string): Promise<DeletedConnection | null> {
+    const [[deleted]] = await this.connections.query<[DeletedConnection[]]>(
+      `DELETE FROM connections WHERE id = $1
+       RETURNING id, namespace_id AS "namespaceId", connection_id AS "connectionId", target_kind AS "targetKind"`,
+      [id],
+    );
+    return deleted ?? null;
   }
 
   /** Raw rows: making entities of a hundred takes longer than finding them. */

@@ -1,3 +1,6 @@
+import { applyDecorators, Controller } from '@nestjs/common';
+import { ApiExcludeEndpoint, ApiParam } from '@nestjs/swagger';
+import { Access, FastPath } from '../../auth/access.decorator.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 
 /** Connections are readable only by the owner of the namespace; for others they look like missing ones. */
@@ -10,3 +13,15 @@ export const connectionIdParam = {
   description: 'The connection: `[A-Za-z0-9._-]{1,255}`, no dot in front.',
   example: 'my-first',
 };
+
+/** A controller below the path of a connection. */
+export const ConnectionController = (path: string) =>
+  applyDecorators(
+    ApiParam(connectionIdParam),
+    ApiParam(namespaceParam),
+    Controller(`connect/:namespace/:connectionId/${path}`),
+  );
+
+/** A route of an MCP endpoint that the API description leaves out. */
+export const McpSessionRoute = (method: () => MethodDecorator) =>
+  applyDecorators(method(), FastPath(), ApiExcludeEndpoint(), Access('connections:execute', ownConnections));

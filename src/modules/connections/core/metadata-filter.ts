@@ -21,12 +21,12 @@ function metadataFilters(query: Record<string, unknown>): MetadataFilter[] {
     if (!name.startsWith(PREFIX)) return [];
     const key = name.slice(PREFIX.length);
     if (key === '') throw new InvalidInputError('metadata. must be followed by a key');
-    if (typeof value !== 'string') throw new InvalidInputError(`${name} must be given once`);
+    if (typeof value !== 'string') throw new InvalidInputError(`${name} must be sent once`);
     const fault = storableFault(key) ?? storableFault(value);
     if (fault !== null) throw new InvalidInputError(`${name} ${fault}`);
     return [{ key, value }];
   });
-  if (filters.length > FILTERS_MAX) throw new InvalidInputError(`at most ${FILTERS_MAX} metadata filters are taken`);
+  if (filters.length > FILTERS_MAX) throw new InvalidInputError(`at most ${FILTERS_MAX} metadata filters are allowed`);
   return filters;
 }
 

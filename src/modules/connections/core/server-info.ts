@@ -26,30 +26,22 @@ function texts<Name extends string>(value: Record<string, unknown>, ...names: Na
 }
 
 /** Leaves out icons without a `src` or with a huge one. Before revision 2025-11-25 some servers sent `sizes` as one string. */
-function iconsOf(value: unknown): Icon[] {
+function iconsOf(icons: unknown[]): Icon[] {
+  return icons.slice(0, ICONS_MAX).flatMap((icon) => {
+    const { sizes: sent, ...members } = record(icon);
+    const { src, ...rest } = texts(members, 'src', 'mimeType', 'theme');
+    if (src === undefined || src.length > ICON_CHARS_MAX) return [];
+    const sizes = typeof sent === 'string' ? sent.split(' ', SIZES_MAX) : Array.isArray(sent) ? sent : null;
+    return [{ src, ...rest, ...(sizes && { sizes: sizesOf(sizes) }) }];
+  });
+}
+
+function sizesOf(sizes: unknown[]): string[] {
   const isText = (size: unknown) => typeof size === 'string';
-  return (value as unknown[])
-    .slice(0, ICONS_MAX)
-    .map(record)
-    .flatMap(({ sizes, ...icon }) => {
-      const { src, ...rest } = texts(icon, 'src', 'mimeType', 'theme');
-      const given = isText(sizes)
-        ? sizes.slice(0, SIZES_MAX * SIZE_CHARS_MAX).split(' ')
-        : Array.isArray(sizes)
-          ? sizes.filter(isText)
-          : undefined;
-      return src === undefined || src.length > ICON_CHARS_MAX
-        ? []
-        : [
-            {
-              src,
-              ...rest,
-              ...(given && {
-                sizes: given.slice(0, SIZES_MAX).map((size) => toStorableText(size.slice(0, SIZE_CHARS_MAX))),
-              }),
-            },
-          ];
-    });
+  return sizes
+    .filter(isText)
+    .slice(0, SIZES_MAX)
+    .map((size) => toStorableText(size.slice(0, SIZE_CHARS_MAX)));
 }
 
 /**
@@ -57,11 +49,11 @@ function iconsOf(value: unknown): Icon[] {
  * Postgres accepts. Other data of an upstream could make the connection unreadable.
  */
 export function toStoredServerInfo(info: ServerInfo): ServerInfo {
-  const given = record(info);
+  const members = record(info);
   return {
     name: '',
     version: '',
-    ...texts(given, 'name', 'version', 'title', 'description', 'websiteUrl'),
-    ...(Array.isArray(given.icons) && { icons: iconsOf(given.icons) }),
+    ...texts(members, 'name', 'version', 'title', 'description', 'websiteUrl'),
+    ...(Array.isArray(members.icons) && { icons: iconsOf(members.icons) }),
   };
 }

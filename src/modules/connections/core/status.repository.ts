@@ -5,7 +5,7 @@ import { Env } from '../../../config/env.js';
 import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import { Connection } from './connection.entity.js';
 import {
-  scopesAskedFor,
+  requestedScopes,
   scopesRefused,
   statusReasons,
   STEP_UPS_MAX,
@@ -108,7 +108,7 @@ export class StatusRepository {
     const granted = new Map(rows.map(({ id, stepUps }) => [id, stepUps.filter(({ at }) => at > since)]));
     return observations.map((one) => {
       const { id, status } = one;
-      const same = (granted.get(id) ?? []).filter(({ scopes }) => scopes === scopesAskedFor(status));
+      const same = (granted.get(id) ?? []).filter(({ scopes }) => scopes === requestedScopes(status));
       const isOver = status.reason === 'insufficient_scope' && same.length >= STEP_UPS_MAX;
       return isOver ? { ...one, status: scopesRefused(status) } : one;
     });
@@ -116,22 +116,8 @@ export class StatusRepository {
 }
 
 function toRecord({ id, revision, status, at, okAt, serverInfo }: Observation, infos: readonly ServerInfo[]): object {
-  const { state, reason, message, inputs, challenges } = status;
-  const { pace } = statusReasons[reason];
+  const { pace } = statusReasons[status.reason];
   // An eighth more or less, so that connections that broke together are not rechecked together.
   const jitter = 0.875 + Math.random() / 4;
-  return {
-    id,
-    revision,
-    state,
-    reason,
-    message,
-    inputs,
-    challenges,
-    at,
-    ok_at: okAt,
-    info: serverInfo && infos.indexOf(serverInfo),
-    pace,
-    jitter,
-  };
+  return { ...status, id, revision, at, ok_at: okAt, info: serverInfo && infos.indexOf(serverInfo), pace, jitter };
 }

@@ -8,7 +8,7 @@ import { ServerUrlsService } from '../../servers/server-urls.service.js';
 import { ServersService } from '../../servers/servers.service.js';
 import { ServerNotFoundError } from '../../servers/servers.errors.js';
 import type { SetConnectionDto } from './connection.dto.js';
-import type { Connection } from './connection.entity.js';
+import type { Connection, QueryValues } from './connection.entity.js';
 import {
   isSamePlace,
   queryOf,
@@ -19,7 +19,6 @@ import {
   type RequestedTarget,
 } from './connection-target.js';
 import { ConnectionTargetError } from './connections.errors.js';
-import type { QueryValues } from './connection.types.js';
 
 const NOWHERE = { mcpUrl: null, serverId: null, serverName: null, source: null, isStateful: false, query: [] };
 
@@ -46,21 +45,14 @@ export class TargetResolver {
    */
   async resolve(body: SetConnectionDto): Promise<NewTarget> {
     const requested = requireNewTarget(body);
-    switch (requested.kind) {
-      case 'uplink':
-        return { ...NOWHERE, targetKind: 'uplink' };
-      case 'source':
-        return { ...NOWHERE, targetKind: 'source', source: requested.source };
-      case 'server':
-      case 'url':
-        break;
-    }
+    if (requested.kind === 'uplink') return { ...NOWHERE, targetKind: 'uplink' };
+    if (requested.kind === 'source') return { ...NOWHERE, targetKind: 'source', source: requested.source };
     const server = await this.serverOf(requested);
     if (server) return { ...this.toTarget(server), query: requested.kind === 'url' ? queryOf(requested.url) : [] };
     if (requested.kind === 'server') throw unknownServer(requested.name);
-    if (isOwnAddress(requested.url, this.env.baseUrl)) {
+    if (parseUrl(requested.url)?.origin === new URL(this.env.baseUrl).origin) {
       throw new InvalidInputError(
-        'mcpUrl is an address of this service, which would call itself: for a registry server give server.',
+        'mcpUrl is an address of this service, which would call itself: for a registry server send server.',
       );
     }
     requireNoMock(body, 'a custom mcpUrl');
@@ -116,11 +108,9 @@ export class TargetResolver {
   }
 
   private async named(name: string): Promise<RunnableServer | null> {
-    const slash = name.indexOf('/');
-    const parts =
-      slash < 0 ? { namespace: name, name: '' } : { namespace: name.slice(0, slash), name: name.slice(slash + 1) };
+    const [namespace, ...rest] = name.split('/');
     try {
-      const { id } = await this.servers.find(parts);
+      const { id } = await this.servers.find({ namespace, name: rest.join('/') });
       return await this.servers.findRunnable({ id });
     } catch (error) {
       if (error instanceof ServerNotFoundError) return null;
@@ -149,7 +139,7 @@ function registryAddressOf(address: string, baseUrl: string): RegistryAddress | 
   const segments = segmentsOf(url);
   if (!segments) return null;
   if (url.hostname === NAME_HOST)
-    return segments.length === 1 || segments.length === 2 ? { name: nameOf(segments) } : null;
+    return segments.length === 1 || segments.length === 2 ? { name: segments.join('/').replace(/^@/, '') } : null;
   const slug = SLUG_HOST.exec(url.hostname)?.[1];
   if (slug !== undefined) return segments.length === 0 ? { slug } : null;
   const base = new URL(baseUrl);
@@ -159,11 +149,6 @@ function registryAddressOf(address: string, baseUrl: string): RegistryAddress | 
     ? /^([A-Za-z0-9_-]{1,128})(?:\/mcp)?\/?$/.exec(url.pathname.slice(prefix.length))
     : null;
   return own?.[1] === undefined ? null : { slug: own[1] };
-}
-
-/** True for an address of this service. */
-function isOwnAddress(address: string, baseUrl: string): boolean {
-  return parseUrl(address)?.origin === new URL(baseUrl).origin;
 }
 
 /** The decoded path, without the `/mcp` that clients add; null when it cannot be decoded. */
@@ -178,8 +163,4 @@ function segmentsOf({ pathname }: URL): string[] | null {
   } catch {
     return null;
   }
-}
-
-function nameOf(segments: string[]): string {
-  return segments.join('/').replace(/^@/, '');
 }

@@ -1,5 +1,5 @@
 import { visible } from '../../../platform/text/quoted.js';
-import type { ConnectionTarget } from '../core/connection.types.js';
+import type { ConnectionTarget } from '../core/connection.entity.js';
 import type { DiagnosisStepDto, DiagnosisStepName } from './diagnosis.dto.js';
 
 const EVIDENCE_CHARS_MAX = 400;

@@ -1,29 +1,27 @@
-import { Controller, Get, Param } from '@nestjs/common';
-import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { Get, Param } from '@nestjs/common';
+import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access, CurrentCaller, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
-import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
+import { ConnectionController, ownConnections } from '../core/connections.access.js';
 import { DiagnosisDto, diagnosisExample } from './diagnosis.dto.js';
 import { DiagnosisService } from './diagnosis.service.js';
 
 @ApiTags('Connections')
-@Controller('connect/:namespace/:connectionId/diagnosis')
-@ApiParam(namespaceParam)
-@ApiParam(connectionIdParam)
+@ConnectionController('diagnosis')
 export class DiagnosisController {
   constructor(private readonly diagnoses: DiagnosisService) {}
 
   /**
    * Find out why a connection does not work. Checks each step from DNS to the list of tools, with one line of evidence each,
-   * and says what to do. Takes 20 seconds at most, and updates the status.
+   * and the next step. Takes 20 seconds at most, and updates the status.
    */
   @Get()
   @Access('connections:read', ownConnections)
   @ApiOkResponse({ type: DiagnosisDto, example: diagnosisExample })
   @ApiErrors(404, {
     status: 503,
-    text: 'Too many diagnoses at once: try again after the seconds in Retry-After.',
+    text: 'Too many concurrent diagnoses: retry after the seconds in Retry-After.',
     code: 'unavailable',
     message: 'Too many requests of this kind are at work: try again in a few seconds',
   })

@@ -49,9 +49,9 @@ export const diagnosisExample = {
   connectionId: 'my-first',
   target: 'url',
   steps: [
-    { step: 'target', status: 'ok', evidence: 'It leads to the MCP server at 127.0.0.1:3001.', ms: 0 },
-    { step: 'dns', status: 'skipped', evidence: 'The host is an address, so there is nothing to ask DNS.', ms: 0 },
-    { step: 'guard', status: 'ok', evidence: 'Its address may be dialled.', ms: 0 },
+    { step: 'target', status: 'ok', evidence: 'The target is the MCP server at 127.0.0.1:3001.', ms: 0 },
+    { step: 'dns', status: 'skipped', evidence: 'The host is an IP address: no DNS lookup.', ms: 0 },
+    { step: 'guard', status: 'ok', evidence: 'The egress rules allow its address.', ms: 0 },
     {
       step: 'connect',
       status: 'failed',
@@ -70,6 +70,6 @@ export const diagnosisExample = {
     state: 'error',
     reason: 'unreachable',
     message: 'Nothing listens on 127.0.0.1:3001: is the server running, and is the port right?',
-    nextStep: 'Wait: Slipway looks again by itself. Read the diagnosis if it stays so.',
+    nextStep: 'Check the address. If it is right, wait: Slipway rechecks automatically. The diagnosis has the details.',
   },
 };

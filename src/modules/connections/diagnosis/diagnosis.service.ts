@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import { deadlineIn } from '../../../mcp/protocol/deadline.js';
-import type { Channel } from '../../../mcp/protocol/channel.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
@@ -10,19 +9,18 @@ import { ConnectionTransports } from '../core/connection-transports.js';
 import { ConnectionHandles } from '../core/connection-handles.js';
 import { ConnectionReader } from '../core/connection-reader.js';
 import { statusAfter, statusReasons } from '../core/connection-status.js';
-import type { ConnectionTarget } from '../core/connection.types.js';
+import type { ConnectionTarget } from '../core/connection.entity.js';
 import { StatusRecorder } from '../core/status-recorder.js';
 import { DiagnosisLog, StepFailedError } from './diagnosis-log.js';
 import type { DiagnosisDto, DiagnosisStepName } from './diagnosis.dto.js';
-import { probeMcp } from './mcp-probe.js';
-import { NetworkProbe, type NetworkPlace } from './network-probe.js';
+import { probeMcp, NetworkProbe, type NetworkPlace } from './probes.js';
 
 /** The time of all steps together. */
 const DIAGNOSIS_MS_MAX = 20_000;
 
 /** Concurrent diagnoses of this process, of which one account may have half, and the wait for a slot. */
-const AT_ONCE_MAX = 8;
-const TURN_MS_MAX = 5_000;
+const CONCURRENT_MAX = 8;
+const SLOT_WAIT_MS = 5_000;
 
 const network = ['target', 'dns', 'guard', 'connect', 'tls', 'http', 'era', 'authorization', 'list'] as const;
 
@@ -41,7 +39,7 @@ const planned: Record<ConnectionTarget['kind'], readonly DiagnosisStepName[]> = 
 /** Finds out why a connection does not work, and writes the result into its status. */
 @Injectable()
 export class DiagnosisService {
-  private readonly slots = new FairSemaphore(AT_ONCE_MAX, TURN_MS_MAX);
+  private readonly slots = new FairSemaphore(CONCURRENT_MAX, SLOT_WAIT_MS);
   private readonly running = new Map<string, Promise<DiagnosisDto>>();
 
   constructor(
@@ -95,19 +93,21 @@ export class DiagnosisService {
       case 'server': {
         const place = await this.placeOf(target, log);
         if (place) await new NetworkProbe(this.egress, place, log, left).run();
-        else for (const step of networkSteps) log.skip(step, 'It is hosted here: no network lies between.');
+        else for (const step of networkSteps) log.skip(step, 'The server is hosted here: no network is used.');
         const channel = this.transports.channelTo(target);
         return probeMcp(channel, log, left, { overHttp: true }).finally(() => channel.close());
       }
       case 'mock':
-        log.ok('target', `It simulates ${target.serverName} here: no server is contacted.`);
-        return this.probeShared(namespace, target, log, left);
+        log.ok('target', `The connection simulates ${target.serverName}: no server is contacted.`);
+        break;
       case 'source':
-        log.ok('target', 'It leads to a module that is stored here.');
-        return this.probeShared(namespace, target, log, left);
+        log.ok('target', 'The target is a module that is stored here.');
+        break;
       case 'uplink':
-        return this.probeUplink(namespace, target, log, left);
+        await this.probeTunnel(namespace, target, log, left);
     }
+    // The channel that calls use: for a hosted or simulated server a second channel could be a second server.
+    await probeMcp(await this.handles.find(namespace, target.connectionId), log, left, { overHttp: false });
   }
 
   /** Null for a hosted server. */
@@ -117,24 +117,24 @@ export class DiagnosisService {
   ): Promise<NetworkPlace | null> {
     if (target.kind === 'url') {
       const url = new URL(target.url);
-      log.ok('target', `It leads to the MCP server at ${url.host}.`);
+      log.ok('target', `The target is the MCP server at ${url.host}.`);
       return { url, alias: null };
     }
     const { serverId, serverName } = target;
     if (serverId === null) log.fail('target', new ServerGoneError(serverName));
     const url = await this.runs.upstreamOf(serverId, serverName).catch((error: Error) => log.fail('target', error));
     const where = url ? 'which has a release that runs' : 'which is hosted here';
-    log.ok('target', `It leads to the registry server ${serverName}, ${where}.`);
+    log.ok('target', `The target is the registry server ${serverName}, ${where}.`);
     return url && { url, alias: serverName };
   }
 
-  private async probeUplink(
+  private async probeTunnel(
     namespace: OwnedNamespace,
     target: ConnectionTarget,
     log: DiagnosisLog,
     left: () => number,
   ): Promise<void> {
-    log.ok('target', 'It leads to a local server over a tunnel that its command line tool opens.');
+    log.ok('target', 'The target is a local server, over a tunnel that the command line tool opens.');
     const channel = await this.handles.find(namespace, target.connectionId);
     const isPaired = async () => {
       const { status } = await this.reader.get(namespace, target.connectionId);
@@ -146,18 +146,6 @@ export class DiagnosisService {
         : 'A local server is paired.';
     };
     await log.run('tunnel', isPaired, (error) => error as Error);
-    await probeMcp(channel, log, left, { overHttp: false });
-  }
-
-  /** Uses the channel that calls use: for a hosted or simulated server a second channel could be a second server. */
-  private async probeShared(
-    namespace: OwnedNamespace,
-    target: ConnectionTarget,
-    log: DiagnosisLog,
-    left: () => number,
-  ): Promise<void> {
-    const channel: Channel = await this.handles.find(namespace, target.connectionId);
-    await probeMcp(channel, log, left, { overHttp: false });
   }
 }
 
@@ -169,11 +157,11 @@ const advice: Partial<Record<DiagnosisStepName, string>> = {
   tls: 'give the server a certificate that is valid for its host name, or check whether its URL begins with http://.',
   http: 'read the log of the MCP server, and check the path of mcpUrl.',
   era: 'check that the address is that of an MCP server, and update the server.',
-  list: 'read the log of the MCP server: its list of tools does not come.',
+  list: 'read the log of the MCP server: it does not answer the list of tools.',
 };
 
 /** The advice where the address belongs to a publisher. */
-const PUBLISHER = 'ask the publisher of the server, whose address it is.';
+const PUBLISHER = 'ask the publisher of the server: the address is theirs.';
 const ofAddress: ReadonlySet<DiagnosisStepName> = new Set(['dns', 'guard', 'connect', 'tls', 'http', 'era']);
 
 /** The result of a diagnosis, in one sentence that says what to do. */
@@ -187,7 +175,7 @@ function verdictOf(target: ConnectionTarget, failed: StepFailedError | null, { s
   const known = statusAfter(reason);
   const next = known ? statusReasons[known.reason].nextStep : null;
   const isKnownBetter = advice[step] === undefined || (known !== null && !vague.has(known.reason));
-  const act = isKnownBetter && next !== null ? lowered(next) : (advice[step] ?? 'read what it says.');
+  const act = isKnownBetter && next !== null ? lowered(next) : (advice[step] ?? 'read the evidence of the step.');
   return `It stops at ${step}: ${act}`;
 }
 

@@ -1,16 +1,14 @@
-import { Controller, Get, Param, Query } from '@nestjs/common';
-import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { Get, Param, Query } from '@nestjs/common';
+import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
+import { ConnectionController, ownConnections } from '../core/connections.access.js';
 import { ConnectionLogDto, connectionLogExample, ConnectionLogQueryDto } from './connection-log.dto.js';
 import { ConnectionLogService } from './connection-log.service.js';
 
 @ApiTags('Connections')
-@Controller('connect/:namespace/:connectionId/logs')
-@ApiParam(namespaceParam)
-@ApiParam(connectionIdParam)
+@ConnectionController('logs')
 export class ConnectionLogController {
   constructor(private readonly logs: ConnectionLogService) {}
 

@@ -1,19 +1,20 @@
 import { Injectable } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
-import { isConnectionId } from '../core/connection-target.js';
-import { Connection } from '../core/connection.entity.js';
-import { ResourceNotFoundError } from '../core/connections.errors.js';
-import type { ConnectionLogDto, ConnectionLogQueryDto } from './connection-log.dto.js';
-import { toConnectionInvocationDto } from './connection-log.mapper.js';
+import { ConnectionReader } from '../core/connection-reader.js';
+import type { ConnectionLogDto, ConnectionLogQueryDto, ConnectionInvocationDto } from './connection-log.dto.js';
+import { toTimeText } from '../../../platform/http/time-text.js';
+import type { FoundCall } from '../../logs/invocation.types.js';
+
+const UNKNOWN = { guardMs: null, queueMs: null, connectMs: null, firstByteMs: null, totalMs: 0 };
+
+const textOf = (at: number): string => toTimeText(new Date(at));
 
 /** Reads the logs of connections. */
 @Injectable()
 export class ConnectionLogService {
   constructor(
-    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly connections: ConnectionReader,
     private readonly calls: ConnectionCallsService,
   ) {}
 
@@ -23,11 +24,25 @@ export class ConnectionLogService {
     connectionId: string,
     { limit = 20, ...query }: ConnectionLogQueryDto,
   ): Promise<ConnectionLogDto> {
-    const row = isConnectionId(connectionId)
-      ? await this.connections.findOne({ where: { namespaceId: namespace.id, connectionId }, select: { id: true } })
-      : null;
-    if (!row) throw new ResourceNotFoundError();
-    const { calls, total } = await this.calls.find(row.id, query, limit);
+    const { id } = await this.connections.find(namespace, connectionId);
+    const { calls, total } = await this.calls.find(id, query, limit);
     return { invocations: calls.map(toConnectionInvocationDto), total };
   }
+}
+
+/** Lists every field the answer may contain. */
+function toConnectionInvocationDto(call: FoundCall): ConnectionInvocationDto {
+  const { guardMs, queueMs, connectMs, firstByteMs, totalMs } = call.timing ?? UNKNOWN;
+  return {
+    id: call.id,
+    timestamp: textOf(call.at ?? 0),
+    request: { method: call.method ?? '', url: call.url ?? '' },
+    response: { status: call.status ?? 0, outcome: call.outcome ?? 'unknown' },
+    duration: { cpuMs: 0, wallMs: Math.round(totalMs) },
+    logs: call.lines.map(({ at, level, message }) => ({ timestamp: textOf(at), level, message })),
+    exceptions: call.exceptions.map(({ at, name, message }) => ({ timestamp: textOf(at), name, message })),
+    rpcMethod: call.rpcMethod ?? null,
+    tool: call.toolName ?? null,
+    timing: { guardMs, queueMs, connectMs, firstByteMs, totalMs },
+  };
 }

@@ -1,7 +1,82 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
-import { CallRecord } from './call-record.js';
+import type { CallTiming, McpReply } from '../../../mcp/protocol/channel.js';
+import { CallerLeftError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import { RequestRecord } from '../../../mcp/server/mcp-request.js';
+import { DomainError } from '../../../platform/errors/domain-error.js';
+import { domainErrorOf } from '../../../platform/errors/error-body.js';
+import type { ConnectionCall, InvocationOutcome } from '../../logs/invocation.types.js';
+import { originalOf, ResourceNotFoundError, ToolError } from '../core/connections.errors.js';
+import { statusAfter } from '../core/connection-status.js';
+
+/** Maximum length of the message of a failure. */
+const MESSAGE_CHARS_MAX = 1_000;
+
+/**
+ * Collects the connection's view of one request. Of its content only the method, the tool's name and the code of an error
+ * are read.
+ */
+export class CallRecord extends RequestRecord {
+  /** The row id of the connection that was called; null while it is unknown, and if there is none. */
+  connectionId: string | null = null;
+  readonly timing: CallTiming = {};
+  /** The code of a JSON-RPC error of the upstream. */
+  private errorCode: number | null = null;
+
+  answered({ error }: McpReply): void {
+    this.errorCode = error?.code ?? null;
+  }
+
+  /** The call to record; null for notifications, responses, and requests to a connection that does not exist. */
+  finish({ method, url, status }: { method: string; url: string; status: number }): ConnectionCall | null {
+    const { connectionId } = this;
+    if (connectionId === null || this.isResponse || this.rpcMethod?.startsWith('notifications/')) return null;
+    const { guardMs, queueMs, connectMs, firstByteMs } = this.timing;
+    const shown = this.shownFailure();
+    return {
+      id: this.invocationId,
+      connectionId,
+      at: this.at,
+      method,
+      url: url.split('?', 1)[0],
+      rpcMethod: this.rpcMethod,
+      toolName: this.toolName,
+      status: this.thrownStatus ?? status,
+      outcome: this.outcome(),
+      timing: {
+        guardMs: tenths(guardMs),
+        queueMs: tenths(queueMs),
+        connectMs: tenths(connectMs),
+        firstByteMs: tenths(firstByteMs),
+        totalMs: tenths(this.elapsedMs) ?? 0,
+      },
+      lines: [],
+      exceptions: shown ? [{ at: this.at, name: shown.name, message: shown.message.slice(0, MESSAGE_CHARS_MAX) }] : [],
+    };
+  }
+
+  /** The failure as the log shows it. Of an upstream's error only the code: its message may repeat arguments. */
+  private shownFailure(): { name: string; message: string } | null {
+    const { failure, errorCode } = this;
+    if (failure instanceof ResourceNotFoundError) {
+      return { name: failure.name, message: 'The MCP server has no such tool.' };
+    }
+    if (failure && !(failure instanceof ToolError)) {
+      const original = originalOf(failure);
+      return { name: original.name, message: domainErrorOf(original)?.message ?? 'Internal server error' };
+    }
+    if (errorCode === null) return null;
+    return { name: 'RpcError', message: `The MCP server answered with the JSON-RPC error ${errorCode}.` };
+  }
+
+  private outcome(): InvocationOutcome {
+    const { failure } = this;
+    if (failure instanceof CallerLeftError) return 'canceled';
+    if (failure && !(failure instanceof ToolError)) return isDenial(failure) ? 'denied' : 'exception';
+    return this.rpcMethod === null ? 'denied' : 'ok';
+  }
+}
 
 /** Records requests to connections. */
 @Injectable()
@@ -25,4 +100,15 @@ export class LogRecorder {
       if (call) this.calls.record(call);
     }
   }
+}
+
+/** True if the request was refused here, or needs what its connection's status names. */
+function isDenial(failure: Error): boolean {
+  const state = statusAfter(failure)?.state;
+  if (state !== undefined && state !== 'error') return true;
+  return failure instanceof DomainError && !(failure instanceof UpstreamFailure);
+}
+
+function tenths(ms: number | undefined): number | null {
+  return ms === undefined ? null : Math.round(ms * 10) / 10;
 }

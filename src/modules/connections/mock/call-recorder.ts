@@ -1,4 +1,4 @@
-import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import type { McpCall, McpReply } from '../../../mcp/protocol/channel.js';
@@ -32,7 +32,6 @@ interface BufferedCall {
 /** Records the tool calls of connections, after they were answered. */
 @Injectable()
 export class CallRecorder implements OnApplicationShutdown {
-  private readonly logger = new Logger('recordings');
   private readonly buffer = new WriteBehind<number, BufferedCall>('recorded calls', (batch) => this.write(batch), {
     of: ({ bytes }) => bytes,
     max: BUFFER_BYTES_MAX,
@@ -45,21 +44,9 @@ export class CallRecorder implements OnApplicationShutdown {
     private readonly vault: Vault,
     events: ConnectionEvents,
   ) {
-    events.on('answered', (connection, call, reply) => this.recordWhileOn(connection, call, reply));
-  }
-
-  /** Records the call while the recording runs. Never throws: a call that cannot be recorded is left out. */
-  private recordWhileOn(
-    { id, recordingUntil }: { id: string; recordingUntil: Date | null },
-    call: McpCall,
-    reply: McpReply,
-  ): void {
-    if (Date.now() >= (recordingUntil?.getTime() ?? 0)) return;
-    try {
-      this.record(id, call, reply);
-    } catch (error) {
-      this.logger.warn({ msg: 'a call could not be recorded', connectionId: id, err: error });
-    }
+    events.on('answered', ({ id, recordingUntil }, call, reply) => {
+      if (Date.now() < (recordingUntil?.getTime() ?? 0)) this.record(id, call, reply);
+    });
   }
 
   /** Writes the buffered calls of this process. */
@@ -74,14 +61,14 @@ export class CallRecorder implements OnApplicationShutdown {
   private record(connectionId: string, { method, params = '{}' }: McpCall, reply: McpReply): void {
     if (method !== 'tools/call' || !reply.result) return;
     if (params.length + reply.text.length > CALL_BYTES_MAX) return;
-    const { name, arguments: given = {} } = JSON.parse(params) as { name?: unknown; arguments?: unknown };
+    const { name, arguments: args = {} } = JSON.parse(params) as { name?: unknown; arguments?: unknown };
     // JSON.stringify is recursive.
-    if (!isWithinDepth(given, DEPTH_MAX)) return;
+    if (!isWithinDepth(args, DEPTH_MAX)) return;
     const result = resultOf(reply);
     // A result with another type, such as `input_required`, is not the answer yet.
     const isAnswer = isObject(result) && (result.resultType === undefined || result.resultType === 'complete');
     if (typeof name !== 'string' || !isAnswer) return;
-    const text = JSON.stringify({ tool: name, arguments: given, result: slice(reply.text, reply.result) });
+    const text = JSON.stringify({ tool: name, arguments: args, result: slice(reply.text, reply.result) });
     const bytes = Buffer.byteLength(text);
     this.buffer.set((this.sequence += 1), { connectionId, tool: toStorableText(name), text, bytes });
   }
@@ -92,11 +79,8 @@ export class CallRecorder implements OnApplicationShutdown {
     const ids = [...new Set(calls.map(({ connectionId }) => connectionId))].sort();
     await this.database.transaction(async (tx) => {
       for (const id of ids) {
-        await this.writeOf(
-          id,
-          calls.filter(({ connectionId }) => connectionId === id),
-          tx,
-        );
+        const own = calls.filter(({ connectionId }) => connectionId === id);
+        await this.writeOf(id, own, tx);
       }
     });
   }

@@ -1,4 +1,4 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable, Optional, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
 import { Repository } from 'typeorm';
@@ -6,20 +6,66 @@ import type { Channel } from '../../../mcp/protocol/channel.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import { ConnectionTransports, type ConnectionTransport } from '../core/connection-transports.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
-import { ConnectionMock } from './connection-mock.entity.js';
+import { ConnectionMock, MockReply } from './mock.entity.js';
 import { MockModel } from './mock-model.js';
-import { MockReply } from './mock-reply.entity.js';
 import { MockRepository } from './mock.repository.js';
-import { readScenario } from './scenario.js';
-import { FixtureSimulator } from './simulator/fixture-simulator.js';
-import { ReplaySimulator, type RecordedCall } from './simulator/replay-simulator.js';
+import { readScenario, FixtureSimulator } from './simulator/fixture.js';
 import { SchemaSimulator } from './simulator/schema-simulator.js';
 import { SimulatedChannel, type CallHistory, type SimulatedServer } from './simulator/simulated-channel.js';
-import type { Answer, Answerer, Simulator, ToolCall } from './simulator/simulator.js';
+import {
+  type Simulator,
+  counted,
+  fallback,
+  marked,
+  simulatorMark,
+  type Answerer,
+  type SimulatedCall,
+  type ToolCall,
+  type ToolResult,
+} from './simulator/simulator.js';
+import { createHash } from 'node:crypto';
+import { canonicalJson } from '../../../platform/text/json.js';
 
 /** Bounds of the frozen servers cached by one process: their number, and their characters of JSON. */
 const CACHED_MAX = 1_000;
 const CACHED_CHARS_MAX = 64 * 1024 * 1024;
+
+const NOT_INTERPRETED =
+  'The scenario was not interpreted: this service has no language model. A JSON object with "tools" is read as a fixture.';
+
+/** A real call as it was recorded; `result` as JSON text. */
+interface RecordedCall extends ToolCall {
+  result: string;
+}
+
+/**
+ * Answers with the results recorded for the same tool and equal arguments, in the recorded order; the last one repeats.
+ * Calls that were not recorded are answered by the schemas and marked.
+ */
+class ReplaySimulator implements Simulator {
+  private readonly results = new Map<string, string[]>();
+
+  constructor(
+    private readonly schema: SchemaSimulator,
+    recorded: readonly RecordedCall[],
+  ) {
+    for (const call of recorded) {
+      const key = keyOf(call);
+      this.results.set(key, [...(this.results.get(key) ?? []), call.result]);
+    }
+  }
+
+  prepare(call: SimulatedCall): Answerer {
+    const key = keyOf(call);
+    const results = this.results.get(key);
+    if (!results) return fallback(this.schema.prepare(call), 'No recorded call has these arguments.');
+    return (uses) => {
+      const text = results[Math.min(uses[key] ?? 0, results.length - 1)];
+      const result = marked(JSON.parse(text) as ToolResult, { [simulatorMark.by]: 'recording' });
+      return { result, uses: counted(uses, key) };
+    };
+  }
+}
 
 /** A simulated connection. */
 export interface MockTarget {
@@ -41,9 +87,9 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
     @InjectRepository(ConnectionMock) private readonly mocks: Repository<ConnectionMock>,
     @InjectRepository(MockReply) private readonly replies: Repository<MockReply>,
     private readonly repository: MockRepository,
-    private readonly model: MockModel,
     private readonly transports: ConnectionTransports,
     private readonly vault: Vault,
+    @Optional() private readonly model?: MockModel,
   ) {}
 
   onModuleInit(): void {
@@ -73,9 +119,22 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
     const { seed, server } = row;
     const schema = new SchemaSimulator(server, { seed, scenario });
     const { simulator, chars } = await this.simulatorFor(target, schema);
-    const simulated: SimulatedServer = { server, simulator, history: new QueuedHistory(this.repository, id) };
+    const simulated: SimulatedServer = { server, simulator, history: this.historyOf(id) };
     this.cache.set(id, { server: Promise.resolve(simulated), chars: JSON.stringify(server).length + chars });
     return simulated;
+  }
+
+  /** Calls of this process queue here, so that a mock holds one database connection at most. */
+  private historyOf(id: string): CallHistory {
+    let tail: Promise<unknown> = Promise.resolve();
+    return {
+      recent: (limit) => this.repository.recentCalls(id, limit),
+      append: (call, answerer) => {
+        const answer = tail.then(() => this.repository.appendCall(id, call, answerer));
+        tail = answer.catch(() => undefined);
+        return answer;
+      },
+    };
   }
 
   private async simulatorFor(
@@ -86,7 +145,8 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
     if (read.kind === 'fixture') return { simulator: new FixtureSimulator(schema, read.fixture), chars: 0 };
     if (read.kind !== 'replay') {
       const text = read.kind === 'prose' ? scenario : null;
-      return { simulator: this.model.simulator(schema, { namespaceId, scenario: text }), chars: 0 };
+      const modelled = this.model?.simulator(schema, { namespaceId, scenario: text });
+      return { simulator: modelled ?? withoutModel(schema, text), chars: 0 };
     }
     const rows = await this.replies.find({ where: { connectionId: id }, order: { place: 'ASC' } });
     const texts = rows.map(({ sealed }) => this.vault.open(sealed, id));
@@ -98,22 +158,15 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
   }
 }
 
-/** The calls of one mock. Calls of this process queue here, so that a mock holds one database connection at most. */
-class QueuedHistory implements CallHistory {
-  private tail: Promise<unknown> = Promise.resolve();
+function keyOf({ tool, arguments: args }: ToolCall): string {
+  return createHash('sha256')
+    .update(canonicalJson([tool, args]))
+    .digest('hex')
+    .slice(0, 32);
+}
 
-  constructor(
-    private readonly repository: MockRepository,
-    private readonly id: string,
-  ) {}
-
-  recent(limit: number): ReturnType<CallHistory['recent']> {
-    return this.repository.recentCalls(this.id, limit);
-  }
-
-  append(call: ToolCall, answerer: Answerer): Promise<Answer> {
-    const answer = this.tail.then(() => this.repository.appendCall(this.id, call, answerer));
-    this.tail = answer.catch(() => undefined);
-    return answer;
-  }
+/** The answers of the schemas alone, which say so where they replace the interpretation of prose. */
+function withoutModel(schema: SchemaSimulator, prose: string | null): Simulator {
+  if (prose === null) return schema;
+  return { prepare: (call) => fallback(schema.prepare(call), NOT_INTERPRETED) };
 }

@@ -11,8 +11,7 @@ import type { NewTarget } from '../core/connection-target.js';
 import { CallRecorder } from './call-recorder.js';
 import { MockRepository } from './mock.repository.js';
 import { RecordingsRepository } from './recordings.repository.js';
-import { readScenario } from './scenario.js';
-import { requireTools } from './simulator/fixture.js';
+import { readScenario, requireTools } from './simulator/fixture.js';
 import type { FrozenServer } from './simulator/simulator.js';
 
 /** Largest frozen server, as JSON. */

@@ -5,69 +5,60 @@ import { AddressPolicy, parseEgressAllow } from '../../../platform/egress/addres
 import { Egress } from '../../../platform/egress/egress.js';
 import { FairSemaphore, NoSlotError } from '../../../platform/limits/fair-semaphore.js';
 import { MockRepository } from './mock.repository.js';
-import { ModelClient, ModelFailure } from './simulator/model-client.js';
-import { ModelSimulator } from './simulator/model-simulator.js';
+import { ModelClient, ModelFailure, ModelSimulator } from './simulator/model-simulator.js';
 import type { SchemaSimulator } from './simulator/schema-simulator.js';
-import { fallback, type Simulator } from './simulator/simulator.js';
 
-/** Concurrent questions of one process, and how long one waits for a slot. */
+/** Concurrent requests of one process, and the wait for a slot. */
 const PARALLEL_MAX = 8;
 const SLOT_WAIT_MS = 2_000;
 
-/** A namespace may use one of so many parts of a day's questions. */
+/** A namespace may use a quarter of the day's requests. */
 const NAMESPACE_PART = 4;
 
-const NOT_INTERPRETED =
-  'The scenario was not interpreted: this service has no language model. A JSON object with "tools" is read as a fixture.';
-
-/** The operator's language model, if one is configured. */
+/** The operator's language model. Loaded only with `SIMULATOR_URL`. */
 @Injectable()
 export class MockModel implements OnApplicationShutdown {
   private readonly slots = new FairSemaphore(PARALLEL_MAX, SLOT_WAIT_MS);
-  private readonly egress: Egress | null;
-  private readonly client: ModelClient | null;
+  private readonly egress: Egress;
+  private readonly client: ModelClient;
 
   constructor(
     private readonly mocks: MockRepository,
     private readonly env: Env,
   ) {
-    const { simulatorUrl: url, simulatorModel: model, simulatorApiKey: apiKey } = env;
+    const url = env.simulatorUrl ?? '';
     // The operator configures this host, so it may be internal. This egress can reach no other one.
-    this.egress = url === null ? null : new Egress(new AddressPolicy(parseEgressAllow(hostOf(url))));
-    this.client =
-      this.egress && url !== null && model !== null ? new ModelClient(this.egress, { url, model, apiKey }) : null;
+    this.egress = new Egress(new AddressPolicy(parseEgressAllow(hostOf(url))));
+    this.client = new ModelClient(this.egress, { url, model: env.simulatorModel ?? '', apiKey: env.simulatorApiKey });
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await this.egress?.close();
+    await this.egress.close();
   }
 
-  /** The simulator of a mock with a prose scenario, or without any: the model, else the schemas alone. */
+  /** The simulator of a mock with a prose scenario, or without any. */
   simulator(
     schema: SchemaSimulator,
     { namespaceId, scenario }: { namespaceId: string; scenario: string | null },
-  ): Simulator {
+  ): ModelSimulator {
     const { client } = this;
-    if (client) {
-      const spend = <T>(question: () => Promise<T>) => this.spend(namespaceId, question);
-      return new ModelSimulator(schema, { client, scenario, timeoutMs: this.env.simulatorTimeoutMs, spend });
-    }
-    if (scenario === null) return schema;
-    return { prepare: (call) => Promise.resolve(fallback(schema.answerer(call), NOT_INTERPRETED)) };
+    const spend = <T>(request: () => Promise<T>) => this.spend(namespaceId, request);
+    return new ModelSimulator(schema, { client, scenario, timeoutMs: this.env.simulatorTimeoutMs, spend });
   }
 
-  private async spend<T>(namespaceId: string, question: () => Promise<T>): Promise<T> {
+  private async spend<T>(namespaceId: string, request: () => Promise<T>): Promise<T> {
     const total = this.env.simulatorDailyCallsMax;
     const quota = { total, namespace: Math.max(1, Math.floor(total / NAMESPACE_PART)) };
     try {
       return await this.slots.run(namespaceId, async () => {
-        if (!(await this.mocks.countQuestion(namespaceId, quota))) {
-          throw new ModelFailure('No more questions to the language model today.');
+        if (!(await this.mocks.countRequest(namespaceId, quota))) {
+          throw new ModelFailure('The daily quota of requests to the language model is used up.');
         }
-        return question();
+        return request();
       });
     } catch (error) {
-      if (error instanceof NoSlotError) throw new ModelFailure('Too many others ask the language model right now.');
+      if (error instanceof NoSlotError)
+        throw new ModelFailure('Too many requests to the language model are in progress.');
       throw error;
     }
   }

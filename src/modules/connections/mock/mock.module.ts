@@ -1,38 +1,40 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { ToolSchemasCoreModule } from '../../tool-schemas/tool-schemas-core.module.js';
+import { roleModule } from '../../../config/role-module.js';
+import { ToolSchemasModule } from '../../tool-schemas/tool-schemas.module.js';
 import { ConnectionCoreModule } from '../core/connection-core.module.js';
 import { CallRecorder } from './call-recorder.js';
-import { ConnectionMock } from './connection-mock.entity.js';
-import { MockCall } from './mock-call.entity.js';
+import { ConnectionMock, MockCall, MockReply, SimulatorUsage, RecordedCallRow } from './mock.entity.js';
 import { MockChannels } from './mock-channels.js';
 import { MockCreation } from './mock-creation.js';
 import { MockModel } from './mock-model.js';
-import { MockReply } from './mock-reply.entity.js';
 import { MockRepository } from './mock.repository.js';
-import { RecordedCallRow } from './recorded-call.entity.js';
 import { RecordingController } from './recording.controller.js';
 import { RecordingsRepository } from './recordings.repository.js';
 import { RecordingsService } from './recordings.service.js';
-import { SimulatorUsage } from './simulator-usage.entity.js';
 
 /** Simulated connections, and recordings of real calls. */
-@Module({
-  imports: [
-    TypeOrmModule.forFeature([ConnectionMock, MockCall, MockReply, RecordedCallRow, SimulatorUsage]),
-    ConnectionCoreModule,
-    ToolSchemasCoreModule,
-  ],
-  controllers: [RecordingController],
-  providers: [
-    CallRecorder,
-    MockChannels,
-    MockCreation,
-    MockModel,
-    MockRepository,
-    RecordingsRepository,
-    RecordingsService,
-  ],
-  exports: [MockCreation],
-})
-export class MockModule {}
+@Module({})
+export class MockModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: MockModule,
+    api: {
+      imports: [
+        TypeOrmModule.forFeature([ConnectionMock, MockCall, MockReply, RecordedCallRow, SimulatorUsage]),
+        ConnectionCoreModule.forRoles(env),
+        ToolSchemasModule.forRoles(env),
+      ],
+      controllers: [RecordingController],
+      providers: [
+        CallRecorder,
+        MockChannels,
+        MockCreation,
+        MockRepository,
+        RecordingsRepository,
+        RecordingsService,
+        ...(env.simulatorUrl === null ? [] : [MockModel]),
+      ],
+      exports: [MockCreation],
+    },
+  }));
+}

@@ -4,10 +4,10 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import type { Answer, Answerer, FrozenServer, PastCall, ToolCall, UseCounts } from './simulator/simulator.js';
 
-/** Calls kept of one mock. */
-const CALLS_KEPT = 1_000;
+/** Newest calls of one mock that are stored. */
+const CALLS_MAX = 1_000;
 
-/** Longest arguments and longest answer of a call that are kept, as JSON. */
+/** Longest arguments and longest answer of a call that are stored, as JSON. */
 const TEXT_CHARS_MAX = 16 * 1024;
 
 /** The rows of mocks, their calls, and the daily usage of the language model. */
@@ -59,19 +59,19 @@ export class MockRepository {
       await tx.query('UPDATE connection_mocks SET calls = $2, uses = $3::jsonb WHERE connection_id = $1', [
         id,
         seq,
-        JSON.stringify(answer.uses),
+        JSON.stringify(answer.uses ?? mock.uses),
       ]);
       await tx.query(
         'INSERT INTO mock_calls (connection_id, seq, tool, arguments, answer) VALUES ($1, $2, $3, $4, $5)',
         [id, seq, call.tool, bounded(call.arguments), bounded(answer.result)],
       );
-      await tx.query('DELETE FROM mock_calls WHERE connection_id = $1 AND seq <= $2', [id, seq - CALLS_KEPT]);
+      await tx.query('DELETE FROM mock_calls WHERE connection_id = $1 AND seq <= $2', [id, seq - CALLS_MAX]);
       return answer;
     });
   }
 
-  /** Counts a question to the language model. @returns false when a quota of the day is used up */
-  async countQuestion(namespaceId: string, quota: { total: number; namespace: number }): Promise<boolean> {
+  /** Counts a request to the language model. @returns false when a quota of the day is used up */
+  async countRequest(namespaceId: string, quota: { total: number; namespace: number }): Promise<boolean> {
     const rows = await this.database.query<{ calls: number }[]>(
       `INSERT INTO simulator_days AS d (day, namespace_id, calls)
        SELECT current_date, $1, 1

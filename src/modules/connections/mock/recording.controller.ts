@@ -1,17 +1,15 @@
-import { Body, Controller, Delete, Get, Param, Put } from '@nestjs/common';
-import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { Body, Delete, Get, Param, Put } from '@nestjs/common';
+import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../../platform/http/success.dto.js';
 import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
+import { ConnectionController, ownConnections } from '../core/connections.access.js';
 import { RecordingDto, SetRecordingDto } from './recording.dto.js';
 import { RecordingsService } from './recordings.service.js';
 
 @ApiTags('Connections')
-@Controller('connect/:namespace/:connectionId/recording')
-@ApiParam(namespaceParam)
-@ApiParam(connectionIdParam)
+@ConnectionController('recording')
 export class RecordingController {
   constructor(private readonly recordings: RecordingsService) {}
 

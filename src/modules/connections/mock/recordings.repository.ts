@@ -1,17 +1,10 @@
 import { Injectable } from '@nestjs/common';
+import type { ChangedConnection } from '../core/connection-handles.js';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 
-/** How long recording goes on by itself, and how long a recorded call is kept. */
+/** Duration of a recording, and retention of a recorded call. */
 const RETENTION = `interval '7 days'`;
-
-/** The row of a connection whose recording was switched. */
-export interface SwitchedRecording {
-  id: string;
-  namespaceId: string;
-  connectionId: string;
-  revision: number;
-}
 
 /** A recorded call; `sealed` by the vault for the connection's row, `bytes` before sealing. */
 export interface SealedCall {
@@ -26,8 +19,8 @@ export class RecordingsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /** Starts recording for 7 days, or stops it. Null for a missing or simulated connection. */
-  async setEnabled(namespaceId: string, connectionId: string, enabled: boolean): Promise<SwitchedRecording | null> {
-    const [rows] = await this.database.query<[SwitchedRecording[], number]>(
+  async setEnabled(namespaceId: string, connectionId: string, enabled: boolean): Promise<ChangedConnection | null> {
+    const [rows] = await this.database.query<[ChangedConnection[], number]>(
       `UPDATE connections SET recording_until = CASE WHEN $3 THEN now() + ${RETENTION} END, revision = revision + 1
         WHERE namespace_id = $1 AND connection_id = $2 AND mock IS NULL
         RETURNING id, namespace_id AS "namespaceId", connection_id AS "connectionId", revision`,

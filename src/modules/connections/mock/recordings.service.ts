@@ -6,10 +6,9 @@ import type { SuccessDto } from '../../../platform/http/success.dto.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { ConnectionHandles } from '../core/connection-handles.js';
-import { Connection } from '../core/connection.entity.js';
-import { ResourceNotFoundError } from '../core/connections.errors.js';
+import { ConnectionReader } from '../core/connection-reader.js';
 import { CallRecorder } from './call-recorder.js';
-import { RecordedCallRow } from './recorded-call.entity.js';
+import { RecordedCallRow } from './mock.entity.js';
 import type { RecordingDto } from './recording.dto.js';
 import { RecordingsRepository } from './recordings.repository.js';
 
@@ -20,10 +19,10 @@ const SWEEP_MS = 60 * 60_000;
 @Injectable()
 export class RecordingsService implements OnApplicationBootstrap {
   constructor(
-    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
     @InjectRepository(RecordedCallRow) private readonly calls: Repository<RecordedCallRow>,
     private readonly recordings: RecordingsRepository,
     private readonly recorder: CallRecorder,
+    private readonly reader: ConnectionReader,
     private readonly handles: ConnectionHandles,
     private readonly schedule: Schedule,
   ) {}
@@ -39,17 +38,17 @@ export class RecordingsService implements OnApplicationBootstrap {
     await this.recorder.settle();
     const changed = await this.recordings.setEnabled(namespace.id, connectionId, enabled);
     if (!changed) {
-      await this.find(namespace, connectionId);
+      await this.reader.find(namespace, connectionId);
       throw new InvalidInputError('A simulated connection cannot be recorded: it makes no real calls.');
     }
-    this.handles.announce(changed, changed.revision);
+    this.handles.announce(changed);
     return this.get(namespace, connectionId);
   }
 
   /** @throws ResourceNotFoundError */
   async get(namespace: OwnedNamespace, connectionId: string): Promise<RecordingDto> {
     await this.recorder.settle();
-    const { id, recordingUntil } = await this.find(namespace, connectionId);
+    const { id, recordingUntil } = await this.reader.find(namespace, connectionId);
     const tools = await this.recordings.tools(id);
     const isOn = recordingUntil !== null && recordingUntil.getTime() > Date.now();
     return {
@@ -64,20 +63,8 @@ export class RecordingsService implements OnApplicationBootstrap {
   /** @throws ResourceNotFoundError, InvalidInputError for a simulated connection */
   async remove(namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
     await this.set(namespace, connectionId, false);
-    const { id } = await this.find(namespace, connectionId);
+    const { id } = await this.reader.find(namespace, connectionId);
     await this.calls.delete({ connectionId: id });
     return { success: true };
-  }
-
-  private async find(
-    namespace: OwnedNamespace,
-    connectionId: string,
-  ): Promise<Pick<Connection, 'id' | 'recordingUntil'>> {
-    const row = await this.connections.findOne({
-      where: { namespaceId: namespace.id, connectionId },
-      select: { id: true, recordingUntil: true },
-    });
-    if (!row) throw new ResourceNotFoundError();
-    return row;
   }
 }

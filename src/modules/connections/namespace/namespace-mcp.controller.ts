@@ -1,17 +1,15 @@
 import type { ServerResponse } from 'node:http';
 import { Controller, Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
-import { ApiExcludeEndpoint, ApiParam, ApiQuery, ApiTags } from '@nestjs/swagger';
+import { ApiParam, ApiQuery, ApiTags } from '@nestjs/swagger';
 import { ApiMcp, pageRefused } from '../../../mcp/server/api-mcp.decorator.js';
 import { McpHttpServer } from '../../../mcp/server/mcp-http-server.js';
 import type { AggregateForm } from '../../../mcp/aggregate/aggregate-channel.js';
 import { separators } from '../../../mcp/aggregate/member-names.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
-import { Access } from '../../auth/access.decorator.js';
+import { Access, FastPath, type FastPathRequest } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { FastPath } from '../../auth/fast-path.decorator.js';
-import type { FastPathRequest } from '../../auth/fast-path.decorator.js';
-import { namespaceParam, ownConnections } from '../core/connections.access.js';
+import { McpSessionRoute, namespaceParam, ownConnections } from '../core/connections.access.js';
 import { NamespaceServers } from './namespace-servers.js';
 
 const listed = {
@@ -83,19 +81,13 @@ export class NamespaceMcpController {
   }
 
   /** The SSE stream of a client's session, with changes of lists and resources. */
-  @Get()
-  @FastPath()
-  @ApiExcludeEndpoint()
-  @Access('connections:execute', ownConnections)
+  @McpSessionRoute(Get)
   stream(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
   /** Ends a client's session. */
-  @Delete()
-  @FastPath()
-  @ApiExcludeEndpoint()
-  @Access('connections:execute', ownConnections)
+  @McpSessionRoute(Delete)
   end(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }

@@ -1,21 +1,88 @@
-import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { EventEmitter } from 'node:events';
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { CallTiming, McpReply } from '../../../mcp/protocol/channel.js';
 import type { UpstreamHandle } from '../../../mcp/client/upstream-handle.js';
 import { AggregateChannel, type AggregateForm } from '../../../mcp/aggregate/aggregate-channel.js';
 import { CallerLeftError } from '../../../mcp/protocol/mcp-errors.js';
-import type { MemberFault, AggregateSource } from '../../../mcp/aggregate/member-requests.js';
+import type { MemberFault, AggregateSource, AggregateMembers } from '../../../mcp/aggregate/member-requests.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import type { ConnectionHandle } from '../core/connection-handle.js';
-import { ConnectionHandles } from '../core/connection-handles.js';
+import { type ConnectionHandle, ConnectionHandles } from '../core/connection-handles.js';
 import { statusAfter } from '../core/connection-status.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { LogRecorder } from '../log/log-recorder.js';
-import { NamespaceMembers } from './namespace-members.js';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import { RowCache } from '../../../platform/database/row-cache.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
+import { ConnectionEvents } from '../core/connection.events.js';
+import { Connection } from '../core/connection.entity.js';
 
-/** Aggregate channels that this process keeps open. */
+/** Open aggregate channels of this process at most. */
 const AGGREGATES_MAX = 1_000;
+
+/** The newest connections of a namespace take part; it may have a million. */
+const MEMBERS_MAX = 1_000;
+
+/** Cache lifetime. A change of a connection is also announced at once. An entry has some hundred KB at most. */
+const CACHED_MS = 5_000;
+
+const CACHED_MAX = 200;
+
+/** The connections of namespaces, as members of the aggregate MCP endpoint. */
+@Injectable()
+export class NamespaceMembers implements OnModuleInit {
+  private readonly known = new RowCache<AggregateMembers>((id) => this.load(id), { max: CACHED_MAX, ttlMs: CACHED_MS });
+  /** Events are named by the id of the namespace. */
+  private readonly changes = new EventEmitter().setMaxListeners(0);
+
+  constructor(
+    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly events: ConnectionEvents,
+    private readonly pubSub: PubSub,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    this.events.on('changed', ({ key }) => this.changed(key.slice(0, key.indexOf('/'))));
+    await this.pubSub.subscribe('namespaces.deleted', ({ id }) => this.changed(id));
+  }
+
+  /** No query while they were read in the last 5 s. */
+  async of(namespaceId: string): Promise<AggregateMembers> {
+    return (await this.known.get(namespaceId)) ?? { members: [], isCut: false };
+  }
+
+  /** Calls `listener` when a connection of the namespace is created, changed or deleted. @returns stops it */
+  whenChanged(namespaceId: string, listener: () => void): () => void {
+    this.changes.on(namespaceId, listener);
+    return () => this.changes.off(namespaceId, listener);
+  }
+
+  private changed(namespaceId: string): void {
+    this.known.drop(namespaceId);
+    this.changes.emit(namespaceId);
+  }
+
+  private async load(namespaceId: string): Promise<AggregateMembers> {
+    const rows = await this.connections.find({
+      where: { namespaceId },
+      select: { connectionId: true, seq: true, statusState: true, statusMessage: true },
+      order: { seq: 'DESC' },
+      take: MEMBERS_MAX + 1,
+    });
+    const members = rows.slice(0, MEMBERS_MAX).map(({ connectionId, seq, statusState: state, statusMessage }) => ({
+      connectionId,
+      seq,
+      state,
+      fault:
+        state === 'auth_required' || state === 'input_required'
+          ? { connectionId, state, message: statusMessage ?? '' }
+          : null,
+    }));
+    return { members, isCut: rows.length > MEMBERS_MAX };
+  }
+}
 
 /** The aggregate MCP endpoints: one channel for each namespace and form, shared by all callers. */
 @Injectable()
@@ -86,7 +153,7 @@ class NamespaceSource implements AggregateSource {
     const request = { method: 'POST', url: `/connect/${this.namespace.name}/.mcp` };
     return this.recorder.watching(request, { statusCode: 200 }, async (record) => {
       record.connectionId = (link as ConnectionHandle).id;
-      record.asked(method, { name: tool });
+      record.received(method, { name: tool });
       const reply = await work(record);
       record.answered(reply);
       return reply;

@@ -36,7 +36,7 @@ export class ConnectionCheck {
     const handle = await this.handles.adopt(id);
     if (!handle) throw new ResourceNotFoundError();
     const { failure, ...observed } = await this.check(handle);
-    const written = await this.statuses.write([{ id, revision: handle.revision, ...observed }], 'check');
+    const written = await this.statuses.write([{ id, revision: handle.target.revision, ...observed }], 'check');
     if (written.length === 0 && !(await this.connections.existsBy({ id }))) {
       await this.handles.end(id);
       throw new ResourceNotFoundError();
@@ -51,8 +51,8 @@ export class ConnectionCheck {
   }
 
   /**
-   * {@link runAside} for all connections to this URL that have no credentials. Sends none either, also not those that one
-   * of them was given a moment ago: the answer to them concerns no other connection.
+   * {@link runAside} for all connections to this URL that have no credentials. Sends none either, not even those that one
+   * of them has received since: the answer to them concerns no other connection.
    */
   runPublic(url: string, group: CheckedConnection[]): Promise<void> {
     return this.checkAside(this.transports.anonymousChannelTo(url), group);

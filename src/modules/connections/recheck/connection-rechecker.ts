@@ -5,17 +5,27 @@ import {
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
+import type { Counter } from 'prom-client';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
-import { isDatabaseAway } from '../../../platform/database/database-outage.js';
+import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
 import { NoSlotError, FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
-import { Counts } from '../../../platform/telemetry/figures.js';
+import { Metrics } from '../../../platform/telemetry/metrics.js';
 import type { ReleaseCurrent } from '../../releases/releases.types.js';
-import { failedInside } from '../core/connection-status.js';
+import { failedInside, statusAfter } from '../core/connection-status.js';
 import { ConnectionCheck } from './connection-check.js';
-import { RECHECK_BATCH, RecheckRepository, sweepPauseMs, type ClaimedConnection } from './recheck.repository.js';
+import {
+  RECHECK_BATCH,
+  RecheckRepository,
+  sweepPauseMs,
+  type ClaimedConnection,
+  REFRESH_BATCH,
+  type DueToken,
+} from './recheck.repository.js';
+import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
+import { CredentialsService } from '../../oauth/credentials.service.js';
 
 /** Concurrent checks of this process; half of them at one host, and half for one account. */
 const CHECKS_MAX = 4;
@@ -27,7 +37,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
   private readonly slots: FairSemaphore;
   private isEnding = false;
   /** Checks of this process, each for all connections that share it; `late` found no slot in time. */
-  readonly results = new Counts('result', ['done', 'late', 'failed']);
+  private readonly results: Counter<'result'>;
 
   constructor(
     private readonly repository: RecheckRepository,
@@ -35,8 +45,13 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
     private readonly pubSub: PubSub,
     private readonly schedule: Schedule,
     env: Env,
+    metrics: Metrics,
   ) {
     this.slots = new FairSemaphore(CHECKS_MAX, env.upstreamConnectTimeoutMs);
+    const help = 'Looks at connections whose time had come, by result.';
+    this.results = metrics.labeledCounter('slipway_connection_rechecks_total', help, {
+      result: ['done', 'late', 'failed'],
+    });
   }
 
   async onModuleInit(): Promise<void> {
@@ -57,19 +72,13 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
   async run(): Promise<number> {
     const claimed = await this.repository.claimDue();
     const groups = new Map<string, ClaimedConnection[]>();
-    const checks: Promise<void>[] = [];
     for (const one of claimed) {
-      const { mcpUrl } = one;
-      if (!one.isShared || mcpUrl === null) {
-        checks.push(this.check(mcpUrl, [one], () => this.checks.runAside(one)));
-        continue;
-      }
-      const group = groups.get(mcpUrl);
+      const key = (one.isShared && one.mcpUrl) || one.id;
+      const group = groups.get(key);
       if (group) group.push(one);
-      else groups.set(mcpUrl, [one]);
+      else groups.set(key, [one]);
     }
-    for (const [url, group] of groups) checks.push(this.check(url, group, () => this.checks.runPublic(url, group)));
-    await Promise.all(checks);
+    await Promise.all([...groups.values()].map((group) => this.check(group)));
     return claimed.length;
   }
 
@@ -82,21 +91,77 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
     }
   }
 
-  /** @param url null for a registry server */
-  private async check(url: string | null, group: ClaimedConnection[], work: () => Promise<void>): Promise<void> {
+  private async check(group: ClaimedConnection[]): Promise<void> {
+    const [one] = group;
+    const { mcpUrl, isShared, accountId } = one;
+    // A check for several accounts counts against none of them.
+    const account = group.every((other) => other.accountId === accountId) ? [`account ${accountId}`] : [];
     try {
-      const [first, ...others] = new Set(group.map(({ accountId }) => accountId));
-      // A check for several accounts counts against none of them.
-      const account = first === undefined || others.length > 0 ? [] : [`account ${first}`];
-      await this.slots.run([parseUrl(url ?? '')?.host ?? 'registry', ...account], work);
-      this.results.add('done');
+      await this.slots.run([parseUrl(mcpUrl ?? '')?.host ?? 'registry', ...account], () =>
+        isShared && mcpUrl !== null ? this.checks.runPublic(mcpUrl, group) : this.checks.runAside(one),
+      );
+      this.results.inc({ result: 'done' });
     } catch (error) {
       // Without a slot in time the connections are claimed again when the claim ends.
-      this.results.add(error instanceof NoSlotError ? 'late' : 'failed');
+      this.results.inc({ result: error instanceof NoSlotError ? 'late' : 'failed' });
       if (error instanceof NoSlotError) return;
       this.logger.error({ msg: 'a connection could not be checked', err: error });
       // For example secrets that cannot be opened: the connection is broken, and rechecked at growing intervals.
       if (!isDatabaseAway(error)) await this.checks.record(group, failedInside);
+    }
+  }
+}
+
+/**
+ * Refreshes the tokens of connections in use before they end, so that no call waits for it, and the status shows an
+ * authorization that has ended before a call does. TokenRefresherService makes sure that only one process refreshes a token.
+ */
+@Injectable()
+export class ConnectionRefresher implements OnApplicationBootstrap, OnModuleDestroy {
+  private readonly logger = new Logger('connections');
+  private isEnding = false;
+
+  constructor(
+    private readonly repository: RecheckRepository,
+    private readonly credentials: CredentialsService,
+    private readonly checks: ConnectionCheck,
+    private readonly schedule: Schedule,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.schedule.every('refresh of tokens', sweepPauseMs(), () => this.run());
+  }
+
+  onModuleDestroy(): void {
+    this.isEnding = true;
+  }
+
+  /** Refreshes all tokens that are due, the earliest first. One that cannot be refreshed now holds up no other. */
+  async run(): Promise<void> {
+    let due: DueToken[] = [];
+    do {
+      due = await this.repository.dueTokens(due.at(-1) ?? null);
+      await Promise.all(due.map((one) => this.attempt(one)));
+    } while (due.length === REFRESH_BATCH && !this.isEnding);
+  }
+
+  private async attempt(one: DueToken): Promise<void> {
+    try {
+      await this.refresh(one);
+    } catch (error) {
+      const level = isDatabaseAway(error) ? 'debug' : 'error';
+      this.logger[level]({ msg: 'a token could not be refreshed before its end', connectionId: one.id, err: error });
+    }
+  }
+
+  private async refresh({ id, revision, upstreamUrl }: DueToken): Promise<void> {
+    try {
+      await this.credentials.accessToken({ kind: 'connection', id }, upstreamUrl);
+    } catch (error) {
+      const isKnown = error instanceof AuthorizationRequiredError || error instanceof CredentialUnavailableError;
+      const status = isKnown ? statusAfter(error) : null;
+      if (!status) throw error;
+      await this.checks.record([{ id, revision }], status);
     }
   }
 }

@@ -5,28 +5,55 @@ import { CredentialsService } from '../../oauth/credentials.service.js';
 import { SetupPageError } from '../../oauth/credentials.errors.js';
 import { SetupLinksService } from '../../oauth/setup/setup-links.service.js';
 import { SetupPageService, type AuthorizationSubject } from '../../oauth/setup/setup-page.service.js';
-import type { FormView, SetupAnswer, SetupLink, SetupSubject, SetupView } from '../../oauth/setup/setup.types.js';
-import type { RunFormField } from '../../releases/releases.types.js';
+import type {
+  FormView,
+  SetupAnswer,
+  SetupLink,
+  SetupSubject,
+  SetupView,
+  SetupField,
+} from '../../oauth/setup/setup.types.js';
+import type { RunFormField, StoredValues } from '../../releases/releases.types.js';
 import { NotRunnableError, ServerGoneError } from '../../run/run.errors.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
-import { scopesAskedFor, statusReasons } from '../core/connection-status.js';
+import { requestedScopes, statusReasons } from '../core/connection-status.js';
 import { CONNECTION_LINKS, ConnectionUrls } from '../core/connection-urls.js';
-import { ConnectionValues, type StoredValues } from '../core/connection-values.js';
+import { ConnectionValues } from '../core/connection-values.js';
 import { Connection } from '../core/connection.entity.js';
 import { ConnectionRepository } from '../core/connection.repository.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { ConnectionCheck } from '../recheck/connection-check.js';
-import {
-  checkedFields,
-  formOf,
-  mergedValues,
-  targetAt,
-  valuesFault,
-  withAuthorizationField,
-  type SetupTarget,
-} from './setup-form.js';
+import { headersFault, queryFault } from '../core/connection.validators.js';
 
-const STEP_UPS_KEPT = 10;
+/** Newest authorizations that a row stores. */
+const STEP_UPS_MAX = 10;
+
+/** The target of a connection, and those of its values that a person may enter. */
+interface SetupTarget {
+  /** `namespace/connectionId` */
+  label: string;
+  /** The host of the upstream, or words for code that runs here. */
+  upstreamHost: string;
+  /** Null for code that runs here and authorizes nobody. */
+  upstreamUrl: string | null;
+  /** The server whose code, running here, authorizes its users; its URL is not an address then. */
+  adapter?: string;
+  fields: RunFormField[];
+}
+
+/** For servers that require a key or token and have no authorization server. */
+const authorizationField: RunFormField = {
+  place: 'headers',
+  name: 'Authorization',
+  label: 'Authorization',
+  description: 'The whole value of the header, for example “Bearer” and your token.',
+  isRequired: false,
+  isSecret: true,
+  allowed: null,
+  isStored: false,
+  isMissing: false,
+  fault: null,
+};
 
 /** The setup page of a connection: authorization, or a form for missing values. A link ends when either was stored. */
 @Injectable()
@@ -62,11 +89,11 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
     if (target && state === 'auth_required') return this.pages.view(this.authorization(row, target));
     if (state === 'connected') {
       const text = 'This connection works. You can close this page.';
-      return { kind: 'message', title: 'Nothing is to be done', text };
+      return { kind: 'message', title: 'No action needed', text };
     }
     const { nextStep } = statusReasons[reason];
     const text = `${message ?? 'The connection does not work.'} ${nextStep ?? ''}`;
-    return { kind: 'message', title: 'This page cannot help', text };
+    return { kind: 'message', title: 'Setup is not possible here', text };
   }
 
   async submit(row: Connection, form: URLSearchParams, cookie: string): Promise<SetupAnswer> {
@@ -100,8 +127,8 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
     });
     if (!row) return false;
     const { authorization: _refused, ...headers } = this.values.openHeaders(id, row.sealedHeaders);
-    const scopes = scopesAskedFor({ challenges: row.statusChallenges });
-    const stepUps = [...row.stepUps, { at: new Date().toISOString(), scopes }].slice(-STEP_UPS_KEPT);
+    const scopes = requestedScopes({ challenges: row.statusChallenges });
+    const stepUps = [...row.stepUps, { at: new Date().toISOString(), scopes }].slice(-STEP_UPS_MAX);
     const change = {
       sealedHeaders: this.values.sealHeaders(id, headers),
       ...(row.statusReason === 'insufficient_scope' && { stepUps }),
@@ -137,7 +164,7 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
   private valuesForm(row: Connection, target: SetupTarget, fields = this.fieldsFor(row, target)): FormView {
     const form = formOf(target, fields, this.linkTo(row));
     if (row.statusState === 'auth_required') return this.pages.valuesForm(form);
-    const reason = 'Its server wants values that only you know:';
+    const reason = 'The server requires configuration values:';
     return { ...form, kind: 'form', reason, client: null, fault: null };
   }
 
@@ -184,4 +211,62 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
   private valuesOf({ id, sealedHeaders, sealedQuery }: Connection): StoredValues {
     return { headers: this.values.openHeaders(id, sealedHeaders), query: this.values.openQuery(id, sealedQuery) };
   }
+}
+
+function targetAt(label: string, upstreamUrl: string | null, fields: RunFormField[], adapter?: string): SetupTarget {
+  const isHere = upstreamUrl === null || adapter !== undefined;
+  const upstreamHost = isHere ? 'code hosted here' : new URL(upstreamUrl).host;
+  return { label, upstreamUrl, upstreamHost, fields, ...(adapter !== undefined && { adapter }) };
+}
+
+/** The fields with one for the `Authorization` header, if none of them is. */
+function withAuthorizationField(fields: RunFormField[]): RunFormField[] {
+  const hasOne = fields.some(({ place, name }) => place === 'headers' && /^authorization$/i.test(name));
+  return hasOne ? fields : [...fields, authorizationField];
+}
+
+/** The form of a target, with these fields instead of its own. */
+function formOf(
+  { label, upstreamHost }: SetupTarget,
+  fields: RunFormField[],
+  action: string,
+): Pick<FormView, 'label' | 'upstreamHost' | 'action' | 'fields'> {
+  return { label, upstreamHost, action, fields: fields.map(toSetupField) };
+}
+
+function toSetupField({ place, name, isMissing: _isMissing, ...field }: RunFormField): SetupField {
+  return { ...field, name: nameInForm({ place, name }) };
+}
+
+function nameInForm({ place, name }: Pick<RunFormField, 'place' | 'name'>): string {
+  return `${place}.${name}`;
+}
+
+/** The fields after a submission, with their faults. `isStored` is that of the stored values, not of the submitted ones. */
+function checkedFields(submitted: RunFormField[], stored: RunFormField[]): RunFormField[] {
+  return submitted.map((field) => ({
+    ...field,
+    isStored: stored.some(({ place, name, isStored }) => place === field.place && name === field.name && isStored),
+    fault: field.isMissing ? 'This value is required.' : field.fault,
+  }));
+}
+
+/** The stored values with the submitted ones. An empty field keeps the stored value; names outside `fields` are ignored. */
+function mergedValues({ headers, query }: StoredValues, fields: RunFormField[], form: URLSearchParams): StoredValues {
+  const next: StoredValues = { headers: { ...headers }, query: [...query] };
+  for (const field of fields) {
+    const value = form.get(nameInForm(field))?.trim();
+    if (value === undefined || value === '') continue;
+    if (field.place === 'headers') next.headers[field.name.toLowerCase()] = value;
+    else next.query = [...next.query.filter(([name]) => name !== field.name), [field.name, value]];
+  }
+  return next;
+}
+
+/** The fault of the values as a whole, in a sentence; null without one. */
+function valuesFault({ headers, query }: StoredValues): string | null {
+  const fault = headersFault(headers);
+  if (fault !== null) return `The headers ${fault}.`;
+  const ofQuery = queryFault(query);
+  return ofQuery === null ? null : `The query values ${ofQuery}.`;
 }

@@ -32,7 +32,7 @@ async function compile(contents: string): Promise<SourceCompileAnswer> {
       tsconfigRaw: {},
       absWorkingDir: '/',
       logLevel: 'silent',
-      plugins: [onlyGiven],
+      plugins: [allowedImports],
     });
     const [{ text }] = outputFiles;
     await writeFile(to, text, { mode: 0o600 });
@@ -47,18 +47,18 @@ async function compile(contents: string): Promise<SourceCompileAnswer> {
 }
 
 /** Allows imports that exist when the module runs, and no other file of this machine. */
-const onlyGiven: Plugin = {
-  name: 'only-given',
+const allowedImports: Plugin = {
+  name: 'allowed-imports',
   setup(build) {
     build.onResolve(
       { filter: /.*/ },
       async ({ path, importer, kind, pluginData }): Promise<OnResolveResult | undefined> => {
-        if (pluginData === onlyGiven || importer.includes('/node_modules/')) return undefined;
+        if (pluginData === allowedImports || importer.includes('/node_modules/')) return undefined;
         if (isBuiltin(path)) return { path, external: true };
         if (PACKAGE.test(path)) {
           return build.resolve(path, {
             kind,
-            pluginData: onlyGiven,
+            pluginData: allowedImports,
             resolveDir: fileURLToPath(new URL('.', import.meta.url)),
           });
         }
@@ -69,10 +69,10 @@ const onlyGiven: Plugin = {
 };
 
 function refusal(path: string): string {
-  const given = 'Node built-ins, zod and @modelcontextprotocol/sdk';
+  const available = 'Node built-ins, zod and @modelcontextprotocol/sdk';
   return path.startsWith('.')
-    ? `It imports "${path}", but a source is one file: bundle what it imports into it.`
-    : `It imports "${path}", and only ${given} are there when it runs: bundle it into the file.`;
+    ? `It imports "${path}", but a source is one file: bundle the import into it.`
+    : `It imports "${path}", but only ${available} are available at run time: bundle the import into the file.`;
 }
 
 function at(message: string, location: Message['location']): SourceDiagnostic {

@@ -4,17 +4,17 @@ import { join } from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
-import { EndedApartError, runApart } from '../../../platform/child-process/run-in-child-process.js';
-import type { StoredSource } from '../core/connection.types.js';
+import { ChildProcessKilledError, runInChildProcess } from '../../../platform/child-process/run-in-child-process.js';
+import type { StoredSource } from '../core/connection.entity.js';
 import { InvalidSourceError } from '../core/connections.errors.js';
 import type { SourceCompileAnswer } from './source-compile.process.js';
 
-/** A module with the MCP SDK and zod in it takes 1 s and 300 MB; 128 KB of anything else takes less. */
+/** A module with the MCP SDK and zod in it takes 1 s and 300 MB; 128 KB of other code need less. */
 const LIMITS = { memoryMbMax: 512, timeoutMs: 20_000 };
 
 /** Concurrent compilations of this process, of which one namespace may have half, and the wait for a slot. */
-const AT_ONCE_MAX = 2;
-const TURN_MS_MAX = 15_000;
+const CONCURRENT_MAX = 2;
+const SLOT_WAIT_MS = 15_000;
 
 /** Compiled modules on disk, about 1.4 MB each; those used least recently are removed. */
 const CACHED_MAX = 200;
@@ -26,7 +26,7 @@ const VERSION = '1';
 @Injectable()
 export class SourceCompiler {
   private readonly logger = new Logger('connections');
-  private readonly slots = new FairSemaphore(AT_ONCE_MAX, TURN_MS_MAX);
+  private readonly slots = new FairSemaphore(CONCURRENT_MAX, SLOT_WAIT_MS);
   private readonly folder: string;
 
   constructor(env: Env) {
@@ -45,20 +45,16 @@ export class SourceCompiler {
   }
 
   /**
-   * Runs `use` with the file of the compiled module, and compiles it first if it is not cached.
+   * The file of the compiled module, which is compiled first if it is not cached.
    *
    * @throws InvalidSourceError, NoSlotError
    */
-  async withCompiled<T>(source: StoredSource, namespaceId: string, use: (file: string) => Promise<T>): Promise<T> {
+  async compiledFile(source: StoredSource, namespaceId: string): Promise<string> {
     const file = this.fileOf(source);
     const now = new Date();
     // The time of use decides which files are removed.
-    const isCached = await utimes(file, now, now).then(
-      () => true,
-      () => false,
-    );
-    if (!isCached) await this.check(source, namespaceId);
-    return use(file);
+    await utimes(file, now, now).catch(() => this.check(source, namespaceId));
+    return file;
   }
 
   private async compile(source: StoredSource): Promise<{ isStateful: boolean }> {
@@ -67,8 +63,14 @@ export class SourceCompiler {
     try {
       const [from, to] = [join(work, 'in'), join(work, 'out.mjs')];
       await writeFile(from, source.sourceFiles[0].contents, { mode: 0o600 });
-      const answer = await this.runApart([from, to, source.entrypoint]);
-      if ('diagnostics' in answer) throw invalid(source, answer.diagnostics);
+      const answer = await this.compileInChildProcess([from, to, source.entrypoint]);
+      if ('diagnostics' in answer) {
+        const { length } = answer.diagnostics;
+        const count = length === 1 ? 'one fault' : `${length} faults`;
+        // Published clients print the diagnostics as a list.
+        const message = `The module ${source.entrypoint} cannot be compiled: ${count}.`;
+        throw new InvalidSourceError(message, answer.diagnostics);
+      }
       await rename(to, this.fileOf(source));
       await this.sweep();
       return answer;
@@ -77,16 +79,16 @@ export class SourceCompiler {
     }
   }
 
-  private async runApart(args: string[]): Promise<SourceCompileAnswer> {
+  private async compileInChildProcess(args: string[]): Promise<SourceCompileAnswer> {
     const [, , path] = args;
     try {
       const { signal } = new AbortController();
       const file = 'modules/connections/source/source-compile.process.js';
-      return await runApart<SourceCompileAnswer>(file, args, { ...LIMITS, signal });
+      return await runInChildProcess<SourceCompileAnswer>(file, args, { ...LIMITS, signal });
     } catch (error) {
-      if (!(error instanceof EndedApartError)) throw error;
+      if (!(error instanceof ChildProcessKilledError)) throw error;
       const most = error.reason === 'memory' ? `${LIMITS.memoryMbMax} MB of memory` : `${LIMITS.timeoutMs / 1000} s`;
-      const message = `It takes more than ${most} to compile: make it smaller.`;
+      const message = `Compiling needs more than ${most}: make the module smaller.`;
       return { diagnostics: [{ path: path, line: 1, column: 1, message }] };
     }
   }
@@ -104,26 +106,11 @@ export class SourceCompiler {
     const files = await Promise.all(
       names.map(async (name) => {
         const file = join(this.folder, name);
-        return {
-          file,
-          at: await stat(file).then(
-            ({ mtimeMs }) => mtimeMs,
-            () => 0,
-          ),
-        };
+        return { file, usedAt: (await stat(file).catch(() => null))?.mtimeMs ?? 0 };
       }),
     );
-    const surplus = files.toSorted((a, b) => b.at - a.at).slice(CACHED_MAX);
+    const surplus = files.toSorted((a, b) => b.usedAt - a.usedAt).slice(CACHED_MAX);
     await Promise.all(surplus.map(({ file }) => rm(file, { force: true })));
     this.logger.debug(`${surplus.length} compiled modules were removed`);
   }
-}
-
-/** The error whose diagnostics published clients print as a list. */
-function invalid(
-  { entrypoint }: StoredSource,
-  diagnostics: Extract<SourceCompileAnswer, { diagnostics: unknown }>['diagnostics'],
-) {
-  const count = diagnostics.length === 1 ? 'one fault' : `${diagnostics.length} faults`;
-  return new InvalidSourceError(`The module ${entrypoint} cannot be compiled: ${count}.`, diagnostics);
 }

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { Repository } from 'typeorm';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
 import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
-import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
+import { Programs, type ProgramOwner } from '../../../hosting/hosting.js';
 import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
 import type { ConnectionCall } from '../../logs/invocation.types.js';
 import { Connection } from '../core/connection.entity.js';
@@ -40,9 +40,8 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
     });
     if (!row?.source) throw new ProgramStartError('The connection was deleted.');
     try {
-      return await this.compiler.withCompiled(row.source, row.namespaceId, (file) =>
-        use({ ref, file, configSchema: null, ...NO_VALUES }),
-      );
+      const file = await this.compiler.compiledFile(row.source, row.namespaceId);
+      return await use({ ref, file, configSchema: null, ...NO_VALUES });
     } catch (error) {
       // A module that was compiled before can fail now if a package that is compiled into it has changed.
       if (error instanceof InvalidSourceError) throw new ProgramStartError(error.message, error);

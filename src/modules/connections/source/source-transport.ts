@@ -3,7 +3,7 @@ import type { Channel } from '../../../mcp/protocol/channel.js';
 import type { ProgramRef } from '../../../hosting/hosting.types.js';
 import { HostedChannelsService } from '../../../hosting/mcp/hosted-channels.service.js';
 import { ConnectionTransports, type ConnectionTransport } from '../core/connection-transports.js';
-import type { TargetOf } from '../core/connection.types.js';
+import type { TargetOf } from '../core/connection.entity.js';
 
 /** Calls the modules of connections, which run in a sandbox. */
 @Injectable()

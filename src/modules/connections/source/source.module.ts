@@ -1,13 +1,23 @@
 import { Module } from '@nestjs/common';
-import { ReleasesCoreModule } from '../../releases/releases-core.module.js';
+import { roleModule } from '../../../config/role-module.js';
+import { LogsModule } from '../../logs/logs.module.js';
+import { ReleasesModule } from '../../releases/releases.module.js';
 import { ConnectionCoreModule } from '../core/connection-core.module.js';
-import { SourceCompilerModule } from './source-compiler.module.js';
+import { SourceCompiler } from './source-compiler.js';
+import { SourcePrograms } from './source-programs.js';
 import { SourceTransport } from './source-transport.js';
 
-/** Connections to server modules: compiles them and calls them. */
-@Module({
-  imports: [ReleasesCoreModule, ConnectionCoreModule, SourceCompilerModule],
-  providers: [SourceTransport],
-  exports: [SourceCompilerModule],
-})
-export class SourceModule {}
+/** Connections to server modules: the API compiles and calls them, and hosts get the modules from here. */
+@Module({})
+export class SourceModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: SourceModule,
+    'api or host': {
+      imports: [ConnectionCoreModule.forRoles(env)],
+      providers: [SourceCompiler],
+      exports: [SourceCompiler],
+    },
+    api: { imports: [ReleasesModule.forRoles(env)], providers: [SourceTransport] },
+    host: { imports: [LogsModule.forRoles(env)], providers: [SourcePrograms] },
+  }));
+}

@@ -3,15 +3,13 @@ import { Controller, Get, Header, HttpCode, Param, Post, Req, Res } from '@nestj
 import { ApiBody, ApiExtraModels, ApiOkResponse, ApiParam, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { readBody } from '../../../platform/http/request-body.js';
-import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
+import { Access, CurrentNamespace, FastPath, type FastPathRequest } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { FastPath } from '../../auth/fast-path.decorator.js';
-import type { FastPathRequest } from '../../auth/fast-path.decorator.js';
-import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
-import { ConnectionToolsService } from './connection-tools.service.js';
 import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
 import { LogRecorder } from '../log/log-recorder.js';
-import { whileConnected } from '../../../mcp/server/client-gone.js';
+import { whileConnected } from '../../../mcp/server/response-sink.js';
+import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
+import { ConnectionToolsService } from './connection-tools.service.js';
 
 /** The largest body of arguments. */
 const ARGUMENTS_BYTES_MAX = 16 * 1024 * 1024;
@@ -30,7 +28,7 @@ const failures = [
   404,
   {
     status: 409,
-    text: 'The MCP server wants authorization.',
+    text: 'The MCP server requires authorization.',
     code: 'auth_required',
     message:
       'The MCP server answered 401: it wants authorization. ' +
@@ -124,7 +122,7 @@ export class ConnectionToolsController {
   /**
    * List the tools of all connections of a namespace.
    *
-   * The newest 100 connections are asked, and the answer is keyed by connection id. A failing MCP server is listed with its
+   * Lists the newest 100 connections; the answer is keyed by connection id. A failing MCP server is listed with its
    * error and does not fail the others.
    */
   @Get('.tools')

@@ -1,6 +1,6 @@
 import { ObjectSchemaDto, ServerIconDto } from '../core/connection.dto.js';
 
-/** Hints about a tool, as the server gives them. */
+/** Hints about a tool, as the server states them. */
 export class ToolAnnotationsDto {
   title?: string;
   readOnlyHint?: boolean;
@@ -47,7 +47,7 @@ export class ContentDto {
 export class CallToolResultDto {
   content: ContentDto[];
   structuredContent?: Record<string, unknown>;
-  /** True when the tool says that it failed. */
+  /** True if the tool reports a failure. */
   isError?: boolean;
   _meta?: Record<string, unknown>;
 }

@@ -6,18 +6,22 @@ import type { Cancellation } from '../../../mcp/protocol/cancellation.js';
 import type { McpReply } from '../../../mcp/protocol/channel.js';
 import { deadlineIn } from '../../../mcp/protocol/deadline.js';
 import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import { memberText } from '../../../mcp/protocol/json-edit.js';
 import { slice } from '../../../mcp/protocol/json-text.js';
 import { completeOrRefuse } from '../../../mcp/protocol/messages.js';
 import type { ToolText } from '../../../mcp/client/tool-catalog.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import type { ConnectionHandle } from '../core/connection-handle.js';
-import { ConnectionHandles } from '../core/connection-handles.js';
-import { ConnectionInputError, ConnectionInputRequiredError } from '../core/connection-refusal.js';
+import { ConnectionHandles, type ConnectionHandle } from '../core/connection-handles.js';
+import {
+  ConnectionInputError,
+  ConnectionInputRequiredError,
+  ResourceNotFoundError,
+  ToolError,
+} from '../core/connections.errors.js';
 import { statusAfter } from '../core/connection-status.js';
 import { Connection } from '../core/connection.entity.js';
-import { ResourceNotFoundError, ToolError } from '../core/connections.errors.js';
-import type { CallRecord } from '../log/call-record.js';
+import type { CallRecord } from '../log/log-recorder.js';
 
 /** Connections of one answer, and concurrent requests to their upstreams. */
 const NAMESPACE_CONNECTIONS_MAX = 100;
@@ -68,12 +72,12 @@ export class ConnectionToolsService {
   ): Promise<string> {
     const handle = await this.handles.find(namespace, connectionId);
     record.connectionId = handle.id;
-    record.asked('tools/call', { name: path });
+    record.received('tools/call', { name: path });
     const args = argumentsText(body);
     const left = deadlineIn(this.env.upstreamCallTimeoutMs);
     // A name without separators needs no list. After a failure the list says if the tool exists.
     const name = /[./]/.test(path) ? await withFullMessage(nameOf(handle, path, left())) : path;
-    if (name !== path) record.asked('tools/call', { name });
+    if (name !== path) record.received('tools/call', { name });
     const request = handle.request({
       method: 'tools/call',
       params: `{"name":${JSON.stringify(name)},"arguments":${args}}`,
@@ -92,7 +96,7 @@ export class ConnectionToolsService {
 
   /**
    * The tools of every connection of a namespace, newest 100, as JSON text: an object keyed by connection id. A failing
-   * upstream does not fail the others, and one that wants authorization is not called.
+   * upstream does not fail the others, and one that requires authorization is not called.
    */
   async listNamespace(namespace: OwnedNamespace): Promise<string> {
     const rows = await this.connections.find({
@@ -181,10 +185,6 @@ function argumentsText(body: string): string {
 
 /** An unknown tool may come back as an error or, from some servers, as an `isError` result. */
 function failed({ text, error, result }: McpReply): boolean {
-  if (error) return true;
-  return (
-    result !== null &&
-    text.includes('"isError"') &&
-    (JSON.parse(slice(text, result)) as { isError?: unknown }).isError === true
-  );
+  if (error || !result) return error !== null;
+  return text.includes('"isError"') && memberText(slice(text, result), 'isError') === 'true';
 }

@@ -48,14 +48,16 @@ export class DeliveryDto extends DeliveryPlaceDto {
   secret: string;
 }
 
-@ClosedBody()
-export class UnsubscribeTriggerDto {
+class TriggerParamsDto {
   /** The params that narrow the subscription: at most 16 KB of JSON. Default: none. */
   @Omittable()
   @AsGiven()
   @IsObject()
   params?: Record<string, unknown>;
+}
 
+@ClosedBody()
+export class UnsubscribeTriggerDto extends TriggerParamsDto {
   @IsObject()
   @ValidateNested()
   @Type(() => DeliveryPlaceDto)
@@ -63,13 +65,7 @@ export class UnsubscribeTriggerDto {
 }
 
 @ClosedBody()
-export class SubscribeTriggerDto {
-  /** The params that narrow the subscription: at most 16 KB of JSON. Default: none. */
-  @Omittable()
-  @AsGiven()
-  @IsObject()
-  params?: Record<string, unknown>;
-
+export class SubscribeTriggerDto extends TriggerParamsDto {
   @IsObject()
   @ValidateNested()
   @Type(() => DeliveryDto)

@@ -1,10 +1,10 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
+import { Body, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
 import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../../platform/http/success.dto.js';
 import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
+import { ConnectionController, ownConnections } from '../core/connections.access.js';
 import {
   SubscribeTriggerDto,
   TriggerDto,
@@ -26,9 +26,7 @@ const failures = [
 ];
 
 @ApiTags('Triggers')
-@Controller('connect/:namespace/:connectionId/.triggers')
-@ApiParam(namespaceParam)
-@ApiParam(connectionIdParam)
+@ConnectionController('.triggers')
 export class TriggersController {
   constructor(private readonly triggers: TriggersService) {}
 

@@ -11,11 +11,10 @@ import { Egress } from '../../../platform/egress/egress.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { SuccessDto } from '../../../platform/http/success.dto.js';
 import { DEPTH_MAX } from '../../../platform/database/storable.js';
-import { isObject, isWithinDepth } from '../../../platform/text/json.js';
+import { canonicalJson, isObject, isWithinDepth } from '../../../platform/text/json.js';
 import { visible } from '../../../platform/text/quoted.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import type { ConnectionHandle } from '../core/connection-handle.js';
-import { ConnectionHandles } from '../core/connection-handles.js';
+import { ConnectionHandles, type ConnectionHandle } from '../core/connection-handles.js';
 import type { ObjectSchemaDto } from '../core/connection.dto.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import type { SubscribeTriggerDto, TriggerDto, TriggerSubscriptionDto, UnsubscribeTriggerDto } from './trigger.dto.js';
@@ -83,9 +82,9 @@ export class TriggersService {
     const left = deadlineIn(this.env.upstreamCallTimeoutMs);
     if (!(await triggersOf(handle, left()))?.some((one) => one.name === name))
       throw new ResourceNotFoundError({ trigger: name });
-    const id = subscriptionId({ namespace: namespace.name, connectionId, trigger: name, params, url });
+    const id = subscriptionId(namespace.name, connectionId, name, params, url);
     const request = { id, name, params, delivery: { mode: 'webhook', url, secret } };
-    const reply = await ask(handle, 'subscribe', request, left());
+    const reply = await send(handle, 'subscribe', request, left());
     requireAccepted(reply, secret);
     const result = resultOf(reply);
     return { id, refreshBefore: refreshTime(isObject(result) ? result.refreshBefore : undefined) };
@@ -100,9 +99,9 @@ export class TriggersService {
   ): Promise<SuccessDto> {
     requireParams(params);
     const handle = await this.handles.find(namespace, connectionId);
-    const id = subscriptionId({ namespace: namespace.name, connectionId, trigger: name, params, url });
+    const id = subscriptionId(namespace.name, connectionId, name, params, url);
     const request = { id, name, params, delivery: { mode: 'webhook', url } };
-    requireAccepted(await ask(handle, 'unsubscribe', request, this.env.upstreamCallTimeoutMs));
+    requireAccepted(await send(handle, 'unsubscribe', request, this.env.upstreamCallTimeoutMs));
     return { success: true };
   }
 
@@ -155,7 +154,7 @@ function toTrigger(text: string): TriggerDto[] {
   ];
 }
 
-function ask(
+function send(
   handle: ConnectionHandle,
   what: 'subscribe' | 'unsubscribe',
   params: object,
@@ -169,29 +168,21 @@ function requireAccepted({ error }: McpReply, secret = ''): void {
   if (!error) return;
   if (error.code === rpcCode.methodNotFound) throw new ResourceNotFoundError();
   const words = visible(secret === '' ? error.message : error.message.replaceAll(secret, '…'), 300);
-  if (error.code === rpcCode.invalidParams) throw new InvalidInputError(`The MCP server does not take it: ${words}`);
+  if (error.code === rpcCode.invalidParams) throw new InvalidInputError(`The MCP server rejects the request: ${words}`);
   throw new UpstreamError(`The MCP server refused it: ${words}`, { code: error.code });
 }
 
 /** The time that the server names, else that of the default lifetime. */
-function refreshTime(given: unknown): string {
-  const time = typeof given === 'string' ? Date.parse(given) : NaN;
+function refreshTime(sent: unknown): string {
+  const time = typeof sent === 'string' ? Date.parse(sent) : NaN;
   return new Date(Number.isNaN(time) ? Date.now() + SUBSCRIBED_MS : time).toISOString();
 }
 
-/** The identity of a subscription: subscribing again with the same key extends it. */
-interface SubscriptionKey {
-  namespace: string;
-  connectionId: string;
-  trigger: string;
-  params: Record<string, unknown>;
-  url: string;
-}
-
 /** The id of a subscription: the same for the same key, however its params are ordered. */
-function subscriptionId({ namespace, connectionId, trigger, params, url }: SubscriptionKey): string {
-  const key = JSON.stringify([namespace, connectionId, trigger, ordered(params), url]);
-  return `trg_${createHash('sha256').update(key).digest('hex').slice(0, 32)}`;
+function subscriptionId(
+  ...key: [namespace: string, connectionId: string, trigger: string, params: object, url: string]
+) {
+  return `trg_${createHash('sha256').update(canonicalJson(key)).digest('hex').slice(0, 32)}`;
 }
 
 /** @throws InvalidInputError unless it is `whsec_` and the base64 of 24 to 64 bytes */
@@ -212,13 +203,4 @@ function requireParams(params: Record<string, unknown>): void {
   if (Buffer.byteLength(JSON.stringify(params)) > PARAMS_BYTES_MAX) {
     throw new InvalidInputError(`params must be at most ${PARAMS_BYTES_MAX / 1024} KB of JSON`);
   }
-}
-
-/** The value with the members of its objects sorted by name. */
-function ordered(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(ordered);
-  if (!isObject(value)) return value;
-  return Object.keys(value)
-    .sort()
-    .map((name) => [name, ordered(value[name])]);
 }

@@ -5,10 +5,10 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import type { Cancellation } from '../../../mcp/protocol/cancellation.js';
 import type { Channel, ClientAnswer, ListenFilter, McpCall } from '../../../mcp/protocol/channel.js';
 import { rpcCode } from '../../../mcp/protocol/protocol.js';
-import { whileConnected } from '../../../mcp/server/client-gone.js';
+import { whileConnected } from '../../../mcp/server/response-sink.js';
 import { InternalAnswer, InternalServer } from '../../../platform/internal-http/internal-server.js';
 import { Public } from '../../../platform/http/public.decorator.js';
-import type { UplinkMessage, UplinkRequest } from './uplink-messages.types.js';
+import type { UplinkMessage, UplinkRequest } from './remote-uplink-channel.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { TunnelMovedError } from './uplink.errors.js';
 
@@ -72,7 +72,7 @@ export class InternalUplinkController {
     send: Send,
   ): Promise<void> {
     const open = new Set<string>();
-    const onRequest: McpCall['onRequest'] = (asked, askedParams) => {
+    const onRequest: McpCall['onRequest'] = (requested, requestedParams) => {
       const id = randomUUID();
       open.add(id);
       return new Promise((resolve) => {
@@ -81,7 +81,7 @@ export class InternalUplinkController {
           open.delete(id);
           resolve(answer);
         });
-        send({ type: 'client-request', id, method: asked, params: askedParams });
+        send({ type: 'client-request', id, method: requested, params: requestedParams });
       });
     };
     try {

@@ -25,11 +25,36 @@ import {
   type MessageStream,
 } from '../../../platform/internal-http/internal-client.js';
 import type { TunnelName } from './uplink-tunnels.repository.js';
-import type { UplinkMessage, UplinkRequest } from './uplink-messages.types.js';
 import { TunnelMovedError } from './uplink.errors.js';
 
 /** Time beyond the request's own. The process that holds the tunnel enforces the timeout, unless it is frozen. */
 const GRACE_MS = 2_000;
+
+/** Head of a request to the process that holds a tunnel. Text of other parties is the body. */
+export type UplinkRequest =
+  | { kind: 'open'; timeoutMs: number }
+  | {
+      /** The body is the params, if there are any. */
+      kind: 'request';
+      timeoutMs: number;
+      method: string;
+      hasParams: boolean;
+      wantsNotifications: boolean;
+      /** Key of the caller's profile, if the caller can answer requests of the local server; else null. */
+      profileKey: string | null;
+    }
+  /** The body is the ListenFilter. */
+  | { kind: 'listen'; timeoutMs: number }
+  /** The client's answer to a `client-request` message with this id. The body is the ClientAnswer. */
+  | { kind: 'client-answer'; id: string };
+
+/** One message of the answer. `text` is a message of the local server, unchanged. */
+export type UplinkMessage =
+  | { type: 'identity'; identity: UpstreamIdentity }
+  | { type: 'notification'; method: string; text: string }
+  | { type: 'client-request'; id: string; method: string; params: string | undefined }
+  | { type: 'reply'; text: string }
+  | { type: 'listening'; honoured: ListenFilter };
 
 /** Requests with a timeout and a result. */
 type TimedRequest = Exclude<UplinkRequest, { kind: 'client-answer' }>;
@@ -130,7 +155,7 @@ export class RemoteUplinkChannel implements Channel {
   }
 }
 
-const unanswered: ClientAnswer = { error: { code: rpcCode.internalError, message: 'The client could not be asked' } };
+const unanswered: ClientAnswer = { error: { code: rpcCode.internalError, message: 'The client did not answer' } };
 
 /** The answer to one request. */
 class RemoteAnswer<T> {
@@ -170,7 +195,7 @@ class RemoteAnswer<T> {
     this.stream.abort(reason);
   }
 
-  /** Suspends the timeout while `work` goes on; it starts anew afterwards. `work` must not reject. */
+  /** Suspends the timeout while `work` goes on; it restarts afterwards. `work` must not reject. */
   async suspendTimeout<W>(work: W): Promise<Awaited<W>> {
     this.suspensions += 1;
     const done = await work;
@@ -219,7 +244,7 @@ function lost(head: TimedRequest, isSent: boolean): UplinkDisconnectedError {
   return head.kind === 'request' && head.method === 'tools/call' ? error.ofCall() : error;
 }
 
-/** Parses the reply anew: its spans are not sent. @throws UpstreamError */
+/** Parses the reply again: its spans are not sent. @throws UpstreamError */
 function toReply(text: string): McpReply {
   const head = parseMessage(text);
   const reply = head && replyTo(head.id as number, text, head, 'legacy');

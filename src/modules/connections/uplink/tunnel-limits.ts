@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
+import type { Counter } from 'prom-client';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
-import { Counts } from '../../../platform/telemetry/figures.js';
+import { Metrics } from '../../../platform/telemetry/metrics.js';
 import { NoTunnelError, TooManyTunnelsError, UplinkTakenError } from './uplink.errors.js';
 
 /** Tunnels of one process: each takes some 10 KB while idle (`bench/uplinks.mjs`). One account may have a quarter. */
@@ -11,8 +12,13 @@ export const TUNNELS_EACH_MAX = TUNNELS_MAX / 4;
 @Injectable()
 export class TunnelLimits {
   private readonly limiter = new KeyedLimiter(TUNNELS_EACH_MAX, TUNNELS_MAX);
-  /** Tunnels that were refused, by reason. */
-  readonly refused = new Counts('reason', ['account_share', 'process_full', 'paired', 'other']);
+  private readonly refused: Counter<'reason'>;
+
+  constructor(metrics: Metrics) {
+    this.refused = metrics.labeledCounter('slipway_uplink_refused_total', 'Tunnels that were refused, by reason.', {
+      reason: ['account_share', 'process_full', 'paired', 'other'],
+    });
+  }
 
   /** Counts a tunnel. @returns a function to call when the tunnel has ended @throws TooManyTunnelsError, NoTunnelError */
   enter(accountId: string): () => void {
@@ -24,8 +30,12 @@ export class TunnelLimits {
 
   /** Counts a refused tunnel by its reason. */
   refuse(error: unknown): void {
-    if (error instanceof TooManyTunnelsError) this.refused.add('account_share');
-    else if (error instanceof UplinkTakenError) this.refused.add('paired');
-    else this.refused.add(this.limiter.size < TUNNELS_MAX ? 'other' : 'process_full');
+    this.refused.inc({ reason: this.reasonOf(error) });
+  }
+
+  private reasonOf(error: unknown): string {
+    if (error instanceof TooManyTunnelsError) return 'account_share';
+    if (error instanceof UplinkTakenError) return 'paired';
+    return this.limiter.size < TUNNELS_MAX ? 'other' : 'process_full';
   }
 }

@@ -1,13 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { Logger } from '@nestjs/common';
 import type { WebSocket } from 'ws';
-import { UplinkChannel } from '../../../mcp/client/uplink/uplink-channel.js';
+import { UNREAD_BYTES_MAX, UplinkChannel, type FramePort } from '../../../mcp/client/uplink/uplink-channel.js';
 import { boundExceeded } from '../../../platform/text/json-bounds.js';
-import type { FramePort } from '../../../mcp/client/uplink/uplink-calls.js';
-import { UNREAD_BYTES_MAX } from '../../../mcp/client/uplink/uplink-calls.js';
 
 /** Close codes of RFC 6455 section 7.4.1 that this service sends. */
-export type CloseCode = 1001 | 1007 | 1008 | 1011 | 1013;
+type CloseCode = 1001 | 1007 | 1008 | 1011 | 1013;
 
 /** Time for the peer to answer a close frame; then the socket is terminated. */
 const CLOSE_MS = 2_000;

@@ -1,16 +1,9 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import type {
-  Channel,
-  Listening,
-  ListenFilter,
-  McpCall,
-  McpReply,
-  UpstreamListener,
-} from '../../../mcp/protocol/channel.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
 import { UplinkDisconnectedError, UpstreamError } from '../../../mcp/protocol/mcp-errors.js';
-import type { UpstreamIdentity } from '../../../mcp/protocol/protocol.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { InternalClient } from '../../../platform/internal-http/internal-client.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { ProcessRegistry } from '../../../platform/processes/process-registry.js';
 import { RemoteUplinkChannel } from './remote-uplink-channel.js';
 import { UplinkTunnelsRepository, type TunnelOwner } from './uplink-tunnels.repository.js';
@@ -18,7 +11,7 @@ import { ConnectionTransports, type ConnectionTransport } from '../core/connecti
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { TunnelMovedError } from './uplink.errors.js';
 
-/** Lifetime of a cached owner. A new pairing is also published, and a process that has not got the tunnel says so. */
+/** Lifetime of a cached owner. A new pairing is also published, and a process without the tunnel answers with TunnelMovedError. */
 const OWNER_CACHED_MS = 5_000;
 const OWNERS_CACHED_MAX = 50_000;
 
@@ -36,17 +29,24 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
     private readonly repository: UplinkTunnelsRepository,
     private readonly registry: ProcessRegistry,
     private readonly client: InternalClient,
-  ) {
-    tunnels.whenPaired((id) => this.owners.drop(id));
-  }
+    private readonly pubSub: PubSub,
+  ) {}
 
-  onModuleInit(): void {
+  async onModuleInit(): Promise<void> {
     this.transports.register('uplink', this);
+    await this.pubSub.subscribe('uplinks.paired', ({ id }) => this.owners.drop(id));
   }
 
   /** A channel of the connection, which survives its single tunnels. */
   channelTo({ id }: { id: string }): Channel {
-    return new RoutedUplinkChannel((work) => this.through(id, work));
+    return {
+      open: (timeoutMs) => this.through(id, (channel) => channel.open(timeoutMs)),
+      request: (call) => this.through(id, (channel) => channel.request(call)),
+      listen: (...args) => this.through(id, (channel) => channel.listen(...args)),
+      // All callers share the one session of the local server, which opened the tunnel.
+      release: async () => undefined,
+      close: async () => undefined,
+    };
   }
 
   /**
@@ -55,53 +55,31 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
    * @throws UplinkDisconnectedError when there is none, and what the work throws
    */
   private async through<T>(id: string, work: (channel: Channel) => Promise<T>): Promise<T> {
-    const local = this.tunnels.channelOf(id);
-    if (local) return work(local);
     try {
-      return await work(this.remote(id, await this.owners.get(id)));
+      return await work(await this.current(id));
     } catch (error) {
       if (!(error instanceof TunnelMovedError)) throw error;
     }
     // Nothing was sent to a local server, so the work may be repeated.
     this.owners.drop(id);
-    const channel = this.tunnels.channelOf(id) ?? this.remote(id, await this.owners.get(id));
     try {
-      return await work(channel);
+      return await work(await this.current(id));
     } catch (error) {
       throw error instanceof TunnelMovedError ? new UplinkDisconnectedError() : error;
     }
   }
 
-  private remote(id: string, owner: TunnelOwner | null): Channel {
+  /** The channel of the current tunnel, in this process or another one. @throws UplinkDisconnectedError, UpstreamError */
+  private async current(id: string): Promise<Channel> {
+    const local = this.tunnels.channelOf(id);
+    if (local) return local;
+    const owner = await this.owners.get(id);
     if (!owner || owner.processId === this.registry.id) throw new UplinkDisconnectedError();
     if (owner.url === null) {
       throw new UpstreamError(
-        'Another process of this service holds the tunnel and does not say where it is reached: set ADVERTISE_URL for it.',
+        'Another process of this service holds the tunnel and has no internal address: set ADVERTISE_URL for it.',
       );
     }
     return new RemoteUplinkChannel(this.client, owner.url, { connectionId: id, tunnel: owner.tunnel });
   }
-}
-
-/** See {@link UplinkChannels.channelTo}. */
-class RoutedUplinkChannel implements Channel {
-  constructor(private readonly through: <T>(work: (channel: Channel) => Promise<T>) => Promise<T>) {}
-
-  open(timeoutMs: number): Promise<UpstreamIdentity> {
-    return this.through((channel) => channel.open(timeoutMs));
-  }
-
-  request(call: McpCall): Promise<McpReply> {
-    return this.through((channel) => channel.request(call));
-  }
-
-  listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
-    return this.through((channel) => channel.listen(filter, listener, timeoutMs));
-  }
-
-  /** No-op: all callers share the one session of the local server. */
-  async release(): Promise<void> {}
-
-  /** No-op: the tunnel belongs to the local server that opened it. */
-  async close(): Promise<void> {}
 }

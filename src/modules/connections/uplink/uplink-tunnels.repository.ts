@@ -4,15 +4,8 @@ import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import { isForeignKeyViolation } from '../../../platform/database/postgres-errors.js';
 import { ownerLives } from '../../../platform/processes/processes.repository.js';
 import type { ConnectionStatus } from '../core/connection-status.js';
+import type { ChangedConnection } from '../core/connection-handles.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
-
-/** A connection whose row was written, so that cached values of it are outdated. */
-export interface ChangedConnection {
-  id: string;
-  namespaceId: string;
-  connectionId: string;
-  revision: number;
-}
 
 /** One tunnel of one connection (`connections.id`). */
 export interface TunnelName {
@@ -24,7 +17,7 @@ export interface TunnelName {
 export interface TunnelOwner {
   tunnel: string;
   processId: string;
-  /** Null when the process does not say where it is reached. */
+  /** Null for a process without an internal address. */
   url: string | null;
 }
 

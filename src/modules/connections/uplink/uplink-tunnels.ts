@@ -8,18 +8,19 @@ import {
 import type { WebSocket } from 'ws';
 import { Env } from '../../../config/env.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
-import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import { UplinkDisconnectedError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import type { UplinkChannel } from '../../../mcp/client/uplink/uplink-channel.js';
 import { ProcessRegistry, type LeaseHolder } from '../../../platform/processes/process-registry.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
+import { repeat, type Repeat } from '../../../platform/schedule/repeat.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
 import { AccessService } from '../../auth/access.service.js';
 import { uplinkFailed, uplinkWaiting, type ConnectionStatus } from '../core/connection-status.js';
 import { ConnectionEvents } from '../core/connection.events.js';
-import { ConnectionHandles } from '../core/connection-handles.js';
+import { ConnectionHandles, type ChangedConnection } from '../core/connection-handles.js';
 import { toStoredServerInfo } from '../core/server-info.js';
-import { TunnelSocket, type CloseCode } from './tunnel-socket.js';
-import { UplinkTunnelsRepository, type ChangedConnection, type TunnelName } from './uplink-tunnels.repository.js';
+import { TunnelSocket } from './tunnel-socket.js';
+import { UplinkTunnelsRepository, type TunnelName } from './uplink-tunnels.repository.js';
 import { TunnelLimits } from './tunnel-limits.js';
 import { NoTunnelError, UplinkTakenError } from './uplink.errors.js';
 
@@ -28,9 +29,6 @@ declare module '../../../platform/queue/pub-sub.js' {
     'uplinks.paired': { id: string; tunnel: string };
   }
 }
-
-/** Each ping interval is divided into portions, so that thousands of tunnels are not pinged at the same instant. */
-const PING_PORTIONS = 25;
 
 /** A request to pair a local server with a connection. */
 export interface Pairing {
@@ -45,17 +43,12 @@ export interface Pairing {
   force: boolean;
 }
 
-/** A pairing that counts against {@link TunnelLimits}. */
-interface LimitedPairing extends Pairing {
+interface HeldTunnel extends Pairing {
   /** Returns its share of {@link TunnelLimits}. */
   leave: () => void;
-}
-
-interface HeldTunnel extends LimitedPairing {
   tunnel: string;
   socket: TunnelSocket;
-  /** One of the {@link PING_PORTIONS}. */
-  portion: number;
+  pings: Repeat;
 }
 
 /** The tunnels of this process, at most one for each connection. Their state is written to the connection's status. */
@@ -64,11 +57,8 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   private readonly logger = new Logger('uplink');
   private readonly held = new Map<string, HeldTunnel>();
   /** Tunnels that ended and could not be released yet, with the status of their connections. */
-  private readonly owed = new Map<TunnelName, ConnectionStatus>();
-  private portion = 0;
-  private lastPortion = 0;
+  private readonly unreleased = new Map<TunnelName, ConnectionStatus>();
   private isStopping = false;
-  private onPaired: (connectionId: string) => void = () => undefined;
 
   constructor(
     private readonly tunnels: UplinkTunnelsRepository,
@@ -90,22 +80,20 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   async onModuleInit(): Promise<void> {
     this.events.on('changed', ({ id, revision }) => {
       const tunnel = revision === null ? this.held.get(id) : undefined;
-      if (tunnel) this.drop(tunnel, 1001, 'deleted');
+      tunnel?.socket.shut(1001, 'deleted');
     });
     await this.pubSub.subscribe('uplinks.paired', ({ id, tunnel }) => {
       const old = this.held.get(id);
-      if (old && BigInt(old.tunnel) < BigInt(tunnel)) this.drop(old, 1001, 'replaced');
-      this.onPaired(id);
+      if (old && BigInt(old.tunnel) < BigInt(tunnel)) old.socket.shut(1001, 'replaced');
     });
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => {
-      for (const tunnel of this.held.values()) if (tunnel.namespaceId === id) this.drop(tunnel, 1001, 'deleted');
+      for (const { namespaceId, socket } of this.held.values()) if (namespaceId === id) socket.shut(1001, 'deleted');
     });
   }
 
   async onApplicationBootstrap(): Promise<void> {
     await this.registry.join(this.holder);
     this.schedule.every('maintenance of tunnels', this.registry.leaseMs / 3, () => this.maintain());
-    this.schedule.every('pings of tunnels', this.env.uplinkPingMs / PING_PORTIONS, async () => this.pingPortion());
   }
 
   /** Releases all tunnels, then closes them with a reason that makes local servers reconnect, to any process. */
@@ -122,9 +110,9 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     for (const { socket } of all) socket.shut(1001, 'restarting');
   }
 
-  /** Calls `listener` with the id of every connection that was paired, in any process. */
-  whenPaired(listener: (connectionId: string) => void): void {
-    this.onPaired = listener;
+  /** @throws UplinkDisconnectedError when no process holds a tunnel of the connection */
+  async requirePaired(connectionId: string): Promise<void> {
+    if (!(await this.tunnels.owner(connectionId))) throw new UplinkDisconnectedError();
   }
 
   /** The channel of a connection's tunnel; null when this process holds none. */
@@ -146,29 +134,27 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
    */
   async pair(pairing: Pairing, accept: () => WebSocket | null): Promise<void> {
     if (this.isStopping) throw stopping();
-    const leave = this.limits.enter(pairing.accountId);
+    const { connectionId, accountId } = pairing;
+    const leave = this.limits.enter(accountId);
+    let isHeld = false;
     try {
-      await this.take({ ...pairing, leave }, accept);
-    } catch (error) {
-      leave();
-      throw error;
+      const tunnel = await this.claim(pairing);
+      const old = this.held.get(connectionId);
+      // Of two concurrent pairings the one with the greater number stays, whichever is answered first.
+      const isSuperseded = old !== undefined && BigInt(old.tunnel) > BigInt(tunnel);
+      if (!isSuperseded) old?.socket.shut(1001, 'replaced');
+      this.pubSub.publish('uplinks.paired', { id: connectionId, tunnel });
+      if (isSuperseded) throw new UplinkTakenError();
+      const socket = this.isStopping ? null : accept();
+      if (socket) {
+        isHeld = true;
+        return this.hold({ ...pairing, tunnel, leave }, socket);
+      }
+      await this.release({ connectionId, tunnel }, uplinkWaiting);
+      if (this.isStopping) throw stopping();
+    } finally {
+      if (!isHeld) leave();
     }
-  }
-
-  private async take(pairing: LimitedPairing, accept: () => WebSocket | null): Promise<void> {
-    const tunnel = await this.claim(pairing);
-    const name = { connectionId: pairing.connectionId, tunnel };
-    const old = this.held.get(pairing.connectionId);
-    // Of two concurrent pairings the one with the greater number stays, whichever is answered first.
-    const isSuperseded = old !== undefined && BigInt(old.tunnel) > BigInt(tunnel);
-    if (old && !isSuperseded) this.drop(old, 1001, 'replaced');
-    this.pubSub.publish('uplinks.paired', { id: pairing.connectionId, tunnel });
-    if (isSuperseded) throw new UplinkTakenError();
-    const opened = this.isStopping ? null : accept();
-    if (opened) return this.hold({ ...pairing, tunnel }, opened);
-    pairing.leave();
-    await this.release(name, uplinkWaiting);
-    if (this.isStopping) throw stopping();
   }
 
   /** @returns the number of the new tunnel @throws UplinkTakenError, NoTunnelError, ResourceNotFoundError */
@@ -185,12 +171,11 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     throw new NoTunnelError('The database did not answer this process in time: try again in a few seconds');
   }
 
-  private hold(pairing: LimitedPairing & { tunnel: string }, socket: WebSocket): void {
-    this.lastPortion = (this.lastPortion + 1) % PING_PORTIONS;
+  private hold(pairing: Omit<HeldTunnel, 'socket' | 'pings'>, socket: WebSocket): void {
     const held: HeldTunnel = {
       ...pairing,
-      portion: this.lastPortion,
       socket: new TunnelSocket(socket, this.env.upstreamConnectTimeoutMs, () => this.ended(held)),
+      pings: repeat(this.env.uplinkPingMs, () => void this.ping(held)),
     };
     this.held.set(pairing.connectionId, held);
     void this.greet(held);
@@ -201,24 +186,25 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     try {
       const { serverInfo } = await held.socket.channel.open(this.env.upstreamConnectTimeoutMs);
       const changed = await this.tunnels.opened(held, toStoredServerInfo(serverInfo));
-      if (changed) this.connections.announce(changed, changed.revision);
+      if (changed) this.connections.announce(changed);
     } catch (error) {
       if (error instanceof UpstreamFailure) held.socket.fault ??= error.message;
       else this.logger.error({ msg: 'a tunnel could not be opened', err: error });
-      this.drop(held, 1011, 'the local server did not open a session');
+      held.socket.shut(1011, 'the local server did not open a session');
     }
   }
 
   /** Called when the socket is closed, from either side. */
   private ended(held: HeldTunnel): void {
     held.leave();
+    held.pings.stop();
     if (this.held.get(held.connectionId) !== held) return;
     this.held.delete(held.connectionId);
     const { fault } = held.socket;
     const status: ConnectionStatus = fault === null ? uplinkWaiting : uplinkFailed(fault);
     this.release(held, status).catch((error: unknown) => {
       // This process and its lease live on, so no other process would release the tunnel.
-      this.owed.set(held, status);
+      this.unreleased.set(held, status);
       this.logger.warn({ msg: 'a tunnel that ended was not released; the next maintenance tries again', err: error });
     });
   }
@@ -227,12 +213,8 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     await this.announced(this.tunnels.release([held], status));
   }
 
-  private drop(held: HeldTunnel, code: CloseCode, reason: string): void {
-    held.socket.shut(code, reason);
-  }
-
   private async announced(changes: Promise<ChangedConnection[]>): Promise<void> {
-    for (const changed of await changes) this.connections.announce(changed, changed.revision);
+    for (const changed of await changes) this.connections.announce(changed);
   }
 
   /** Takes the tunnels along to a new epoch of this process, unless another process replaced them or found it dead. */
@@ -243,9 +225,9 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
 
   /** Closes tunnels that this process lost, releases those that ended, and those of dead processes. */
   private async maintain(): Promise<void> {
-    for (const [ended, status] of this.owed) {
+    for (const [ended, status] of this.unreleased) {
       await this.release(ended, status);
-      this.owed.delete(ended);
+      this.unreleased.delete(ended);
     }
     if (this.registry.epoch === null) return;
     await this.closeLost();
@@ -259,13 +241,8 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       if (own.has(held.tunnel)) continue;
       const owner = await this.tunnels.owner(held.connectionId);
       // The published client ends for good after "replaced"; without a new owner it is to reconnect.
-      this.drop(held, 1001, owner && owner.tunnel !== held.tunnel ? 'replaced' : 'lease lost');
+      held.socket.shut(1001, owner && owner.tunnel !== held.tunnel ? 'replaced' : 'lease lost');
     }
-  }
-
-  private pingPortion(): void {
-    this.portion = (this.portion + 1) % PING_PORTIONS;
-    for (const held of this.held.values()) if (held.portion === this.portion) void this.ping(held);
   }
 
   /** Pings the local server, and closes the tunnel if its key was revoked. */
@@ -275,7 +252,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       await this.access.authenticate(held.authorization);
     } catch (error) {
       const isRefused = error instanceof DomainError && error.kind === 'unauthenticated';
-      if (isRefused) this.drop(held, 1008, 'the key was revoked or has expired');
+      if (isRefused) held.socket.shut(1008, 'the key was revoked or has expired');
       else this.logger.debug({ msg: 'a key of a tunnel could not be checked', err: error });
     }
   }

@@ -1,23 +1,25 @@
-import { Controller, Get, Param } from '@nestjs/common';
-import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { Get, Param } from '@nestjs/common';
+import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../../platform/http/success.dto.js';
 import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
-import { UplinksService } from './uplinks.service.js';
+import { ConnectionController, ownConnections } from '../core/connections.access.js';
+import { ConnectionReader } from '../core/connection-reader.js';
+import { UplinkTunnels } from './uplink-tunnels.js';
 
 @ApiTags('Connections')
-@Controller('connect/:namespace/:connectionId/uplink')
-@ApiParam(namespaceParam)
-@ApiParam(connectionIdParam)
+@ConnectionController('uplink')
 export class UplinkController {
-  constructor(private readonly uplinks: UplinksService) {}
+  constructor(
+    private readonly connections: ConnectionReader,
+    private readonly tunnels: UplinkTunnels,
+  ) {}
 
   /**
-   * See whether a local server is paired. It pairs by a WebSocket at this path, or at the connection's own: text frames,
-   * one JSON-RPC message each, in which Slipway is the MCP client. `?force=1` takes over from the one that is paired,
-   * which is closed with 1001 `replaced`.
+   * See whether a local server is paired. Pairing is a WebSocket at this path, or at the connection's own: text frames,
+   * one JSON-RPC message each, in which Slipway is the MCP client. `?force=1` replaces the paired one, which
+   * is closed with 1001 `replaced`.
    */
   @Get()
   @Access('connections:write', ownConnections)
@@ -27,7 +29,8 @@ export class UplinkController {
     @CurrentNamespace() namespace: OwnedNamespace,
     @Param('connectionId') connectionId: string,
   ): Promise<SuccessDto> {
-    await this.uplinks.requirePaired(namespace, connectionId);
+    const { id } = await this.connections.find(namespace, connectionId, 'uplink');
+    await this.tunnels.requirePaired(id);
     return { success: true };
   }
 }

@@ -11,7 +11,7 @@ import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { TunnelLimits } from './tunnel-limits.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { BadHandshakeError } from './uplink.errors.js';
-import { UplinksService } from './uplinks.service.js';
+import { ConnectionReader } from '../core/connection-reader.js';
 
 /** Largest frame of a local server. */
 const FRAME_BYTES_MAX = 16 * 1024 * 1024;
@@ -38,7 +38,7 @@ export class UplinkGateway {
   });
 
   constructor(
-    private readonly uplinks: UplinksService,
+    private readonly connections: ConnectionReader,
     private readonly access: AccessService,
     private readonly tunnels: UplinkTunnels,
     private readonly limits: TunnelLimits,
@@ -67,7 +67,7 @@ export class UplinkGateway {
     const [namespace, connectionId] = connectionOf(pathname);
     const grant = await this.access.authorize(caller, rule, { owner: namespace });
     const owned = grant.namespace as OwnedNamespace;
-    const id = await this.uplinks.find(owned, connectionId);
+    const { id } = await this.connections.find(owned, connectionId, 'uplink');
     requireHandshake(request);
     const { accountId } = caller;
     const force = ['1', 'true'].includes(searchParams.get('force') ?? '');

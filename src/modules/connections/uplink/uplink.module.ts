@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { roleModule } from '../../../config/role-module.js';
 import { AuthModule } from '../../auth/auth.module.js';
 import { ConnectionCoreModule } from '../core/connection-core.module.js';
 import { InternalUplinkController } from './internal-uplink.controller.js';
@@ -10,13 +11,17 @@ import { UplinkTunnelsRepository } from './uplink-tunnels.repository.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { UplinkController } from './uplink.controller.js';
 import { UplinkGateway } from './uplink.gateway.js';
-import { UplinksService } from './uplinks.service.js';
 
 /** Connections to local servers, over tunnels that their command line tool opens. */
-@Module({
-  imports: [TypeOrmModule.forFeature([UplinkTunnel]), AuthModule, ConnectionCoreModule],
-  controllers: [UplinkController, InternalUplinkController],
-  providers: [UplinkChannels, UplinkGateway, UplinkTunnelsRepository, UplinkTunnels, TunnelLimits, UplinksService],
-  exports: [UplinkTunnels, TunnelLimits],
-})
-export class UplinkModule {}
+@Module({})
+export class UplinkModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: UplinkModule,
+    api: {
+      imports: [TypeOrmModule.forFeature([UplinkTunnel]), AuthModule.forRoles(env), ConnectionCoreModule.forRoles(env)],
+      controllers: [UplinkController, InternalUplinkController],
+      providers: [UplinkChannels, UplinkGateway, UplinkTunnelsRepository, UplinkTunnels, TunnelLimits],
+      exports: [UplinkTunnels, TunnelLimits],
+    },
+  }));
+}

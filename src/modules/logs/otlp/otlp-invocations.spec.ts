@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
-import { groupRecords, type GroupedRecords } from './otlp-invocations.js';
+import { groupRecords, TraceStartCache, type GroupedRecords } from './otlp-invocations.js';
 import type { OtlpRecord } from './otlp-records.js';
-import { TraceStartCache } from './trace-start-cache.js';
 
 const serverId = randomUUID();
 const now = new Date('2026-11-20T10:15:00.000Z');
@@ -24,7 +23,7 @@ const record = ({
 });
 
 const group = (records: OtlpRecord[], beginnings = new TraceStartCache(), server = serverId): GroupedRecords =>
-  groupRecords(server, records, now, (traceId, at) => beginnings.of(server, traceId, at));
+  groupRecords(server, records, now, beginnings);
 
 describe('invocations of OTLP records', () => {
   it('hold all records of their trace, and what those say of the request', () => {

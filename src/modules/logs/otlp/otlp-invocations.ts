@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { bareUrl, derivedId, INGEST_MAX, timeFault } from '../ingest/ingest-limits.js';
 import { outcomeOf } from '../ingest/ingest-request.js';
 import { LINES_MAX } from '../ingest/invocation-bounds.js';
@@ -22,8 +23,26 @@ interface Trace {
   exceptions: LogException[];
 }
 
-/** The start of a trace, known from an earlier export or else `at`. */
-export type TraceStartOf = (traceId: string, at: Date) => Date;
+/** Maximum number of traces of all servers (about 2 MB), and lifetime after the last record of a trace. */
+const TRACES_MAX = 10_000;
+const LIFETIME_MS = 15 * 60_000;
+
+/**
+ * Caches when traces started: their records may come in several exports, seconds apart, and the id of an invocation contains
+ * its time. Per process: records of a trace that reach another process, or come after the entry expired, become an
+ * invocation of their own. Exporters keep their connection, and send most traces in one export.
+ */
+export class TraceStartCache {
+  private readonly starts = new LRUCache<string, Date>({ max: TRACES_MAX, ttl: LIFETIME_MS });
+
+  /** The time a trace of a server started: `at` of its first call. */
+  of(serverId: string, traceId: string, at: Date): Date {
+    const key = `${serverId} ${traceId}`;
+    const start = this.starts.get(key) ?? at;
+    this.starts.set(key, start);
+    return start;
+  }
+}
 
 /** Key of the records without a trace. */
 const NO_TRACE = '';
@@ -36,7 +55,7 @@ export function groupRecords(
   serverId: string,
   records: Iterable<OtlpRecord>,
   now: Date,
-  traceStartOf: TraceStartOf,
+  starts: TraceStartCache,
 ): GroupedRecords {
   const traces = new Map<string, Trace>();
   let rejected = 0;
@@ -52,7 +71,7 @@ export function groupRecords(
     const id =
       traceId === NO_TRACE
         ? derivedId(serverId, contentOf(trace), first)
-        : derivedId(serverId, traceId, traceStartOf(traceId, first));
+        : derivedId(serverId, traceId, starts.of(serverId, traceId, first));
     return toInvocation(id, serverId, trace, first);
   });
   return { invocations, rejected, reason };

@@ -1,7 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { answerOf, exportBytes, exportJson, type SentLog } from '../../../../test/support/otlp.js';
-import { decodeExport, encodeAnswer } from './otlp-messages.js';
-import { recordsOf, type OtlpRecord } from './otlp-records.js';
+import { decodeExport, encodeAnswer, recordsOf, type OtlpRecord } from './otlp-records.js';
 
 const at = new Date('2026-11-20T10:15:00.123Z');
 const traceId = '5b8efff798038103d269b633813fc60c';

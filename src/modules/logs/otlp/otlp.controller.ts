@@ -10,7 +10,7 @@ import type { ServerRef } from '../../servers/server.types.js';
 import { otlpExample } from '../search/runtime-log.examples.js';
 import { serverNotFound } from '../search/runtime-logs.controller.js';
 import { RuntimeLogsService } from '../search/runtime-logs.service.js';
-import { decodeExport, encodeAnswer } from './otlp-messages.js';
+import { decodeExport, encodeAnswer } from './otlp-records.js';
 
 /** The form protobuf exporters use by default. */
 const PROTOBUF = 'application/x-protobuf';

@@ -2,13 +2,13 @@ import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
+import { RowCache } from '../../../platform/database/row-cache.js';
 import { codeOf } from '../../../platform/database/postgres-errors.js';
 import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import type { ConnectionCallQuery, FoundCall, Invocation } from '../invocation.types.js';
 import { SearchTooLongError } from '../logs.errors.js';
-import { DAY_MS, dayOfId } from '../store/invocation-days.js';
-import { PartitionCache } from '../store/partition-cache.js';
-import { searchRanges, type IndexedRange } from '../store/search-ranges.js';
+import { DAY_MS, dayOf, dayOfId, searchRanges, type IndexedRange } from '../store/invocation-days.js';
+import { PartitionsRepository } from '../store/partitions.repository.js';
 import { condition, part, rangeOf, type Condition, type InvocationQuery } from './invocation-query.js';
 
 /** `total` is exact up to here: counting ten times as many of a common word takes hundreds of milliseconds. */
@@ -25,6 +25,9 @@ const SEARCH_MS_MAX = 10_000;
 
 /** Time limit of the wait for other searches. */
 const WAIT_MS_MAX = 10_000;
+
+/** Cache lifetime of days and indexes. Partitions are dropped once a day, and an unknown index only makes a search slower. */
+const PARTITIONS_AGE_MS_MAX = 10_000;
 
 const QUERY_CANCELED = '57014';
 
@@ -59,6 +62,14 @@ interface Counted {
   ids: string[];
 }
 
+/** The days and search indexes that exist. */
+interface Partitions {
+  /** Start of the oldest day that may have invocations: records sent for up to a day back create its table. */
+  oldest: number;
+  /** Ranges with a usable search index. */
+  indexed: IndexedRange[];
+}
+
 /**
  * Finds invocations of one server, or of one connection; each view reads its own columns only. For a word the newest
  * invocations of the server are read along `(server_id, id)` first: a common word is found there at once, whatever the
@@ -68,10 +79,14 @@ interface Counted {
 @Injectable()
 export class InvocationSearchRepository {
   private readonly slots: FairSemaphore;
+  private readonly cache = new RowCache<Partitions>(() => this.readPartitions(), {
+    max: 1,
+    ttlMs: PARTITIONS_AGE_MS_MAX,
+  });
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly partitions: PartitionCache,
+    private readonly partitions: PartitionsRepository,
     @Inject(Env) env: Env,
   ) {
     // Half of the pool at most, and a quarter of it for one server or connection.
@@ -88,12 +103,12 @@ export class InvocationSearchRepository {
     query: InvocationQuery,
     limit: number,
   ): Promise<{ invocations: FoundInvocation[]; total: number; totalIsExact: boolean }> {
-    const indexed = query.search === undefined ? null : await this.partitions.indexedRanges();
-    const oldest = Date.parse(await this.partitions.oldestDay());
+    const { oldest, indexed } = (await this.cache.get('all')) ?? { oldest: yesterday(), indexed: [] };
     return this.bounded(serverId, async (tx) => {
-      const counted = indexed
-        ? await searched(tx, serverId, query, limit, oldest, indexed)
-        : await count(tx, [part(rangeOf(query, oldest))], condition(serverId, query), limit, TOTAL_MAX + 1);
+      const counted =
+        query.search !== undefined
+          ? await searched(tx, serverId, query, limit, oldest, indexed)
+          : await count(tx, [part(rangeOf(query, oldest))], condition(serverId, query), limit, TOTAL_MAX + 1);
       const invocations = await byIds(tx, serverId, counted.ids);
       return { invocations, total: Math.min(counted.total, TOTAL_MAX), totalIsExact: counted.total <= TOTAL_MAX };
     });
@@ -141,6 +156,12 @@ export class InvocationSearchRepository {
     return byIds(this.database.manager, serverId, ids);
   }
 
+  private async readPartitions(): Promise<Partitions> {
+    const [oldestDay, indexes] = [await this.partitions.oldestDay(), await this.partitions.searchIndexes()];
+    const oldest = Math.min(yesterday(), oldestDay === null ? Infinity : Date.parse(oldestDay));
+    return { oldest, indexed: indexes.filter(({ isValid }) => isValid) };
+  }
+
   /**
    * Runs the statements of one search on one core and within 10 s, and few searches of one owner at a time. The rows of a
    * search lie close together: with the default cost of a page Postgres would scan the primary key, past all other rows.
@@ -161,6 +182,10 @@ export class InvocationSearchRepository {
       }
     });
   }
+}
+
+function yesterday(): number {
+  return Date.parse(dayOf(Date.now() - DAY_MS));
 }
 
 /** Matches of a word: among the newest of the server, then among the rest unless those suffice. */

@@ -1,16 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import type { ServerRef } from '../../servers/server.types.js';
-import { InvocationSearchRepository } from './invocation-search.repository.js';
+import { InvocationSearchRepository, type FoundInvocation } from './invocation-search.repository.js';
 import type { Invocation } from '../invocation.types.js';
 import { InvocationsService } from '../ingest/invocations.service.js';
 import { LogsBusyError } from '../logs.errors.js';
-import type { ExportAnswer } from '../otlp/otlp-messages.js';
-import { groupRecords } from '../otlp/otlp-invocations.js';
-import { recordsOf } from '../otlp/otlp-records.js';
-import { TraceStartCache } from '../otlp/trace-start-cache.js';
-import type { AcceptedInvocationsDto, RuntimeLogDto, RuntimeLogQueryDto } from './runtime-log.dto.js';
-import { toInvocationDto } from './runtime-log.mapper.js';
+import { recordsOf, type ExportAnswer } from '../otlp/otlp-records.js';
+import { groupRecords, TraceStartCache } from '../otlp/otlp-invocations.js';
+import type { AcceptedInvocationsDto, RuntimeLogDto, RuntimeLogQueryDto, InvocationDto } from './runtime-log.dto.js';
 import { readIngestRequest } from '../ingest/ingest-request.js';
+import { toTimeText } from '../../../platform/http/time-text.js';
+
+const textOf = (at: number): string => toTimeText(new Date(at));
 
 /** The runtime logs of servers: reads them, and records what servers that run elsewhere send. */
 @Injectable()
@@ -46,9 +46,8 @@ export class RuntimeLogsService {
    * @throws InvalidInputError; LogsBusyError if the buffer has no room for all others: it may be sent again
    */
   takeExport(server: ServerRef, request: unknown): ExportAnswer {
-    const { invocations, rejected, reason } = groupRecords(server.id, recordsOf(request), new Date(), (traceId, at) =>
-      this.traceStarts.of(server.id, traceId, at),
-    );
+    const records = recordsOf(request);
+    const { invocations, rejected, reason } = groupRecords(server.id, records, new Date(), this.traceStarts);
     // The fields of a trace's request are those of its first export; lines of later exports are added.
     const parts = invocations.flatMap((invocation) => {
       const { id, serverId, lines, exceptions } = invocation;
@@ -65,4 +64,23 @@ export class RuntimeLogsService {
     if (!this.invocations.hasRoomFor(id, parts)) throw new LogsBusyError();
     for (const part of parts) this.invocations.record(part);
   }
+}
+
+/** Lists every field the answer may contain. An invocation whose main part has not come yet is shown as far as known. */
+export function toInvocationDto(found: FoundInvocation): InvocationDto {
+  const { payload } = found;
+  return {
+    id: found.id,
+    timestamp: toTimeText(found.at),
+    request: { method: found.method ?? '', url: found.url ?? '' },
+    response: { status: found.status ?? 0, outcome: found.outcome ?? 'unknown' },
+    duration: { cpuMs: Math.round(found.cpuMs ?? 0), wallMs: Math.round(found.wallMs ?? 0) },
+    logs: found.lines.map(({ at, level, message }) => ({ timestamp: textOf(at), level, message })),
+    exceptions: found.exceptions.map(({ at, name, message }) => ({ timestamp: textOf(at), name, message })),
+    rpcMethod: found.rpcMethod ?? null,
+    tool: found.toolName ?? null,
+    releaseId: found.releaseId ?? null,
+    leftOut: found.leftOut ?? 0,
+    ...(payload ? { payload: { arguments: payload.arguments, result: payload.result } } : {}),
+  };
 }

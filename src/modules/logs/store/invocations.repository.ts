@@ -60,31 +60,37 @@ const mergedMember = (name: string): string =>
 const surplus = (column: string): string =>
   `greatest(0, jsonb_array_length(stored.${column}) + jsonb_array_length(excluded.${column}) - ${LINES_MAX})`;
 
-/** The columns of the server's view, and the value of each after the server was deleted. */
-const serverColumns = [
-  ['release_id', 'uuid', 'NULL'],
-  ['method', 'text', 'NULL'],
-  ['url', 'text', 'NULL'],
-  ['rpc_method', 'text', 'NULL'],
-  ['tool_name', 'text', 'NULL'],
-  ['status', 'integer', 'NULL'],
-  ['outcome', 'text', 'NULL'],
-  ['cpu_ms', 'real', 'NULL'],
-  ['wall_ms', 'real', 'NULL'],
-  ['lines', 'jsonb', `'[]'`],
-  ['exceptions', 'jsonb', `'[]'`],
-  ['payload', 'jsonb', 'NULL'],
-  ['search_text', 'text', `''`],
-  ['left_out', 'integer', '0'],
-] as const;
+/** A column of the server's view: its name, its type, its value for a part, and its value after the server was deleted. */
+type Column = readonly [name: string, type: string, of: (row: Invocation) => unknown, cleared?: string];
 
-const insertedColumns = [
-  ['id', 'uuid'],
-  ['day', 'date'],
-  ['server_id', 'uuid'],
-  ['at', 'timestamptz'],
+const serverColumns: readonly Column[] = [
+  ['release_id', 'uuid', ({ releaseId }) => releaseId],
+  ['method', 'text', ({ method }) => method],
+  ['url', 'text', ({ url }) => url],
+  ['rpc_method', 'text', ({ rpcMethod }) => rpcMethod],
+  ['tool_name', 'text', ({ toolName }) => toolName],
+  ['status', 'integer', ({ status }) => status],
+  ['outcome', 'text', ({ outcome }) => outcome],
+  ['cpu_ms', 'real', ({ cpuMs }) => cpuMs],
+  ['wall_ms', 'real', ({ wallMs }) => wallMs],
+  ['lines', 'jsonb', ({ lines }) => JSON.stringify(lines), `'[]'`],
+  ['exceptions', 'jsonb', ({ exceptions }) => JSON.stringify(exceptions), `'[]'`],
+  ['payload', 'jsonb', ({ payload }) => payload && JSON.stringify(payload)],
+  ['search_text', 'text', searchTextOf, `''`],
+  ['left_out', 'integer', ({ leftOut }) => leftOut ?? 0, '0'],
+];
+
+const insertedColumns: readonly Column[] = [
+  ['id', 'uuid', ({ id }) => id],
+  ['day', 'date', ({ id }) => dayOfId(id)],
+  ['server_id', 'uuid', ({ serverId }) => serverId],
+  ['at', 'timestamptz', timestampOf],
   ...serverColumns,
-] as const;
+];
+
+const firstKnown = ['release_id', 'method', 'url', 'rpc_method', 'tool_name', 'status', 'wall_ms', 'payload']
+  .map((name) => `${name} = coalesce(stored.${name}, excluded.${name})`)
+  .join(', ');
 
 const names = insertedColumns.map(([name]) => name).join(', ');
 const arrays = insertedColumns.map(([, type], index) => `$${index + 1}::${type}[]`).join(', ');
@@ -101,21 +107,14 @@ export const INSERT_INVOCATIONS = `
    WHERE EXISTS (SELECT FROM servers WHERE servers.id = input.server_id)
   ON CONFLICT (id, day) DO UPDATE SET
     server_id = excluded.server_id,
-    release_id = coalesce(stored.release_id, excluded.release_id),
     at = CASE WHEN excluded.method IS NULL THEN stored.at ELSE excluded.at END,
-    method = coalesce(stored.method, excluded.method),
-    url = coalesce(stored.url, excluded.url),
-    rpc_method = coalesce(stored.rpc_method, excluded.rpc_method),
-    tool_name = coalesce(stored.tool_name, excluded.tool_name),
-    status = coalesce(stored.status, excluded.status),
+    ${firstKnown},
     outcome = CASE WHEN excluded.method IS NULL THEN coalesce(excluded.outcome, stored.outcome)
                    ELSE coalesce(stored.outcome, excluded.outcome) END,
     cpu_ms = CASE WHEN excluded.method IS NULL THEN coalesce(excluded.cpu_ms, stored.cpu_ms)
                   ELSE coalesce(stored.cpu_ms, excluded.cpu_ms) END,
-    wall_ms = coalesce(stored.wall_ms, excluded.wall_ms),
     lines = ${mergedColumn('lines')},
     exceptions = ${mergedColumn('exceptions')},
-    payload = coalesce(stored.payload, excluded.payload),
     search_text = left(concat_ws(chr(10), nullif(stored.search_text, ''), nullif(excluded.search_text, '')), ${SEARCH_CHARS_MAX}),
     left_out = CASE WHEN ${IS_REPEATED} THEN greatest(stored.left_out, excluded.left_out)
                     ELSE stored.left_out + excluded.left_out + ${surplus('lines')} + ${surplus('exceptions')} END,
@@ -125,28 +124,7 @@ export const INSERT_INVOCATIONS = `
 
 /** The values of {@link INSERT_INVOCATIONS}. @param job a random number, the same when the job runs again */
 export function insertValues(rows: Invocation[], job: number): unknown[] {
-  const column = <T>(pick: (row: Invocation) => T): T[] => rows.map(pick);
-  return [
-    column(({ id }) => id),
-    column(({ id }) => dayOfId(id)),
-    column(({ serverId }) => serverId),
-    column(timestampOf),
-    column(({ releaseId }) => releaseId),
-    column(({ method }) => method),
-    column(({ url }) => url),
-    column(({ rpcMethod }) => rpcMethod),
-    column(({ toolName }) => toolName),
-    column(({ status }) => status),
-    column(({ outcome }) => outcome),
-    column(({ cpuMs }) => cpuMs),
-    column(({ wallMs }) => wallMs),
-    column(({ lines }) => JSON.stringify(lines)),
-    column(({ exceptions }) => JSON.stringify(exceptions)),
-    column(({ payload }) => payload && JSON.stringify(payload)),
-    column(searchTextOf),
-    column(({ leftOut }) => leftOut ?? 0),
-    job,
-  ];
+  return [...insertedColumns.map(([, , of]) => rows.map(of)), job];
 }
 
 /**
@@ -177,7 +155,7 @@ const sides = {
   server: {
     own: 'server_id',
     other: 'connection_id',
-    cleared: `server_id = NULL, jobs = '{}', ${serverColumns.map(([name, , empty]) => `${name} = ${empty}`).join(', ')}`,
+    cleared: `server_id = NULL, jobs = '{}', ${serverColumns.map(([name, , , cleared = 'NULL']) => `${name} = ${cleared}`).join(', ')}`,
   },
   connection: { own: 'connection_id', other: 'server_id', cleared: 'connection_id = NULL, call = NULL' },
 };

@@ -2,8 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { Client } from 'pg';
 import { DataSource } from 'typeorm';
-import { DAY_MS, dayOf, leastIdAt, partitionOf } from './invocation-days.js';
-import type { IndexedRange } from './search-ranges.js';
+import { DAY_MS, dayOf, leastIdAt, partitionOf, type IndexedRange } from './invocation-days.js';
 
 /** The table of one day. */
 export interface LogPartition {

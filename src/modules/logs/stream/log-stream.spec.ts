@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import { beforeAll, describe, expect } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import type { PubSub } from '../../../platform/queue/pub-sub.js';
@@ -6,7 +7,7 @@ import type { Metrics } from '../../../platform/telemetry/metrics.js';
 import { until } from '../../../../test/support/until.js';
 import { verifies } from '../../../../test/support/verifies.js';
 import type { InvocationSearchRepository } from '../search/invocation-search.repository.js';
-import { LogStream, type LogStreamSink } from './log-stream.js';
+import { LogStream } from './log-stream.js';
 import { LogStreams } from './log-streams.js';
 
 const empty = {
@@ -17,37 +18,36 @@ const empty = {
 
 const followed = { serverId: randomUUID(), query: {}, limit: 20, check: () => Promise.resolve() };
 
-/** A listener that takes nothing, until it is told to. */
-function reader() {
+/** The response to a client that reads nothing before `drain`. */
+function reader(broken: Partial<ServerResponse> = {}) {
   const seen = { written: '', isCut: false, drain: () => undefined as void };
-  return {
-    seen,
-    open: () => undefined,
+  const response = {
+    req: { method: 'GET' },
+    on: () => undefined,
+    once: (_event: string, listener: () => void) => (seen.drain = listener),
+    writeHead: () => undefined,
+    flushHeaders: () => undefined,
     write: (text: string) => {
       seen.written += text;
       return false;
     },
-    onDrain: (listener: () => void) => {
-      seen.drain = listener;
-    },
     end: () => undefined,
-    destroy: () => {
-      seen.isCut = true;
-    },
-    onClose: () => undefined,
+    destroy: () => (seen.isCut = true),
+    ...broken,
   };
+  return { seen, response: response as unknown as ServerResponse };
 }
 
 describe('a reader of a stream', () => {
   verifies('runtime-log:stream:end', 'who takes nothing is cut off', async () => {
     const stalled = reader();
-    await new LogStream(empty, followed, stalled, 50).run();
+    await new LogStream(empty, followed, stalled.response, 50).run();
     expect(stalled.seen).toMatchObject({ isCut: true, written: expect.stringMatching(/^id: \nevent: init\ndata: \{/) });
   });
 
   verifies('runtime-log:stream:end', 'who takes it late, but in time, is not', async () => {
     const slow = reader();
-    const stream = new LogStream(empty, followed, slow, 60_000);
+    const stream = new LogStream(empty, followed, slow.response, 60_000);
     const running = stream.run();
     await until(() => slow.seen.written !== '', 'it is told');
     slow.seen.drain();
@@ -66,9 +66,10 @@ describe('a stream that fails', () => {
 
   verifies('runtime-log:stream:bound', 'takes no place, whether it never began or broke off', async () => {
     const streams = new LogStreams(empty, {} as PubSub, { gauge: () => undefined } as unknown as Metrics);
-    const follow = (broken: Partial<LogStreamSink>) =>
-      streams.follow({ ...followed, accountId: 'one' }, { ...reader(), ...broken });
-    for (let times = 0; times < 20; times += 1) expect(() => follow({ open: fail })).toThrow('the headers are sent');
+    const follow = (broken: Partial<ServerResponse>) =>
+      streams.follow({ ...followed, accountId: 'one' }, reader(broken).response);
+    for (let times = 0; times < 20; times += 1)
+      expect(() => follow({ writeHead: fail })).toThrow('the headers are sent');
     expect(streams.size).toBe(0);
     for (let times = 0; times < 10; times += 1) follow({ write: fail, end: fail });
     expect(streams.size).toBe(10);

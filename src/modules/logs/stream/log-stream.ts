@@ -1,9 +1,10 @@
+import type { ServerResponse } from 'node:http';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import { STALL_MS_MAX } from '../../../platform/http/stalled-reader.js';
 import { repeat } from '../../../platform/schedule/repeat.js';
 import type { InvocationQuery } from '../search/invocation-query.js';
 import type { InvocationSearchRepository } from '../search/invocation-search.repository.js';
-import { toInvocationDto } from '../search/runtime-log.mapper.js';
+import { toInvocationDto } from '../search/runtime-logs.service.js';
 
 /** Interval of queries without a message: messages are lost while the queue's store is unavailable. */
 const POLL_MS = 5_000;
@@ -23,27 +24,15 @@ const QUERIED_MAX = 1_000;
 /** Number of invocations in memory at a time. */
 const READ_AT_ONCE = 20;
 
-/** The response of a stream. */
-export interface LogStreamSink {
-  /** Sends the head. Called once, first. */
-  open(): void;
-  /** @returns false if the client has not read what was written before */
-  write(text: string): boolean;
-  /** Calls back once the client has read what was written. */
-  onDrain(listener: () => void): void;
-  end(): void;
-  /** Closes the connection at once. */
-  destroy(): void;
-  /** Calls back when the client closes the connection. */
-  onClose(listener: () => void): void;
-}
-
 /** The invocations a stream sends. */
 export interface Followed {
   serverId: string;
   query: InvocationQuery;
+  /** Number of invocations in the first event. */
   limit: number;
+  /** `Last-Event-ID` of a client that reconnects. */
   after?: string;
+  /** Rejects once the caller has lost access. */
   check: () => Promise<void>;
 }
 
@@ -63,7 +52,7 @@ export class LogStream {
   constructor(
     private readonly search: InvocationSearchRepository,
     private readonly followed: Followed,
-    private readonly sink: LogStreamSink,
+    private readonly response: ServerResponse,
     private readonly stallMs = STALL_MS_MAX,
   ) {}
 
@@ -96,7 +85,7 @@ export class LogStream {
   }
 
   private beat(): void {
-    if (!this.isClosed) this.sink.write(': still here\n\n');
+    if (!this.isClosed) this.response.write(': still here\n\n');
   }
 
   private async begin(): Promise<void> {
@@ -141,15 +130,15 @@ export class LogStream {
   /** Sends an event. Waits for a slow client, and closes the connection if it has not read everything in time. */
   private async send(event: string, data: object, id = ''): Promise<void> {
     if (this.isClosed) return;
-    const isRead = this.sink.write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+    const isRead = this.response.write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
     if (isRead) return;
     this.isWaiting = true;
-    this.sink.onDrain(() => {
+    this.response.once('drain', () => {
       this.isWaiting = false;
       this.wakeUp();
     });
     await this.pause(this.stallMs, () => !this.isWaiting || this.isClosed);
-    if (this.isWaiting && !this.isClosed) this.sink.destroy();
+    if (this.isWaiting && !this.isClosed) this.response.destroy();
     this.isClosed ||= this.isWaiting;
   }
 

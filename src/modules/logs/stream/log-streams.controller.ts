@@ -54,28 +54,6 @@ export class LogStreamsController {
       const caller = await this.access.authenticate(headers.authorization);
       await this.access.authorize(caller, rule, { owner: server.namespace });
     };
-    this.streams.follow({ serverId: server.id, accountId, query, limit, after, check }, sinkOf(response));
+    this.streams.follow({ serverId: server.id, accountId, query, limit, after, check }, response);
   }
-}
-
-function sinkOf(response: Response) {
-  return {
-    open: () => {
-      response.writeHead(200, {
-        'content-type': 'text/event-stream; charset=utf-8',
-        'cache-control': 'no-cache',
-        'x-accel-buffering': 'no',
-      });
-      response.flushHeaders();
-    },
-    write: (text: string) => response.write(text),
-    onDrain: (listener: () => void) => void response.once('drain', listener),
-    end: () => void response.end(),
-    destroy: () => void response.destroy(),
-    // The client may have left during the query for the server, and HEAD has no events.
-    onClose: (listener: () => void) => {
-      if (response.closed || response.req.method === 'HEAD') listener();
-      else response.on('close', listener);
-    },
-  };
 }

@@ -1,26 +1,24 @@
+import type { ServerResponse } from 'node:http';
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
-import type { InvocationQuery } from '../search/invocation-query.js';
 import { InvocationSearchRepository } from '../search/invocation-search.repository.js';
 import { TooManyTailsError } from '../logs.errors.js';
-import { LogStream, type LogStreamSink } from './log-stream.js';
+import { LogStream, type Followed } from './log-stream.js';
 
 /** Maximum number of streams in this process, of one account and in all: each costs up to one small query per second. */
 const STREAMS_OF_ONE_MAX = 10;
 const STREAMS_MAX = 200;
 
+const HEAD = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache',
+  'x-accel-buffering': 'no',
+};
+
 /** A stream to open. */
-export interface Following {
-  serverId: string;
+export interface Following extends Followed {
   accountId: string;
-  query: InvocationQuery;
-  /** Number of invocations in the first event. */
-  limit: number;
-  /** `Last-Event-ID` of a client that reconnects. */
-  after?: string;
-  /** Rejects once the caller has lost access. */
-  check: () => Promise<void>;
 }
 
 /** The open log streams of this process. */
@@ -58,19 +56,22 @@ export class LogStreams implements OnModuleInit, BeforeApplicationShutdown {
   }
 
   /** @throws TooManyTailsError */
-  follow(following: Following, sink: LogStreamSink): void {
+  follow(following: Following, response: ServerResponse): void {
     const own = [...this.open.values()].filter(({ accountId }) => accountId === following.accountId).length;
     if (own >= STREAMS_OF_ONE_MAX || this.open.size >= STREAMS_MAX) throw new TooManyTailsError();
-    const stream = new LogStream(this.search, following, sink);
-    sink.onClose(() => stream.close());
-    sink.open();
+    const stream = new LogStream(this.search, following, response);
+    // The client may have left during the query for the server, and HEAD has no events.
+    if (response.closed || response.req.method === 'HEAD') stream.close();
+    else response.on('close', () => stream.close());
+    response.writeHead(200, HEAD);
+    response.flushHeaders();
     // Added before its first query, so that it misses no message.
     this.open.set(stream, following);
     stream
       .run()
       .finally(() => {
         this.open.delete(stream);
-        sink.end();
+        response.end();
       })
       .catch((error: unknown) => this.logger.warn({ msg: 'a log stream failed', err: error }));
   }

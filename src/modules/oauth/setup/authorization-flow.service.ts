@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { DataSource, Not, type EntityManager } from 'typeorm';
-import { authorizationUrl, isFromServer } from '../../../mcp/oauth/authorization.js';
+import { authorizationUrl, isFromServer } from '../../../mcp/oauth/client.js';
 import type { AuthorizationServer } from '../../../mcp/oauth/discovery.js';
 import { createOAuthFetch } from '../../../mcp/oauth/oauth-fetch.js';
 import { TokenEndpointAwayError, TokenRefusedError } from '../../../mcp/oauth/oauth-errors.js';

@@ -4,9 +4,8 @@ import { AuthorizationsService, type AuthorizationPreview } from '../authorizati
 import { OAuthClientNeededError, OAuthSetupError } from '../credentials.errors.js';
 import type { BeginAuthorization, CredentialOwner, PreregisteredClient } from '../credentials.types.js';
 import { OAuthClientsService } from '../oauth-clients.service.js';
-import { PreregisteredClientsService } from '../preregistered-clients.service.js';
 import { AuthorizationFlowService, participantsOf } from './authorization-flow.service.js';
-import { isForClient, readClient } from './client-form.js';
+import { isForClient, readClient } from './setup-page.js';
 import type { ClientRequest, FormView, SetupAnswer, SetupView } from './setup.types.js';
 
 /** Cache lifetime of a discovery: people reload pages, and programs follow links before people do. */
@@ -32,7 +31,6 @@ export class SetupPageService {
   constructor(
     private readonly authorizations: AuthorizationsService,
     private readonly clients: OAuthClientsService,
-    private readonly preregistered: PreregisteredClientsService,
     private readonly flow: AuthorizationFlowService,
   ) {}
 
@@ -118,7 +116,7 @@ export class SetupPageService {
 
   private async clientRequestAt(owner: CredentialOwner, issuer: string): Promise<ClientRequest> {
     const { redirectUri } = this.clients;
-    const client = await this.preregistered.find(owner, issuer, redirectUri);
+    const client = await this.clients.preregistered(owner, issuer);
     const state = client === null ? 'lacking' : client.refusedAt === null ? 'given' : 'refused';
     return { issuer, redirectUri, state };
   }

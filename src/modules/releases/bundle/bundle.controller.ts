@@ -1,18 +1,21 @@
 import { Controller, Get, Headers, Res } from '@nestjs/common';
 import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { ApiEtag } from '../../../platform/http/api-docs.decorators.js';
-import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
+import { ApiEtag, ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access } from '../../auth/access.decorator.js';
 import { ApiServerName, TargetServer } from '../../servers/server.decorator.js';
 import type { ServerRef } from '../../servers/server.types.js';
-import { BundlesService } from './bundles.service.js';
+import { ReleasesRepository } from '../releases.repository.js';
+import { ReleaseFiles } from '../release-files.js';
 
 @ApiTags('Releases')
 @ApiServerName()
 @Controller('servers/:qualifiedName/download')
 export class BundleController {
-  constructor(private readonly bundles: BundlesService) {}
+  constructor(
+    private readonly releases: ReleasesRepository,
+    private readonly files: ReleaseFiles,
+  ) {}
 
   /** Download the bundle of a server. It is the one of its current release, or of the latest successful one that has one. */
   @Get()
@@ -28,7 +31,7 @@ export class BundleController {
     @Headers('if-none-match') known: string | undefined,
     @Res() response: Response,
   ): Promise<void> {
-    const bundle = await this.bundles.find(server);
+    const bundle = await this.releases.findBundle(server.id);
     const etag = `"${bundle.hash}"`;
     const validators = {
       etag,
@@ -46,6 +49,6 @@ export class BundleController {
       'content-disposition': `attachment; filename="${server.slug}.mcpb"`,
     };
     if (response.req.method === 'HEAD') response.set(described).end();
-    else await this.bundles.send(bundle, response, () => response.set(described));
+    else await this.files.sendBundle(bundle, response, () => response.set(described));
   }
 }

@@ -1,4 +1,30 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { isObject } from '../../../platform/text/json.js';
+import { parseBounded } from '../../../platform/text/json-bounds.js';
+
+/** Headers and query of a request to a run endpoint. */
+interface CallerConfig {
+  headers: IncomingHttpHeaders;
+  query: URLSearchParams;
+}
+
+/** The values for the upstream, and the faults that prevent the call. */
+export interface MappedConfig {
+  headers: Record<string, string>;
+  query: [name: string, value: string][];
+  /** Names of required values that were not sent and have no default. */
+  missing: { headers: string[]; query: string[] };
+  /** Values of the wrong type. */
+  faults: ConfigFault[];
+}
+
+/** A fault of a value. The message never repeats the value: it may be a secret. */
+interface ConfigFault {
+  from: ConfigPlace;
+  message: string;
+}
+
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /** The kind of a release, which decides how configuration values reach it: headers and query, the worker's URL, a prompt. */
 export type ConfigKind = 'external' | 'hosted' | 'stdio';
@@ -35,6 +61,8 @@ export interface ConfigField {
   /** The allowed values as text; undefined for any. */
   allowed?: ReadonlySet<string>;
   from: ConfigPlace;
+  /** The name in `from`, in lower case. */
+  headerKey: string;
   to: ConfigPlace;
   /** The property as it was published, for title and description. */
   schema: Record<string, unknown>;
@@ -48,26 +76,24 @@ const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boo
  * worker's URL under that dotted name, wherever the caller passed it.
  */
 export function configFields(schema: ConfigSchema, kind: ConfigKind): ConfigField[] {
-  const fields: ConfigField[] = [];
-  collect(schema, [], true, kind, fields);
-  return fields;
+  return fieldsBelow(schema, [], true, kind);
 }
 
-function collect(
+function fieldsBelow(
   schema: Record<string, unknown>,
   path: string[],
   isAroundRequired: boolean,
   kind: ConfigKind,
-  fields: ConfigField[],
-): void {
+): ConfigField[] {
   const required: unknown[] = Array.isArray(schema.required) ? schema.required : [];
-  for (const [name, value] of Object.entries(schema.properties as Record<string, unknown>)) {
+  return Object.entries((schema.properties ?? {}) as Record<string, unknown>).flatMap(([name, value]) => {
     const inner = [...path, name];
     const isRequired = isAroundRequired && required.includes(name);
     const property = isObject(value) ? value : {};
-    if (isObject(property.properties) && kind !== 'external') collect(property, inner, isRequired, kind, fields);
-    else fields.push(toField(value as Record<string, unknown>, property, inner, isRequired, kind));
-  }
+    return isObject(property.properties) && kind !== 'external'
+      ? fieldsBelow(property, inner, isRequired, kind)
+      : [toField(value as Record<string, unknown>, property, inner, isRequired, kind)];
+  });
 }
 
 function toField(
@@ -85,7 +111,7 @@ function toField(
   const allowed = Array.isArray(property.enum)
     ? new Set(property.enum.flatMap((one) => textOf(one, type) ?? []))
     : undefined;
-  return { path, type, isRequired, fallback, allowed, from, to, schema };
+  return { path, type, isRequired, fallback, allowed, from, headerKey: from.name.toLowerCase(), to, schema };
 }
 
 /** A plain type, also as one of several beside `null`. Without a type it follows from `enum`, `const` or `default`. */
@@ -115,4 +141,57 @@ function placeOf(value: unknown): ConfigPlace | null {
   if (!isObject(value)) return null;
   if (typeof value.header === 'string') return { place: 'header', name: value.header };
   return typeof value.query === 'string' ? { place: 'query', name: value.query } : null;
+}
+
+/**
+ * Maps the values of a schema from the place in the request (`x-from`) to the place for the upstream (`x-to`). Nothing else
+ * is passed on. An empty value counts as not sent. Use the result only if `missing` and `faults` are empty.
+ */
+export function mapConfig(fields: readonly ConfigField[], caller: CallerConfig): MappedConfig {
+  const mapped: MappedConfig = { headers: {}, query: [], missing: { headers: [], query: [] }, faults: [] };
+  for (const field of fields) {
+    const sent = sentValue(field, caller);
+    const value = sent ?? field.fallback;
+    if (value === undefined) {
+      if (field.isRequired) mapped.missing[field.from.place === 'header' ? 'headers' : 'query'].push(field.from.name);
+      continue;
+    }
+    const { from, to } = field;
+    const fault = sent === undefined ? null : faultOf(field, sent);
+    const refuse = (must: string) =>
+      mapped.faults.push({ from, message: `The ${from.place} "${from.name}" must be ${must}` });
+    if (fault !== null) refuse(`${fault}.`);
+    else if (to.place === 'query') mapped.query.push([to.name, value]);
+    else if (HEADER_VALUE.test(value)) mapped.headers[to.name] = value;
+    else refuse('of visible ASCII characters: it goes on in a header.');
+  }
+  return mapped;
+}
+
+function sentValue({ from, headerKey }: ConfigField, caller: CallerConfig): string | undefined {
+  if (from.place === 'query') return caller.query.get(from.name) || undefined;
+  const value = caller.headers[headerKey];
+  return (Array.isArray(value) ? value.join(', ') : value) || undefined;
+}
+
+/** The requirement that a value fails, as the end of a sentence; null without one. */
+function faultOf({ type, allowed }: ConfigField, value: string): string | null {
+  if (type === 'boolean' && value !== 'true' && value !== 'false') return 'true or false';
+  if (type === 'number' && !isNumber(value)) return 'a number';
+  if (type === 'integer' && !(isNumber(value) && Number.isInteger(Number(value)))) return 'a whole number';
+  if (type === 'json' && !isJson(value)) return 'JSON';
+  return allowed && !allowed.has(value) ? 'one of the values its schema lists' : null;
+}
+
+function isNumber(value: string): boolean {
+  return NUMBER.test(value) && Number.isFinite(Number(value));
+}
+
+function isJson(value: string): boolean {
+  try {
+    parseBounded(value);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { ConfigKind } from './config-fields.js';
-import { compileConfig, mapConfig } from './config-map.js';
+import { configFields, mapConfig } from './config-fields.js';
 import { requireConfigSchema } from './config-schema.js';
 import { randomRuns } from '../../../../test/support/random-runs.js';
 
@@ -168,7 +168,7 @@ describe('a config schema', () => {
         if (kind === 'stdio') return;
         const { schema } = requireConfigSchema(value, kind);
         const query = new URLSearchParams(Object.keys(schema.properties).map((name): [string, string] => [name, sent]));
-        const { headers } = mapConfig(compileConfig(schema, kind), { headers: {}, query });
+        const { headers } = mapConfig(configFields(schema, kind), { headers: {}, query });
         for (const [name, text] of Object.entries(headers)) expect(() => new Headers([[name, text]])).not.toThrow();
       }),
       { numRuns: randomRuns(2_000) },
@@ -190,7 +190,7 @@ describe('the configuration of a caller', () => {
     },
     required: ['apiKey', 'token', 'units'],
   };
-  const compiled = compileConfig(requireConfigSchema(schema, 'external').schema, 'external');
+  const compiled = configFields(requireConfigSchema(schema, 'external').schema, 'external');
   const map = (headers: Record<string, string | string[]>, query: string) =>
     mapConfig(compiled, { headers, query: new URLSearchParams(query) });
 
@@ -234,7 +234,7 @@ describe('the configuration of a caller', () => {
   });
 
   it('of a hosted module goes to the query of its worker, under dotted names', () => {
-    const hosted = compileConfig(
+    const hosted = configFields(
       requireConfigSchema(
         {
           properties: {

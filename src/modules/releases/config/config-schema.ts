@@ -1,8 +1,8 @@
 import { storableFault } from '../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { quoted } from '../../../platform/text/quoted.js';
-import { configFields, HEADER_VALUE, type ConfigField, type ConfigKind, type ConfigSchema } from './config-fields.js';
 import { isObject } from '../../../platform/text/json.js';
+import { configFields, HEADER_VALUE, type ConfigField, type ConfigKind, type ConfigSchema } from './config-fields.js';
 
 /** The documented limits of the format. Published clients exceed them, so that only causes a warning. */
 const PROPERTIES_DOCUMENTED = 20;
@@ -59,16 +59,11 @@ function requireSize(schema: ConfigSchema, count: number, warnings: string[]): v
   if (bytes > BYTES_MAX) throw new InvalidInputError(`configSchema must be at most ${BYTES_MAX / 1024} KB`);
   if (count > PROPERTIES_MAX)
     throw new InvalidInputError(`configSchema must have at most ${PROPERTIES_MAX} properties`);
+  const promise = (max: number) => `clients are promised at most ${max}, and some may refuse more.`;
   if (count > PROPERTIES_DOCUMENTED) {
-    warnings.push(
-      `configSchema has ${count} properties; clients are promised at most ${PROPERTIES_DOCUMENTED}, and some may refuse more.`,
-    );
+    warnings.push(`configSchema has ${count} properties; ${promise(PROPERTIES_DOCUMENTED)}`);
   }
-  if (bytes > BYTES_DOCUMENTED) {
-    warnings.push(
-      `configSchema has ${bytes} bytes; clients are promised at most ${BYTES_DOCUMENTED}, and some may refuse more.`,
-    );
-  }
+  if (bytes > BYTES_DOCUMENTED) warnings.push(`configSchema has ${bytes} bytes; ${promise(BYTES_DOCUMENTED)}`);
 }
 
 function requireField(field: ConfigField, kind: ConfigKind, warnings: string[]): void {

@@ -1,5 +1,20 @@
+import { quoted } from '../../../platform/text/quoted.js';
+import type { LogLine } from '../release.entity.js';
+import type { Stage } from '../release-state.js';
+
 /** Severity: harmless, worth a review, or breaking for callers that work today or rely on today's safety. */
 export const changeLevels = ['compatible', 'risky', 'breaking'] as const;
+
+/** Most log lines about the changes of one release. */
+const LINES_MAX = 50;
+
+/** Context of the log lines. */
+interface LineContext {
+  stage: Stage;
+  /** Ends the sentence "What the server offers changed …". */
+  since: string;
+}
+
 export type ChangeLevel = (typeof changeLevels)[number];
 
 /** Highest level of a list of changes; `none` for an empty one. */
@@ -26,4 +41,32 @@ export interface ContractChange {
 /** The highest level among the changes. */
 export function summaryOf(changes: ContractChange[]): ContractSummary {
   return [...changeLevels].reverse().find((level) => changes.some((change) => change.level === level)) ?? 'none';
+}
+
+/** Log lines about changes: a summary, then one line for each change. */
+export function contractLines(changes: ContractChange[], { stage, since }: LineContext): LogLine[] {
+  if (changes.length === 0) return [];
+  const counts = [...changeLevels]
+    .reverse()
+    .map((level) => [changes.filter((change) => change.level === level).length, level] as const)
+    .filter(([count]) => count > 0)
+    .map(([count, level]) => `${count} ${level}`);
+  const summary = `What the server offers changed ${since}: ${counts.join(', ')}`;
+  const isBreaking = changes.some(({ level }) => level === 'breaking');
+  const shown = changes.slice(0, changes.length > LINES_MAX - 1 ? LINES_MAX - 2 : LINES_MAX - 1);
+  const more = changes.length - shown.length;
+  return [
+    { stage, level: isBreaking ? 'warning' : 'info', message: summary },
+    ...shown.map((change) => toLine(change, stage)),
+    ...(more > 0 ? [{ stage, level: 'info', message: `${more} more changes` } satisfies LogLine] : []),
+  ];
+}
+
+function toLine({ level, tool, path, message }: ContractChange, stage: Stage): LogLine {
+  const where = [...(tool === null ? [] : [`tool ${quoted(tool)}`]), ...(path === null ? [] : [path])].join(', ');
+  return {
+    stage,
+    level: level === 'breaking' ? 'warning' : 'info',
+    message: `${level}: ${where}: ${message}`,
+  };
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { verifies } from '../../../../test/support/verifies.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
 import { contractChanges } from './contract-diff.js';
-import { contractLines } from './contract-lines.js';
+import { contractLines } from './contract-change.js';
 import { contractOf, hashOf } from './contract.js';
 
 type Offers = Partial<Pick<ServerSnapshot, 'tools' | 'resources' | 'resourceTemplates' | 'prompts'>>;

@@ -1,8 +1,9 @@
-import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
+import { canonicalJson, isObject, pathStep, type JsonObject } from '../../../platform/text/json.js';
+import { quoted } from '../../../platform/text/quoted.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
 import { changeLevels, type ChangeLevel, type ContractChange } from './contract-change.js';
 import { contractOf, hashOf, type Contract, type Items } from './contract.js';
-import { schemaChanges, schemaChangeKinds, step } from './schema-diff.js';
+import { schemaChanges, schemaChangeKinds } from './schema-diff.js';
 
 /** All kinds of changes. */
 export const contractChangeKinds: readonly string[] = [
@@ -125,7 +126,7 @@ function itemChanges(
 ): ContractChange[] {
   const { removed, added, common } = compared(before, after);
   const at = (name: string, change: Pick<ContractChange, 'kind' | 'level' | 'message'>): ContractChange => {
-    return { ...change, tool: null, path: list + step(name) };
+    return { ...change, tool: null, path: list + pathStep(name, quoted) };
   };
   return [
     ...removed.map((name) => at(name, { kind: 'item_removed', level: 'breaking', message: 'It was removed.' })),
@@ -135,7 +136,7 @@ function itemChanges(
       ...(isDifferent(old.mimeType, now.mimeType)
         ? [at(name, { kind: 'mime_type_changed', level: 'risky', message: 'Its media type changed.' })]
         : []),
-      ...argumentChanges(list + step(name), old.arguments, now.arguments),
+      ...argumentChanges(list + pathStep(name, quoted), old.arguments, now.arguments),
     ]),
   ];
 }
@@ -146,7 +147,7 @@ function argumentChanges(path: string, old: unknown, now: unknown): ContractChan
   const after = isObject(now) ? now : {};
   const isRequired = (all: JsonObject, name: string) => (all[name] as JsonObject).required === true;
   const at = (name: string, kind: string, level: ChangeLevel, message: string): ContractChange => {
-    return { kind, level, tool: null, path: path + step(name), message };
+    return { kind, level, tool: null, path: path + pathStep(name, quoted), message };
   };
   const removed = Object.keys(before).filter((name) => !Object.hasOwn(after, name));
   return [

@@ -1,7 +1,27 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
-import { canonicalSchema } from './canonical-schema.js';
+import { SCHEMA_MAPS } from '../../../platform/json-schema/references.js';
+
+/** Keywords that neither constrain values nor reach models. */
+const NOISE = new Set(['$schema', '$id', '$comment', '$anchor', 'examples', 'example']);
+
+/** Keywords that hold one schema. */
+const ONE = new Set([
+  'items',
+  'additionalProperties',
+  'unevaluatedProperties',
+  'unevaluatedItems',
+  'contains',
+  'propertyNames',
+  'not',
+  'if',
+  'then',
+  'else',
+]);
+
+/** Keywords that hold a list of schemas. */
+const LIST = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems']);
 
 /** The compared members of tools, resources or prompts, by name. */
 export type Items = Map<string, JsonObject>;
@@ -52,4 +72,64 @@ function canonicalMember(member: string, value: unknown): unknown {
       .filter(isObject)
       .map(({ name, description = '', required = false }) => [String(name), { description, required }]),
   );
+}
+
+/**
+ * A JSON Schema in canonical form: equal for schemas that spell the same constraints differently. Without annotations and
+ * defaults of the dialect, with sets sorted, and with `anyOf: [x, null]` as a type. Recursive: the caller bounds the depth.
+ */
+export function canonicalSchema(schema: unknown): unknown {
+  if (!isObject(schema)) return schema;
+  const entries = Object.entries(schema)
+    .filter(([keyword]) => !NOISE.has(keyword))
+    .map(([keyword, value]): [string, unknown] => [keyword, canonicalValue(keyword, value)])
+    .filter(([keyword, value]) => !isImplied(keyword, value));
+  return nullable(constant(Object.fromEntries(entries)));
+}
+
+function canonicalValue(keyword: string, value: unknown): unknown {
+  if (ONE.has(keyword)) return canonicalSchema(value);
+  if (LIST.has(keyword) && Array.isArray(value)) return value.map(canonicalSchema);
+  if (SCHEMA_MAPS.has(keyword) && isObject(value)) {
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, canonicalSchema(one)]));
+  }
+  if ((keyword === 'type' || keyword === 'required' || keyword === 'enum') && Array.isArray(value)) {
+    const sorted = sortedSet(value);
+    return keyword === 'type' && sorted.length === 1 ? sorted[0] : sorted;
+  }
+  return value;
+}
+
+/** The distinct values, sorted by their canonical JSON. */
+function sortedSet(values: unknown[]): unknown[] {
+  const byText = new Map(values.map((value) => [canonicalJson(value), value]));
+  return [...byText.keys()].sort().map((text) => byText.get(text));
+}
+
+function isImplied(keyword: string, value: unknown): boolean {
+  if (keyword === 'additionalProperties' || keyword === 'items') {
+    return value === true || (isObject(value) && Object.keys(value).length === 0);
+  }
+  if (keyword === 'required') return Array.isArray(value) && value.length === 0;
+  return keyword === 'properties' && isObject(value) && Object.keys(value).length === 0;
+}
+
+/** `const: x` is `enum: [x]`. */
+function constant(schema: JsonObject): JsonObject {
+  const { const: only, ...rest } = schema;
+  return only === undefined || rest.enum !== undefined ? schema : { ...rest, enum: [only] };
+}
+
+/** `anyOf: [{type: string}, {type: null}]` is `type: [null, string]`. */
+function nullable(schema: JsonObject): JsonObject {
+  const { anyOf, ...rest } = schema;
+  if (!Array.isArray(anyOf) || anyOf.length !== 2 || rest.type !== undefined) return schema;
+  const value: unknown = anyOf.find((one) => !isNull(one));
+  if (!anyOf.some(isNull) || !isObject(value) || value.type === undefined || value.enum !== undefined) return schema;
+  if (Object.keys(value).some((keyword) => rest[keyword] !== undefined)) return schema;
+  return { ...rest, ...value, type: sortedSet([value.type, 'null'].flat()) };
+}
+
+function isNull(schema: unknown): boolean {
+  return isObject(schema) && schema.type === 'null' && Object.keys(schema).length === 1;
 }

@@ -1,5 +1,4 @@
-import { Check, Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
-import type { Relation } from 'typeorm';
+import { ForeignKey, Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { Server } from '../../servers/server.entity.js';
 import { Release } from '../release.entity.js';
 import {
@@ -20,19 +19,13 @@ export class ReleaseContract {
   @PrimaryColumn({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
   seq: string;
 
+  @ForeignKey(() => Server, { name: 'release_contracts_server_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'server_id' })
   serverId: string;
 
-  @ManyToOne(() => Server, { nullable: false, onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'server_id', foreignKeyConstraintName: 'release_contracts_server_fk' })
-  server: Relation<Server>;
-
+  @ForeignKey(() => Release, { name: 'release_contracts_release_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'release_id' })
   releaseId: string;
-
-  @ManyToOne(() => Release, { nullable: false, onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'release_id', foreignKeyConstraintName: 'release_contracts_release_fk' })
-  release: Relation<Release>;
 
   /** The release that was current before: the same one for a rescan, null for the first release. */
   @Column('uuid', { name: 'previous_release_id', nullable: true })

@@ -4,8 +4,8 @@ import { LessThanOrEqual, Repository, type EntityManager } from 'typeorm';
 import { pageOf, type PageQueryDto } from '../../../platform/http/pagination.dto.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import type { ServerRef, ServerSnapshot } from '../../servers/server.types.js';
-import { summaryOf, type ContractChange } from './contract-change.js';
-import type { ContractChangeDto, ContractVersionDto, ContractVersionListDto } from './contract-changes.dto.js';
+import { summaryOf } from './contract-change.js';
+import type { ContractVersionDto, ContractVersionListDto } from './contract-changes.dto.js';
 import { compareContracts, type ContractComparison } from './contract-diff.js';
 import { ReleaseContract } from './release-contract.entity.js';
 
@@ -77,10 +77,6 @@ function toContractVersionDto(row: ReleaseContract): ContractVersionDto {
     hash: row.hash,
     summary: row.summary,
     changeCount: row.changeCount,
-    changes: row.changes.map(toContractChangeDto),
+    changes: row.changes,
   };
-}
-
-function toContractChangeDto({ kind, level, tool, path, message }: ContractChange): ContractChangeDto {
-  return { kind, level, tool, path, message };
 }

@@ -1,4 +1,4 @@
-import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
+import { canonicalJson, isObject, pathStep, type JsonObject } from '../../../platform/text/json.js';
 import { resolved } from '../../../platform/json-schema/references.js';
 import { quoted } from '../../../platform/text/quoted.js';
 import type { ChangeLevel } from './contract-change.js';
@@ -155,20 +155,11 @@ class SchemaDiff {
     if (!old && !now) return [];
     if (!old) return [this.change('value_removed', path, 'Only certain values are allowed now.')];
     if (!now) return [this.change('value_added', path, 'Any value is allowed now.')];
-    const report = (kind: SchemaChangeKind, values: string[], verb: string) =>
-      values.map((value) => this.change(kind, path, `The value ${quoted(value)} was ${verb}.`));
-    return [
-      ...report(
-        'value_removed',
-        [...old].filter((value) => !now.has(value)),
-        'removed',
-      ),
-      ...report(
-        'value_added',
-        [...now].filter((value) => !old.has(value)),
-        'added',
-      ),
-    ];
+    const report = (kind: SchemaChangeKind, one: Set<string>, other: Set<string>, verb: string) =>
+      [...one]
+        .filter((value) => !other.has(value))
+        .map((value) => this.change(kind, path, `The value ${quoted(value)} was ${verb}.`));
+    return [...report('value_removed', old, now, 'removed'), ...report('value_added', now, old, 'added')];
   }
 
   private bounds(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
@@ -188,24 +179,19 @@ class SchemaDiff {
     const kindOfLoss = this.direction === 'input' && after.additionalProperties === false ? 'refused' : 'removed';
     const lost = [...old.keys()].filter((name) => !now.has(name));
     return [
-      ...lost.map((name) => this.change(kindOfLoss, path + step(name), `The ${noun} was removed.`)),
+      ...lost.map((name) => this.change(kindOfLoss, path + pathStep(name, quoted), `The ${noun} was removed.`)),
       ...[...now].flatMap(([name, member]) => {
         const isRequired = nowRequired.has(name);
-        const place = path + step(name);
+        const place = path + pathStep(name, quoted);
         if (!old.has(name)) {
           const kind = isRequired ? 'required_added' : 'added';
           return [this.change(kind, place, `The ${isRequired ? 'required' : 'optional'} ${noun} was added.`)];
         }
+        const change = isRequired
+          ? (['now_required', 'It is required now.'] as const)
+          : (['now_optional', 'It is optional now.'] as const);
         return [
-          ...(isRequired === oldRequired.has(name)
-            ? []
-            : [
-                this.change(
-                  isRequired ? 'now_required' : 'now_optional',
-                  place,
-                  `It is ${isRequired ? 'required' : 'optional'} now.`,
-                ),
-              ]),
+          ...(isRequired === oldRequired.has(name) ? [] : [this.change(change[0], place, change[1])]),
           ...this.at(old.get(name), member, place, depth + 1),
         ];
       }),
@@ -281,9 +267,4 @@ function kindOfBound(keyword: string, old: unknown, now: unknown): SchemaChangeK
   if (old === undefined || now === undefined) return old === undefined ? 'tightened' : 'loosened';
   if (typeof old !== 'number' || typeof now !== 'number' || !BOUNDS.has(keyword)) return 'schema_changed';
   return now > old === BOUNDS.get(keyword) ? 'tightened' : 'loosened';
-}
-
-/** One step of a path: `.name`, or `["a name"]` when it is no plain word. */
-export function step(name: string): string {
-  return /^[\w$-]{1,64}$/.test(name) ? `.${name}` : `[${quoted(name)}]`;
 }

@@ -4,12 +4,10 @@ import { Egress } from '../../../platform/egress/egress.js';
 import { Hosting } from '../../../hosting/hosting.js';
 import { type ModuleFacts, InvalidModuleError } from '../../../hosting/hosted-module.js';
 import { ReleaseFiles } from '../release-files.js';
-import type { ReleaseLease } from '../release-lease.js';
-import type { LogLine } from '../release-log.entity.js';
-import type { HostingRequest, Release } from '../release.entity.js';
+import { type ReleaseLease, failed, type ReleaseStage, type StageOutcome } from '../release-lease.js';
+import type { LogLine, HostingRequest, Release } from '../release.entity.js';
 import { NotHostedHereError } from '../releases.errors.js';
-import { failed, type ReleaseStage, type StageOutcome } from '../stage-outcome.js';
-import { EndedApartError, runApart } from '../../../platform/child-process/run-in-child-process.js';
+import { ChildProcessKilledError, runInChildProcess } from '../../../platform/child-process/run-in-child-process.js';
 import type { ModuleCheckAnswer } from './module-check.process.js';
 
 /** A module of 10 MB takes 2 to 5 s and below 256 MB; one that is a single literal of data takes several times as much. */
@@ -143,11 +141,11 @@ function info(message: string): LogLine {
 async function read(path: string, signal: AbortSignal, limits: typeof LIMITS): Promise<ModuleFacts> {
   try {
     const file = 'modules/releases/pipeline/module-check.process.js';
-    const answer = await runApart<ModuleCheckAnswer>(file, [path], { ...limits, signal });
+    const answer = await runInChildProcess<ModuleCheckAnswer>(file, [path], { ...limits, signal });
     if ('facts' in answer) return answer.facts;
     throw new InvalidModuleError(answer.refused);
   } catch (error) {
-    if (!(error instanceof EndedApartError)) throw error;
+    if (!(error instanceof ChildProcessKilledError)) throw error;
     const most = error.reason === 'memory' ? `${limits.memoryMbMax} MB of memory` : `${limits.timeoutMs / 1000} s`;
     throw new InvalidModuleError(
       `The module takes more than ${most} to be read: make it smaller, for example by minifying it and leaving large data out of it.`,

@@ -1,15 +1,13 @@
 import { Injectable } from '@nestjs/common';
-import { Env } from '../../../config/env.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { ServerUrlsService } from '../../servers/server-urls.service.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
-import type { ReleaseType } from '../../servers/server.types.js';
-import { contractLines } from '../contract/contract-lines.js';
+import { contractLines } from '../contract/contract-change.js';
 import { ReleaseContracts } from '../contract/release-contracts.js';
 import type { Release } from '../release.entity.js';
 import type { ReleaseCurrent } from '../releases.types.js';
 import { RescansService } from '../rescan/rescans.service.js';
-import type { ReleaseStage, StageOutcome } from '../stage-outcome.js';
+import type { ReleaseStage, StageOutcome } from '../release-lease.js';
 
 /** Makes the release the current one, and logs the changes for callers. */
 @Injectable()
@@ -20,7 +18,6 @@ export class PublishStage implements ReleaseStage {
     private readonly rescans: RescansService,
     private readonly pubSub: PubSub,
     private readonly urls: ServerUrlsService,
-    private readonly env: Env,
   ) {}
 
   async run({ serverId, snapshot }: Release): Promise<StageOutcome> {
@@ -28,12 +25,15 @@ export class PublishStage implements ReleaseStage {
     const { releaseId } = snapshot;
     const compared = await this.contracts.compare(serverId, snapshot);
     const { previousReleaseId: previous, changes } = compared;
-    const slug = await this.servers.slugOf(serverId);
+    const names = await this.servers.namesOf(serverId);
+    // Bundles run at their clients, who download them.
+    const where =
+      snapshot.type === 'stdio' ? `download it from ${this.urls.record(names)}/download` : this.urls.run(names.slug);
     return {
       change: { status: 'SUCCESS' },
       lines: [
         ...(previous === null ? [] : contractLines(changes, { stage: 'publish', since: `since release ${previous}` })),
-        { stage: 'publish', level: 'success', message: await this.whereTo(serverId, slug, snapshot.type) },
+        { stage: 'publish', level: 'success', message: `Published: ${where}` },
       ],
       inTransaction: async (tx) => {
         await this.servers.setCurrent(serverId, snapshot, tx);
@@ -41,16 +41,9 @@ export class PublishStage implements ReleaseStage {
         await this.rescans.watch(serverId, snapshot, !snapshot.isClaimed, tx);
       },
       onCommitted: () => {
-        const current: ReleaseCurrent = { serverId, slug, releaseId };
+        const current: ReleaseCurrent = { serverId, slug: names.slug, releaseId };
         this.pubSub.publish('releases.current', current);
       },
     };
-  }
-
-  /** The line with the run endpoint, or with the download of a bundle, which runs at its client. */
-  private async whereTo(serverId: string, slug: string, type: ReleaseType): Promise<string> {
-    if (type !== 'stdio') return `Published: ${this.urls.run(slug)}`;
-    const name = encodeURIComponent(await this.servers.qualifiedNameOf(serverId));
-    return `Published: download it from ${this.env.baseUrl}/servers/${name}/download`;
   }
 }

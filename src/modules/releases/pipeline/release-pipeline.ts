@@ -1,22 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
+import type { Counter } from 'prom-client';
 import { DataSource } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import { isDatabaseAway } from '../../../platform/database/database-outage.js';
+import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import { Counts } from '../../../platform/telemetry/figures.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
-import { LeaseLostError, ReleaseLease } from '../release-lease.js';
+import { LeaseLostError, ReleaseLease, type StageOutcome } from '../release-lease.js';
 import { ReleaseLogRepository } from '../release-log.repository.js';
-import type { LogLine } from '../release-log.entity.js';
-import { ReleaseSlots } from './release-slots.js';
-import { ReleaseStages } from './release-stages.js';
-import type { StageOutcome } from '../stage-outcome.js';
+import type { LogLine, Release } from '../release.entity.js';
 import { mayBecome, releaseStatuses, stages, type ReleaseStatus, type Stage } from '../release-state.js';
-import type { Release } from '../release.entity.js';
 import { ReleasesQueue } from '../releases.queue.js';
 import { ReleasesRepository, type Claim } from '../releases.repository.js';
+import { ReleaseStages } from './release-stages.js';
+import { ReleaseSlotsRepository } from './release-slots.repository.js';
 
 const statusesAfterWork = releaseStatuses.filter((status) => mayBecome('WORKING', status));
 
@@ -30,7 +28,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   private readonly logger = new Logger('releases');
   /** Releases that this process works on, by id. */
   private readonly held = new Map<string, ReleaseLease>();
-  private readonly results = new Counts<ReleaseStatus>('status', statusesAfterWork);
+  private readonly results: Counter<'status'>;
   /** True once this process takes no more releases. */
   isStopping = false;
 
@@ -39,14 +37,14 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     private readonly releases: ReleasesRepository,
     private readonly logs: ReleaseLogRepository,
     private readonly stages: ReleaseStages,
-    private readonly slots: ReleaseSlots,
+    private readonly slots: ReleaseSlotsRepository,
     private readonly queue: ReleasesQueue,
     private readonly pubSub: PubSub,
     private readonly env: Env,
     metrics: Metrics,
   ) {
     const help = 'Releases this worker brought to an end or a halt, by status.';
-    metrics.counter('slipway_releases_total', help, () => this.results.samples());
+    this.results = metrics.labeledCounter('slipway_releases_total', help, { status: statusesAfterWork });
   }
 
   /** Renews a lease when its release changes, so that a cancelled or deleted one is dropped at once. */
@@ -105,9 +103,11 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   /** Enqueues the account's next releases; if that fails, the sweeper does it. A release handed back keeps its slot. */
   private async startNext(accountId: string): Promise<void> {
     if (this.isStopping) return;
-    await this.slots.next(accountId).catch((error: unknown) => {
+    try {
+      for (const job of await this.slots.endWaits(accountId)) this.queue.enqueue(job);
+    } catch (error) {
       this.logger.debug({ msg: 'waiting releases were not enqueued', err: error });
-    });
+    }
   }
 
   private async load(id: string): Promise<Release> {
@@ -137,7 +137,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   /** Logs the end of a release for the operator, without links from the release's own log, which are its publisher's. */
   private report({ releaseId }: ReleaseLease, status: ReleaseStatus, lines: LogLine[]): void {
     const reason = lines.find(({ level }) => level === 'error')?.message;
-    this.results.add(status);
+    this.results.inc({ status });
     this.logger.log({ msg: `a release is ${status}`, releaseId, ...(reason === undefined ? {} : { reason }) });
   }
 
@@ -149,7 +149,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
       'Something failed inside Slipway. Publish again; if it fails again, the operator finds the reason in the log.';
     try {
       await lease.commit({ status: 'INTERNAL_ERROR' }, [{ stage, level: 'error', message }]);
-      this.results.add('INTERNAL_ERROR');
+      this.results.inc({ status: 'INTERNAL_ERROR' });
     } catch (lost) {
       if (!(lost instanceof LeaseLostError)) throw lost;
     }

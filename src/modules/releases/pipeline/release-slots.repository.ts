@@ -3,6 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { leaseExpirySql, queueDeadlineSql, type Claim } from '../releases.repository.js';
+import type { RunReleaseJob } from '../releases.queue.js';
 
 /** Releases of one account that all workers together run at once; a worker runs 8 of any accounts. */
 const ACCOUNT_SLOTS = 3;
@@ -22,7 +23,13 @@ function freeSlots(accountId: string): string {
 const IS_FREE = `id = $1 AND attempt = $2 AND status IN ('QUEUED', 'WORKING')
   AND (lease_holder IS NULL OR lease_until < now())`;
 
-/** Slots of accounts, counted from the leases of their releases. */
+/**
+ * Shares the workers among accounts, so that upstreams that never answer occupy only the slots of their own account. Slots
+ * are counted from the leases of releases.
+ *
+ * The account is locked before its slots are counted. A release that is made to wait while another one ends is therefore
+ * found by the worker that ends it, or sees the slot that became free.
+ */
 @Injectable()
 export class ReleaseSlotsRepository {
   constructor(
@@ -30,47 +37,46 @@ export class ReleaseSlotsRepository {
     private readonly env: Env,
   ) {}
 
-  /** The account that owns a release; null when the release is gone. */
-  async accountOf(releaseId: string, tx: EntityManager): Promise<string | null> {
-    const sql = `SELECT n.account_id AS id FROM ${WITH_ACCOUNT} WHERE r.id = $1`;
-    const [account] = await tx.query<{ id: string }[]>(sql, [releaseId]);
-    return account?.id ?? null;
+  /**
+   * Takes a due release for a worker, or makes it wait for a slot of its account.
+   *
+   * @returns the account, whose next release is due when this one ends; null when it was not taken
+   */
+  async take(claim: Claim): Promise<string | null> {
+    const { releaseId, attempt, holder } = claim;
+    return this.database.transaction(async (tx) => {
+      const sql = `SELECT n.account_id AS id FROM ${WITH_ACCOUNT} WHERE r.id = $1`;
+      const [account] = await tx.query<{ id: string }[]>(sql, [releaseId]);
+      if (!account) return null;
+      await lock(account.id, tx);
+      const [taken] = await tx.query<[unknown[]]>(
+        `UPDATE releases SET status = 'WORKING', lease_holder = $3, lease_until = ${leaseExpirySql(this.env.releaseLeaseMs)},
+                updated_at = CASE status WHEN 'WORKING' THEN updated_at ELSE now() END
+          WHERE ${IS_FREE} AND ${freeSlots('$4')} > 0
+          RETURNING id`,
+        [releaseId, attempt, holder, account.id],
+      );
+      if (taken.length > 0) return account.id;
+      const wait = `UPDATE releases SET lease_holder = NULL, lease_until = ${WAITS} WHERE ${IS_FREE}`;
+      await tx.query(wait, [releaseId, attempt]);
+      return null;
+    });
   }
 
-  /** Locks the slots of an account until the transaction ends. */
-  async lock(accountId: string, tx: EntityManager): Promise<void> {
-    await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('release slots ' || $1, 0))`, [accountId]);
-  }
-
-  /** Gives a due release to a worker. @returns false when it is not due, is held, or the account has no free slot */
-  async take({ releaseId, attempt, holder }: Claim, accountId: string, tx: EntityManager): Promise<boolean> {
-    const [taken] = await tx.query<[unknown[]]>(
-      `UPDATE releases SET status = 'WORKING', lease_holder = $3, lease_until = ${leaseExpirySql(this.env.releaseLeaseMs)},
-              updated_at = CASE status WHEN 'WORKING' THEN updated_at ELSE now() END
-        WHERE ${IS_FREE} AND ${freeSlots('$4')} > 0
-        RETURNING id`,
-      [releaseId, attempt, holder, accountId],
-    );
-    return taken.length > 0;
-  }
-
-  /** Makes a due release wait for a slot. */
-  async wait({ releaseId, attempt }: Claim, tx: EntityManager): Promise<void> {
-    const sql = `UPDATE releases SET lease_holder = NULL, lease_until = ${WAITS} WHERE ${IS_FREE}`;
-    await tx.query(sql, [releaseId, attempt]);
-  }
-
-  /** Ends the wait of an account's oldest releases, one for each free slot. */
-  async endWaits(accountId: string, tx: EntityManager): Promise<{ id: string; attempt: number }[]> {
-    const [rows] = await tx.query<[{ id: string; attempt: number }[]]>(
-      `UPDATE releases SET attempt = attempt + 1, lease_until = ${queueDeadlineSql(this.env.releaseLeaseMs)}
-        WHERE id IN (SELECT r.id FROM ${WITH_ACCOUNT}
-                      WHERE n.account_id = $1 AND r.status IN ('QUEUED', 'WORKING') AND r.lease_until = ${WAITS}
-                      ORDER BY r.seq LIMIT ${freeSlots('$1')} FOR UPDATE OF r SKIP LOCKED)
-        RETURNING id, attempt`,
-      [accountId],
-    );
-    return rows;
+  /** Ends the wait of an account's oldest releases, one for each free slot. @returns their jobs */
+  async endWaits(accountId: string): Promise<RunReleaseJob[]> {
+    return this.database.transaction(async (tx) => {
+      await lock(accountId, tx);
+      const [rows] = await tx.query<[RunReleaseJob[]]>(
+        `UPDATE releases SET attempt = attempt + 1, lease_until = ${queueDeadlineSql(this.env.releaseLeaseMs)}
+          WHERE id IN (SELECT r.id FROM ${WITH_ACCOUNT}
+                        WHERE n.account_id = $1 AND r.status IN ('QUEUED', 'WORKING') AND r.lease_until = ${WAITS}
+                        ORDER BY r.seq LIMIT ${freeSlots('$1')} FOR UPDATE OF r SKIP LOCKED)
+          RETURNING id AS "releaseId", attempt`,
+        [accountId],
+      );
+      return rows;
+    });
   }
 
   /** Accounts with releases that wait for a slot. */
@@ -81,4 +87,9 @@ export class ReleaseSlotsRepository {
     );
     return rows.map(({ id }) => id);
   }
+}
+
+/** Locks the slots of an account until the transaction ends. */
+async function lock(accountId: string, tx: EntityManager): Promise<void> {
+  await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('release slots ' || $1, 0))`, [accountId]);
 }

@@ -7,7 +7,7 @@ import { Schedule } from '../../../platform/schedule/schedule.js';
 import { ReleaseLogRepository } from '../release-log.repository.js';
 import { ReleasesQueue } from '../releases.queue.js';
 import { ReleasesRepository, type ExpiredRelease } from '../releases.repository.js';
-import { ReleaseSlots } from './release-slots.js';
+import { ReleaseSlotsRepository } from './release-slots.repository.js';
 
 /** After this many deaths of its workers a release is taken for their cause. */
 const RECOVERIES_MAX = 5;
@@ -24,7 +24,7 @@ export class ReleaseSweeper implements OnApplicationBootstrap {
     @InjectDataSource() private readonly database: DataSource,
     private readonly releases: ReleasesRepository,
     private readonly logs: ReleaseLogRepository,
-    private readonly slots: ReleaseSlots,
+    private readonly slots: ReleaseSlotsRepository,
     private readonly queue: ReleasesQueue,
     private readonly pubSub: PubSub,
     private readonly schedule: Schedule,
@@ -38,7 +38,10 @@ export class ReleaseSweeper implements OnApplicationBootstrap {
   private async sweep(): Promise<void> {
     await this.failUnrecoverable();
     await this.restart();
-    await this.slots.nextOfAll();
+    // A worker may have died before it enqueued the next releases of its account.
+    for (const account of await this.slots.waitingAccounts()) {
+      for (const job of await this.slots.endWaits(account)) this.queue.enqueue(job);
+    }
     await this.timeOut();
   }
 

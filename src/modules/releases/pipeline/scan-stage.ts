@@ -4,11 +4,17 @@ import { ServerReleasesService } from '../../servers/server-releases.service.js'
 import { ExternalScan } from '../scan/external-scan.js';
 import { HostedScan } from '../scan/hosted-scan.js';
 import { ReleaseFiles } from '../release-files.js';
-import type { ReleaseLease } from '../release-lease.js';
+import type { ReleaseLease, ReleaseStage, StageOutcome } from '../release-lease.js';
 import type { Release } from '../release.entity.js';
-import { findingsOf, report, snapshotOf, summary } from '../scan/scan-report.js';
-import { factsOfBundle, type FactsSource, type ServerFacts } from '../scan/server-facts.js';
-import type { ReleaseStage, StageOutcome } from '../stage-outcome.js';
+import {
+  findingsOf,
+  report,
+  snapshotOf,
+  summary,
+  factsOfBundle,
+  type FactsSource,
+  type ServerFacts,
+} from '../scan/server-facts.js';
 
 /** Reads a server's tools, resources and prompts, and runs the security check on them. */
 @Injectable()

@@ -1,21 +1,74 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
+import { LRUCache } from 'lru-cache';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
-import { Hosting } from '../../../hosting/hosting.js';
+import { Hosting, Programs, type ProgramOwner } from '../../../hosting/hosting.js';
 import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
-import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { InvocationsService } from '../../logs/ingest/invocations.service.js';
 import type { Invocation } from '../../logs/invocation.types.js';
-import { ServerEgressService } from '../../servers/settings/server-runtime.service.js';
-import { SecretValuesService } from '../../servers/settings/server-secrets.service.js';
 import { ReleaseFiles } from '../release-files.js';
-import { Release } from '../release.entity.js';
+import { Release, type LogLevel, type LogLine } from '../release.entity.js';
 import { FileLostError } from '../releases.errors.js';
 import type { ReleaseCurrent } from '../releases.types.js';
 import { bundleProgram, isScanned, releaseProgram } from '../program-ref.js';
-import { ScanTraces } from './scan-traces.js';
+import { ReleaseLogRepository } from '../release-log.repository.js';
+import { ProgramSettingsService } from '../../servers/settings/program-settings.service.js';
+
+/** Lines a module may print while it is scanned; the rest is dropped. */
+const LINES_MAX = 50;
+
+/** Concurrent scans in this process; a scan ends after ten minutes at most. */
+const SCANS_MAX = 1_000;
+
+const SCAN_MS_MAX = 10 * 60_000;
+
+/** Log levels by console level. `error` is reserved for the reason why a release failed. */
+const levels: Record<Trace['lines'][number]['level'], LogLevel> = {
+  debug: 'info',
+  log: 'info',
+  info: 'info',
+  warn: 'warning',
+  error: 'warning',
+};
+
+/** Writes what modules print and throw during a scan into the logs of their releases. */
+@Injectable()
+export class ScanTraces {
+  private readonly logger = new Logger('releases');
+  /** Lines that are still accepted, by release. */
+  private readonly left = new LRUCache<string, { lines: number }>({ max: SCANS_MAX, ttl: SCAN_MS_MAX });
+  private writing: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly logs: ReleaseLogRepository,
+    private readonly pubSub: PubSub,
+  ) {}
+
+  /** Appends the lines and exceptions of a trace to the release's log, in the background. */
+  take({ ref, lines, exceptions }: Trace): void {
+    const left = this.left.get(ref.id) ?? { lines: LINES_MAX };
+    this.left.set(ref.id, left);
+    const written = [
+      ...lines.map(({ level, message }): LogLine => ({ stage: 'scan', level: levels[level], message })),
+      ...exceptions.map(({ name, message }): LogLine => {
+        return { stage: 'scan', level: 'warning', message: `The module threw ${name}: ${message}` };
+      }),
+    ].slice(0, left.lines);
+    left.lines -= written.length;
+    if (written.length > 0) this.writing = this.writing.then(() => this.write(ref.id, written));
+  }
+
+  private async write(releaseId: string, lines: LogLine[]): Promise<void> {
+    try {
+      await this.logs.append(releaseId, lines);
+      this.pubSub.publish('releases.changed', { id: releaseId });
+    } catch (error) {
+      this.logger.warn({ msg: 'the output of a module during its scan is lost', err: error });
+    }
+  }
+}
 
 /** Provides the modules and bundles of releases to the hosting runtime. */
 @Injectable()
@@ -25,8 +78,7 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
   constructor(
     @InjectRepository(Release) private readonly releases: Repository<Release>,
     private readonly files: ReleaseFiles,
-    private readonly secrets: SecretValuesService,
-    private readonly egress: ServerEgressService,
+    private readonly settings: ProgramSettingsService,
     private readonly invocations: InvocationsService,
     private readonly scans: ScanTraces,
     private readonly programs: Programs,
@@ -74,8 +126,8 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
 
   private async given({ serverId, hosting }: Release): Promise<ProgramValues> {
     const names = hosting?.secretNames ?? [];
-    const secrets = await this.secrets.reveal(serverId, names.length === 0 ? null : names);
-    return { secrets, egressAllow: await this.egress.allowOf(serverId) };
+    const secrets = await this.settings.secretsOf(serverId, names.length === 0 ? null : names);
+    return { secrets, egressAllow: await this.settings.egressAllowOf(serverId) };
   }
 
   private async replaced({ serverId, releaseId }: ReleaseCurrent): Promise<void> {

@@ -8,9 +8,9 @@ import { InputPipe } from '../../../platform/http/input.pipe.js';
 import { readMultipart } from '../../../platform/http/multipart.js';
 import type { ReleaseType } from '../../servers/server.types.js';
 import { requireConfigSchema } from '../config/config-schema.js';
-import { ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto, type PublishPayloadDto } from './publish.dto.js';
 import { requireScanCredentials, scanOnly } from '../scan/scan-credentials.js';
-import { artifactKinds, type ArtifactKind } from '../release-artifact.entity.js';
+import { artifactKinds, type ArtifactKind } from '../release.entity.js';
+import { ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto, type PublishPayloadDto } from './publish.dto.js';
 import { parseBounded } from '../../../platform/text/json-bounds.js';
 
 const MB = 1024 * 1024;
@@ -58,7 +58,6 @@ export async function readPublishForm(request: IncomingMessage, keep: KeepFile):
   const { fields, files } = await readMultipart<Blob>(request, {
     fields: { payload: PAYLOAD_BYTES_MAX },
     files: artifactKinds,
-    isStored: true,
     take: (name, file) => keep(file, artifactBytesMax[name as ArtifactKind]),
   });
   const parsed = parsePayload(fields.payload);

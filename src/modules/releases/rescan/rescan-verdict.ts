@@ -1,12 +1,11 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { canonicalJson } from '../../../platform/text/json.js';
 import { toStorableJson } from '../../../platform/database/storable.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
-import type { ContractChange } from '../contract/contract-change.js';
-import { contractLines } from '../contract/contract-lines.js';
+import { type ContractChange, contractLines } from '../contract/contract-change.js';
 import { compareContracts, type ContractComparison } from '../contract/contract-diff.js';
-import type { LogLine } from '../release-log.entity.js';
-import { findingsOf, report, type ScanFinding } from '../scan/scan-report.js';
+import type { LogLine } from '../release.entity.js';
+import { findingsOf, report, type ScanFinding } from '../scan/server-facts.js';
 import type { ClaimedRescan } from './rescan.repository.js';
 import { refused, type RescanResult, type Trouble } from './rescan-scan.js';
 import { CHECK_FAILED } from './server-rescan.entity.js';
@@ -70,11 +69,7 @@ function unsafe(
   findings: ScanFinding[],
   compared: ContractComparison,
 ): RescanVerdict {
-  const now =
-    CHECK_FAILED +
-    createHash('sha256')
-      .update(canonicalJson([compared.hash, findings]))
-      .digest('base64url');
+  const now = CHECK_FAILED + hash('sha256', canonicalJson([compared.hash, findings]), 'base64url');
   const isNew = reported !== now;
   const found = findings.map(({ where, message }): ContractChange => {
     return { kind: 'security_failed', level: 'breaking', tool: null, path: where, message };

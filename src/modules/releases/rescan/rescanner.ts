@@ -5,17 +5,25 @@ import {
   type OnApplicationBootstrap,
   type OnModuleInit,
 } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
-import { isDatabaseAway } from '../../../platform/database/database-outage.js';
+import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
 import { NoSlotError, FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
-import { LeaseLostError } from '../release-lease.js';
-import { RescanOutcomes } from './rescan-outcomes.js';
-import { failedInside, RescanScan } from './rescan-scan.js';
-import { RescanRepository, type ClaimedRescan } from './rescan.repository.js';
+import { LeaseLostError, Hold } from '../release-lease.js';
 import type { ScanHold } from '../scan/leased-scan.js';
+import { ServerReleasesService } from '../../servers/server-releases.service.js';
+import { ServerNotFoundError } from '../../servers/servers.errors.js';
+import { ReleaseContracts } from '../contract/release-contracts.js';
+import { ReleaseLogRepository } from '../release-log.repository.js';
+import { ReleasesRepository } from '../releases.repository.js';
+import { failedInside, RescanScan, type RescanResult } from './rescan-scan.js';
+import { RescanRepository, type ClaimedRescan } from './rescan.repository.js';
+import { verdictOf, type RescanVerdict } from './rescan-verdict.js';
+import { RescansService } from './rescans.service.js';
 
 /** One cheap query each time when nothing is due. Up to half more, so that processes do not query in step. */
 const PAUSE_MS = 5_000;
@@ -26,27 +34,59 @@ const SCANS_MAX = 4;
 /** Pause of a scan that finds no slot, since its host has others. */
 const NO_SLOT_SECONDS = 15;
 
+/** Writes the results of scans of published releases. */
+@Injectable()
+export class RescanOutcomes {
+  constructor(
+    @InjectDataSource() private readonly database: DataSource,
+    private readonly rows: RescanRepository,
+    private readonly releases: ReleasesRepository,
+    private readonly logs: ReleaseLogRepository,
+    private readonly servers: ServerReleasesService,
+    private readonly contracts: ReleaseContracts,
+    private readonly rescans: RescansService,
+    private readonly pubSub: PubSub,
+  ) {}
+
+  /** Writes a result in one transaction and publishes it. Does nothing when the release is not current any more. */
+  async write(claim: ClaimedRescan, result: RescanResult): Promise<void> {
+    const current = await this.servers.currentOf(claim.serverId);
+    if (current?.releaseId !== claim.releaseId) return;
+    const verdict = verdictOf(current, claim, result);
+    try {
+      await this.database.transaction((tx) => this.commit(claim, verdict, tx));
+    } catch (error) {
+      if (error instanceof LeaseLostError || error instanceof ServerNotFoundError) return;
+      throw error;
+    }
+    if (verdict.lines.length > 0) this.pubSub.publish('releases.changed', { id: claim.releaseId });
+    if (verdict.comparison !== null) this.pubSub.publish('releases.offers', { serverId: claim.serverId });
+  }
+
+  /** @throws LeaseLostError, ServerNotFoundError */
+  private async commit(claim: ClaimedRescan, verdict: RescanVerdict, tx: EntityManager): Promise<void> {
+    const { serverId, releaseId } = claim;
+    const { isSound, snapshot, comparison, scanPassed, lines, reported } = verdict;
+    // First: publishing locks the server's row before any other.
+    await this.servers.lock(serverId, tx);
+    const failures = isSound ? 0 : claim.failures + 1;
+    const next = { failures, reported, pauseSeconds: this.rescans.pauseSeconds(failures) };
+    if (!(await this.rows.conclude(claim, next, tx))) throw new LeaseLostError();
+    if (scanPassed !== null) await this.servers.setScan(serverId, scanPassed, tx);
+    if (snapshot !== null) {
+      await this.servers.setCurrent(serverId, snapshot, tx);
+      await this.releases.saveSnapshot(releaseId, snapshot, tx);
+    }
+    if (comparison !== null) await this.contracts.record({ serverId, releaseId, foundBy: 'rescan' }, comparison, tx);
+    await this.logs.append(releaseId, lines, tx);
+    if (lines.length > 0) await this.logs.removeOldRescanLines(releaseId, tx);
+  }
+}
+
 /** The hold of a scan of a published release. Its progress is not logged, only its result. */
-class RescanHold implements ScanHold {
-  private lose: (error: LeaseLostError) => void = () => undefined;
-  private readonly lost = new Promise<never>((_, reject) => (this.lose = reject));
-
-  constructor() {
-    // Without a waiting scan the rejection has no other handler.
-    this.lost.catch(() => undefined);
-  }
-
-  /** Ends the scans that run under it. */
-  end(): void {
-    this.lose(new LeaseLostError());
-  }
-
+class RescanHold extends Hold implements ScanHold {
   log(): Promise<void> {
     return Promise.resolve();
-  }
-
-  whileHeld<T>(work: Promise<T>): Promise<T> {
-    return Promise.race([work, this.lost]);
   }
 }
 
@@ -84,7 +124,7 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
   /** Ends the scans under way, which another process begins again, and begins no more. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isEnding = true;
-    for (const hold of this.running.values()) hold.end();
+    for (const hold of this.running.values()) hold.lose();
     await this.settled();
   }
 

@@ -1,5 +1,4 @@
-import { Column, Entity, Index, JoinColumn, OneToOne, PrimaryColumn } from 'typeorm';
-import type { Relation } from 'typeorm';
+import { ForeignKey, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { Server } from '../../servers/server.entity.js';
 
 /** Prefix of {@link ServerRescan.reported} after a failed security check; a digest of its findings follows. */
@@ -17,13 +16,10 @@ export const CHECK_FAILED = 'check ';
 @Index('server_rescans_held', ['holder'], { where: '"holder" IS NOT NULL' })
 @Index('server_rescans_upstream', { synchronize: false })
 export class ServerRescan {
+  /** CASCADE: the schedule goes with its server. */
+  @ForeignKey(() => Server, { name: 'server_rescans_server_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'server_id', primaryKeyConstraintName: 'server_rescans_pk' })
   serverId: string;
-
-  /** CASCADE: the schedule goes with its server. */
-  @OneToOne(() => Server, { nullable: false, onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'server_id', foreignKeyConstraintName: 'server_rescans_server_fk' })
-  server: Relation<Server>;
 
   /** URL of a server that is scanned periodically; null if it changes with releases only, or needs removed credentials. */
   @Column('text', { name: 'upstream_url', nullable: true })

@@ -1,10 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { HttpChannels } from '../../../mcp/client/http/http-channels.js';
-import type { HttpTarget } from '../../../mcp/client/http/http-wire.js';
+import { HttpChannels } from '../../../mcp/client/http/http-channel.js';
 import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import { fetchServerCard } from '../../../mcp/client/server-card.js';
-import type { ServerScan } from '../../../mcp/client/server-scan.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import {
@@ -15,11 +13,12 @@ import {
 import { CredentialsService } from '../../oauth/credentials.service.js';
 import type { CredentialOwner } from '../../oauth/credentials.types.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
-import { scanUnderLease, type ScanHold } from './leased-scan.js';
 import type { Release } from '../release.entity.js';
+import { failed, type StageOutcome } from '../release-lease.js';
+import { formatQualifiedName } from '../../servers/server.types.js';
+import { scanUnderLease, type ScanHold } from './leased-scan.js';
 import { redactCredentials, credentialTarget, type ScanTarget } from './scan-credentials.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
-import { failed, type StageOutcome } from '../stage-outcome.js';
 
 /** A card is a small file; a slower server counts as one without a card. */
 const CARD_TIMEOUT_MS = 5_000;
@@ -74,34 +73,25 @@ export class ExternalScan {
   ): Promise<ServerFacts> {
     const owner: CredentialOwner = { kind: 'server', id: serverId };
     const bearer = (rejected?: string) =>
-      mustBeAuthorized
-        ? this.credentials.accessToken(owner, upstreamUrl ?? '', rejected)
-        : this.storedToken(owner, upstreamUrl ?? '', rejected);
-    return factsOfScan(await this.scan(target, target.headers.authorization ? undefined : bearer, lease));
+      this.credentials.accessToken(owner, upstreamUrl ?? '', rejected).catch((error: unknown) => {
+        // Without a valid token the server's 401 starts a new authorization.
+        if (error instanceof AuthorizationRequiredError && !mustBeAuthorized) return null;
+        throw error;
+      });
+    const channel = this.channels.channelTo({
+      ...target,
+      bearer: target.headers.authorization ? undefined : bearer,
+      connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
+    });
+    const timeoutMs = this.env.releaseScanTimeoutMs;
+    const redact = (message: string) => redactCredentials(message, target);
+    return factsOfScan(await scanUnderLease(channel, lease, { timeoutMs, redact }));
   }
 
   /** The facts on the server's card; null when it publishes none. */
   async cardOf(upstreamUrl: string): Promise<ServerFacts | null> {
     const card = await fetchServerCard(this.egress, upstreamUrl, { timeoutMs: CARD_TIMEOUT_MS });
     return card && factsOfCard(card);
-  }
-
-  /** Null without a valid token: then the server's 401 starts a new authorization. */
-  private async storedToken(owner: CredentialOwner, upstreamUrl: string, rejected?: string): Promise<string | null> {
-    try {
-      return await this.credentials.accessToken(owner, upstreamUrl, rejected);
-    } catch (error) {
-      if (error instanceof AuthorizationRequiredError) return null;
-      throw error;
-    }
-  }
-
-  private scan(target: ScanTarget, bearer: HttpTarget['bearer'], lease: ScanHold): Promise<ServerScan> {
-    const channel = this.channels.channelTo({ ...target, bearer, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
-    return scanUnderLease(channel, lease, {
-      timeoutMs: this.env.releaseScanTimeoutMs,
-      redact: (message) => redactCredentials(message, target),
-    });
   }
 
   /** The server requires authorization: uses its card, or else requests authorization from its owner. */
@@ -127,7 +117,7 @@ export class ExternalScan {
   }
 
   private async askOwner({ serverId, upstreamUrl }: Release, challenges: string[]): Promise<StageOutcome> {
-    const label = await this.servers.qualifiedNameOf(serverId);
+    const label = formatQualifiedName(await this.servers.namesOf(serverId));
     const request = { upstreamUrl: upstreamUrl ?? '', challenge: challenges, label };
     const { setupUrl } = await this.credentials.begin({ kind: 'server', id: serverId }, request);
     const until = new Date(Date.now() + this.env.releaseAuthTimeoutMs);

@@ -5,15 +5,13 @@ import type { ServerScan } from '../../../mcp/client/server-scan.js';
 import { hostedFailureIn, ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting } from '../../../hosting/hosting.js';
 import { quoted } from '../../../platform/text/quoted.js';
-import { compileConfig, type CompiledConfig } from '../config/config-map.js';
+import { configFields, type ConfigField } from '../config/config-fields.js';
 import { HostedChannelsService } from '../../../hosting/mcp/hosted-channels.service.js';
-import { scanUnderLease, type ScanHold } from './leased-scan.js';
-import type { LogLine } from '../release-log.entity.js';
-import type { Release } from '../release.entity.js';
+import type { LogLine, Release } from '../release.entity.js';
 import { scannedProgram } from '../program-ref.js';
+import { failed, type StageOutcome } from '../release-lease.js';
+import { scanUnderLease, type ScanHold } from './leased-scan.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
-import { failed, type StageOutcome } from '../stage-outcome.js';
-import type { ConfigField } from '../config/config-fields.js';
 
 /** MCP paths of modules: a factory's server answers at any path, a module with `fetch` at one of its author's choice. */
 const PATHS = ['/', '/mcp'];
@@ -47,7 +45,7 @@ export class HostedScan {
   }
 
   private async tryPaths(release: Release, lease: ScanHold): Promise<HostedScanResult> {
-    const config = scanConfig(compileConfig({ properties: {}, ...release.configSchema, type: 'object' }, 'hosted'));
+    const config = scanConfig(configFields({ properties: {}, ...release.configSchema, type: 'object' }, 'hosted'));
     let first: UpstreamFailure | null = null;
     for (const mcpPath of PATHS) {
       try {
@@ -125,7 +123,7 @@ function namesOf(items: Record<string, unknown>[]): string[] {
 }
 
 /** The defaults of a schema, or its examples, or made-up values for required properties without either. */
-function scanConfig({ fields }: CompiledConfig): ScanConfig {
+function scanConfig(fields: readonly ConfigField[]): ScanConfig {
   const config: ScanConfig = { query: [], invented: [] };
   for (const field of fields) {
     const name = field.path.join('.');

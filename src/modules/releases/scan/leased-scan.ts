@@ -1,7 +1,7 @@
 import { Cancellation } from '../../../mcp/protocol/cancellation.js';
 import type { Channel } from '../../../mcp/protocol/channel.js';
 import { scanServer, type ServerScan } from '../../../mcp/client/server-scan.js';
-import type { LogLine } from '../release-log.entity.js';
+import type { LogLine } from '../release.entity.js';
 
 /** The lease that a scan runs under, and the log of its release. */
 export interface ScanHold {

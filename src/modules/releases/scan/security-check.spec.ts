@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { confusableSkeleton } from './confusables.js';
-import { checkServer, DESCRIPTION_CHARS_MAX, FINDINGS_MAX, type Finding, type ServerText } from './security-check.js';
 import { randomRuns } from '../../../../test/support/random-runs.js';
+import { confusableSkeleton } from './hidden-characters.js';
+import { checkServer, DESCRIPTION_CHARS_MAX, FINDINGS_MAX, type Finding, type ServerText } from './security-check.js';
 
 const inputSchema = { type: 'object', properties: { q: { type: 'string', description: 'What to look for' } } };
 const tool = (name: string, more: object = {}) => ({ name, description: 'Looks things up.', inputSchema, ...more });

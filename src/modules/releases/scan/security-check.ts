@@ -1,8 +1,7 @@
 import { DEPTH_MAX } from '../../../platform/database/storable.js';
 import { isObject, isWithinDepth } from '../../../platform/text/json.js';
 import { quoted } from '../../../platform/text/quoted.js';
-import { confusableSkeleton } from './confusables.js';
-import { hiddenCharacters } from './hidden-characters.js';
+import { confusableSkeleton, hiddenCharacters } from './hidden-characters.js';
 import { schemaIssues } from './schema-lint.js';
 
 /** One reason not to release a server. */
@@ -205,61 +204,38 @@ function textFaults(part: Part): Fault[] {
   return faults;
 }
 
-/** The way to a value: its name in what is around it. The outermost step is the part itself and has no name. */
-interface Step {
-  around: Step | null;
-  name: string;
-}
-
 interface FoundText {
   text: string;
-  /** Made when a fault is told: millions of texts have none. */
-  path: () => string[];
-  /** How many names lead to it. */
-  depth: number;
+  /** Names that lead to it. */
+  path: string[];
   isMemberName: boolean;
 }
 
-/** Every string in a part; a member's name comes as a text too. Walks in the order of the part. */
-function* textsOf(part: Part): Generator<FoundText> {
-  const stack: { step: Step | null; depth: number; value: unknown }[] = [{ step: null, depth: 0, value: part }];
-  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
-    const { step, depth, value } = next;
-    if (typeof value === 'string') yield { text: value, path: () => pathOf(step), depth, isMemberName: false };
-    if (typeof value !== 'object' || value === null) continue;
-    const from = stack.length;
-    for (const [name, one] of Object.entries(value)) {
-      if (depth === 0 && UNSHOWN.has(name)) continue;
-      const inner = { around: step, name };
-      if (!Array.isArray(value)) yield { text: name, path: () => pathOf(inner), depth: depth + 1, isMemberName: true };
-      if (typeof one === 'string' || (typeof one === 'object' && one !== null)) {
-        stack.push({ step: inner, depth: depth + 1, value: one });
-      }
-    }
-    // The last one pushed is the first one taken.
-    for (let a = from, b = stack.length - 1; a < b; a += 1, b -= 1) [stack[a], stack[b]] = [stack[b], stack[a]];
+/** Every string in a part; a member's name comes as a text too. Recursive: the caller bounds the depth. */
+function* textsOf(value: unknown, path: string[] = []): Generator<FoundText> {
+  if (typeof value === 'string') yield { text: value, path, isMemberName: false };
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, one] of Object.entries(value)) {
+    if (path.length === 0 && UNSHOWN.has(name)) continue;
+    const inner = [...path, name];
+    if (!Array.isArray(value)) yield { text: name, path: inner, isMemberName: true };
+    if (typeof one === 'string' || typeof one === 'object') yield* textsOf(one, inner);
   }
 }
 
-function pathOf(step: Step | null): string[] {
-  const path: string[] = [];
-  for (let one = step; one !== null; one = one.around) path.push(one.name);
-  return path.reverse();
-}
-
-function charsMaxOf({ depth, path, isMemberName }: FoundText): number {
+function charsMaxOf({ path, isMemberName }: FoundText): number {
   if (isMemberName) return TITLE_CHARS_MAX;
-  if (depth > 1) return SCHEMA_TEXT_CHARS_MAX;
-  const [name] = path();
+  if (path.length > 1) return SCHEMA_TEXT_CHARS_MAX;
+  const [name] = path;
   if (name === 'instructions') return INSTRUCTIONS_CHARS_MAX;
   return ['name', 'title', 'version'].includes(name) ? TITLE_CHARS_MAX : DESCRIPTION_CHARS_MAX;
 }
 
 /** The beginning of a sentence about a text. */
-function subjectOf({ path, depth, isMemberName }: FoundText): string {
-  const shown = shownPath(path());
+function subjectOf({ path, isMemberName }: FoundText): string {
+  const shown = shownPath(path);
   if (isMemberName) return `The name ${shown}`;
-  if (depth > 1) return `The text at ${shown}`;
+  if (path.length > 1) return `The text at ${shown}`;
   return shown === 'instructions' ? 'The text' : `Its ${shown}`;
 }
 

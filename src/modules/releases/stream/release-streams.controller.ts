@@ -6,8 +6,8 @@ import { Access, CurrentCaller } from '../../auth/access.decorator.js';
 import type { Caller } from '../../auth/access.types.js';
 import { ApiServerName, ownServerOrNone, TargetServer } from '../../servers/server.decorator.js';
 import type { ServerRef } from '../../servers/server.types.js';
-import { ReleaseStreams } from './release-streams.js';
 import { releaseId } from '../releases.controller.js';
+import { ReleaseStreams } from './release-streams.js';
 
 @ApiTags('Releases')
 @ApiServerName()
@@ -46,25 +46,6 @@ export class ReleaseStreamsController {
     @CurrentCaller() { accountId }: Caller,
     @Res() response: Response,
   ): Promise<void> {
-    await this.streams.follow(
-      server,
-      id,
-      { accountId, after },
-      {
-        open: () =>
-          response.writeHead(200, {
-            'content-type': 'text/event-stream; charset=utf-8',
-            'cache-control': 'no-cache',
-            'x-accel-buffering': 'no',
-          }),
-        write: (text) => response.write(text),
-        end: () => response.end(),
-        // Who left while the release was looked for has been told of already, and HEAD wants no events.
-        onGone: (listener) => {
-          if (response.closed || response.req.method === 'HEAD') listener();
-          else response.on('close', listener);
-        },
-      },
-    );
+    await this.streams.follow(server, id, { accountId, after }, response);
   }
 }

@@ -4,19 +4,22 @@ import type { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { Metrics } from '../../../platform/telemetry/metrics.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { until } from '../../../../test/support/until.js';
-import { ReleaseStreams, type StreamSink } from './release-streams.js';
+import type { ServerResponse } from 'node:http';
+import { ReleaseStreams } from './release-streams.js';
 import type { ReleasesService } from '../releases.service.js';
 
 const fail = () => {
   throw new Error('the headers are sent');
 };
 
-/** A listener that stays. */
-const sink: StreamSink = {
-  open: () => undefined,
+/** The response to a client that stays. */
+const response = {
+  closed: false,
+  req: { method: 'GET' },
+  on: () => undefined,
+  writeHead: () => undefined,
   write: () => undefined,
   end: () => undefined,
-  onGone: () => undefined,
 };
 
 describe('a stream of a release that fails', () => {
@@ -25,9 +28,12 @@ describe('a stream of a release that fails', () => {
   it('takes no slot, whether it never began or broke off', async () => {
     const releases = { find: () => Promise.resolve({ id: 'one' }) } as unknown as ReleasesService;
     const streams = new ReleaseStreams(releases, {} as PubSub, { gauge: () => undefined } as unknown as Metrics);
-    const follow = (broken: Partial<StreamSink>) =>
-      streams.follow({} as ServerRef, 'one', { accountId: 'one', after: undefined }, { ...sink, ...broken });
-    for (let times = 0; times < 60; times += 1) await expect(follow({ open: fail })).rejects.toThrow('headers');
+    const follow = (broken: object) =>
+      streams.follow({} as ServerRef, 'one', { accountId: 'one', after: undefined }, {
+        ...response,
+        ...broken,
+      } as unknown as ServerResponse);
+    for (let times = 0; times < 60; times += 1) await expect(follow({ writeHead: fail })).rejects.toThrow('headers');
     expect(streams.size).toBe(0);
     for (let times = 0; times < 10; times += 1) await follow({ write: fail, end: fail });
     await until(() => streams.size === 0, 'they are forgotten');

@@ -1,10 +1,11 @@
+import { ServerResponse } from 'node:http';
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { repeat } from '../../../platform/schedule/repeat.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
 import type { ServerRef } from '../../servers/server.types.js';
-import { toReleaseLogDto } from '../release.mapper.js';
+import { toReleaseLogDto } from '../release.dto.js';
 import { isAtRest, type ReleaseStatus } from '../release-state.js';
 import { ReleaseNotFoundError, TooManyFollowersError } from '../releases.errors.js';
 import { ReleasesService } from '../releases.service.js';
@@ -18,17 +19,6 @@ const HEARTBEAT_MS = 15_000;
 /** Streams of one account and of all accounts in this process: each costs a small query every 5 s. */
 export const STREAMS_EACH_MAX = 50;
 export const STREAMS_MAX = 1_000;
-
-/** The destination of a stream's events. */
-export interface StreamSink {
-  /** Called once, after the release was found. */
-  open(): void;
-  /** Writes text unchanged. */
-  write(text: string): void;
-  end(): void;
-  /** Calls back when the client disconnects. */
-  onGone(listener: () => void): void;
-}
 
 /**
  * Streams the progress of releases that any process runs: `init` with the log so far, `log` and `status` for changes,
@@ -79,16 +69,22 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
     server: ServerRef,
     id: string,
     { accountId, after }: { accountId: string; after: string | undefined },
-    sink: StreamSink,
+    response: ServerResponse,
   ): Promise<void> {
     const release = await this.releases.find(server, id);
     const last = after !== undefined && /^\d{1,18}$/.test(after) ? after : '0';
     const leave = this.limiter.enter(accountId);
     if (!leave) throw new TooManyFollowersError(this.limiter.size >= STREAMS_MAX ? 'all' : 'account');
-    const stream = new ReleaseStream(this.releases, server, release.id, last, sink);
+    const stream = new ReleaseStream(this.releases, server, release.id, last, response);
     try {
-      sink.onGone(() => stream.close());
-      sink.open();
+      // No event comes for a client that left while the release was looked for; HEAD wants no events.
+      if (response.closed || response.req.method === 'HEAD') stream.close();
+      else response.on('close', () => stream.close());
+      response.writeHead(200, {
+        'content-type': 'text/event-stream; charset=utf-8',
+        'cache-control': 'no-cache',
+        'x-accel-buffering': 'no',
+      });
     } catch (error) {
       leave();
       throw error;
@@ -96,7 +92,7 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
     this.run(release.id, stream)
       .finally(() => {
         leave();
-        sink.end();
+        response.end();
       })
       .catch((error: unknown) => this.logger.warn({ msg: 'a stream of a release broke off', err: error }));
   }
@@ -126,7 +122,7 @@ class ReleaseStream {
     private readonly server: ServerRef,
     private readonly id: string,
     private last: string,
-    private readonly sink: StreamSink,
+    private readonly response: ServerResponse,
   ) {}
 
   wake(): void {
@@ -145,7 +141,7 @@ class ReleaseStream {
   }
 
   async run(): Promise<void> {
-    const heartbeat = repeat(HEARTBEAT_MS, () => this.sink.write(': still here\n\n'));
+    const heartbeat = repeat(HEARTBEAT_MS, () => this.response.write(': still here\n\n'));
     try {
       while (!this.isClosed && !(await this.sendChanges())) await this.nextChange();
     } finally {
@@ -180,7 +176,7 @@ class ReleaseStream {
 
   private send(event: string, data: object, id: string): void {
     if (this.isClosed) return;
-    this.sink.write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+    this.response.write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
   }
 
   private async nextChange(): Promise<void> {

@@ -1,5 +1,9 @@
+import type { IncomingMessage } from 'http';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { Egress } from '../../../platform/egress/egress.js';
 import { discard, follow, readWithin } from '../../../platform/egress/follow.js';
+import { IconTooLargeError } from '../servers.errors.js';
+import { readMultipart } from '../../../platform/http/multipart.js';
 
 /** Spec 4.12: the size limit of an icon. */
 export const ICON_BYTES_MAX = 1024 * 1024;
@@ -94,4 +98,29 @@ function isSvg(bytes: Buffer): boolean {
     .replace(/^\ufeff/, '');
   for (let piece = PROLOG_PIECE.exec(rest); piece; piece = PROLOG_PIECE.exec(rest)) rest = rest.slice(piece[0].length);
   return /^<(?:[a-z]+:)?svg[\s/>]/.test(rest);
+}
+
+/**
+ * The one image of a multipart form, in a file part of any name.
+ *
+ * @throws IconTooLargeError past 1 MB; InvalidInputError when it is no such form or no image
+ */
+export async function readUploadedIcon(request: IncomingMessage): Promise<FoundIcon> {
+  let count = 0;
+  const { files } = await readMultipart(request, {
+    fields: {},
+    files: ['*'],
+    take: async (_name, file) => {
+      count += 1;
+      if (count > 1) throw new InvalidInputError('The form takes one image');
+      const bytes = await readWithin(file, ICON_BYTES_MAX);
+      if (!bytes) throw new IconTooLargeError();
+      return bytes;
+    },
+  });
+  const [bytes] = Object.values(files);
+  if (!bytes) throw new InvalidInputError('The form must hold the image as a file');
+  const type = iconTypeOf(bytes);
+  if (type === null) throw new InvalidInputError('The file is no PNG, JPEG, GIF, WebP or SVG image');
+  return { bytes, type };
 }

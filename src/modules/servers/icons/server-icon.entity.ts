@@ -1,5 +1,4 @@
-import { Check, Column, Entity, JoinColumn, OneToOne, PrimaryColumn } from 'typeorm';
-import type { Relation } from 'typeorm';
+import { ForeignKey, Check, Column, Entity, PrimaryColumn } from 'typeorm';
 import { Server } from '../server.entity.js';
 
 /** The source of an icon: an upload of its owner, or the server's `serverInfo`. */
@@ -9,13 +8,10 @@ export type IconSource = 'upload' | 'upstream';
 @Entity('server_icons')
 @Check('server_icons_source', `"source" IN ('upload', 'upstream')`)
 export class ServerIcon {
+  /** CASCADE: the icon goes with its server (Spec 4.11). */
+  @ForeignKey(() => Server, { name: 'server_icons_server_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'server_id' })
   serverId: string;
-
-  /** CASCADE: the icon goes with its server (Spec 4.11). */
-  @OneToOne(() => Server, { nullable: false, onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'server_id', foreignKeyConstraintName: 'server_icons_server_fk' })
-  server: Relation<Server>;
 
   @Column('text')
   source: IconSource;

@@ -1,18 +1,22 @@
 import { Controller, Delete, Get, Headers, Param, Put, Req, Res } from '@nestjs/common';
-import { ApiBody, ApiConsumes, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiBody, ApiConsumes, ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { ApiEtag } from '../../../platform/http/api-docs.decorators.js';
-import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
+import { ApiEtag, ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../../platform/http/success.dto.js';
-import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
-import type { OwnedNamespace } from '../../auth/access.types.js';
-import { iconTypes } from './icon-fetch.js';
-import { readUploadedIcon } from './icon-upload.js';
-import { QualifiedNamePipe, type QualifiedName } from '../qualified-name.js';
-import { ServerIconsService, type StoredIcon } from './server-icons.service.js';
+import { Access } from '../../auth/access.decorator.js';
 import { UploadedIconDto } from '../settings/server-settings.dto.js';
-import { notServerOwner, ownServer, qualifiedNameParam, serverNotFound } from '../servers.access.js';
+import {
+  ApiServerName,
+  notServerOwner,
+  ownServer,
+  QualifiedNamePipe,
+  serverNotFound,
+  TargetServer,
+} from '../server.decorator.js';
 import { dropStalledReader } from '../../../platform/http/stalled-reader.js';
+import type { ServerRef, QualifiedName } from '../server.types.js';
+import { iconTypes, readUploadedIcon } from './icon-fetch.js';
+import { ServerIconsService, type StoredIcon } from './server-icons.service.js';
 
 const image = { schema: { type: 'string', format: 'binary' } } as const;
 
@@ -27,7 +31,7 @@ const POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'";
 
 @ApiTags('Server icons')
 @Controller('servers/:qualifiedName/icon')
-@ApiParam(qualifiedNameParam)
+@ApiServerName()
 export class ServerIconsController {
   constructor(private readonly icons: ServerIconsService) {}
 
@@ -45,11 +49,11 @@ export class ServerIconsController {
   @ApiOkResponse({ type: UploadedIconDto })
   @ApiErrors(400, notServerOwner, serverNotFound)
   async upload(
-    @Param('qualifiedName', QualifiedNamePipe) { name }: QualifiedName,
-    @CurrentNamespace() namespace: OwnedNamespace,
+    @TargetServer() server: ServerRef,
+
     @Req() request: Request,
   ): Promise<UploadedIconDto> {
-    return this.icons.upload(namespace, name, () => readUploadedIcon(request));
+    return this.icons.upload(server, await readUploadedIcon(request));
   }
 
   /** Get the icon of a server. The image itself: the uploaded one, or the one the server names. Spec 4.12. */
@@ -78,11 +82,8 @@ export class ServerIconsController {
   @Delete()
   @Access('servers:write', ownServer)
   @ApiErrors(notServerOwner, { status: 404, message: 'Icon not found' })
-  remove(
-    @Param('qualifiedName', QualifiedNamePipe) { name }: QualifiedName,
-    @CurrentNamespace() namespace: OwnedNamespace,
-  ): Promise<SuccessDto> {
-    return this.icons.remove(namespace, name);
+  remove(@TargetServer() server: ServerRef): Promise<SuccessDto> {
+    return this.icons.remove(server);
   }
 }
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import type { QualifiedName } from '../qualified-name.js';
+import type { QualifiedName } from '../server.types.js';
 import type { IconSource, ServerIcon } from './server-icon.entity.js';
 
 /** The icon of a server; every column is null if it has none. */
@@ -37,12 +37,5 @@ export class ServerIconsRepository {
          hash = EXCLUDED.hash, updated_at = EXCLUDED.updated_at WHERE server_icons.source = 'upstream'`,
       [icon.serverId, icon.bytes, icon.contentType, icon.hash, icon.updatedAt],
     );
-  }
-
-  /** The id of a server in a namespace; null when there is none. */
-  async serverId(namespaceId: string, name: string): Promise<string | null> {
-    const sql = 'SELECT id FROM servers WHERE namespace_id = $1 AND name = $2';
-    const [row] = await this.database.query<{ id: string }[]>(sql, [namespaceId, name]);
-    return row?.id ?? null;
   }
 }

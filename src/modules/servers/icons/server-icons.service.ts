@@ -2,17 +2,17 @@ import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { isForeignKeyViolation } from '../../../platform/database/postgres-errors.js';
+import { onViolation } from '../../../platform/database/postgres-errors.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import type { SuccessDto } from '../../../platform/http/success.dto.js';
-import type { OwnedNamespace } from '../../auth/access.types.js';
-import { fetchIcon, type FoundIcon } from './icon-fetch.js';
-import type { QualifiedName } from '../qualified-name.js';
-import { ServerIcon } from './server-icon.entity.js';
-import { ServerIconsRepository } from './server-icons.repository.js';
 import { ServerUrlsService } from '../server-urls.service.js';
 import type { UploadedIconDto } from '../settings/server-settings.dto.js';
-import { IconNotFoundError, IconTooLargeError, ServerNotFoundError } from '../servers.errors.js';
+import { IconTooLargeError, ServerNotFoundError } from '../servers.errors.js';
+import type { ServerRef, QualifiedName } from '../server.types.js';
+import { NotFoundError } from '../../../platform/errors/domain-error.js';
+import { fetchIcon, type FoundIcon } from './icon-fetch.js';
+import { ServerIcon } from './server-icon.entity.js';
+import { ServerIconsRepository } from './server-icons.repository.js';
 
 /** An icon as it is sent. */
 export interface StoredIcon {
@@ -35,39 +35,29 @@ export class ServerIconsService {
    * The icon of a server.
    *
    * @param knownHash hash of the icon the caller has; `bytes` is empty if it is current
-   * @throws ServerNotFoundError, IconNotFoundError, IconTooLargeError when the only one is too large to be stored
+   * @throws ServerNotFoundError, NotFoundError, IconTooLargeError when the only one is too large to be stored
    */
   async get({ namespace, name }: QualifiedName, knownHash: string | null): Promise<StoredIcon> {
     const row = await this.rows.find({ namespace, name }, knownHash);
     if (!row) throw new ServerNotFoundError();
-    if (row.source === null) throw new IconNotFoundError();
+    if (row.source === null) throw iconNotFound();
     const { bytes, contentType, hash } = row;
     if (!bytes || !contentType || !hash) throw new IconTooLargeError();
     return { bytes, contentType, hash };
   }
 
-  /**
-   * Stores an uploaded icon in place of any other.
-   *
-   * @param read reads the upload; called after the server was found
-   * @throws ServerNotFoundError; what `read` throws
-   */
-  async upload(namespace: OwnedNamespace, name: string, read: () => Promise<FoundIcon>): Promise<UploadedIconDto> {
-    const serverId = await this.ownServerId(namespace, name);
-    const row = rowOf(serverId, await read());
-    try {
-      await this.icons.upsert({ ...row, source: 'upload' }, ['serverId']);
-    } catch (error) {
-      if (isForeignKeyViolation(error)) throw new ServerNotFoundError();
-      throw error;
-    }
-    return { iconUrl: this.urls.uploadedIcon({ namespace: namespace.name, name }) };
+  /** Stores an uploaded icon in place of any other. @throws ServerNotFoundError */
+  async upload(server: ServerRef, icon: FoundIcon): Promise<UploadedIconDto> {
+    await this.icons
+      .upsert({ ...rowOf(server.id, icon), source: 'upload' }, ['serverId'])
+      .catch(onViolation({ foreignKey: () => new ServerNotFoundError() }));
+    return { iconUrl: this.urls.uploadedIcon(server) };
   }
 
-  /** Deletes the icon of either source. @throws ServerNotFoundError, IconNotFoundError */
-  async remove(namespace: OwnedNamespace, name: string): Promise<SuccessDto> {
-    const { affected } = await this.icons.delete({ serverId: await this.ownServerId(namespace, name) });
-    if (!affected) throw new IconNotFoundError();
+  /** Deletes the icon of either source. @throws NotFoundError */
+  async remove({ id: serverId }: ServerRef): Promise<SuccessDto> {
+    const { affected } = await this.icons.delete({ serverId });
+    if (!affected) throw iconNotFound();
     return { success: true };
   }
 
@@ -85,12 +75,10 @@ export class ServerIconsService {
     }
     await this.rows.saveUpstream(rowOf(serverId, icon === 'too_large' ? null : icon));
   }
+}
 
-  private async ownServerId(namespace: OwnedNamespace, name: string): Promise<string> {
-    const id = await this.rows.serverId(namespace.id, name);
-    if (id === null) throw new ServerNotFoundError();
-    return id;
-  }
+function iconNotFound(): NotFoundError {
+  return new NotFoundError('Icon not found');
 }
 
 function rowOf(serverId: string, icon: FoundIcon | null): Omit<ServerIcon, 'server' | 'source'> {

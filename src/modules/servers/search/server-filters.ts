@@ -1,5 +1,5 @@
 import type { Caller } from '../../auth/access.types.js';
-import { parseQualifiedName } from '../qualified-name.js';
+import { parseQualifiedName } from '../server.types.js';
 import type { ServerQueryDto } from './server-search.dto.js';
 
 /** Values of a statement, in the order of their `$1`, `$2`, … */

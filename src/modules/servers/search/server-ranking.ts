@@ -1,4 +1,4 @@
-import { parseQualifiedName } from '../qualified-name.js';
+import { parseQualifiedName } from '../server.types.js';
 import type { SqlValues } from './server-filters.js';
 
 /** Words of one search; the rest is ignored. */

@@ -1,17 +1,16 @@
 import { Body, Controller, Get, Param, Patch } from '@nestjs/common';
 import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
-import { Access, CurrentCaller, CurrentNamespace } from '../../auth/access.decorator.js';
-import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
-import { QualifiedNamePipe } from '../qualified-name.js';
-import type { QualifiedName } from '../qualified-name.js';
+import { Access, CurrentCaller } from '../../auth/access.decorator.js';
+import type { Caller } from '../../auth/access.types.js';
+import { ApiServerName, ownServerOrNone, serverNotFound, TargetServer } from '../server.decorator.js';
+import type { ServerRef } from '../server.types.js';
 import { ServerDomainDto, ServerDomainListDto, UpdateDomainDto } from './server-settings.dto.js';
 import { ServerSettingsService } from './server-settings.service.js';
-import { ownServerOrNone, qualifiedNameParam, serverNotFound } from '../servers.access.js';
 
 @ApiTags('Server settings')
 @Controller('servers/:qualifiedName/domains')
-@ApiParam(qualifiedNameParam)
+@ApiServerName()
 export class ServerDomainsController {
   constructor(private readonly settings: ServerSettingsService) {}
 
@@ -19,11 +18,8 @@ export class ServerDomainsController {
   @Get()
   @Access('servers:read', ownServerOrNone)
   @ApiErrors(serverNotFound)
-  list(
-    @Param('qualifiedName', QualifiedNamePipe) { name }: QualifiedName,
-    @CurrentNamespace() namespace: OwnedNamespace,
-  ): Promise<ServerDomainListDto> {
-    return this.settings.domains(namespace, name);
+  list(@TargetServer() server: ServerRef): Promise<ServerDomainListDto> {
+    return this.settings.domains(server);
   }
 
   /** Rename the run endpoint of a server. The old address answers no more. */
@@ -35,12 +31,11 @@ export class ServerDomainsController {
     message: 'The subdomain "acme-weather" is taken: choose another one',
   })
   rename(
-    @Param('qualifiedName', QualifiedNamePipe) { name }: QualifiedName,
+    @TargetServer() server: ServerRef,
     @Param('domainId') domainId: string,
-    @CurrentNamespace() namespace: OwnedNamespace,
     @CurrentCaller() caller: Caller,
     @Body() { subdomain }: UpdateDomainDto,
   ): Promise<ServerDomainDto> {
-    return this.settings.rename(namespace, name, caller, { domainId, subdomain });
+    return this.settings.rename(server, caller, domainId, subdomain);
   }
 }

@@ -1,29 +1,24 @@
-import { Body, Controller, Get, Param, Patch } from '@nestjs/common';
-import { ApiParam, ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Get, Patch } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
-import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
-import type { OwnedNamespace } from '../../auth/access.types.js';
-import { QualifiedNamePipe } from '../qualified-name.js';
-import type { QualifiedName } from '../qualified-name.js';
-import { ServerRuntimeDto, UpdateServerRuntimeDto } from './server-runtime.dto.js';
-import { ServerRuntimeService } from './server-runtime.service.js';
-import { ownServerOrNone, qualifiedNameParam, serverNotFound } from '../servers.access.js';
+import { Access } from '../../auth/access.decorator.js';
+import { ApiServerName, ownServerOrNone, serverNotFound, TargetServer } from '../server.decorator.js';
+import type { ServerRef } from '../server.types.js';
+import { ServerRuntimeDto, UpdateServerRuntimeDto } from './server-settings.dto.js';
+import { ServerSettingsService } from './server-settings.service.js';
 
 @ApiTags('Server settings')
 @Controller('servers/:qualifiedName/runtime')
-@ApiParam(qualifiedNameParam)
+@ApiServerName()
 export class ServerRuntimeController {
-  constructor(private readonly runtime: ServerRuntimeService) {}
+  constructor(private readonly settings: ServerSettingsService) {}
 
   /** Get the runtime settings of a server. They say where its code may go, and what its logs keep. */
   @Get()
   @Access('servers:read', ownServerOrNone)
   @ApiErrors(serverNotFound)
-  get(
-    @Param('qualifiedName', QualifiedNamePipe) { name }: QualifiedName,
-    @CurrentNamespace() namespace: OwnedNamespace,
-  ): Promise<ServerRuntimeDto> {
-    return this.runtime.get(namespace, name);
+  get(@TargetServer() server: ServerRef): Promise<ServerRuntimeDto> {
+    return this.settings.runtime(server);
   }
 
   /** Change the runtime settings of a server. Code that runs starts anew with them; requests under way end as they began. */
@@ -31,10 +26,10 @@ export class ServerRuntimeController {
   @Access('servers:write', ownServerOrNone)
   @ApiErrors(400, serverNotFound)
   update(
-    @Param('qualifiedName', QualifiedNamePipe) { name }: QualifiedName,
-    @CurrentNamespace() namespace: OwnedNamespace,
+    @TargetServer() server: ServerRef,
+
     @Body() body: UpdateServerRuntimeDto,
   ): Promise<ServerRuntimeDto> {
-    return this.runtime.update(namespace, name, body);
+    return this.settings.updateRuntime(server, body);
   }
 }

@@ -2,17 +2,15 @@ import { Body, Controller, Delete, Get, Param, Put } from '@nestjs/common';
 import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../../platform/http/success.dto.js';
-import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
-import type { OwnedNamespace } from '../../auth/access.types.js';
-import { QualifiedNamePipe } from '../qualified-name.js';
-import type { QualifiedName } from '../qualified-name.js';
+import { Access } from '../../auth/access.decorator.js';
+import { ApiServerName, ownServerOrNone, serverNotFound, TargetServer } from '../server.decorator.js';
+import type { ServerRef } from '../server.types.js';
 import { SecretDto, SetSecretDto } from './server-settings.dto.js';
 import { ServerSecretsService } from './server-secrets.service.js';
-import { ownServerOrNone, qualifiedNameParam, serverNotFound } from '../servers.access.js';
 
 @ApiTags('Server settings')
 @Controller('servers/:qualifiedName/secrets')
-@ApiParam(qualifiedNameParam)
+@ApiServerName()
 export class ServerSecretsController {
   constructor(private readonly secrets: ServerSecretsService) {}
 
@@ -21,11 +19,8 @@ export class ServerSecretsController {
   @Access('servers:read', ownServerOrNone)
   @ApiOkResponse({ type: [SecretDto], example: [{ name: 'WEATHER_API_KEY', type: 'secret_text' }] })
   @ApiErrors(serverNotFound)
-  list(
-    @Param('qualifiedName', QualifiedNamePipe) { name }: QualifiedName,
-    @CurrentNamespace() namespace: OwnedNamespace,
-  ): Promise<SecretDto[]> {
-    return this.secrets.list(namespace, name);
+  list(@TargetServer() server: ServerRef): Promise<SecretDto[]> {
+    return this.secrets.list(server);
   }
 
   /** Create or replace a secret. Hosted code finds it under its name: in the `env` its factory is given. */
@@ -33,11 +28,11 @@ export class ServerSecretsController {
   @Access('servers:write', ownServerOrNone)
   @ApiErrors(400, serverNotFound)
   set(
-    @Param('qualifiedName', QualifiedNamePipe) { name }: QualifiedName,
-    @CurrentNamespace() namespace: OwnedNamespace,
+    @TargetServer() server: ServerRef,
+
     @Body() body: SetSecretDto,
   ): Promise<SuccessDto> {
-    return this.secrets.set(namespace, name, body);
+    return this.secrets.set(server, body);
   }
 
   /** Delete a secret. */
@@ -45,11 +40,7 @@ export class ServerSecretsController {
   @ApiParam({ name: 'secretName', description: 'The name of the secret.', example: 'WEATHER_API_KEY' })
   @Access('servers:write', ownServerOrNone)
   @ApiErrors({ status: 404, message: 'Secret not found' })
-  remove(
-    @Param('qualifiedName', QualifiedNamePipe) { name }: QualifiedName,
-    @Param('secretName') secretName: string,
-    @CurrentNamespace() namespace: OwnedNamespace,
-  ): Promise<SuccessDto> {
-    return this.secrets.remove(namespace, name, secretName);
+  remove(@TargetServer() server: ServerRef, @Param('secretName') secretName: string): Promise<SuccessDto> {
+    return this.secrets.remove(server, secretName);
   }
 }

@@ -1,54 +1,46 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { isForeignKeyViolation, isUniqueViolation } from '../../../platform/database/postgres-errors.js';
-import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
+import { onViolation } from '../../../platform/database/postgres-errors.js';
+import type { Caller } from '../../auth/access.types.js';
 import { NamespaceNotFoundError } from '../../namespaces/namespaces.errors.js';
 import { NamespacesService } from '../../namespaces/namespaces.service.js';
-import { formatQualifiedName, requireServerName, type QualifiedName } from '../qualified-name.js';
 import { Server } from '../server.entity.js';
 import { ServerUrlsService } from '../server-urls.service.js';
-import { toDomainDto } from '../server.mapper.js';
+import { ServersService } from '../servers.service.js';
+import { ServerNotFoundError } from '../servers.errors.js';
+import { parseUrl } from '../../../config/parse-url.js';
+import { ForbiddenError, ConflictError, NotFoundError } from '../../../platform/errors/domain-error.js';
+import { type ServerRef, formatQualifiedName } from '../server.types.js';
+import { requireServerName } from '../server.validators.js';
 import type {
   ServerDomainDto,
   ServerDomainListDto,
+  ServerRuntimeDto,
   TransferredServerDto,
   TransferServerDto,
   UpdatedServerDto,
   UpdateServerDto,
+  UpdateServerRuntimeDto,
 } from './server-settings.dto.js';
-import { ServersService } from '../servers.service.js';
-import {
-  DomainNotFoundError,
-  ServerNotFoundError,
-  ServerTakenError,
-  SubdomainTakenError,
-  TransferTargetError,
-} from '../servers.errors.js';
-import { parseUrl } from '../../../config/parse-url.js';
+import { ServerRuntime } from './server-settings.entity.js';
 
 /** The one domain every server has; published clients ask for it under this id. */
 const MANAGED = 'managed';
-
-/** Owner and name of a repository, in lower case, as its hosts compare them. */
-interface RepositoryName {
-  repoOwner: string | null;
-  repoName: string | null;
-}
 
 /** Changes of servers by their owners and the operator. */
 @Injectable()
 export class ServerSettingsService {
   constructor(
     @InjectRepository(Server) private readonly rows: Repository<Server>,
+    @InjectRepository(ServerRuntime) private readonly runtimes: Repository<ServerRuntime>,
     private readonly servers: ServersService,
     private readonly namespaces: NamespacesService,
     private readonly urls: ServerUrlsService,
   ) {}
 
   /** Changes the members in the body; null clears. @throws ServerNotFoundError */
-  async update(namespace: OwnedNamespace, name: string, body: UpdateServerDto): Promise<UpdatedServerDto> {
-    const { id } = await this.servers.findOwn(namespace, name);
+  async update({ id, namespace, name }: ServerRef, body: UpdateServerDto): Promise<UpdatedServerDto> {
     const { repositoryUrl } = body;
     const repository = repositoryUrl === undefined ? {} : repositoryNameOf(repositoryUrl);
     const changes = Object.entries({ ...body, ...repository }).filter(([, value]) => value !== undefined);
@@ -56,75 +48,82 @@ export class ServerSettingsService {
       const { affected } = await this.rows.update({ id }, Object.fromEntries(changes));
       if (!affected) throw new ServerNotFoundError();
     }
-    return { success: true, namespace: namespace.name, server: name };
+    return { success: true, namespace, server: name };
   }
 
-  /** Sets the operator's `verified` mark. @throws ServerNotFoundError */
-  async verify(name: QualifiedName, verified: boolean): Promise<UpdatedServerDto> {
-    const { id } = await this.servers.find(name);
+  /** Sets the operator's `verified` mark. */
+  async verify({ id, namespace, name }: ServerRef, verified: boolean): Promise<UpdatedServerDto> {
     await this.rows.update({ id }, { verified });
-    return { success: true, namespace: name.namespace, server: name.name };
+    return { success: true, namespace, server: name };
+  }
+
+  /** The runtime settings. */
+  async runtime({ id: serverId }: ServerRef): Promise<ServerRuntimeDto> {
+    const row = await this.runtimes.findOneBy({ serverId });
+    return { egressAllow: row?.egressAllow ?? null, logPayloads: row?.logPayloads ?? false };
+  }
+
+  /** Changes the runtime settings in the body. Running programs restart with them. @throws ServerNotFoundError */
+  async updateRuntime(server: ServerRef, body: UpdateServerRuntimeDto): Promise<ServerRuntimeDto> {
+    const { egressAllow, logPayloads } = body;
+    if (egressAllow !== undefined || logPayloads !== undefined) {
+      await this.runtimes
+        .upsert({ serverId: server.id, egressAllow, logPayloads }, ['serverId'])
+        .catch(onViolation({ foreignKey: () => new ServerNotFoundError() }));
+      this.servers.announceChange(server);
+    }
+    return this.runtime(server);
   }
 
   /**
-   * Moves a server to another namespace of the caller, with its releases, secrets and icon. Its run endpoint stays where
-   * it is, and connections stay bound to it: they go by its id.
+   * Moves a server to another namespace of the caller, with its releases, secrets and icon. Its run endpoint and the
+   * connections to it stay as they are, since they refer to its slug and its id.
    *
-   * @throws ServerNotFoundError, InvalidInputError, NamespaceNotFoundError, TransferTargetError, ServerTakenError
+   * @throws ServerNotFoundError, InvalidInputError, NamespaceNotFoundError, ForbiddenError for a target of another account,
+   * ConflictError when the name is taken
    */
   async transfer(
-    from: OwnedNamespace,
-    name: string,
-    caller: Caller,
-    { targetNamespace: namespace, targetOrganizationId, targetSlug = name }: TransferServerDto,
+    server: ServerRef,
+    { accountId }: Caller,
+    { targetNamespace: namespace, targetOrganizationId, targetSlug = server.name }: TransferServerDto,
   ): Promise<TransferredServerDto> {
-    const server = await this.servers.findOwn(from, name);
     requireServerName(targetSlug);
     const target = await this.namespaces.find(namespace);
     if (!target) throw new NamespaceNotFoundError();
-    const isOwnAccount = targetOrganizationId === 'me' || targetOrganizationId === caller.accountId;
-    if (!isOwnAccount || target.accountId !== caller.accountId) throw new TransferTargetError();
-    const qualifiedName = formatQualifiedName({ namespace, name: targetSlug });
-    try {
-      const where = { id: server.id, namespaceId: server.namespaceId };
-      const { affected } = await this.rows.update(where, { namespaceId: target.id, name: targetSlug });
-      if (!affected) throw new ServerNotFoundError();
-    } catch (error) {
-      if (isUniqueViolation(error)) throw new ServerTakenError(qualifiedName);
-      if (isForeignKeyViolation(error)) throw new NamespaceNotFoundError();
-      throw error;
+    if (target.accountId !== accountId || !['me', accountId].includes(targetOrganizationId)) {
+      throw new ForbiddenError(
+        'Forbidden: targetNamespace must belong to you, and targetOrganizationId must be your account',
+      );
     }
+    const qualifiedName = formatQualifiedName({ namespace, name: targetSlug });
+    const taken = `The server "${qualifiedName}" exists: choose another targetSlug or delete that one first`;
+    const { affected } = await this.rows
+      .update({ id: server.id, namespaceId: server.namespaceId }, { namespaceId: target.id, name: targetSlug })
+      .catch(onViolation({ unique: () => new ConflictError(taken), foreignKey: () => new NamespaceNotFoundError() }));
+    if (!affected) throw new ServerNotFoundError();
     this.servers.announceChange(server);
     return { success: true, namespace, server: targetSlug, qualifiedName };
   }
 
   /** @throws ServerNotFoundError */
-  async domains(namespace: OwnedNamespace, name: string): Promise<ServerDomainListDto> {
-    const { id } = await this.servers.findOwn(namespace, name);
+  async domains({ id }: ServerRef): Promise<ServerDomainListDto> {
     return { domains: [await this.domain(id)] };
   }
 
   /**
    * Renames the run endpoint. The old address answers no more, and may be taken by others.
    *
-   * @throws DomainNotFoundError, SubdomainTakenError, ServerNotFoundError when the server was deleted meanwhile
+   * @throws NotFoundError for an unknown domain, ConflictError when the subdomain is taken, ServerNotFoundError when the
+   * server was deleted meanwhile
    */
-  async rename(
-    namespace: OwnedNamespace,
-    name: string,
-    caller: Caller,
-    { domainId, subdomain }: { domainId: string; subdomain: string },
-  ): Promise<ServerDomainDto> {
-    const server = await this.servers.findOwn(namespace, name);
-    if (domainId !== MANAGED) throw new DomainNotFoundError();
+  async rename(server: ServerRef, caller: Caller, domainId: string, subdomain: string): Promise<ServerDomainDto> {
+    if (domainId !== MANAGED) throw new NotFoundError('Domain not found');
     if (server.slug === subdomain) return this.domain(server.id);
-    if (await this.isForeignPrefix(subdomain, caller)) throw new SubdomainTakenError(subdomain);
-    try {
-      await this.rows.update({ id: server.id }, { slug: subdomain, slugChangedAt: new Date() });
-    } catch (error) {
-      if (isUniqueViolation(error)) throw new SubdomainTakenError(subdomain);
-      throw error;
-    }
+    const taken = () => new ConflictError(`The subdomain "${subdomain}" is taken: choose another one`);
+    if (await this.isForeignPrefix(subdomain, caller)) throw taken();
+    await this.rows
+      .update({ id: server.id }, { slug: subdomain, slugChangedAt: new Date() })
+      .catch(onViolation({ unique: taken }));
     this.servers.announceChange(server);
     this.servers.announceChange({ id: server.id, slug: subdomain });
     return this.domain(server.id);
@@ -141,12 +140,23 @@ export class ServerSettingsService {
   private async domain(id: string): Promise<ServerDomainDto> {
     const server = await this.rows.findOneBy({ id });
     if (!server) throw new ServerNotFoundError();
-    return toDomainDto(server, this.urls);
+    return {
+      id: MANAGED,
+      type: MANAGED,
+      hostname: this.urls.runHost,
+      subdomain: server.slug,
+      url: this.urls.run(server.slug),
+      createdAt: server.createdAt.toISOString(),
+      updatedAt: (server.slugChangedAt ?? server.createdAt).toISOString(),
+    };
   }
 }
 
-/** Owner and name of a repository: the first two segments of its URL's path. Both null if it has fewer. */
-function repositoryNameOf(url: string | null): RepositoryName {
+/**
+ * Owner and name of a repository, in lower case, as its hosts compare them: the first two segments of its URL's path. Both
+ * null if it has fewer.
+ */
+function repositoryNameOf(url: string | null): Pick<Server, 'repoOwner' | 'repoName'> {
   const [, owner, name, ...rest] = parseUrl(url ?? '')?.pathname.split('/') ?? [];
   const bare = name?.replace(/\.git$/, '');
   if (!owner || !bare || rest.length > 20) return { repoOwner: null, repoName: null };

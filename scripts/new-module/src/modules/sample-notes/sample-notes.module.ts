@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { roleModule } from '../../config/role-module.js';
 import { SampleNote } from './sample-note.entity.js';
 import { SampleNotesController } from './sample-notes.controller.js';
 import { SampleNotesService } from './sample-notes.service.js';
@@ -11,9 +12,14 @@ declare global {
 }
 
 /** Sample notes of namespaces. */
-@Module({
-  imports: [TypeOrmModule.forFeature([SampleNote])],
-  controllers: [SampleNotesController],
-  providers: [SampleNotesService],
-})
-export class SampleNotesModule {}
+@Module({})
+export class SampleNotesModule {
+  static readonly forRoles = roleModule(() => ({
+    module: SampleNotesModule,
+    api: {
+      imports: [TypeOrmModule.forFeature([SampleNote])],
+      controllers: [SampleNotesController],
+      providers: [SampleNotesService],
+    },
+  }));
+}

@@ -2,8 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { tracker } from '../../../../../test/support/tracker.js';
 import { InvalidInputError } from '../../../../platform/errors/domain-error.js';
 import type { JsonObject } from '../../../../platform/text/json.js';
-import { parseFixture, requireTools } from './fixture.js';
-import { FixtureSimulator } from './fixture-simulator.js';
+import { parseFixture, requireTools, FixtureSimulator } from './fixture.js';
 import { SchemaSimulator } from './schema-simulator.js';
 import type { Answer, UseCounts } from './simulator.js';
 
@@ -17,7 +16,7 @@ function mockOf(tools: JsonObject): (tool: string, given?: JsonObject) => Promis
     const call = { tool, arguments: given, recent: () => Promise.resolve([]), timeoutMs: 1_000 };
     const answer = (await simulator.prepare(call))(uses);
     // As the database keeps it.
-    uses = JSON.parse(JSON.stringify(answer.uses)) as UseCounts;
+    uses = JSON.parse(JSON.stringify(answer.uses ?? uses)) as UseCounts;
     return answer;
   };
 }
@@ -48,7 +47,7 @@ describe('a rule of a fixture', () => {
     ['an error', { error: 'rate limited' }, { content: [{ type: 'text', text: 'rate limited' }], isError: true }],
   ])('answers with %s', async (_name, rule, result) => {
     const answer = await mockOf({ echo: [rule] })('echo');
-    expect(answer).toEqual({ result: { ...result, _meta: byFixture }, uses: {} });
+    expect(answer).toEqual({ result: { ...result, _meta: byFixture } });
   });
 
   it.each<[JsonObject, JsonObject, boolean]>([

@@ -1,9 +1,63 @@
 import { DEPTH_MAX } from '../../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../../platform/errors/domain-error.js';
-import { isObject, isWithinDepth, type JsonObject } from '../../../../platform/text/json.js';
+import { isObject, isWithinDepth, pathStep, type JsonObject } from '../../../../platform/text/json.js';
 import { quoted } from '../../../../platform/text/quoted.js';
-import { errorResult, structuredResult, textResult, type ToolResult } from './simulator.js';
+import {
+  errorResult,
+  structuredResult,
+  textResult,
+  type ToolResult,
+  counted,
+  fallback,
+  marked,
+  simulatorMark,
+  type Answerer,
+  type SimulatedCall,
+  type Simulator,
+} from './simulator.js';
+import type { SchemaSimulator } from './schema-simulator.js';
 import { parseBounded } from '../../../../platform/text/json-bounds.js';
+
+/** A scenario by its kind. */
+type Scenario =
+  | { kind: 'none' }
+  /** `replay:{connectionId}`: a recording of that connection. */
+  | { kind: 'replay'; connectionId: string }
+  | { kind: 'fixture'; fixture: Fixture }
+  /** Any other text: the language model reads it. */
+  | { kind: 'prose' };
+
+/**
+ * Answers with the first rule of the tool that matches the arguments and has uses left; with the schemas when there is
+ * none, and where a rule names no result. Arguments that the input schema forbids are refused first and use up no rule.
+ */
+export class FixtureSimulator implements Simulator {
+  constructor(
+    private readonly schema: SchemaSimulator,
+    private readonly fixture: Fixture,
+  ) {}
+
+  prepare(call: SimulatedCall): Answerer {
+    if (this.schema.refusal(call)) return this.schema.prepare(call);
+    const rules = (this.fixture.get(call.tool) ?? [])
+      .map((rule, at) => ({ rule, key: `${call.tool}[${at}]` }))
+      .filter(({ rule }) => matches(rule.arguments, call.arguments));
+    const bySchema = this.schema.prepare(call);
+    const unmatched = fallback(bySchema, 'No rule of the fixture matches this call.');
+    return (uses) => {
+      const found = rules.find(({ rule, key }) => (uses[key] ?? 0) < rule.times);
+      if (!found) return unmatched(uses);
+      const { result, delayMs, times } = found.rule;
+      const sent = marked(result ?? bySchema(uses).result, { [simulatorMark.by]: result ? 'fixture' : 'schema' });
+      // Only limited rules are counted.
+      return {
+        result: sent,
+        ...(delayMs > 0 && { delayMs }),
+        ...(times < Infinity && { uses: counted(uses, found.key) }),
+      };
+    };
+  }
+}
 
 /** One rule of a tool: the calls it answers, and the answer. */
 export interface FixtureRule {
@@ -35,7 +89,7 @@ export function parseFixture(scenario: string): Fixture | null {
   if (!isObject(value.tools)) return fail('$.tools', 'must be an object with a list of rules for each tool');
   return new Map(
     Object.entries(value.tools).map(([tool, rules]) => {
-      const path = `$.tools${step(tool)}`;
+      const path = `$.tools${pathStep(tool, quoted)}`;
       if (!Array.isArray(rules)) return fail(path, 'must be a list of rules');
       return [tool, rules.map((rule: unknown, at) => readRule(rule, `${path}[${at}]`))];
     }),
@@ -45,7 +99,8 @@ export function parseFixture(scenario: string): Fixture | null {
 /** @throws InvalidInputError for a tool that the server does not have */
 export function requireTools(fixture: Fixture, tools: readonly JsonObject[]): void {
   for (const tool of fixture.keys()) {
-    if (!tools.some(({ name }) => name === tool)) fail(`$.tools${step(tool)}`, 'names a tool the server does not have');
+    if (!tools.some(({ name }) => name === tool))
+      fail(`$.tools${pathStep(tool, quoted)}`, 'names a tool the server does not have');
   }
 }
 
@@ -108,14 +163,37 @@ function readCount(value: unknown, min: number, max: number, path: string): numb
 
 function requireMembers(value: JsonObject, names: string[], path: string): void {
   const unknown = Object.keys(value).find((name) => !names.includes(name));
-  if (unknown !== undefined) fail(path + step(unknown), `is unknown: expected ${names.join(', ')}`);
-}
-
-/** One step of a JSONPath. */
-function step(name: string): string {
-  return /^[A-Za-z_]\w{0,63}$/.test(name) ? `.${name}` : `[${quoted(name)}]`;
+  if (unknown !== undefined) fail(path + pathStep(unknown, quoted), `is unknown: expected ${names.join(', ')}`);
 }
 
 function fail(path: string, problem: string): never {
   throw new InvalidInputError(`mock.scenario: ${path} ${problem}`);
+}
+
+/**
+ * True when a value has all that is expected: objects may have more members, lists have equal length, other values are
+ * equal. Recursion goes as deep as the fixture.
+ */
+function matches(expected: unknown, value: unknown): boolean {
+  if (Array.isArray(expected)) {
+    return (
+      Array.isArray(value) &&
+      value.length === expected.length &&
+      expected.every((one, at) => matches(one, (value as unknown[])[at]))
+    );
+  }
+  if (!isObject(expected)) return expected === value;
+  return (
+    isObject(value) &&
+    Object.entries(expected).every(([name, one]) => Object.hasOwn(value, name) && matches(one, value[name]))
+  );
+}
+
+/** @throws InvalidInputError for a broken fixture */
+export function readScenario(text: string | null | undefined): Scenario {
+  if (text === null || text === undefined || text.trim() === '') return { kind: 'none' };
+  const replayed = /^replay:(.*)$/s.exec(text)?.[1];
+  if (replayed !== undefined) return { kind: 'replay', connectionId: replayed.trim() };
+  const fixture = parseFixture(text);
+  return fixture ? { kind: 'fixture', fixture } : { kind: 'prose' };
 }

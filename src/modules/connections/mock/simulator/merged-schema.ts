@@ -5,17 +5,13 @@ import { isObject, type JsonObject } from '../../../../platform/text/json.js';
 const PARTS_MAX = 100;
 
 /** A schema merged with its local references and `allOf` parts. A value that is no schema becomes `{}`. */
-export function mergedSchema(schema: unknown, root: unknown): JsonObject {
-  return merge(schema, root, { left: PARTS_MAX });
-}
-
-function merge(given: unknown, root: unknown, budget: { left: number }): JsonObject {
+export function mergedSchema(schema: unknown, root: unknown, budget = { left: PARTS_MAX }): JsonObject {
   budget.left -= 1;
-  if (!isObject(given) || budget.left < 0) return {};
-  const { $ref, allOf, ...own } = given;
+  if (!isObject(schema) || budget.left < 0) return {};
+  const { $ref, allOf, ...own } = schema;
   const parts = [
-    ...(typeof $ref === 'string' ? [merge(referenced($ref, root), root, budget)] : []),
-    ...(Array.isArray(allOf) ? allOf.map((part: unknown) => merge(part, root, budget)) : []),
+    ...(typeof $ref === 'string' ? [mergedSchema(referenced($ref, root), root, budget)] : []),
+    ...(Array.isArray(allOf) ? allOf.map((part: unknown) => mergedSchema(part, root, budget)) : []),
   ];
   return [own, ...parts].reduce(both, {});
 }
@@ -61,11 +57,7 @@ function types(one: unknown, other: unknown): unknown {
 }
 
 /** The alternatives of a schema, each merged with the keywords around them; empty without any. At most 100. */
-export function variantsOf(schema: JsonObject, root: unknown): JsonObject[] {
-  return variants(schema, root, { left: PARTS_MAX });
-}
-
-function variants(schema: JsonObject, root: unknown, budget: { left: number }): JsonObject[] {
+export function variantsOf(schema: JsonObject, root: unknown, budget = { left: PARTS_MAX }): JsonObject[] {
   const { oneOf, anyOf, ...rest } = schema;
   const choices = Array.isArray(oneOf) ? oneOf : anyOf;
   if (!Array.isArray(choices)) return [];
@@ -74,7 +66,7 @@ function variants(schema: JsonObject, root: unknown, budget: { left: number }): 
     budget.left -= 1;
     if (choice === false || budget.left < 0) return [];
     const merged = mergedSchema({ allOf: [choice, outer] }, root);
-    const inner = 'oneOf' in merged || 'anyOf' in merged ? variants(merged, root, budget) : [];
+    const inner = 'oneOf' in merged || 'anyOf' in merged ? variantsOf(merged, root, budget) : [];
     return inner.length > 0 ? inner : [merged];
   });
 }

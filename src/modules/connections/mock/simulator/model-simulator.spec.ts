@@ -3,8 +3,7 @@ import { startLanguageModel, type LanguageModel } from '../../../../../test/supp
 import { tracker } from '../../../../../test/support/tracker.js';
 import { AddressPolicy, parseEgressAllow } from '../../../../platform/egress/address-policy.js';
 import { Egress } from '../../../../platform/egress/egress.js';
-import { ModelClient, ModelFailure } from './model-client.js';
-import { ModelSimulator } from './model-simulator.js';
+import { ModelClient, ModelFailure, ModelSimulator } from './model-simulator.js';
 import type { JsonObject } from '../../../../platform/text/json.js';
 import { SchemaSimulator } from './schema-simulator.js';
 import type { PastCall, ToolResult } from './simulator.js';
@@ -31,10 +30,10 @@ interface Asked {
   base?: string;
   timeoutMs?: number;
   recent?: PastCall[];
-  spend?: <T>(ask: () => Promise<T>) => Promise<T>;
+  spend?: <T>(complete: () => Promise<T>) => Promise<T>;
 }
 
-async function ask({
+async function complete({
   tool = 'get_weather',
   given = { city: 'Lisbon' },
   base = '/v1',
@@ -63,7 +62,7 @@ describe('a language model', () => {
   ])('is asked at %s, and its answer is marked', async (base, path, headers) => {
     model.answer = () => JSON.stringify({ result: rain });
     const recent = [{ seq: 1, tool: 'get_weather', arguments: '{"city":"Oslo"}', answer: '{"snow":true}' }];
-    expect(await ask({ base, recent })).toEqual({
+    expect(await complete({ base, recent })).toEqual({
       content: [{ type: 'text', text: JSON.stringify(rain) }],
       structuredContent: rain,
       _meta: byModel,
@@ -77,17 +76,21 @@ describe('a language model', () => {
 
   it('may answer in a fence, without the wrapper, with a text, or with an error of the tool', async () => {
     model.answer = () => '```json\n' + JSON.stringify(rain) + '\n```';
-    expect(await ask()).toMatchObject({ structuredContent: rain, _meta: byModel });
+    expect(await complete()).toMatchObject({ structuredContent: rain, _meta: byModel });
     model.answer = () => '{"text": "Hello back"}';
     const echo = { tool: 'echo', given: { message: 'Hello' } };
-    expect(await ask(echo)).toEqual({ content: [{ type: 'text', text: 'Hello back' }], _meta: byModel });
+    expect(await complete(echo)).toEqual({ content: [{ type: 'text', text: 'Hello back' }], _meta: byModel });
     model.answer = () => '{"error": "No such city"}';
-    expect(await ask()).toEqual({ content: [{ type: 'text', text: 'No such city' }], isError: true, _meta: byModel });
+    expect(await complete()).toEqual({
+      content: [{ type: 'text', text: 'No such city' }],
+      isError: true,
+      _meta: byModel,
+    });
   });
 
   it('is asked once more when its answer does not fit, and told why', async () => {
     model.answer = ({ prompt }) => JSON.stringify({ result: prompt.includes('was refused') ? rain : { city: 7 } });
-    expect(await ask()).toMatchObject({ structuredContent: rain, _meta: byModel });
+    expect(await complete()).toMatchObject({ structuredContent: rain, _meta: byModel });
     expect(model.questions.map(({ prompt }) => prompt.includes("must have required property 'temperature'"))).toEqual([
       false,
       true,
@@ -108,7 +111,7 @@ describe('the schemas answer, and say why, when the model', () => {
     ['redirects', () => () => ({ status: 302, body: '' }), /answered with status 302/, 1],
   ])('%s', async (_name, script, reason, questions) => {
     model.answer = script();
-    const result = await ask();
+    const result = await complete();
     expect(result._meta).toEqual({ 'slipway/simulator': 'schema', 'slipway/reason': expect.stringMatching(reason) });
     expect(result.structuredContent).toMatchObject({ city: 'Lisbon', temperature: expect.any(Number) });
     expect(model.questions).toHaveLength(questions);
@@ -116,20 +119,20 @@ describe('the schemas answer, and say why, when the model', () => {
 
   it('does not answer in time', async () => {
     model.answer = () => null;
-    expect((await ask({ timeoutMs: 100 }))._meta).toMatchObject({
+    expect((await complete({ timeoutMs: 100 }))._meta).toMatchObject({
       'slipway/reason': 'The language model did not answer in time.',
     });
   });
 
   it('may not be asked now', async () => {
-    const result = await ask({ spend: () => Promise.reject(new ModelFailure('No.')) });
+    const result = await complete({ spend: () => Promise.reject(new ModelFailure('No.')) });
     expect(result._meta).toEqual({ 'slipway/simulator': 'schema', 'slipway/reason': 'No.' });
     expect(model.questions).toHaveLength(0);
   });
 
   it('would have to read too much', async () => {
     const given = { city: 'x'.repeat(20_000) };
-    expect((await ask({ given }))._meta).toMatchObject({ 'slipway/reason': expect.stringMatching(/too long/) });
+    expect((await complete({ given }))._meta).toMatchObject({ 'slipway/reason': expect.stringMatching(/too long/) });
     expect(model.questions).toHaveLength(0);
   });
 });

@@ -1,4 +1,4 @@
-import type { SeededRandom } from './seeded-random.js';
+import type { SeededRandom } from './sample-text.js';
 
 /** Most repetitions beyond the minimum of an unbounded quantifier. */
 const EXTRA_REPEATS_MAX = 3;
@@ -73,12 +73,16 @@ class PatternWriter {
   }
 
   private escape(): () => string {
+    if (this.take('b') || this.take('B')) return () => '';
+    return this.charOf(this.escaped());
+  }
+
+  /** The characters that the rest of an escape stands for. */
+  private escaped(): string {
     const char = this.next();
-    if (char === 'b' || char === 'B') return () => '';
     const chars = classes[char] ?? literalEscapes[char];
-    if (chars !== undefined) return this.charOf(chars);
-    if (/[A-Za-z1-9]/.test(char)) throw new UnsupportedPatternError();
-    return this.charOf(char);
+    if (chars === undefined && /[A-Za-z1-9]/.test(char)) throw new UnsupportedPatternError();
+    return chars ?? char;
   }
 
   /** The characters that a bracket expression allows. */
@@ -100,15 +104,14 @@ class PatternWriter {
 
   private setMember(): string {
     const char = this.next();
-    if (char !== '\\') return char;
-    const escaped = this.next();
-    const chars = classes[escaped] ?? literalEscapes[escaped];
-    if (chars === undefined && /[A-Za-z1-9]/.test(escaped)) throw new UnsupportedPatternError();
-    return chars ?? escaped;
+    return char === '\\' ? this.escaped() : char;
   }
 
   private repeated(part: () => string): () => string {
-    const [min, max] = this.bounds();
+    const [min, max] = this.quantifier();
+    if (min > CHARS_MAX) throw new UnsupportedPatternError();
+    // A lazy quantifier.
+    if (max > 1 || min !== 1) this.take('?');
     return () => {
       let text = '';
       for (let left = this.random.between(min, max); left > 0; left -= 1) {
@@ -117,13 +120,6 @@ class PatternWriter {
       }
       return text;
     };
-  }
-
-  private bounds(): [number, number] {
-    const bounds = this.quantifier();
-    if (bounds[0] > CHARS_MAX) throw new UnsupportedPatternError();
-    if (bounds[1] > 1 || bounds[0] !== 1) this.take('?');
-    return bounds;
   }
 
   private quantifier(): [number, number] {

@@ -18,8 +18,8 @@ function call(
   }: { seed?: string; scenario?: string | null; server?: FrozenServer } = {},
 ): ToolResult {
   const simulator = new SchemaSimulator(server, { seed, scenario });
-  const { result, uses } = simulator.answerer({ tool, arguments: given })({});
-  expect(uses).toEqual({});
+  const { result, uses } = simulator.prepare({ tool, arguments: given })({});
+  expect(uses).toBeUndefined();
   return result;
 }
 
@@ -77,7 +77,7 @@ describe('an answer of the schemas', () => {
     ) as fc.Arbitrary<[string, JsonObject]>;
     fc.assert(
       fc.property(calls, ([tool, given]) => {
-        const { result } = simulator.answerer({ tool, arguments: given })({});
+        const { result } = simulator.prepare({ tool, arguments: given })({});
         expect(result.isError).toBeUndefined();
         expect(checks.get(tool)?.(result.structuredContent)).toBeNull();
       }),
@@ -90,7 +90,7 @@ describe('an answer of the schemas', () => {
     const server = serverOf({ name: 'impossible', inputSchema: {}, outputSchema });
     expect(call('impossible', {}, { server })).toMatchObject({
       isError: true,
-      content: [{ text: expect.stringMatching(/asks for something the simulator cannot make/) }],
+      content: [{ text: expect.stringMatching(/the simulator cannot make a value/) }],
     });
   });
 

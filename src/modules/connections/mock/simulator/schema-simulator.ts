@@ -1,4 +1,5 @@
-import { canonicalJson, type JsonObject } from '../../../../platform/text/json.js';
+import { schemaCheck, type SchemaCheck } from '../../../../platform/json-schema/schema-check.js';
+import { canonicalJson, isObject, type JsonObject } from '../../../../platform/text/json.js';
 import { plainName } from './sample-text.js';
 import { satisfyingValue, UnsatisfiableError } from './schema-value.js';
 import {
@@ -7,12 +8,19 @@ import {
   textResult,
   type Answerer,
   type FrozenServer,
-  type SimulatedCall,
   type Simulator,
   type ToolCall,
   type ToolResult,
 } from './simulator.js';
-import { ToolModel } from './tool-model.js';
+
+/** One tool of a frozen server with its compiled schemas. */
+export interface ToolModel {
+  tool: JsonObject;
+  checkInput: SchemaCheck | null;
+  /** The schema of structured results: the declared one, else the inferred one. Null without any. */
+  outputSchema: JsonObject | null;
+  checkOutput: SchemaCheck | null;
+}
 
 /** Inputs of a mock's values. Equal seeds give equal values. */
 export interface MockSeed {
@@ -26,55 +34,62 @@ export interface MockSeed {
  * seed, scenario, tool and arguments.
  */
 export class SchemaSimulator implements Simulator {
-  private readonly tools: ReadonlyMap<string, ToolModel>;
+  /** Compiled on first use. */
+  private readonly models = new Map<string, ToolModel>();
   private readonly seed: string;
 
-  constructor(server: FrozenServer, { seed, scenario }: MockSeed) {
-    const modelOf = (tool: JsonObject) => new ToolModel(tool, server.inferred?.[String(tool.name)]);
-    this.tools = new Map((server.tools ?? []).map((tool) => [String(tool.name), modelOf(tool)]));
+  constructor(
+    private readonly server: FrozenServer,
+    { seed, scenario }: MockSeed,
+  ) {
     this.seed = `${seed}\0${scenario ?? ''}`;
   }
 
-  prepare(call: SimulatedCall): Promise<Answerer> {
-    return Promise.resolve(this.answerer(call));
+  prepare(call: ToolCall): Answerer {
+    const result = this.refusal(call) ?? this.makeResult(call);
+    return () => ({ result });
   }
 
-  /** The same as {@link prepare}, at once. */
-  answerer(call: ToolCall): Answerer {
-    const result = this.refusal(call) ?? this.madeUp(call);
-    return (uses) => ({ result, uses });
-  }
-
-  /** The error result for arguments that the input schema forbids, in the words of SDK servers; null when they are allowed. */
-  refusal({ tool, arguments: given }: ToolCall): ToolResult | null {
-    const fault = this.tool(tool).checkInput?.(given) ?? null;
+  /** The error result for arguments that the input schema forbids, as SDK servers write it; null for allowed ones. */
+  refusal({ tool, arguments: args }: ToolCall): ToolResult | null {
+    const fault = this.tool(tool).checkInput?.(args) ?? null;
     if (fault === null) return null;
     return errorResult(`MCP error -32602: Input validation error: Invalid arguments for tool ${tool}: ${fault}`);
   }
 
   tool(name: string): ToolModel {
-    const tool = this.tools.get(name);
+    const model = this.models.get(name) ?? this.modelOf(name);
+    this.models.set(name, model);
+    return model;
+  }
+
+  private modelOf(name: string): ToolModel {
+    const tool = this.server.tools?.find((one) => one.name === name);
     if (!tool) throw new Error(`The simulated server has no tool ${name}`);
-    return tool;
+    const inferred = this.server.inferred?.[name];
+    // Structured results are objects.
+    const inferredObject = inferred?.type === 'object' ? inferred : null;
+    const outputSchema = isObject(tool.outputSchema) ? tool.outputSchema : inferredObject;
+    return { tool, outputSchema, checkInput: schemaCheck(tool.inputSchema), checkOutput: schemaCheck(outputSchema) };
   }
 
   /** A value of the output schema, which repeats arguments under equal names; without a schema the arguments as text. */
-  private madeUp({ tool: name, arguments: given }: ToolCall): ToolResult {
-    const tool = this.tool(name);
-    if (!tool.outputSchema) return textResult(textOf(name, given));
-    const seed = `${this.seed}\0${name}\0${canonicalJson(given)}`;
+  private makeResult({ tool: name, arguments: args }: ToolCall): ToolResult {
+    const { outputSchema, checkOutput } = this.tool(name);
+    if (!outputSchema) return textResult(textOf(name, args));
+    const seed = `${this.seed}\0${name}\0${canonicalJson(args)}`;
     try {
-      return structuredResult(satisfyingValue(tool.outputSchema, tool.checkOutput, { seed, given }));
+      return structuredResult(satisfyingValue(outputSchema, checkOutput, { seed, known: args }));
     } catch (error) {
       if (!(error instanceof UnsatisfiableError)) throw error;
-      const why = 'its output schema asks for something the simulator cannot make.';
+      const why = 'the simulator cannot make a value of its output schema.';
       return errorResult(`The simulated tool ${name} has no answer: ${why}`);
     }
   }
 }
 
-function textOf(tool: string, given: JsonObject): string {
-  const entries = Object.entries(given);
+function textOf(tool: string, args: JsonObject): string {
+  const entries = Object.entries(args);
   const [only] = entries;
   if (only === undefined) return `${tool}: done.`;
   const isEcho = /echo|say|print/i.test(tool) && /^(message|text|input|value)$/.test(plainName(only[0]));

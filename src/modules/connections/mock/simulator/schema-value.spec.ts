@@ -54,9 +54,9 @@ describe('a value for a schema', () => {
     fc.assert(
       fc.property(schemas, fc.string(), fc.option(fc.jsonValue()), (schema, seed, known) => {
         const check = schemaCheck(schema);
-        const value = valueFor(schema, { seed, given: known ?? undefined });
+        const value = valueFor(schema, { seed, known: known ?? undefined });
         expect(check?.(value)).toBeNull();
-        expect(valueFor(schema, { seed, given: known ?? undefined })).toEqual(value);
+        expect(valueFor(schema, { seed, known: known ?? undefined })).toEqual(value);
       }),
       { numRuns: randomRuns(500) },
     );
@@ -104,8 +104,8 @@ describe('a value for a schema', () => {
       },
       additionalProperties: false,
     };
-    const given = { issueNumber: 7, title: 'longer than ten letters', state: 'closed', email: 'no email', more: true };
-    const value = valueFor(schema, { seed: 'a', given }) as Record<string, unknown>;
+    const known = { issueNumber: 7, title: 'longer than ten letters', state: 'closed', email: 'no email', more: true };
+    const value = valueFor(schema, { seed: 'a', known }) as Record<string, unknown>;
     expect(value).toMatchObject({ issue_number: 7, state: 'CLOSED' });
     expect(value).not.toHaveProperty('more');
     expect(schemaCheck(schema)?.(value)).toBeNull();

@@ -3,14 +3,13 @@ import { matchesPattern, type SchemaCheck } from '../../../../platform/json-sche
 import { isObject, type JsonObject } from '../../../../platform/text/json.js';
 import { mergedSchema, variantsOf } from './merged-schema.js';
 import { textOfPattern } from './pattern-text.js';
-import { plainName, textOfFormat, textOfName, words } from './sample-text.js';
-import { SeededRandom } from './seeded-random.js';
+import { plainName, textOfFormat, textOfName, words, SeededRandom } from './sample-text.js';
 
 /** Below this depth only required members are made, and lists are as short as allowed. */
 const GENEROUS_DEPTH = 5;
 const DEPTH_MAX = 24;
 
-/** Values in one answer; a schema that wants more cannot be satisfied here. */
+/** Values in one answer; a schema that needs more is unsatisfiable here. */
 const VALUES_MAX = 20_000;
 const TEXT_CHARS_MAX = 100_000;
 
@@ -22,14 +21,14 @@ export interface ValueWish {
   /** The same seed and place give the same value. */
   seed: string;
   /** Known values, such as a call's arguments: used under equal names where the schema allows them. */
-  given?: unknown;
+  known?: unknown;
   /** Selects other alternatives of the schema, for another try. */
   attempt?: number;
 }
 
 /** A value for a JSON Schema. Each keyword is considered once, so the value may break the schema: check it. */
 export function valueFor(schema: unknown, wish: ValueWish): unknown {
-  return new ValueMaker(schema, wish).make();
+  return new ValueMaker(schema, wish).value(schema, [], wish.known);
 }
 
 /** Tries with other alternatives when a value does not satisfy its schema: keywords may contradict each other. */
@@ -41,44 +40,36 @@ const ATTEMPTS_MAX = 12;
  * @throws UnsatisfiableError when none is found
  */
 export function satisfyingValue(schema: unknown, check: SchemaCheck | null, wish: ValueWish): unknown {
-  for (const given of wish.given === undefined ? [undefined] : [wish.given, undefined]) {
+  for (const known of wish.known === undefined ? [undefined] : [wish.known, undefined]) {
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
-      const value = made(schema, { ...wish, given, attempt });
-      if (value !== undefined && (check === null || check(value) === null)) return value;
+      try {
+        const value = valueFor(schema, { ...wish, known, attempt });
+        if (check === null || check(value) === null) return value;
+      } catch (error) {
+        if (!(error instanceof UnsatisfiableError)) throw error;
+      }
     }
   }
   throw new UnsatisfiableError();
 }
 
-/** Undefined when this attempt fails. */
-function made(schema: unknown, wish: ValueWish): unknown {
-  try {
-    return valueFor(schema, wish);
-  } catch (error) {
-    if (error instanceof UnsatisfiableError) return undefined;
-    throw error;
-  }
-}
-
 class ValueMaker {
   private made = 0;
+  private readonly attempt: number;
 
   constructor(
     private readonly root: unknown,
     private readonly wish: ValueWish,
-  ) {}
-
-  make(): unknown {
-    return this.value(this.root, [], this.wish.given);
+  ) {
+    this.attempt = wish.attempt ?? 0;
   }
 
   /** @throws UnsatisfiableError */
-  private value(given: unknown, path: string[], known: unknown): unknown {
+  value(declared: unknown, path: string[], known: unknown): unknown {
     this.made += 1;
-    if (given === false || path.length > DEPTH_MAX || this.made > VALUES_MAX) throw new UnsatisfiableError();
-    const random = new SeededRandom(`${this.wish.seed}\0${this.wish.attempt ?? 0}\0${path.join('\0')}`);
-    const whole = mergedSchema(given, this.root);
-    const schema = this.variant(whole, path, known, random);
+    if (declared === false || path.length > DEPTH_MAX || this.made > VALUES_MAX) throw new UnsatisfiableError();
+    const random = new SeededRandom(`${this.wish.seed}\0${this.attempt}\0${path.join('\0')}`);
+    const schema = this.variant(mergedSchema(declared, this.root), path, known, random);
     if ('const' in schema) return schema.const;
     if (Array.isArray(schema.enum)) return pickEnum(schema.enum, known, random);
     const type = typeOf(schema, known, path.at(-1), random);
@@ -92,8 +83,7 @@ class ValueMaker {
   private variant(schema: JsonObject, path: string[], known: unknown, random: SeededRandom): JsonObject {
     const variants = variantsOf(schema, this.root);
     if (variants.length === 0) return schema;
-    const attempt = this.wish.attempt ?? 0;
-    if (attempt > 0) return variants[(attempt - 1) % variants.length];
+    if (this.attempt > 0) return variants[(this.attempt - 1) % variants.length];
     const fitting = variants.findIndex((variant) => known !== undefined && suits(variant, known));
     if (fitting >= 0) return variants[fitting];
     const generous = variants.filter(({ type }) => type !== 'null');
@@ -105,18 +95,18 @@ class ValueMaker {
   private object(schema: JsonObject, path: string[], known: unknown): JsonObject {
     const properties = isObject(schema.properties) ? schema.properties : {};
     const required = Array.isArray(schema.required) ? schema.required.filter((name) => typeof name === 'string') : [];
-    const given = isObject(known) ? known : {};
-    const byPlainName = new Map(Object.keys(given).map((name) => [plainName(name), name]));
+    const source = isObject(known) ? known : {};
+    const byPlainName = new Map(Object.keys(source).map((name) => [plainName(name), name]));
     const value: JsonObject = {};
     const isGenerous = path.length < GENEROUS_DEPTH;
     for (const name of new Set([...Object.keys(properties), ...required])) {
-      const from = Object.hasOwn(given, name) ? name : byPlainName.get(plainName(name));
+      const from = Object.hasOwn(source, name) ? name : byPlainName.get(plainName(name));
       if (!required.includes(name) && from === undefined && !isGenerous) continue;
       const member = Object.hasOwn(properties, name) ? properties[name] : schemaOfOther(schema, name);
       if (member === false && !required.includes(name)) continue;
-      this.set(value, name, () => this.value(member, [...path, name], from && given[from]), required.includes(name));
+      this.set(value, name, () => this.value(member, [...path, name], from && source[from]), required.includes(name));
     }
-    this.addOthers(schema, value, given, path);
+    this.addOthers(schema, value, source, path);
     return value;
   }
 
@@ -130,12 +120,12 @@ class ValueMaker {
   }
 
   /** Adds known members where the schema names none, and members up to `minProperties`. */
-  private addOthers(schema: JsonObject, value: JsonObject, given: JsonObject, path: string[]): void {
+  private addOthers(schema: JsonObject, value: JsonObject, source: JsonObject, path: string[]): void {
     const isOpen = schema.additionalProperties !== false && schema.unevaluatedProperties !== false;
-    const saysNothing = isOpen && !isObject(schema.properties);
-    for (const name of saysNothing ? Object.keys(given) : []) {
+    const hasNoNames = isOpen && !isObject(schema.properties);
+    for (const name of hasNoNames ? Object.keys(source) : []) {
       if (Object.hasOwn(value, name)) continue;
-      this.set(value, name, () => this.value(schemaOfOther(schema, name), [...path, name], given[name]), false);
+      this.set(value, name, () => this.value(schemaOfOther(schema, name), [...path, name], source[name]), false);
     }
     const min = Math.max(countOf(schema.minProperties) ?? 0, this.wantsExample(schema, value) ? 1 : 0);
     if (min > VALUES_MAX) throw new UnsatisfiableError();
@@ -159,13 +149,11 @@ class ValueMaker {
   }
 
   private array(schema: JsonObject, path: string[], known: unknown, random: SeededRandom): unknown[] {
-    const prefix = Array.isArray(schema.prefixItems)
-      ? (schema.prefixItems as unknown[])
-      : Array.isArray(schema.items)
-        ? (schema.items as unknown[])
-        : [];
+    const prefix = [schema.prefixItems, schema.items].find((items) => Array.isArray(items)) ?? ([] as unknown[]);
     const rest = Array.isArray(schema.items) ? (schema.additionalItems ?? true) : (schema.items ?? true);
-    const count = this.countFor(schema, prefix.length, rest, path, known, random);
+    const isGenerous = path.length < GENEROUS_DEPTH;
+    const wanted = Array.isArray(known) ? known.length : isGenerous ? Math.max(prefix.length, random.between(1, 3)) : 0;
+    const count = countFor(schema, wanted, prefix.length, rest);
     const list: unknown[] = [];
     const seen = new Set<string>();
     for (let at = 0; list.length < count; at += 1) {
@@ -184,27 +172,10 @@ class ValueMaker {
     return list;
   }
 
-  private countFor(
-    schema: JsonObject,
-    prefix: number,
-    rest: unknown,
-    path: string[],
-    known: unknown,
-    random: SeededRandom,
-  ): number {
-    const contains = isObject(schema.contains) ? prefix + (countOf(schema.minContains) ?? 1) : 0;
-    const min = Math.max(countOf(schema.minItems) ?? 0, contains);
-    const max = rest === false ? prefix : (countOf(schema.maxItems) ?? Infinity);
-    if (min > VALUES_MAX || min > max) throw new UnsatisfiableError();
-    if (Array.isArray(known)) return Math.min(Math.max(known.length, min), max);
-    const usual = path.length < GENEROUS_DEPTH ? Math.max(prefix, random.between(1, 3)) : 0;
-    return Math.min(Math.max(usual, min), max);
-  }
-
   private scalar(schema: JsonObject, type: string, path: string[], random: SeededRandom): unknown {
     const examples = Array.isArray(schema.examples) ? (schema.examples as unknown[]) : [];
     const example = examples.length > 0 ? random.pick(examples) : schema.default;
-    if (example !== undefined && example !== null && (this.wish.attempt ?? 0) === 0 && fits(schema, type, example)) {
+    if (example !== undefined && example !== null && this.attempt === 0 && fits(schema, type, example)) {
       return example;
     }
     if (type === 'null') return null;
@@ -212,6 +183,15 @@ class ValueMaker {
     if (type === 'number' || type === 'integer') return numberFor(schema, type, path.at(-1) ?? '', random);
     return textFor(schema, path.findLast((name) => !/^\d+$/.test(name)) ?? '', random);
   }
+}
+
+/** The length of a list nearest to `wanted` that the schema allows. */
+function countFor(schema: JsonObject, wanted: number, prefix: number, rest: unknown): number {
+  const contains = isObject(schema.contains) ? prefix + (countOf(schema.minContains) ?? 1) : 0;
+  const min = Math.max(countOf(schema.minItems) ?? 0, contains);
+  const max = rest === false ? prefix : (countOf(schema.maxItems) ?? Infinity);
+  if (min > VALUES_MAX || min > max) throw new UnsatisfiableError();
+  return Math.min(Math.max(wanted, min), max);
 }
 
 /** The schema of a member that `properties` does not name. */
@@ -225,9 +205,9 @@ function schemaOfOther(schema: JsonObject, name: string): unknown {
 
 function pickEnum(choices: unknown[], known: unknown, random: SeededRandom): unknown {
   if (choices.length === 0) throw new UnsatisfiableError();
-  const same = choices.find(
-    (choice) => choice === known || (known !== undefined && plainText(choice) === plainText(known)),
-  );
+  const isSame = (choice: unknown) =>
+    choice === known || (known !== undefined && plainText(choice) === plainText(known));
+  const same = choices.find(isSame);
   return same === undefined ? random.pick(choices) : same;
 }
 
@@ -247,18 +227,16 @@ function typeOf(schema: JsonObject, known: unknown, name: string | undefined, ra
   return impliedType(schema) ?? own ?? (name === undefined || random.next() < 2 ? 'string' : 'null');
 }
 
+const keywordsOf: Record<string, readonly string[]> = {
+  object: ['properties', 'required', 'additionalProperties', 'patternProperties', 'minProperties'],
+  array: ['items', 'prefixItems', 'minItems', 'contains', 'uniqueItems'],
+  number: ['minimum', 'maximum', 'multipleOf', 'exclusiveMinimum', 'exclusiveMaximum'],
+  string: ['pattern', 'format', 'minLength', 'maxLength'],
+};
+
 /** The type whose keywords a schema without `type` uses. */
 function impliedType(schema: JsonObject): string | undefined {
-  if (
-    ['properties', 'required', 'additionalProperties', 'patternProperties', 'minProperties'].some((k) => k in schema)
-  ) {
-    return 'object';
-  }
-  if (['items', 'prefixItems', 'minItems', 'contains', 'uniqueItems'].some((k) => k in schema)) return 'array';
-  if (['minimum', 'maximum', 'multipleOf', 'exclusiveMinimum', 'exclusiveMaximum'].some((k) => k in schema)) {
-    return 'number';
-  }
-  return ['pattern', 'format', 'minLength', 'maxLength'].some((k) => k in schema) ? 'string' : undefined;
+  return Object.keys(keywordsOf).find((type) => keywordsOf[type].some((keyword) => keyword in schema));
 }
 
 /** `integer` for whole numbers. */

@@ -1,12 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DEPTH_MAX } from '../../../../platform/database/storable.js';
 import { isObject, isWithinDepth, type JsonObject } from '../../../../platform/text/json.js';
-import type { Channel, Listening, McpCall, McpReply, RpcError } from '../../../../mcp/protocol/channel.js';
+import type {
+  Channel,
+  ClientAnswer,
+  Listening,
+  McpCall,
+  McpReply,
+  RpcError,
+} from '../../../../mcp/protocol/channel.js';
 import { deadlineIn, withinDeadline } from '../../../../mcp/protocol/deadline.js';
 import { members } from '../../../../mcp/protocol/json-text.js';
+import { answerText } from '../../../../mcp/protocol/messages.js';
 import { LEGACY_VERSIONS, rpcCode, type UpstreamIdentity, type ServerInfo } from '../../../../mcp/protocol/protocol.js';
-import { promptResult, resourceResult } from './made-up-content.js';
 import type { Answer, Answerer, FrozenServer, PastCall, Simulator, ToolCall, ToolResult } from './simulator.js';
+import { words, SeededRandom } from './sample-text.js';
+
+const TEMPLATE_CHARS_MAX = 2_000;
 
 /** The calls of one mock, in one order for all processes. */
 export interface CallHistory {
@@ -51,14 +61,18 @@ export class SimulatedChannel implements Channel {
   }
 
   async request(call: McpCall): Promise<McpReply> {
-    const work = this.answer(call);
-    const result = await withinDeadline(work, call.timeoutMs, TIMEOUT_MESSAGE, call.cancellation).catch(
+    const work = this.answer(call).then(
+      (result): ClientAnswer => ({ result: JSON.stringify(result) }),
       (error: unknown) => {
-        if (error instanceof RefusedError) return error;
+        if (error instanceof RefusedError) return { error: error.rpc };
         throw error;
       },
     );
-    return result instanceof RefusedError ? errorReply(result.rpc) : resultReply(JSON.stringify(result));
+    const answer = await withinDeadline(work, call.timeoutMs, TIMEOUT_MESSAGE, call.cancellation);
+    const text = answerText('1', answer);
+    const parts = members(text);
+    const error = 'error' in answer ? answer.error : null;
+    return { text, id: parts.get('id') ?? null, result: parts.get('result') ?? null, error, era: 'legacy' };
   }
 
   listen(): Promise<Listening> {
@@ -88,7 +102,7 @@ export class SimulatedChannel implements Channel {
       case 'resources/read':
         return resourceResult(server, params) ?? refuse(`Resource ${String(params.uri)} not found`);
       case 'prompts/get':
-        return prompt(server, params);
+        return promptResult(server, params);
       case 'completion/complete':
         return { completion: { values: [], total: 0, hasMore: false } };
       case 'tools/call':
@@ -106,26 +120,19 @@ async function callTool(simulated: SimulatedServer, call: McpCall, params: JsonO
   const left = deadlineIn(call.timeoutMs);
   const tool = String(params.name);
   if (!server.tools?.some(({ name }) => name === tool)) return refuse(`Tool ${tool} not found`);
-  const given = params.arguments ?? {};
-  if (!isObject(given)) return refuse('arguments must be an object');
+  const args = params.arguments ?? {};
+  if (!isObject(args)) return refuse('arguments must be an object');
   // Simulators read arguments recursively.
-  if (!isWithinDepth(given, DEPTH_MAX)) return refuse(`arguments must not be nested deeper than ${DEPTH_MAX} levels`);
-  const toolCall = { tool, arguments: given };
+  if (!isWithinDepth(args, DEPTH_MAX)) return refuse(`arguments must not be nested deeper than ${DEPTH_MAX} levels`);
+  const toolCall = { tool, arguments: args };
   const recent = (limit: number) => history.recent(limit);
   const answerer = await simulator.prepare({ ...toolCall, recent, timeoutMs: left() });
   // A cancelled call is not recorded.
   if (call.cancellation?.isCancelled) return refuse('The call was cancelled');
   const { result, delayMs } = await history.append(toolCall, answerer);
   // Outside of the mock's order, so that a slow answer delays no other call.
-  if (delayMs !== undefined) await sleep(delayMs, undefined, { ref: false });
+  if (delayMs) await sleep(delayMs, undefined, { ref: false });
   return result;
-}
-
-function prompt(server: FrozenServer, params: JsonObject): object {
-  const found = server.prompts?.find(({ name }) => name === params.name);
-  if (!found) return refuse(`Prompt ${String(params.name)} not found`);
-  const result = promptResult(found, isObject(params.arguments) ? params.arguments : {});
-  return typeof result === 'string' ? refuse(result) : result;
 }
 
 function serverInfoOf({ serverInfo }: FrozenServer): ServerInfo {
@@ -156,13 +163,51 @@ function paramsOf(text: string | undefined): JsonObject {
   return isObject(params) ? params : {};
 }
 
-function resultReply(result: string): McpReply {
-  const text = `{"jsonrpc":"2.0","id":1,"result":${result}}`;
-  const parts = members(text);
-  return { text, id: parts.get('id') ?? null, result: parts.get('result') ?? null, error: null, era: 'legacy' };
+/** The result of `resources/read`: sample content of the media type, equal each time. Null for an unknown resource. */
+function resourceResult({ resources, resourceTemplates }: FrozenServer, { uri }: JsonObject): object | null {
+  if (typeof uri !== 'string') return null;
+  const found =
+    resources?.find((one) => one.uri === uri) ??
+    resourceTemplates?.find(({ uriTemplate }) => typeof uriTemplate === 'string' && isFrom(uriTemplate, uri));
+  if (!found) return null;
+  const mimeType = typeof found.mimeType === 'string' ? found.mimeType : 'text/plain';
+  const random = new SeededRandom(uri);
+  const body = `${words(random, 8)}.`;
+  const own = { uri, mimeType };
+  if (/json/.test(mimeType))
+    return { contents: [{ ...own, text: JSON.stringify({ uri, simulated: true, text: body }) }] };
+  if (/^(image|audio|video)\/|octet-stream|pdf|zip/.test(mimeType)) {
+    return { contents: [{ ...own, blob: Buffer.from(body).toString('base64') }] };
+  }
+  return { contents: [{ ...own, text: `${String(found.name)}: ${body}` }] };
 }
 
-function errorReply(error: RpcError): McpReply {
-  const text = `{"jsonrpc":"2.0","id":1,"error":${JSON.stringify(error)}}`;
-  return { text, id: members(text).get('id') ?? null, result: null, error, era: 'legacy' };
+/** True when a URI may come from a template (RFC 6570); each expression matches any text. Linear in both. */
+function isFrom(template: string, uri: string): boolean {
+  if (template.length > TEMPLATE_CHARS_MAX) return false;
+  const [first = '', ...rest] = template.split(/\{[^{}]*\}/);
+  if (!uri.startsWith(first)) return false;
+  let at = first.length;
+  for (const [place, literal] of rest.entries()) {
+    const isLast = place === rest.length - 1;
+    const found = isLast && literal !== '' ? uri.lastIndexOf(literal) : uri.indexOf(literal, at);
+    if (found < at || (isLast && literal !== '' && found + literal.length !== uri.length)) return false;
+    at = isLast && literal === '' ? uri.length : found + literal.length;
+  }
+  return at === uri.length;
+}
+
+/** The result of `prompts/get`: one message with the description and the arguments. */
+function promptResult({ prompts }: FrozenServer, params: JsonObject): object {
+  const name = String(params.name);
+  const prompt = prompts?.find((one) => one.name === name);
+  if (!prompt) return refuse(`Prompt ${name} not found`);
+  const args = isObject(params.arguments) ? params.arguments : {};
+  const declared = Array.isArray(prompt.arguments) ? (prompt.arguments as JsonObject[]) : [];
+  const missing = declared.find((one) => one.required === true && typeof args[String(one.name)] !== 'string');
+  if (missing) return refuse(`Invalid arguments for prompt ${name}: ${String(missing.name)} is required`);
+  const listed = Object.entries(args).map(([argument, value]) => `${argument}: ${String(value)}`);
+  const described = typeof prompt.description === 'string' ? prompt.description : name;
+  const text = [described, ...listed].join('\n');
+  return { description: described, messages: [{ role: 'user', content: { type: 'text', text } }] };
 }

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../../platform/text/json.js';
 
-/** A server's scanned lists at the moment its mock was created. */
+/** A server's scanned lists at the creation of its mock. */
 export interface FrozenServer {
   serverInfo: JsonObject | null;
   /** Null: the server does not offer this kind at all. Each item has a `name`. */
@@ -48,8 +48,8 @@ export type UseCounts = Readonly<Record<string, number>>;
 /** The answer to a call. */
 export interface Answer {
   result: ToolResult;
-  /** After the call; the same object when nothing changed. */
-  uses: UseCounts;
+  /** After the call; absent when nothing changed. */
+  uses?: UseCounts;
   /** Delay before the result is sent. */
   delayMs?: number;
 }
@@ -58,16 +58,16 @@ export interface Answer {
 export type Answerer = (uses: UseCounts) => Answer;
 
 /**
- * Answers tool calls in place of a server. `prepare` does what takes time, such as asking a language model; the order of
- * calls is decided afterwards, so that no call waits for another one's network.
+ * Answers tool calls in place of a server. `prepare` does the slow part, such as a request to a language model. The
+ * order of calls is decided afterwards, so that no call waits for the network of another one.
  */
 export interface Simulator {
-  prepare(call: SimulatedCall): Promise<Answerer>;
+  prepare(call: SimulatedCall): Answerer | Promise<Answerer>;
 }
 
 /** Members of a result's `_meta` that name the source of an answer. */
 export const simulatorMark = {
-  /** `fixture`, `recording`, `model` or `schema`. Absent when the schemas answer and no scenario was given. */
+  /** `fixture`, `recording`, `model` or `schema`. Absent when the schemas answer without a scenario. */
   by: 'slipway/simulator',
   /** Why the scenario or the model did not answer. */
   reason: 'slipway/reason',
@@ -102,7 +102,7 @@ export function errorResult(text: string): ToolResult {
   return { ...textResult(text), isError: true };
 }
 
-/** A result with structured content, and the same as text for older clients, as MCP asks. */
+/** A result with structured content, and the same as text for older clients, as MCP requires. */
 export function structuredResult(value: unknown): ToolResult {
   return { ...textResult(JSON.stringify(value)), structuredContent: value };
 }

@@ -1,0 +1,161 @@
+import { createWriteStream } from 'node:fs';
+import { chmod, mkdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { isObject } from '../../platform/text/json.js';
+import { openZip, type ZipArchive } from '../../platform/zip/zip-archive.js';
+import { ProgramStartError, HostedFailure } from '../hosting.errors.js';
+import { parseBounded } from '../../platform/text/json-bounds.js';
+
+const MB = 1024 * 1024;
+
+/** A bundle of 25 MB with its node_modules has some thousand files and unpacks to a few times its size. */
+const UNPACKED_LIMITS = { entriesMax: 20_000, totalBytesMax: 500 * MB };
+const FILE_BYTES_MAX = 200 * MB;
+const MANIFEST_BYTES_MAX = MB;
+
+/** The caller's configuration lacks required values, which the message names. */
+class BundleConfigError extends HostedFailure {
+  readonly kind = 'invalid';
+  readonly code = 'validation_error';
+  readonly outcome = 'exception';
+  override readonly mayHaveRun = false;
+}
+
+/** Command of one session. */
+interface BundleCommand {
+  command: string;
+  args: string[];
+  env: Record<string, string>;
+}
+
+/** An argument that consists of one placeholder; a list value becomes several arguments. */
+const WHOLE = /^\$\{user_config\.([^}]+)\}$/;
+
+/** Start command of a bundle, from its manifest. */
+export interface BundleManifest {
+  command: string;
+  args: string[];
+  env: Record<string, string>;
+  /** Values that the bundle requires from its user. */
+  userConfig: Record<string, unknown>;
+}
+
+/**
+ * Unpacks a bundle, validated at publishing, into an empty folder that everybody can read and only the service can
+ * write. Returns the start command.
+ *
+ * @throws InvalidArchiveError, ProgramStartError when its manifest is unusable
+ */
+export async function unpackBundle(file: string, folder: string): Promise<BundleManifest> {
+  const zip = await openZip(file, UNPACKED_LIMITS);
+  try {
+    const manifest = await readManifest(zip);
+    await chmod(folder, 0o755);
+    for (const [path, { isDirectory, mode }] of zip.entries) {
+      if (!isDirectory) await unpack(zip, path, join(folder, path), (mode & 0o111) === 0 ? 0o644 : 0o755);
+    }
+    return manifest;
+  } finally {
+    zip.close();
+  }
+}
+
+async function unpack(zip: ZipArchive, path: string, target: string, mode: number): Promise<void> {
+  await mkdir(dirname(target), { recursive: true, mode: 0o755 });
+  await pipeline([await zip.read(path, FILE_BYTES_MAX)], createWriteStream(target, { flags: 'wx', mode }));
+}
+
+async function readManifest(zip: ZipArchive): Promise<BundleManifest> {
+  const text = (await zip.read('manifest.json', MANIFEST_BYTES_MAX)).toString('utf8').replace(/^\uFEFF/, '');
+  const manifest = parseBounded(text);
+  const server = isObject(manifest) && isObject(manifest.server) ? manifest.server : {};
+  const start = isObject(server.mcp_config) ? server.mcp_config : {};
+  if (typeof start.command !== 'string') {
+    throw new ProgramStartError('The manifest of the bundle does not say how it is started: publish it again.');
+  }
+  const userConfig = isObject(manifest) && isObject(manifest.user_config) ? manifest.user_config : {};
+  const { command, args, env } = forThisSystem(start);
+  return { command, args, env, userConfig };
+}
+
+/** Applies the manifest's `platform_overrides` for this system. */
+function forThisSystem(start: Record<string, unknown>): Pick<BundleManifest, 'command' | 'args' | 'env'> {
+  const overrides = isObject(start.platform_overrides) ? start.platform_overrides[process.platform] : undefined;
+  const { command, args, env } = { ...start, ...(isObject(overrides) ? overrides : {}) };
+  return {
+    command: String(command),
+    args: Array.isArray(args) ? args.map(String) : [],
+    env: isObject(env) ? Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)])) : {},
+  };
+}
+
+/**
+ * Resolves a manifest's `mcp_config` for one session: `${__dirname}` is the unpacked bundle, `${user_config.x}` the
+ * caller's value, a secret of that name, or the manifest's default (MCPB manifest 0.3).
+ *
+ * @param query the caller's query; a name may occur several times for list values
+ * @throws BundleConfigError when a required value is missing
+ */
+export function commandFor(
+  { command, args, env, userConfig }: BundleManifest,
+  folder: string,
+  query: URLSearchParams,
+  secrets: Record<string, string>,
+): BundleCommand {
+  const values = valuesOf(userConfig, query, secrets);
+  const places: Record<string, string> = { __dirname: folder, pathSeparator: '/', '/': '/' };
+  const fill = (text: string) =>
+    text.replace(/\$\{([^}]+)\}/g, (all, name: string) => {
+      if (name.startsWith('user_config.')) return values.get(name.slice('user_config.'.length))?.join(',') ?? '';
+      return Object.hasOwn(places, name) ? places[name] : all;
+    });
+  const filled = Object.entries(env).map(([name, text]): [string, string] => [name, fill(text)]);
+  return {
+    command: fill(command),
+    args: args.flatMap((text) => values.get(WHOLE.exec(text)?.[1] ?? '') ?? (WHOLE.test(text) ? [] : [fill(text)])),
+    env: { ...secrets, ...Object.fromEntries(filled) },
+  };
+}
+
+/** Values as text; a name without one is absent. */
+function valuesOf(
+  userConfig: Record<string, unknown>,
+  query: URLSearchParams,
+  secrets: Record<string, string>,
+): Map<string, string[]> {
+  const values = new Map<string, string[]>();
+  const missing: string[] = [];
+  for (const [name, option] of Object.entries(userConfig)) {
+    const { default: fallback, required } = (isObject(option) ? option : {}) as {
+      default?: unknown;
+      required?: unknown;
+    };
+    const given = query
+      .getAll(name)
+      .flatMap(listIn)
+      .filter((value) => value !== '');
+    const found = given.length > 0 ? given : Object.hasOwn(secrets, name) ? [secrets[name]] : textsOf(fallback);
+    if (found.length > 0) values.set(name, found);
+    else if (required === true) missing.push(name);
+  }
+  if (missing.length === 0) return values;
+  throw new BundleConfigError(
+    `The server wants ${missing.map((name) => `"${name}"`).join(', ')}: send it in the query.`,
+  );
+}
+
+/** Parses a list, which is sent as one JSON text like every structured value. */
+function listIn(value: string): string[] {
+  if (!value.startsWith('[')) return [value];
+  try {
+    return textsOf(parseBounded(value));
+  } catch {
+    return [value];
+  }
+}
+
+function textsOf(value: unknown): string[] {
+  if (value === undefined || value === null || value === '') return [];
+  return (Array.isArray(value) ? value : [value]).map((one) => (typeof one === 'string' ? one : JSON.stringify(one)));
+}

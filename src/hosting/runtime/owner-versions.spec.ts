@@ -1,0 +1,32 @@
+import { describe, expect, it } from '@jest/globals';
+import { Backoff } from './owner-versions.js';
+
+/** Back-off in seconds after each crash of a version that crashes at once. */
+function rests(crashes: number): number[] {
+  const backoff = new Backoff();
+  let now = 0;
+  return Array.from({ length: crashes }, () => {
+    backoff.crashed(now, 'boom');
+    const restMs = backoff.restMs(now);
+    now += restMs;
+    expect(backoff.restMs(now)).toBe(0);
+    return restMs / 1_000;
+  });
+}
+
+describe('the rest after crashes', () => {
+  it('is nothing after the first, then doubles from a second to a minute', () => {
+    expect(rests(10)).toEqual([0, 1, 2, 4, 8, 16, 32, 60, 60, 60]);
+  });
+
+  it('begins anew after an answer', () => {
+    const backoff = new Backoff();
+    for (let crash = 0; crash < 5; crash += 1) backoff.crashed(0, 'boom');
+    expect(backoff.restMs(0)).toBe(8_000);
+    backoff.answered();
+    expect(backoff.restMs(0)).toBe(0);
+    backoff.crashed(0, 'again');
+    expect(backoff.restMs(0)).toBe(0);
+    expect(backoff).toMatchObject({ crashes: 1, lastWords: 'again' });
+  });
+});

@@ -1,0 +1,100 @@
+import { describe, expect, it } from '@jest/globals';
+import { MultiplexedCalls, type Peer } from './multiplexed-calls.js';
+import { UplinkChannel, type FramePort } from './uplink/uplink-channel.js';
+
+/** A peer that never answers, and the answers that it receives. */
+function silentPeer(): Peer & { answers: string[] } {
+  const nothing = () => undefined;
+  const answers: string[] = [];
+  let lastId = 0;
+  return {
+    host: 'silent',
+    takeId: () => (lastId += 1),
+    sendRequest: nothing,
+    notify: nothing,
+    answer: (text) => answers.push(text),
+    answers,
+  };
+}
+
+/** Starts a call of this caller, who can answer requests, or of one who cannot. */
+function begin(calls: MultiplexedCalls, requests: string[], caller?: string): void {
+  const responding = caller !== undefined && {
+    profile: { key: caller, capabilities: { roots: {} } },
+    onRequest: (method: string) => {
+      requests.push(`${caller} ${method}`);
+      return Promise.resolve({ result: '{}' });
+    },
+  };
+  calls.run({ method: 'tools/call', timeoutMs: 60_000, ...responding }).catch(() => undefined);
+}
+
+const rootsRequest = '{"jsonrpc":"2.0","id":7,"method":"roots/list"}';
+
+describe('a request of the peer that names no call', () => {
+  it('is for the only caller who can answer, beside those who cannot', () => {
+    const [calls, requests] = [new MultiplexedCalls(silentPeer()), [] as string[]];
+    begin(calls, requests, 'alice');
+    begin(calls, requests, 'alice');
+    begin(calls, requests);
+    calls.requested(rootsRequest, 'roots/list');
+    expect(requests).toEqual(['alice roots/list']);
+    calls.end(() => new Error('over'));
+  });
+
+  it('is for nobody when several callers could be meant, in whatever order they came', () => {
+    for (const callers of [
+      ['alice', 'bob'],
+      ['bob', 'alice', 'bob'],
+    ]) {
+      const peer = silentPeer();
+      const [calls, requests] = [new MultiplexedCalls(peer), [] as string[]];
+      for (const caller of callers) begin(calls, requests, caller);
+      calls.requested(rootsRequest, 'roots/list');
+      calls.end(() => new Error('over'));
+      calls.requested(rootsRequest, 'roots/list');
+      expect(requests).toEqual([]);
+      expect(peer.answers).toEqual(Array(2).fill(expect.stringMatching(/"id":7,"error":\{"code":-32601/)));
+    }
+  });
+});
+
+describe('a notification that names no call', () => {
+  it('is for the only running call, and for nobody while calls of several callers run', () => {
+    const [calls, heard] = [new MultiplexedCalls(silentPeer()), [] as string[]];
+    const start = (name: string) =>
+      calls
+        .run({ method: 'tools/call', timeoutMs: 60_000, onNotification: () => heard.push(name) })
+        .catch(() => undefined);
+    void start('first');
+    calls.notified('{}', 'notifications/message');
+    void start('second');
+    calls.notified('{}', 'notifications/message');
+    expect(heard).toEqual(['first']);
+    calls.end(() => new Error('over'));
+  });
+});
+
+describe('a tunnel whose peer does not read', () => {
+  it('takes no call beyond 4 MB that wait', async () => {
+    const call = { method: 'ping', timeoutMs: 60_000 };
+    const bound = 4 * 1024 * 1024;
+    const nothing = () => undefined;
+    const channelWith = (bufferedBytes: number) => {
+      const port: FramePort = {
+        ready: Promise.resolve(),
+        send: nothing,
+        bufferedBytes,
+        refuse: nothing,
+        close: nothing,
+      };
+      return new UplinkChannel(port, 60_000);
+    };
+    await expect(channelWith(bound + 1).request(call)).rejects.toThrow('does not read');
+    const channel = channelWith(bound);
+    const running = channel.request(call);
+    await Promise.resolve();
+    channel.end();
+    await expect(running).rejects.toThrow('local server');
+  });
+});

@@ -1,0 +1,186 @@
+import type { McpCall, McpReply } from '../protocol/channel.js';
+import { members, slice, splice } from '../protocol/json-text.js';
+import { CallerLeftError, tooSlow, unreadable, UpstreamTimeoutError } from '../protocol/mcp-errors.js';
+import { progressTokenIn, replyTo, requestText, type RpcHead } from '../protocol/messages.js';
+import { STREAM_MS_MAX } from './http/http-exchange.js';
+import { UpstreamRequestResponder } from './upstream-request-responder.js';
+
+/** The far end of a message pipe that all calls share: an HTTP+SSE session, or the tunnel of an uplink. */
+export interface Peer {
+  /** Name in error texts. */
+  readonly host: string;
+  /** Allocates a request id, also used as progress token. */
+  takeId(): number;
+  /** Sends a request. The call fails with an error passed to `fail`. */
+  sendRequest(text: string, call: McpCall, timeoutMs: number, fail: (error: Error) => void): void;
+  /** Sends a notification. */
+  notify(text: string): void;
+  /** Sends an answer to a request of the peer. */
+  answer(text: string): void;
+}
+
+/**
+ * Running requests to one peer. All callers share its space of ids and progress tokens, so both come from one counter,
+ * never from a caller.
+ */
+export class MultiplexedCalls {
+  private readonly running = new Map<number, RunningCall>();
+
+  constructor(private readonly peer: Peer) {}
+
+  get size(): number {
+    return this.running.size;
+  }
+
+  /**
+   * Sends a request and waits for its answer.
+   *
+   * @throws UpstreamTimeoutError, CallerLeftError, or the error passed to {@link end} or by the peer
+   */
+  run(call: McpCall, timeoutMs = call.timeoutMs): Promise<McpReply> {
+    if (call.cancellation?.isCancelled) return Promise.reject(new CallerLeftError());
+    const id = this.peer.takeId();
+    return new Promise((resolve, reject) => {
+      const running = new RunningCall(this.peer, id, call, timeoutMs, { resolve, reject });
+      running.onOver = () => this.running.delete(id);
+      this.running.set(id, running);
+      running.send();
+    });
+  }
+
+  /** Delivers an answer to its call. @returns false for a late one, which is dropped */
+  answered(head: RpcHead, text: string): boolean {
+    const call = typeof head.id === 'number' ? this.running.get(head.id) : undefined;
+    if (!call) return false;
+    const reply = replyTo(head.id as number, text, head, 'legacy');
+    if (reply) call.succeed(reply);
+    else call.fail(unreadable(`${this.peer.host} sent an answer that is no JSON-RPC.`));
+    return true;
+  }
+
+  /** Delivers a progress notification to the call of its token, with the caller's own token. */
+  progressed({ params }: RpcHead, text: string): void {
+    const token = (params as { progressToken?: unknown } | undefined)?.progressToken;
+    if (typeof token === 'number') this.running.get(token)?.progress(text);
+  }
+
+  /** Delivers a notification that names no call, only if it is certain whose it is. */
+  notified(text: string, method: string): void {
+    this.newest([...this.running.values()])?.notify(text, method);
+  }
+
+  /**
+   * Forwards a request of the peer, which names no call, to the newest call whose caller can answer. Answers it here when
+   * there is none, or when several callers could answer, since a request for one must not be shown to another.
+   *
+   * @throws UpstreamError beyond 100 requests during one call
+   */
+  requested(text: string, method: string): void {
+    const call = this.newest([...this.running.values()].filter(({ canRespond }) => canRespond));
+    const responder =
+      call?.responder ?? new UpstreamRequestResponder((answer) => this.peer.answer(answer), this.peer.host);
+    responder.take(text, method);
+  }
+
+  /** Fails all running calls. */
+  end(reason: () => Error): void {
+    for (const call of [...this.running.values()]) call.fail(reason());
+  }
+
+  /** The newest of these calls; null when they are of several callers, or of callers without an identity. */
+  private newest(calls: RunningCall[]): RunningCall | null {
+    const last = calls.at(-1);
+    const isOfOne = calls.length === 1 || calls.every(({ owner }) => owner !== undefined && owner === last?.owner);
+    return isOfOne ? (last ?? null) : null;
+  }
+}
+
+/** One running request. */
+class RunningCall {
+  readonly responder: UpstreamRequestResponder;
+  onOver: () => void = () => undefined;
+  private readonly startedAt = Date.now();
+  private timer: NodeJS.Timeout;
+  /** Progress token of the caller as JSON text; null without one. */
+  private token: string | null = null;
+
+  constructor(
+    private readonly peer: Peer,
+    private readonly id: number,
+    private readonly call: McpCall,
+    private readonly timeoutMs: number,
+    private readonly outcome: { resolve(reply: McpReply): void; reject(error: Error): void },
+  ) {
+    this.responder = new UpstreamRequestResponder((answer) => peer.answer(answer), peer.host, call.onRequest);
+    this.timer = setTimeout(this.onDeadline, timeoutMs);
+    call.cancellation?.notify(this.onLeft);
+  }
+
+  /** Profile key of the caller. */
+  get owner(): string | undefined {
+    return this.call.profile?.key;
+  }
+
+  get canRespond(): boolean {
+    return this.call.onRequest !== undefined;
+  }
+
+  /** Sends the request, with our progress token in place of the caller's. */
+  send(): void {
+    const { method, params } = this.call;
+    const span = params === undefined ? null : progressTokenIn(params);
+    if (params !== undefined && span) this.token = slice(params, span);
+    const own = params !== undefined && span ? splice(params, span, String(this.id)) : params;
+    this.peer.sendRequest(requestText(this.id, method, own), this.call, this.timeoutMs, (error) => this.fail(error));
+  }
+
+  progress(text: string): void {
+    const params = members(text).get('params');
+    const span = params && members(text, params[0]).get('progressToken');
+    if (span && this.token !== null) this.notify(splice(text, span, this.token), 'notifications/progress');
+  }
+
+  notify(text: string, method: string): void {
+    const { onNotification } = this.call;
+    if (!onNotification) return;
+    if (Date.now() - this.startedAt < STREAM_MS_MAX) this.timer.refresh();
+    onNotification(text, method);
+  }
+
+  succeed(reply: McpReply): void {
+    this.settle();
+    this.outcome.resolve(reply);
+  }
+
+  fail(error: Error): void {
+    this.settle();
+    this.outcome.reject(error);
+  }
+
+  private readonly onDeadline = (): void => {
+    const { timeoutMs } = this;
+    if (this.responder.isHolding(timeoutMs) && Date.now() - this.startedAt < STREAM_MS_MAX) {
+      this.timer = setTimeout(this.onDeadline, timeoutMs);
+    } else this.giveUp(new UpstreamTimeoutError(tooSlow(this.peer, timeoutMs), true));
+  };
+
+  private readonly onLeft = (): void => this.giveUp(new CallerLeftError());
+
+  private giveUp(error: Error): void {
+    // MCP forbids cancelling `initialize`.
+    if (this.call.method !== 'initialize') this.peer.notify(cancelledText(this.id));
+    this.fail(error);
+  }
+
+  private settle(): void {
+    clearTimeout(this.timer);
+    this.call.cancellation?.forget(this.onLeft);
+    this.onOver();
+  }
+}
+
+/** `notifications/cancelled` for a request whose caller no longer waits. */
+export function cancelledText(requestId: number): string {
+  const params = JSON.stringify({ requestId, reason: 'The caller no longer waits for the answer' });
+  return requestText(null, 'notifications/cancelled', params);
+}

@@ -1,0 +1,35 @@
+import { describe, expect, it } from '@jest/globals';
+import { Cancellation } from '../protocol/cancellation.js';
+import { InFlight } from './upstream-calls.js';
+
+describe('InFlight', () => {
+  it('cancels the one call that a caller runs under an id', () => {
+    const calls = new InFlight();
+    const [mine, beside, theirs] = [new Cancellation(), new Cancellation(), new Cancellation()];
+    calls.begin('me', '1', mine);
+    calls.begin('me', '"1"', beside);
+    calls.begin('them', '1', theirs);
+    calls.cancel('me', '1');
+    expect([mine.isCancelled, beside.isCancelled, theirs.isCancelled]).toEqual([true, false, false]);
+  });
+
+  it('cancels none of two, and the one that is left when the other is over', () => {
+    const calls = new InFlight();
+    const [first, second] = [new Cancellation(), new Cancellation()];
+    const end = calls.begin('me', '1', first);
+    calls.begin('me', '1', second);
+    calls.cancel('me', '1');
+    expect([first.isCancelled, second.isCancelled]).toEqual([false, false]);
+    end();
+    calls.cancel('me', '1');
+    expect([first.isCancelled, second.isCancelled]).toEqual([false, true]);
+  });
+
+  it('knows nothing of a call that is over', () => {
+    const calls = new InFlight();
+    const call = new Cancellation();
+    calls.begin('me', '1', call)();
+    calls.cancel('me', '1');
+    expect(call.isCancelled).toBe(false);
+  });
+});

@@ -1,0 +1,149 @@
+import { isIP } from 'node:net';
+import { withinDeadline } from '../../../mcp/protocol/deadline.js';
+import {
+  fromSocketError,
+  UpstreamError,
+  type UpstreamFailure,
+  UpstreamAuthRequiredError,
+  UpstreamTimeoutError,
+} from '../../../mcp/protocol/mcp-errors.js';
+import type { Egress } from '../../../platform/egress/egress.js';
+import type { DiagnosisLog } from './diagnosis-log.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
+import { ToolCatalog } from '../../../mcp/client/tool-catalog.js';
+import { DomainError } from '../../../platform/errors/domain-error.js';
+import { quoted } from '../../../platform/text/quoted.js';
+import { statusAfter } from '../core/connection-status.js';
+
+/** The address that is probed. */
+export interface NetworkPlace {
+  url: URL;
+  /** The name of the server, for readers who may not see its address; null for those who may. */
+  alias: string | null;
+}
+
+/** Probes the network to a server: DNS, egress rules, a socket, TLS. Sends no request. */
+export class NetworkProbe {
+  private readonly host: string;
+
+  constructor(
+    private readonly egress: Egress,
+    private readonly place: NetworkPlace,
+    private readonly log: DiagnosisLog,
+    private readonly left: () => number,
+  ) {
+    this.host = place.alias === null ? `The host "${place.url.hostname}"` : `The host of ${place.alias}`;
+  }
+
+  /** @throws StepFailedError */
+  async run(): Promise<void> {
+    const { url } = this.place;
+    let refusal: Error | null = null;
+    const locate = async () => {
+      const found = await this.wait(this.egress.locate(url));
+      refusal = found.refusal;
+      return found.addresses;
+    };
+    if (isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0) {
+      const probe = async () => {
+        const count = await locate();
+        return `${this.host} has ${count === 1 ? 'one address' : `${count} addresses`} in DNS.`;
+      };
+      await this.log.run('dns', probe, (error) => this.failure(error, 'has no address in DNS.'));
+    } else {
+      this.log.skip('dns', 'The host is an IP address: no DNS lookup.');
+      await locate();
+    }
+    if (refusal !== null) {
+      this.log.fail('guard', this.failure(refusal, 'has an address that the egress rules refuse.', 'blocked'));
+    }
+    this.log.ok('guard', 'The egress rules allow its address.');
+    await this.dial(url);
+  }
+
+  /** Socket and TLS are opened in one step; the error shows which of them failed. */
+  private async dial(url: URL): Promise<void> {
+    const isSecure = url.protocol === 'https:';
+    const startedAt = performance.now();
+    const past = () => performance.now() - startedAt;
+    try {
+      const { tlsVersion, certificateUntil } = await this.wait(this.egress.dial(url));
+      this.log.ok('connect', 'A connection was opened.', past());
+      if (isSecure)
+        this.log.ok(
+          'tls',
+          `${tlsVersion ?? 'TLS'}, with a certificate that is valid until ${certificateUntil ?? 'an unknown date'}.`,
+        );
+      else this.log.skip('tls', 'The URL begins with http://, so there is no TLS.');
+    } catch (error) {
+      const isTls = isSecure && isTlsError(error);
+      if (isTls) this.log.ok('connect', 'A connection was opened.', past());
+      const failure = this.failure(
+        error,
+        isTls ? 'has no certificate that is valid for it.' : 'accepts no connection.',
+      );
+      this.log.fail(isTls ? 'tls' : 'connect', failure, past());
+    }
+  }
+
+  private wait<T>(work: Promise<T>): Promise<T> {
+    return withinDeadline(work, this.left(), `${this.host} did not answer in time.`);
+  }
+
+  /** An error whose message may be shown. @param hidden the message for readers who may not see the address */
+  private failure(error: unknown, hidden: string, hint: 'blocked' | null = null): UpstreamFailure {
+    const { url, alias } = this.place;
+    return alias === null
+      ? fromSocketError(error, url, false)
+      : new UpstreamError(`${this.host} ${hidden}`, undefined, false, hint);
+  }
+}
+
+function isTlsError(error: unknown): boolean {
+  const { code = '' } = error as { code?: string };
+  return /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO)/.test(code);
+}
+
+/** Opens a session with a server and lists its tools. Calls none of them. @throws StepFailedError */
+export async function probeMcp(
+  channel: Channel,
+  log: DiagnosisLog,
+  left: () => number,
+  { overHttp }: { overHttp: boolean },
+): Promise<void> {
+  const startedAt = performance.now();
+  const past = () => performance.now() - startedAt;
+  try {
+    const { era, protocolVersion, serverInfo } = await channel.open(left());
+    if (overHttp) log.ok('http', 'It answers requests.', past());
+    const server = `${quoted(serverInfo.name)} ${quoted(serverInfo.version)}`;
+    log.ok('era', `It speaks MCP ${protocolVersion} (${era}) and calls itself ${server}.`, past());
+    log.ok('authorization', 'It accepts the credentials.');
+  } catch (error) {
+    const failure = requireFailure(error);
+    const step = overHttp ? stepOf(failure) : 'era';
+    if (step !== 'http' && overHttp) log.ok('http', 'It answers requests.', past());
+    if (step === 'authorization') log.skip('era', 'The server requires authorization before it opens a session.');
+    log.fail(step, failure, past());
+  }
+  const list = async () => {
+    const { length } = await new ToolCatalog(channel).list(left());
+    return `It lists ${length === 1 ? 'one tool' : `${length} tools`}.`;
+  };
+  await log.run('list', list, requireFailure);
+}
+
+/** The step at which a failure to open the session happened. */
+function stepOf(failure: Error): 'http' | 'era' | 'authorization' {
+  const state = statusAfter(failure)?.state;
+  if (state === 'auth_required' || state === 'input_required') return 'authorization';
+  const cause = (failure as DomainError).detail instanceof UpstreamError ? (failure as DomainError).detail : failure;
+  if (!(cause instanceof UpstreamError)) return failure instanceof UpstreamAuthRequiredError ? 'authorization' : 'http';
+  return cause.hint === 'forbidden' ? 'authorization' : cause.hint === 'not our MCP' ? 'era' : 'http';
+}
+
+/** Rethrows an error that is not a failure of the upstream. */
+function requireFailure(error: unknown): UpstreamFailure | UpstreamTimeoutError {
+  if (error instanceof DomainError && statusAfter(error)) return error as UpstreamFailure;
+  throw error;
+}

@@ -1,0 +1,137 @@
+import {
+  Column,
+  Entity,
+  JoinColumn,
+  OneToOne,
+  PrimaryColumn,
+  type Relation,
+  ManyToOne,
+  Index,
+  PrimaryGeneratedColumn,
+} from 'typeorm';
+import { Connection } from '../core/connection.entity.js';
+import type { FrozenServer, UseCounts } from './simulator/simulator.js';
+
+/** A real tool call of a connection that is being recorded. Kept for 7 days; at most 1,000 calls and 16 MB a connection. */
+@Entity('recorded_calls')
+@Index('recorded_calls_order', ['connectionId', 'seq'])
+export class RecordedCallRow {
+  /** The order of recording. Text, since a bigint does not fit a number. */
+  @PrimaryGeneratedColumn('identity', { type: 'bigint', generatedIdentity: 'ALWAYS' })
+  seq: string;
+
+  @Column('uuid', { name: 'connection_id' })
+  connectionId: string;
+
+  /** CASCADE: a recording goes with its connection. Mocks made from it have a copy. */
+  @ManyToOne(() => Connection, { nullable: false, onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'connection_id', foreignKeyConstraintName: 'recorded_calls_connection_fk' })
+  connection: Relation<Connection>;
+
+  @Column('text')
+  tool: string;
+
+  /** Tool, arguments and result, sealed by the vault for the connection's row: they may hold secrets. */
+  @Column('text')
+  sealed: string;
+
+  /** Size before sealing. */
+  @Column('integer')
+  bytes: number;
+
+  @Index('recorded_calls_age')
+  @Column({ type: 'timestamptz', name: 'recorded_at', precision: 3, default: () => 'now()' })
+  recordedAt: Date;
+}
+
+/** Questions to the language model by a namespace on one day. Only the current day is stored. */
+@Entity('simulator_days')
+export class SimulatorUsage {
+  /** By the database's clock. */
+  @PrimaryColumn('date')
+  day: string;
+
+  /** No foreign key: the questions of a deleted namespace still count today. */
+  @PrimaryColumn('uuid', { name: 'namespace_id' })
+  namespaceId: string;
+
+  @Column('integer')
+  calls: number;
+}
+
+/** A recorded call that a mock replays: its own copy, made with the mock. */
+@Entity('mock_replies')
+export class MockReply {
+  @PrimaryColumn('uuid', { name: 'connection_id' })
+  connectionId: string;
+
+  /** CASCADE: the copy goes with its mock. */
+  @ManyToOne(() => ConnectionMock, { nullable: false, onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'connection_id', foreignKeyConstraintName: 'mock_replies_mock_fk' })
+  mock: Relation<ConnectionMock>;
+
+  /** In the order of recording, from 1. */
+  @PrimaryColumn('integer')
+  place: number;
+
+  /** Tool, arguments and result, sealed by the vault for the mock's connection. */
+  @Column('text')
+  sealed: string;
+}
+
+/** A call that a simulated connection answered. The newest 1,000 of each are stored. */
+@Entity('mock_calls')
+export class MockCall {
+  @PrimaryColumn('uuid', { name: 'connection_id' })
+  connectionId: string;
+
+  /** CASCADE: the history goes with its mock. */
+  @ManyToOne(() => ConnectionMock, { nullable: false, onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'connection_id', foreignKeyConstraintName: 'mock_calls_mock_fk' })
+  mock: Relation<ConnectionMock>;
+
+  /** Counts from 1, without gaps. */
+  @PrimaryColumn('integer')
+  seq: number;
+
+  @Column('text')
+  tool: string;
+
+  /** JSON text; null when it was longer than 16 KB. */
+  @Column('text', { nullable: true })
+  arguments: string | null;
+
+  /** The result as JSON text; null when it was longer than 16 KB. */
+  @Column('text', { nullable: true })
+  answer: string | null;
+
+  @Column({ type: 'timestamptz', name: 'called_at', precision: 3, default: () => 'now()' })
+  calledAt: Date;
+}
+
+/** The mock of a simulated connection: its server at creation, and the state of its fixture or recording. */
+@Entity('connection_mocks')
+export class ConnectionMock {
+  @PrimaryColumn('uuid', { name: 'connection_id' })
+  connectionId: string;
+
+  /** CASCADE: a mock is part of its connection. */
+  @OneToOne(() => Connection, { nullable: false, onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'connection_id', foreignKeyConstraintName: 'connection_mocks_connection_fk' })
+  connection: Relation<Connection>;
+
+  /** The connection id. With the scenario it seeds every value. */
+  @Column('text')
+  seed: string;
+
+  @Column('jsonb')
+  server: FrozenServer;
+
+  /** Number of the last call. The row is locked while a call is appended. */
+  @Column('integer', { default: 0 })
+  calls: number;
+
+  /** Calls that each fixture rule and each recorded call has answered, by key. */
+  @Column('jsonb', { default: {} })
+  uses: UseCounts;
+}

@@ -1,0 +1,51 @@
+import { describe, expect, it } from '@jest/globals';
+import { HOUR_MS, leastIdAt, searchRanges, type IndexedRange } from './invocation-days.js';
+
+const start = Date.parse('2026-11-20');
+const hour = (n: number) => start + n * HOUR_MS;
+const range = (from: number, to: number): IndexedRange => ({ from: hour(from), to: hour(to) });
+
+/** The parts in hours of the 20th. */
+function parts(from: number, to: number, indexed: IndexedRange[]) {
+  return searchRanges(new Date(hour(from)), new Date(hour(to)), indexed).map(({ day, fromId, toId }) => {
+    const hours = [fromId, toId].map((id) => (parseInt(id.slice(0, 8) + id.slice(9, 13), 16) - start) / HOUR_MS);
+    return [day.slice(8), ...hours];
+  });
+}
+
+describe('searchSlices', () => {
+  it('reads each index and each gap on its own, newest first', () => {
+    expect(parts(0, 24, [range(8, 12), range(2, 8)])).toEqual([
+      ['20', 12, 24],
+      ['20', 8, 12],
+      ['20', 2, 8],
+      ['20', 0, 2],
+    ]);
+  });
+
+  it('reads a day with an index over all of it at once, whatever else there is', () => {
+    expect(parts(0, 24, [range(2, 8), range(0, 24)])).toEqual([['20', 0, 24]]);
+  });
+
+  it('keeps to the time it is given, day by day', () => {
+    expect(parts(-3, 5, [range(-24, 0), range(2, 8)])).toEqual([
+      ['20', 2, 5],
+      ['20', 0, 2],
+      ['19', -3, 0],
+    ]);
+    expect(parts(5, 5, [])).toEqual([]);
+  });
+
+  it('loses nothing when indexes overlap', () => {
+    expect(parts(0, 24, [range(2, 8), range(6, 9), range(2, 3), range(3, 4)])).toEqual([
+      ['20', 9, 24],
+      ['20', 8, 9],
+      ['20', 2, 8],
+      ['20', 0, 2],
+    ]);
+  });
+
+  it('names bounds that ids of the time lie within', () => {
+    expect(leastIdAt(0x0123456789ab)).toBe('01234567-89ab-0000-0000-000000000000');
+  });
+});

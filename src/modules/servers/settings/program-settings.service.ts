@@ -1,0 +1,33 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { In, Repository } from 'typeorm';
+import { Vault } from '../../../platform/vault/vault.js';
+import { ServerRuntime, ServerSecret } from './server-settings.entity.js';
+
+/** Settings of a server that its hosted programs run with: secrets in clear text, and egress rules. */
+@Injectable()
+export class ProgramSettingsService {
+  constructor(
+    @InjectRepository(ServerSecret) private readonly secrets: Repository<ServerSecret>,
+    @InjectRepository(ServerRuntime) private readonly runtimes: Repository<ServerRuntime>,
+    private readonly vault: Vault,
+  ) {}
+
+  /**
+   * The values of these secrets by name; of all secrets if `names` is null. Unknown names are left out.
+   *
+   * @throws VaultError when one cannot be opened
+   */
+  async secretsOf(serverId: string, names: readonly string[] | null): Promise<Record<string, string>> {
+    const rows = await this.secrets.find({
+      where: { serverId, ...(names && { name: In(names) }) },
+      select: { id: true, name: true, sealedValue: true },
+    });
+    return Object.fromEntries(rows.map(({ id, name, sealedValue }) => [name, this.vault.open(sealedValue, id)]));
+  }
+
+  /** The hosts a server's code may reach, as `Program.egressAllow`; null for any public one. */
+  async egressAllowOf(serverId: string): Promise<string[] | null> {
+    return (await this.runtimes.findOneBy({ serverId }))?.egressAllow ?? null;
+  }
+}

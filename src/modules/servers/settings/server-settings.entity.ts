@@ -1,0 +1,42 @@
+import { Column, CreateDateColumn, Entity, Index, PrimaryGeneratedColumn, PrimaryColumn, ForeignKey } from 'typeorm';
+import { Server } from '../server.entity.js';
+
+/** How a server's owner wants it run and recorded. A server without a row has the defaults. */
+@Entity('server_runtime')
+export class ServerRuntime {
+  /** CASCADE: settings go with their server. */
+  @ForeignKey(() => Server, { name: 'server_runtime_server_fk', onDelete: 'CASCADE' })
+  @PrimaryColumn('uuid', { name: 'server_id', primaryKeyConstraintName: 'server_runtime_pk' })
+  serverId: string;
+
+  /** The only hosts its code may reach; null: any public one. */
+  @Column('text', { name: 'egress_allow', array: true, nullable: true })
+  egressAllow: string[] | null;
+
+  /** Arguments and results are kept with its invocations, redacted. */
+  @Column('boolean', { name: 'log_payloads', default: false })
+  logPayloads: boolean;
+}
+
+/** A secret of a server, passed to its hosted code by name. The API never returns its value. */
+@Entity('server_secrets')
+@Index('server_secrets_name', ['serverId', 'name'], { unique: true })
+export class ServerSecret {
+  @PrimaryGeneratedColumn('uuid')
+  id: string;
+
+  /** CASCADE: secrets go with their server (Spec 4.11). */
+  @ForeignKey(() => Server, { name: 'server_secrets_server_fk', onDelete: 'CASCADE' })
+  @Column('uuid', { name: 'server_id' })
+  serverId: string;
+
+  @Column('text')
+  name: string;
+
+  /** Sealed by the vault for this row's id. */
+  @Column('text', { name: 'sealed_value', select: false })
+  sealedValue: string;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
+  createdAt: Date;
+}

@@ -1,0 +1,46 @@
+import { describe, expect, it } from '@jest/globals';
+import { QueryFailedError } from 'typeorm';
+import { DatabaseAwayError, isDatabaseAway } from './postgres-errors.js';
+
+const failed = (code: string) => new QueryFailedError('SELECT 1', [], Object.assign(new Error('x'), { code }));
+
+describe('isDatabaseAway', () => {
+  it.each(['08000', '08006', '08P01', '53300', '53100', '57P01', '57P02', '57P03', 'ECONNREFUSED', 'ECONNRESET'])(
+    'says so of %s, bare and in a failed query',
+    (code) => {
+      expect(isDatabaseAway(Object.assign(new Error(''), { code }))).toBe(true);
+      expect(isDatabaseAway(failed(code))).toBe(true);
+    },
+  );
+
+  it.each([
+    'Connection terminated unexpectedly',
+    'Connection terminated due to connection timeout',
+    'timeout exceeded when trying to connect',
+    'Query read timeout',
+    'Client has encountered a connection error and is not queryable',
+  ])('says so of “%s”', (message) => {
+    expect(isDatabaseAway(new Error(message))).toBe(true);
+    expect(isDatabaseAway(new QueryFailedError('SELECT 1', [], new Error(message)))).toBe(true);
+  });
+
+  it.each(['23505', '23503', '42P01', '22P02', '40001', '57014', '3D000', 'ENOENT'])(
+    'does not say so of %s',
+    (code) => {
+      expect(isDatabaseAway(failed(code))).toBe(false);
+    },
+  );
+
+  it.each([undefined, null, 'ECONNREFUSED', { code: 'ECONNREFUSED' }, new Error('The connection terminated'), 7])(
+    'does not say so of %p',
+    (error) => {
+      expect(isDatabaseAway(error)).toBe(false);
+    },
+  );
+
+  it('gives an error that tells when to try again, and keeps the cause to itself', () => {
+    const error = new DatabaseAwayError(new Error('password authentication'));
+    expect(error).toMatchObject({ kind: 'unavailable', code: 'unavailable', retryAfterSeconds: 2 });
+    expect(error.message).not.toContain('password');
+  });
+});

@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { randomBytes } from 'node:crypto';
+import type { Browser } from 'playwright-core';
+import { authorize, openDocs, Operation, startBrowser } from '../../support/docs-page.js';
+import { startEverything, type EverythingServer } from '../../support/everything.js';
+import { images } from '../../support/icons.js';
+import { cleanUpPrograms, readySettings, runProgram } from '../../support/program.js';
+import { startRepositoryHost, type RepositoryHost } from '../../support/repository-host.js';
+import { skillMd } from '../../support/skills.js';
+import { until } from '../../support/until.js';
+import { verifies } from '../../support/verifies.js';
+import { zipOf } from '../../support/zips.js';
+
+/** A real browser on a busy machine takes its time. */
+const SLOW_MS = 300_000;
+
+const key = `slipway_${randomBytes(32).toString('base64url')}`;
+
+let url: string;
+let everything: EverythingServer;
+let repositories: RepositoryHost;
+let browser: Browser;
+
+beforeAll(async () => {
+  const service = runProgram('main.js', await readySettings(key));
+  [url, everything, repositories, browser] = await Promise.all([
+    service.url(),
+    startEverything(),
+    startRepositoryHost(),
+    startBrowser(),
+  ]);
+}, SLOW_MS);
+
+afterAll(async () => {
+  await Promise.all([browser?.close(), everything?.close(), repositories?.close()]);
+  await cleanUpPrograms();
+}, SLOW_MS);
+
+describe('the docs page', () => {
+  verifies(
+    'docs:try-it-out',
+    'executes every operation with its examples as they stand',
+    async () => {
+      const page = await openDocs(browser, url);
+      const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as {
+        paths: Record<string, Record<string, { operationId: string; tags: [string] }>>;
+      };
+      const operations = Object.entries(paths).flatMap(([path, item]) =>
+        Object.entries(item).map(([method, { operationId, tags }]) => ({ path, method, operationId, tag: tags[0] })),
+      );
+      const rank = ({ operationId, method }: (typeof operations)[number]) =>
+        method === 'delete' ? 2 : first.includes(operationId) ? 0 : last.includes(operationId) ? 1.5 : 1;
+      operations.sort(
+        (a, b) =>
+          rank(a) - rank(b) ||
+          first.indexOf(a.operationId) - first.indexOf(b.operationId) ||
+          last.indexOf(a.operationId) - last.indexOf(b.operationId) ||
+          (a.method === 'delete' ? b.path.length - a.path.length : 0),
+      );
+      await authorize(page, key);
+      const archive = await zipOf({ 'SKILL.md': skillMd() });
+      repositories.serve(
+        '/acme/skills/archive/main.zip',
+        await zipOf({ 'skills-main/code-review/SKILL.md': skillMd() }),
+      );
+      const replacements = { 'http://127.0.0.1:3001/mcp': everything.url, 'https://github.com': repositories.url };
+      const unexpected: string[] = [];
+      // Following a log does not end by itself, and the page shows nothing before the end.
+      for (const { operationId, tag } of operations.filter((one) => one.operationId !== 'LogStreams_follow')) {
+        const operation = new Operation(page, tag, operationId);
+        await operation.open();
+        await operation.adjust(replacements);
+        if (operationId === 'ServerIcons_upload') await operation.choose('file', images['image/png']);
+        if (operationId === 'Skills_upload') await operation.choose('archive', archive);
+        const status = await operation.press();
+        const wanted = statuses[operationId];
+        if (wanted === undefined ? status > 299 : status !== wanted) unexpected.push(`${operationId}: ${status}`);
+        if (operationId === 'Publish_publish') await released();
+        await operation.shut();
+      }
+      expect(unexpected).toEqual([]);
+    },
+    3 * SLOW_MS,
+  );
+});
+
+/** What has to be there before anything else can be tried, in this order. */
+const first = ['Namespaces_claim', 'Servers_create', 'Publish_publish', 'Connections_set', 'Skills_set'];
+
+/** What others would not work after. */
+const last = ['ServerDomains_rename', 'Skills_upload'];
+
+/** What a newcomer is answered where the example cannot fit a newcomer's service. */
+const statuses: Record<string, number> = {
+  // The operator has turned it off.
+  Metrics_read: 404,
+  // It succeeded.
+  Releases_resume: 400,
+  // Nobody called its tools.
+  ToolSchemas_infer: 404,
+  // It has no bundle.
+  Bundle_download: 404,
+  // The server of the example has no triggers, and is no uplink.
+  Triggers_get: 404,
+  Triggers_subscribe: 404,
+  Triggers_unsubscribe: 404,
+  Uplink_paired: 404,
+  // It takes a second namespace.
+  Servers_transfer: 404,
+  // Keys have ids nobody can foresee.
+  Accounts_revokeKey: 404,
+};
+
+/** Waits for the first release. */
+async function released(): Promise<void> {
+  const path = `${url}/servers/acme%2Fweather/releases/latest`;
+  await until(async () => {
+    const answer = await fetch(path, { headers: { authorization: `Bearer ${key}` } });
+    const release = (await answer.json()) as { status: string };
+    if (release.status !== 'SUCCESS') throw new Error(JSON.stringify(release));
+    return true;
+  }, 'the release succeeds');
+}
