@@ -78,7 +78,10 @@ async function main() {
   await maker.request('PUT', '/namespaces/bench');
   await inParallel(tunnels, (i) => maker.request('PUT', `/connect/bench/up-${i}`, { transport: 'uplink' }));
   await stop(maker.child);
-  const { child, url } = await startService({ nodeArgs: ['--expose-gc'], env: { DATA_DIR: folder } });
+  const { child, url } = await startService({
+    nodeArgs: ['--expose-gc'],
+    env: { DATA_DIR: folder, HTTP_CONNECTIONS_PER_ADDRESS_MAX: '20000' },
+  });
   const service = { child, url, key: maker.key };
   const { pid } = child;
   const before = { ...(await memoryOf(service)), rssMb: rssMbOf(pid) };

@@ -1,31 +1,33 @@
-import { Logger, type INestApplication, type LoggerService } from '@nestjs/common';
+import { Logger, type INestApplication, type LoggerService, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
-import express, { type Request, type Response } from 'express';
+import type { Request, Response } from 'express';
 import { AppModule } from './app.module.js';
 import type { Env } from './config/env.js';
 import { AccessService, checkRoutes } from './modules/auth/access.service.js';
 import { FastPathRouter, globalEnhancers } from './modules/auth/fast-path-router.js';
+import { useMessageLimits } from './mcp/client/message-budget.js';
 import { UplinkGateway } from './modules/connections/uplink/uplink.gateway.js';
 import { ErrorFilter } from './platform/errors/error.filter.js';
 import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
 import { SlipwayAdapter } from './platform/http/adapter.js';
-import { InputPipe, markUnreadBody } from './platform/http/input.pipe.js';
+import { BodyBudget } from './platform/http/body-budget.js';
+import { InputPipe } from './platform/http/input.pipe.js';
 import { reservePath } from './platform/http/resource-names.js';
 import { createOpenApi } from './platform/http/openapi-document.js';
 import { routeTable } from './platform/http/route-table.js';
+import { useJsonBounds } from './platform/text/json-bounds.js';
 import { HttpMeter } from './platform/telemetry/http-meter.js';
-
-/** The largest JSON body of an ordinary route; tool calls and MCP messages have their own limit. */
-const BODY_BYTES_MAX = 1024 * 1024;
 
 /** Creates the app with everything that main, the tests and the OpenAPI generator share. */
 export async function createApp(
   env: Env,
   options: { preview?: boolean; logger?: LoggerService } = {},
 ): Promise<NestExpressApplication> {
-  const adapter = new SlipwayAdapter();
+  useJsonBounds({ depth: env.jsonDepthMax, members: env.jsonMembersMax, elements: env.jsonElementsMax });
+  useMessageLimits({ messages: env.upstreamMessagesMax, chars: env.upstreamMessagesMb * 1024 * 1024 });
+  const adapter = new SlipwayAdapter(env);
   const external = await loadExternalModules(env.modules ?? []);
   const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(env, external), adapter, {
     bodyParser: false,
@@ -38,8 +40,6 @@ export async function createApp(
   routes.forEach(({ path }) => reservePath(path));
   app.disable('x-powered-by');
   app.set('etag', false);
-  app.use(express.json({ limit: BODY_BYTES_MAX }));
-  app.use(markUnreadBody);
   app.useGlobalPipes(new InputPipe());
   app.useGlobalFilters(new ErrorFilter());
   if (options.preview) return app;
@@ -52,9 +52,10 @@ export async function createApp(
     adapter.useMeter((request, response) => meter.begin(request, response));
   }
   if (env.roles.includes('api')) {
-    const fastPath = new FastPathRouter(routes, app.get(AccessService, { strict: false }), globalEnhancers(app));
+    const part = <T>(type: Type<T>) => app.get(type, { strict: false });
+    const fastPath = new FastPathRouter(routes, part(AccessService), part(BodyBudget), globalEnhancers(app));
     adapter.useFastPath((request, response) => fastPath.take(request, response));
-    const uplinks = app.get(UplinkGateway, { strict: false });
+    const uplinks = part(UplinkGateway);
     adapter.useUpgradeDoor((request, socket, head) => void uplinks.take(request, socket, head));
   }
   serveDocs(app);

@@ -1,3 +1,5 @@
+import { BlockList, isIP } from 'node:net';
+import { totalmem } from 'node:os';
 import path from 'node:path';
 import { parseUrl } from './parse-url.js';
 
@@ -16,6 +18,8 @@ interface SettingEntry extends SettingDoc {
   property: string;
   parse: Parse<unknown>;
 }
+
+const MB = 1024 * 1024;
 
 const entries: SettingEntry[] = [];
 
@@ -97,6 +101,21 @@ const issuerPattern: Parse<string> = (value) => {
     throw new Error('must be a list of issuer URLs, in which * stands for one label of the host or any path');
   }
   return value;
+};
+
+/** CIDR ranges or single addresses. */
+const addressRanges: Parse<BlockList> = (value) => {
+  const list = new BlockList();
+  for (const part of listOf(text)(value)) {
+    const [address = '', bits] = part.split('/');
+    const version = isIP(address);
+    const width = version === 4 ? 32 : 128;
+    if (version === 0 || (bits !== undefined && (!/^\d+$/.test(bits) || Number(bits) > width))) {
+      throw new Error('must be a list of addresses and CIDR ranges, such as 10.0.0.0/8');
+    }
+    list.addSubnet(address, Number(bits ?? width), version === 4 ? 'ipv4' : 'ipv6');
+  }
+  return list;
 };
 
 /** 16 characters or more, from those of a bearer token (RFC 6750 section 2.1). */
@@ -219,6 +238,72 @@ export class Env {
   readonly egressAllow: string | null;
 
   @Setting(
+    'TRUST_PROXY',
+    addressRanges,
+    null,
+    'Addresses of reverse proxies whose `X-Forwarded-For` names the client: CIDRs, comma-separated. Bounds for one address ' +
+      'do not apply to a proxy itself. Default: none, and the header is ignored.',
+  )
+  readonly trustProxy: BlockList | null;
+
+  @Setting('HTTP_CONNECTIONS_MAX', integer(1, 1_000_000), '20000', 'Connections one process accepts.')
+  readonly httpConnectionsMax: number;
+
+  @Setting(
+    'HTTP_CONNECTIONS_PER_ADDRESS_MAX',
+    integer(1, 1_000_000),
+    '2000',
+    'Connections of one address, or of one /64 network of IPv6.',
+  )
+  readonly httpConnectionsPerAddressMax: number;
+
+  @Setting(
+    'HTTP_REQUEST_TIMEOUT_MS',
+    integer(1_000, 3_600_000),
+    '300000',
+    'How long a request may take to arrive, with its body.',
+  )
+  readonly httpRequestTimeoutMs: number;
+
+  @Setting(
+    'HTTP_BODIES_MB',
+    integer(1, 1_000_000),
+    null,
+    'Request bodies held in memory, from the first byte to the end of the answer; one account may hold a quarter, or one ' +
+      'body. Default: an eighth of the memory of the container or machine, at least 64.',
+  )
+  readonly httpBodiesMb: number | null;
+
+  @Setting(
+    'HTTP_UNREAD_MB',
+    integer(1, 1_000_000),
+    null,
+    'Answers that clients have not read yet; one address may cause a quarter. Beyond it the connection that ' +
+      'is behind for the longest time is closed. Default: as `HTTP_BODIES_MB`.',
+  )
+  readonly httpUnreadMb: number | null;
+
+  @Setting(
+    'HTTP_FORM_KB',
+    integer(1, 1_024),
+    '64',
+    'Size of a body that is read without an API key: the forms of setup pages.',
+  )
+  readonly httpFormKb: number;
+
+  @Setting('HTTP_FORMS_MB', integer(1, 1_024), '4', 'Such bodies held in memory; one address may cause a quarter.')
+  readonly httpFormsMb: number;
+
+  @Setting('JSON_DEPTH_MAX', integer(10, 1_000), '100', 'Nested levels of JSON that clients and MCP servers send.')
+  readonly jsonDepthMax: number;
+
+  @Setting('JSON_MEMBERS_MAX', integer(100, 10_000_000), '50000', 'Members of all objects of such JSON.')
+  readonly jsonMembersMax: number;
+
+  @Setting('JSON_ELEMENTS_MAX', integer(100, 100_000_000), '500000', 'Elements of all arrays of such JSON.')
+  readonly jsonElementsMax: number;
+
+  @Setting(
     'UPSTREAM_CONNECT_TIMEOUT_MS',
     integer(100, 54_000),
     '15000',
@@ -233,6 +318,17 @@ export class Env {
     'Time limit of one call to an MCP server. Published clients repeat a call after 60 s, hence the maximum.',
   )
   readonly upstreamCallTimeoutMs: number;
+
+  @Setting(
+    'UPSTREAM_MESSAGES_MAX',
+    integer(1, 10_000_000),
+    '10000',
+    'Messages an MCP server may send with one answer, or in a minute on a stream without answers.',
+  )
+  readonly upstreamMessagesMax: number;
+
+  @Setting('UPSTREAM_MESSAGES_MB', integer(1, 1_024), '64', 'Size of these messages together.')
+  readonly upstreamMessagesMb: number;
 
   @Setting(
     'UPLINK_PING_MS',
@@ -471,6 +567,19 @@ export class Env {
   get internalUrl(): string | null {
     if (this.advertiseUrl !== null) return this.advertiseUrl;
     return this.host === '0.0.0.0' || this.host === '::' ? null : this.ownUrl;
+  }
+
+  /** Bytes of request bodies that may be held in memory. */
+  get httpBodiesBytes(): number {
+    if (this.httpBodiesMb !== null) return this.httpBodiesMb * MB;
+    // Without a limit of its own, a container reports a number far beyond the machine's memory.
+    const memoryBytes = Math.min(process.constrainedMemory() || Infinity, totalmem());
+    return Math.max(64 * MB, Math.floor(memoryBytes / 8));
+  }
+
+  /** Bytes of answers that clients may leave unread. */
+  get httpUnreadBytes(): number {
+    return this.httpUnreadMb === null ? this.httpBodiesBytes : this.httpUnreadMb * MB;
   }
 
   private get ownUrl(): string {

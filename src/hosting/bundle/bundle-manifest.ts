@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { isObject } from '../../platform/text/json.js';
 import { openZip, type ZipArchive } from '../../platform/zip/zip-archive.js';
 import { ProgramStartError, HostedFailure } from '../hosting.errors.js';
+import { parseBounded } from '../../platform/text/json-bounds.js';
 
 const MB = 1024 * 1024;
 
@@ -67,7 +68,7 @@ async function unpack(zip: ZipArchive, path: string, target: string, mode: numbe
 
 async function readManifest(zip: ZipArchive): Promise<BundleManifest> {
   const text = (await zip.read('manifest.json', MANIFEST_BYTES_MAX)).toString('utf8').replace(/^\uFEFF/, '');
-  const manifest: unknown = JSON.parse(text);
+  const manifest = parseBounded(text);
   const server = isObject(manifest) && isObject(manifest.server) ? manifest.server : {};
   const start = isObject(server.mcp_config) ? server.mcp_config : {};
   if (typeof start.command !== 'string') {
@@ -148,7 +149,7 @@ function valuesOf(
 function listIn(value: string): string[] {
   if (!value.startsWith('[')) return [value];
   try {
-    return textsOf(JSON.parse(value));
+    return textsOf(parseBounded(value));
   } catch {
     return [value];
   }

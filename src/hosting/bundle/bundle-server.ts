@@ -7,6 +7,7 @@ import { isObject } from '../../platform/text/json.js';
 import { HostedFailure, ProgramBusyError } from '../hosting.errors.js';
 import type { Launch } from '../sandbox/sandbox.js';
 import { BundleSession, type SessionHandlers } from './bundle-session.js';
+import { parseBounded } from '../../platform/text/json-bounds.js';
 
 /** Size limit of a message, the same as for tool calls. */
 const BODY_BYTES_MAX = 16 * 1024 * 1024;
@@ -148,7 +149,7 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
   const body = await readWithin(request, BODY_BYTES_MAX);
   if (body === null) throw new BodyError(413, 'The message is too large.');
   try {
-    return JSON.parse(body.toString('utf8')) as unknown;
+    return parseBounded(body.toString('utf8'));
   } catch {
     throw new BodyError(400, 'The message is no JSON.');
   }

@@ -9,6 +9,7 @@ import { LineReader } from '../../platform/text/line-reader.js';
 import { INVOCATION_HEADER, type RuntimeOutcome, type TraceLine } from '../hosting.types.js';
 import type { Launch } from '../sandbox/sandbox.js';
 import { CpuSample } from './process-cpu.js';
+import { parseBounded } from '../../platform/text/json-bounds.js';
 
 /** Size limit of a server's message, the same as for upstream answers. */
 const MESSAGE_CHARS_MAX = 16 * 1024 * 1024;
@@ -184,7 +185,7 @@ export class BundleSession {
   private fromChild(line: string): void {
     let message: JSONRPCMessage;
     try {
-      message = JSON.parse(line) as JSONRPCMessage;
+      message = parseBounded(line) as JSONRPCMessage;
     } catch {
       // Logged because servers often print to standard output; the client must not receive it.
       return this.logLine(line.slice(0, LINE_CHARS_MAX));

@@ -6,6 +6,7 @@ import { isObject } from '../../platform/text/json.js';
 import { parseUrl } from '../../config/parse-url.js';
 import type { AuthAdapter } from '../../mcp/oauth/tokens.js';
 import { withoutAddress } from '../../mcp/client/http/hidden-address.js';
+import { parseBounded } from '../../platform/text/json-bounds.js';
 
 /** Timeout of one operation; a refresh locks its credential's row meanwhile. */
 const ANSWER_MS_MAX = 10_000;
@@ -83,7 +84,7 @@ export class HostedAuthAdapter implements AuthAdapter {
 
 function parsed(text: string | null): Record<string, unknown> {
   try {
-    const value: unknown = JSON.parse(text ?? '');
+    const value = parseBounded(text ?? '');
     return isObject(value) ? value : {};
   } catch {
     return {};

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { parseBounded } from '../../platform/text/json-bounds.js';
 
 /** Size limit of a report: workerd stores 256 KB of an event, which escaping may multiply. */
 const REPORT_BYTES_MAX = 2_097_152;
@@ -64,7 +65,7 @@ function receive(request: IncomingMessage, response: ServerResponse, onItems: (i
 /** Null for a malformed report. */
 function itemsIn(text: string): TailItem[] | null {
   try {
-    const items = JSON.parse(text) as unknown;
+    const items = parseBounded(text);
     return Array.isArray(items) && items.every(isItem) ? items : null;
   } catch {
     return null;

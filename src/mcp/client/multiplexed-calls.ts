@@ -48,13 +48,14 @@ export class MultiplexedCalls {
     });
   }
 
-  /** Delivers an answer to its call. Late answers are dropped. */
-  answered(head: RpcHead, text: string): void {
+  /** Delivers an answer to its call. @returns false for a late one, which is dropped */
+  answered(head: RpcHead, text: string): boolean {
     const call = typeof head.id === 'number' ? this.running.get(head.id) : undefined;
-    if (!call) return;
+    if (!call) return false;
     const reply = replyTo(head.id as number, text, head, 'legacy');
     if (reply) call.succeed(reply);
     else call.fail(unreadable(`${this.peer.host} sent an answer that is no JSON-RPC.`));
+    return true;
   }
 
   /** Delivers a progress notification to the call of its token, with the caller's own token. */

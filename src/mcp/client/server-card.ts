@@ -4,6 +4,7 @@ import { discard, follow, readWithin } from '../../platform/egress/follow.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { ServerInfo } from '../protocol/protocol.js';
 import { isObject } from '../../platform/text/json.js';
+import { parseBounded } from '../../platform/text/json-bounds.js';
 
 /** Path of the server card at the origin of a server. */
 const CARD_PATH = '/.well-known/mcp/server-card.json';
@@ -53,7 +54,7 @@ export async function fetchServerCard(
 ): Promise<ServerCard | null> {
   try {
     const text = await fetchText(egress, new URL(CARD_PATH, egress.check(upstreamUrl)), AbortSignal.timeout(timeoutMs));
-    return text === null ? null : parseServerCard(JSON.parse(text));
+    return text === null ? null : parseServerCard(parseBounded(text));
   } catch {
     return null;
   }

@@ -44,6 +44,11 @@ describe('a GET', () => {
     expect((await createOAuthFetch(egress)(empty)).status).toBe(204);
   });
 
+  it('refuses JSON that is nested too deeply', async () => {
+    const url = await serve((_, response) => void response.end('['.repeat(300) + ']'.repeat(300)));
+    expect(await refusal(createOAuthFetch(egress)(url))).toMatch(/ with more than 100 nested levels\.$/);
+  });
+
   it('follows three redirects and no fourth', async () => {
     const url = await serve((request, response) => {
       const left = Number(request.url?.slice(1));

@@ -2,6 +2,7 @@ import type { FetchLike } from '@modelcontextprotocol/client';
 import { DomainError } from '../../platform/errors/domain-error.js';
 import type { Egress } from '../../platform/egress/egress.js';
 import { follow, readWithin, RedirectRefusedError } from '../../platform/egress/follow.js';
+import { boundExceeded } from '../../platform/text/json-bounds.js';
 import { OAuthFetchError } from './oauth-errors.js';
 
 /** Size limit of a response; real documents have a few kilobytes. */
@@ -43,6 +44,8 @@ async function send(egress: Egress, start: URL, init: RequestInit, signal: Abort
   const { statusCode: status, headers, body } = answer;
   const bytes = await readWithin(body, DOCUMENT_BYTES_MAX);
   if (bytes === null) throw new OAuthFetchError(`${url.host} answered ${placeOf(url)} with more than 1 MB.`);
+  const exceeded = boundExceeded(bytes);
+  if (exceeded !== null) throw new OAuthFetchError(`${url.host} answered ${placeOf(url)} with ${exceeded}.`);
   const responseHeaders = new Headers();
   for (const [name, value] of Object.entries(headers)) {
     for (const one of ([] as string[]).concat(value ?? [])) responseHeaders.append(name, one);

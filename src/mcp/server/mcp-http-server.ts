@@ -147,7 +147,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     find: () => Promise<McpServerTarget>,
     observer?: CallObserver,
   ): Promise<void> {
-    const text = await readBody(request, MESSAGE_BYTES_MAX);
+    const text = await readBody(request, MESSAGE_BYTES_MAX, { isJson: true });
     const target = await find();
     const loop = loopIn(headerOf(request, VIA_HEADER), this.via);
     const channel = loop === null ? target.channel : new McpLoopError(loop);

@@ -1,19 +1,25 @@
 import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
+import { BodyBudget } from '../../platform/http/body-budget.js';
 import { ACCESS } from '../../platform/http/public.decorator.js';
+import { readJsonBody } from '../../platform/http/request-body.js';
 import { SignedUrls } from '../../platform/http/signed-urls.js';
 import type { GrantedRequest } from './access.decorator.js';
 import { AccessService } from './access.service.js';
 import { ANONYMOUS, type AccessRule } from './access.types.js';
 
-/** Applies the access rule of each route, before the body is validated: first the key, then the ownership. */
+/**
+ * Applies the access rule of each route: first the key, then the ownership. Reads a JSON body only after both, for callers
+ * with a key.
+ */
 @Injectable()
 export class AccessGuard implements CanActivate {
   constructor(
     private readonly reflector: Reflector,
     private readonly access: AccessService,
     private readonly urls: SignedUrls,
+    private readonly bodies: BodyBudget,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -33,6 +39,9 @@ export class AccessGuard implements CanActivate {
       owner: param(declared.owner),
       account: param(declared.account),
     });
+    if (caller === ANONYMOUS) return true;
+    this.bodies.admit(request, context.switchToHttp().getResponse<Response>(), caller.accountId);
+    request.body = await readJsonBody(request);
     return true;
   }
 }

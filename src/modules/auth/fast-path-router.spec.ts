@@ -20,6 +20,7 @@ import {
 } from '@nestjs/common';
 import { APP_INTERCEPTOR, NestFactory } from '@nestjs/core';
 import { ErrorFilter } from '../../platform/errors/error.filter.js';
+import type { BodyBudget } from '../../platform/http/body-budget.js';
 import { InputPipe } from '../../platform/http/input.pipe.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { routeTable } from '../../platform/http/route-table.js';
@@ -100,7 +101,7 @@ async function routerOf(controller: Type, providers: object[] = []): Promise<Fas
   try {
     app.useGlobalPipes(new InputPipe());
     app.useGlobalFilters(new ErrorFilter());
-    return new FastPathRouter(routeTable(app), {} as AccessService, globalEnhancers(app));
+    return new FastPathRouter(routeTable(app), {} as AccessService, {} as BodyBudget, globalEnhancers(app));
   } finally {
     await app.close();
   }

@@ -10,6 +10,7 @@ import {
 import { ApplicationConfig } from '@nestjs/core';
 import { errorAnswer, familyOf } from '../../platform/errors/error-body.js';
 import { ErrorFilter, logFailure } from '../../platform/errors/error.filter.js';
+import type { BodyBudget } from '../../platform/http/body-budget.js';
 import { InputPipe } from '../../platform/http/input.pipe.js';
 import type { Route } from '../../platform/http/route-table.js';
 import { AccessGuard } from './access.guard.js';
@@ -70,6 +71,7 @@ export class FastPathRouter {
   constructor(
     routes: Route[],
     private readonly access: AccessService,
+    private readonly bodies: BodyBudget,
     globals: object[] = [],
   ) {
     const own = routes.filter(({ handler }) => Reflect.getMetadata(FAST_PATH, handler) === true);
@@ -104,6 +106,7 @@ export class FastPathRouter {
       const { rule } = route;
       const owner = rule.owner === undefined ? undefined : String(request.params[rule.owner]);
       request.grant = await this.access.authorize(caller, rule, { owner });
+      this.bodies.admit(request, response, caller.accountId);
       await route.handle(request, response);
     } catch (error) {
       logFailure(this.logger, error, request);
@@ -122,11 +125,7 @@ function answerError(response: ServerResponse, error: unknown, path: string): vo
   }
   const { status, headers, body } = errorAnswer(error, familyOf(path));
   const text = JSON.stringify(body);
-  // The rest of an unread body must not be taken for the next request.
-  const close = response.req.complete ? {} : { connection: 'close' };
-  response
-    .writeHead(status, { ...noRetry, ...headers, ...close, 'content-type': 'application/json; charset=utf-8' })
-    .end(text);
+  response.writeHead(status, { ...noRetry, ...headers, 'content-type': 'application/json; charset=utf-8' }).end(text);
 }
 
 /** The parameters of a matching path, decoded once; null when it does not match or cannot be decoded. */

@@ -6,6 +6,7 @@ import { HostedFailure } from '../../hosting/hosting.errors.js';
 import { Hosting } from '../../hosting/hosting.js';
 import { INVOCATION_HEADER, type HostedRequest, type ProgramRef } from '../../hosting/hosting.types.js';
 import { McpTooManyError } from '../../mcp/server/mcp-server.errors.js';
+import { hasBody } from '../../platform/http/unread-body.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { CallerLeftError, UpstreamError } from '../../mcp/protocol/mcp-errors.js';
 import { asUpstreamFailure } from '../../hosting/mcp/hosted-dispatcher.js';
@@ -72,7 +73,7 @@ export class HostedHttpProxy {
     if (!leave) throw new McpTooManyError('requests');
     try {
       await new Promise<void>((resolve, reject) => {
-        const answer = new ProxiedResponse(request, response, `/run/${slug}`, record, resolve, reject);
+        const answer = new ProxiedResponse(response, `/run/${slug}`, record, resolve, reject);
         this.hosting.dispatch(ref, this.describe(slug, request, record), answer);
       });
     } finally {
@@ -83,7 +84,6 @@ export class HostedHttpProxy {
   private describe(slug: string, request: IncomingMessage, { invocationId }: InvocationRecord): HostedRequest {
     const { method = 'GET', url = '', headers } = request;
     const { host, protocol } = new URL(this.env.baseUrl);
-    const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
     // A broken upload is handled where the body is read; without a listener here it would end the process.
     request.on('error', () => undefined);
     return {
@@ -96,7 +96,7 @@ export class HostedHttpProxy {
         'x-forwarded-prefix': `/run/${slug}`,
         [INVOCATION_HEADER]: invocationId,
       },
-      ...(hasBody ? { body: request } : {}),
+      ...(hasBody(request) ? { body: request } : {}),
       isStream: method === 'GET' && (headers.accept ?? '').includes('text/event-stream'),
     };
   }
@@ -109,7 +109,6 @@ class ProxiedResponse implements Dispatcher.DispatchHandler {
   private hasLeft = false;
 
   constructor(
-    private readonly request: IncomingMessage,
     private readonly response: ServerResponse,
     private readonly prefix: string,
     private readonly record: InvocationRecord,
@@ -127,9 +126,7 @@ class ProxiedResponse implements Dispatcher.DispatchHandler {
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200 || this.isOver) return;
-    // The rest of an unread body must not be taken for the next request.
-    const close = this.request.complete ? {} : { connection: 'close' };
-    this.response.writeHead(status, { ...responseHeaders(headers, this.prefix), ...close });
+    this.response.writeHead(status, responseHeaders(headers, this.prefix));
     this.response.flushHeaders();
   }
 

@@ -6,6 +6,7 @@ import { isObject } from '../../platform/text/json.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { publishableShape, toJsonSchema } from './schema-inference.js';
 import { ToolShapeRepository, type AnswerSample } from './tool-shape.repository.js';
+import { parseBounded } from '../../platform/text/json-bounds.js';
 
 /** Samples of one tool in one hour: the first 20 results, then every 100th, at most 200. */
 const FIRST_OF_HOUR = 20;
@@ -163,7 +164,7 @@ function sampleOf(resultJson: string): AnswerSample | null {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseBounded(text);
   } catch {
     return undefined;
   }

@@ -52,6 +52,8 @@ export abstract class DomainError extends Error {
   readonly ownBody?: object;
   /** Set when the same request may work after this long: sent as `Retry-After`. */
   readonly retryAfterSeconds?: number;
+  /** True with `retryAfterSeconds` when clients must still not repeat the request by themselves. */
+  readonly noRetry?: boolean;
 
   constructor(
     message: string,

@@ -64,7 +64,9 @@ export function errorAnswer(error: unknown, family: ErrorFamily): ErrorAnswer {
   const headers: Record<string, string> = {};
   if (kind === 'unauthenticated') headers['www-authenticate'] = 'Bearer realm="slipway"';
   if (known?.retryAfterSeconds !== undefined) headers['retry-after'] = String(known.retryAfterSeconds);
-  else if (notRepeatable.has(kind)) headers['x-should-retry'] = 'false';
+  if (known?.noRetry || (known?.retryAfterSeconds === undefined && notRepeatable.has(kind))) {
+    headers['x-should-retry'] = 'false';
+  }
   const status = statusOf[kind];
   switch (family) {
     case 'json-rpc':

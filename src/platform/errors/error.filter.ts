@@ -3,22 +3,15 @@ import { types } from 'node:util';
 import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { DatabaseAwayError } from '../database/postgres-errors.js';
-import { DomainError, InvalidInputError, statusOf, BodyTooLargeError, RouteNotFoundError } from './domain-error.js';
+import { DomainError, InvalidInputError, statusOf, RouteNotFoundError } from './domain-error.js';
 import { domainErrorOf, errorAnswer, familyOf } from './error-body.js';
 
-/** Errors of Express' parsers and Nest's router as domain errors. Other errors are returned unchanged. */
+/** Errors of Express' and Nest's routers as domain errors. Other errors are returned unchanged. */
 function asDomainError(error: unknown, request: Request): unknown {
   if (error instanceof DomainError) return error;
-  // Nest wraps what the parsers threw, which knows more.
-  const thrown = (error instanceof HttpException ? error.cause : null) ?? error;
-  const { type, limit, message } = thrown as { type?: string; limit?: number; message: string };
   const status = error instanceof HttpException ? error.getStatus() : (error as { status?: number }).status;
-  const path = request.originalUrl.split('?')[0] ?? '';
-  if (status === 404) return new RouteNotFoundError(request.method, path);
-  if (status === 413) return new BodyTooLargeError(limit ?? 0);
-  if (status === 400 || status === 415) {
-    return new InvalidInputError(type === 'entity.parse.failed' ? `The body is not valid JSON: ${message}` : message);
-  }
+  if (status === 404) return new RouteNotFoundError(request.method, request.originalUrl.split('?')[0] ?? '');
+  if (status === 400) return new InvalidInputError((error as Error).message);
   return error;
 }
 

@@ -5,7 +5,12 @@ import type { Duplex } from 'node:stream';
 import type { NestApplicationOptions } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express from 'express';
+import type { Env } from '../../config/env.js';
+import { KeyedLimiter } from '../limits/keyed-limiter.js';
 import { canonicalPath } from './canonical-path.js';
+import { clientAddress, isTrusted, peerOf, plainAddress } from './client-address.js';
+import { closeIfUnread } from './unread-body.js';
+import { UnreadAnswers } from './unread-answers.js';
 import { repeat } from '../schedule/repeat.js';
 
 /** Looks at a request before Express does; true when it took it. */
@@ -23,6 +28,9 @@ const KEEP_ALIVE_MS = 65_000;
 /** Time for running requests to finish at shutdown. A call may take 54 s. */
 const DRAIN_MS_MAX = 55_000;
 
+/** Interval at which requests that take too long to arrive are looked for. */
+const CHECK_MS = 1_000;
+
 /** Node 20 does not close a kept-alive socket that was busy when the server was told to close, so it is looked for. */
 const IDLE_SWEEP_MS = 100;
 
@@ -38,7 +46,8 @@ export class SlipwayAdapter extends ExpressAdapter {
   private observe: ((request: IncomingMessage, response: ServerResponse) => void) | null = null;
   private meter: ((request: IncomingMessage, response: ServerResponse) => void) | null = null;
 
-  constructor() {
+  /** @param env bounds of connections, bodies and answers */
+  constructor(private readonly env: Env) {
     const app = express();
     // Before super(), which makes the router: it reads its settings then and never again.
     app.enable('case sensitive routing');
@@ -60,10 +69,12 @@ export class SlipwayAdapter extends ExpressAdapter {
     this.observe = (request, response) => {
       const startedAt = performance.now();
       const { method, url = '' } = request;
+      const address = clientAddress(request, this.env.trustProxy);
       response.once('close', () => {
         log({
           msg: `${method} ${url.split('?')[0]} ${response.writableFinished ? response.statusCode : 'left'}`,
           requestId: request.headers['x-request-id'],
+          address,
           ms: Math.round(performance.now() - startedAt),
         });
       });
@@ -77,8 +88,14 @@ export class SlipwayAdapter extends ExpressAdapter {
 
   override initHttpServer(_options: NestApplicationOptions): void {
     const app = this.getInstance<(request: IncomingMessage, response: ServerResponse) => void>();
-    const server = http.createServer((request, response) => {
+    const { env } = this;
+    const unread = new UnreadAnswers(env);
+    const connections = new KeyedLimiter(env.httpConnectionsPerAddressMax, Infinity);
+    const options = { requestTimeout: env.httpRequestTimeoutMs, connectionsCheckingInterval: CHECK_MS };
+    const server = http.createServer(options, (request, response) => {
       this.unused.delete(request.socket);
+      closeIfUnread(request, response);
+      unread.address(request);
       request.url = canonicalPath(request.url ?? '/');
       response.setHeader('x-request-id', identify(request));
       response.setHeader('x-content-type-options', 'nosniff');
@@ -97,9 +114,19 @@ export class SlipwayAdapter extends ExpressAdapter {
       this.upgradeDoor(request, socket, head);
     });
     server.on('connection', (socket: Socket) => {
+      // A request for another protocol is read anew on its socket, which comes here a second time then.
+      if (this.unused.has(socket) || socket.bytesRead > 0) return;
+      const address = plainAddress(socket.remoteAddress ?? '');
+      const leave = isTrusted(address, env.trustProxy) ? () => undefined : connections.enter(peerOf(address));
+      if (!leave) return socket.destroy();
+      unread.watch(socket);
       this.unused.add(socket);
-      socket.once('close', () => this.unused.delete(socket));
+      socket.once('close', () => {
+        this.unused.delete(socket);
+        leave();
+      });
     });
+    server.maxConnections = env.httpConnectionsMax;
     server.keepAliveTimeout = KEEP_ALIVE_MS;
     this.httpServer = server;
   }

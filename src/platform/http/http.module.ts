@@ -1,7 +1,8 @@
 import { Global, Module } from '@nestjs/common';
+import { BodyBudget } from './body-budget.js';
 import { SignedUrls } from './signed-urls.js';
 
 /** Providers for routes of several modules. */
 @Global()
-@Module({ providers: [SignedUrls], exports: [SignedUrls] })
+@Module({ providers: [BodyBudget, SignedUrls], exports: [BodyBudget, SignedUrls] })
 export class HttpModule {}

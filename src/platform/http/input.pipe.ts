@@ -1,7 +1,7 @@
 import { ValidationPipe, type ArgumentMetadata, type ValidationError, type PipeTransform } from '@nestjs/common';
-import type { NextFunction, Request, Response } from 'express';
 import { InvalidInputError, type DomainError } from '../errors/domain-error.js';
 import { isUUID } from 'class-validator';
+import { UNREAD_BODY } from './request-body.js';
 
 const closedBodies = new WeakSet<object>();
 
@@ -47,19 +47,6 @@ function pipe(forbidNonWhitelisted: boolean): ValidationPipe {
   });
 }
 
-/** Stands for a body that was sent as something else than JSON. */
-const UNREAD_BODY = Symbol('unread body');
-
-/**
- * Marks a body that nobody has read, so that where JSON is taken its sender hears of it: curl's `-d` says that it sends a
- * form, and without this such a body counts as none. Goes behind the parsers; whoever reads a body by itself still can.
- */
-export function markUnreadBody(request: Request, _response: Response, next: NextFunction): void {
-  const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
-  if (request.body === undefined && (length !== '0' || coding !== undefined)) request.body = UNREAD_BODY;
-  next();
-}
-
 /**
  * Validates and transforms every body, query and parameter that has a DTO class. Unknown keys are dropped, or refused
  * in a {@link ClosedBody}. All faults are reported together, joined with `; `.
@@ -74,12 +61,7 @@ export class InputPipe extends ValidationPipe {
       throw new InvalidInputError('Send the body as JSON, with Content-Type: application/json');
     // An omitted body arrives as undefined; every body of ours is optional or says which field is missing.
     const given = metadata.type === 'body' && value === undefined ? {} : value;
-    try {
-      return await (chosen.transform(given, metadata) as Promise<unknown>);
-    } catch (error) {
-      if (error instanceof RangeError) throw new InvalidInputError('The body is nested too deeply');
-      throw error;
-    }
+    return chosen.transform(given, metadata);
   }
 }
 

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import busboy from 'busboy';
 import { DomainError, InvalidInputError } from '../errors/domain-error.js';
+import { bodyLeaseOf } from './body-budget.js';
 
 /** Fields, files and sizes that a multipart body may have. */
 export interface MultipartShape<T> {
@@ -9,6 +10,8 @@ export interface MultipartShape<T> {
   fields: Record<string, number>;
   /** Names of file parts. `*` takes a file of any name. */
   files: readonly string[];
+  /** `take` stores files elsewhere: only text parts stay in memory and count against the budget of bodies. */
+  isStored?: boolean;
   /** Takes one file; must read the stream to its end or throw. Called in the order of the body, one at a time. */
   take: (name: string, file: Readable, info: { filename: string; mimeType: string }) => Promise<T>;
 }
@@ -21,28 +24,39 @@ export interface Multipart<T> {
 /** The body is no multipart form, or breaks off. */
 const BROKEN = 'The body is no complete multipart/form-data form';
 
-/** Of a refused body: most clients look for the answer when they have sent everything. Whoever sends more is cut off. */
-const DROPPED_BYTES_MAX = 64 * 1024 * 1024;
-
 /**
- * Reads a multipart form; files go through `take` as they arrive and are never held whole.
+ * Reads a multipart form; files go through `take` as they arrive. The rest of a refused body is left unread.
  *
- * The rest of a refused body is read and discarded, up to 64 MB, so that the client reads the response.
- *
- * @throws InvalidInputError for unknown, repeated or oversize parts and for a body that is no form; whatever `take` throws
+ * @throws BodiesFullError; InvalidInputError for unknown, repeated or oversize parts and for a body that is no form; whatever `take` throws
  */
 export function readMultipart<T>(request: IncomingMessage, shape: MultipartShape<T>): Promise<Multipart<T>> {
   return new Promise((resolve, reject) => {
     const form = openForm(request, shape);
     // No event of a request comes once its client has left.
     if (request.destroyed) throw brokenOff();
+    const lease = bodyLeaseOf(request);
+    lease.begin();
+    let isStoring = false;
     const fail = (error: unknown) => {
       request.unpipe(form);
-      drop(request);
+      request.pause();
       form.destroy();
       reject(error);
     };
     const whole = collect(form, shape, fail);
+    request.on('data', (chunk: Buffer) => {
+      try {
+        if (!isStoring) lease.add(chunk.length);
+      } catch (error) {
+        fail(error);
+      }
+    });
+    if (shape.isStored) {
+      form.on('file', (_name, file) => {
+        isStoring = true;
+        file.once('close', () => (isStoring = false));
+      });
+    }
     form.on('partsLimit', () => fail(new InvalidInputError('The form holds too many parts')));
     form.on('error', (error) => fail(asInput(error)));
     form.on('close', () => void whole().then(resolve, fail));
@@ -99,15 +113,6 @@ function collect<T>(
 
 function brokenOff(): InvalidInputError {
   return new InvalidInputError(`${BROKEN}: it broke off`);
-}
-
-function drop(request: IncomingMessage): void {
-  let bytes = 0;
-  request.on('data', (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > DROPPED_BYTES_MAX) request.destroy();
-  });
-  request.resume();
 }
 
 function openForm<T>(request: IncomingMessage, { fields, files }: MultipartShape<T>): busboy.Busboy {

@@ -2,13 +2,17 @@ import http, { type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { loadEnv } from '../../config/env.js';
+import { BodyBudget } from './body-budget.js';
 import { readBody } from './request-body.js';
 
 let server: http.Server;
+const budget = new BodyBudget(loadEnv({}));
 let read: (request: IncomingMessage) => Promise<string>;
 
 beforeAll(async () => {
   server = http.createServer((request, response) => {
+    budget.admit(request, response, 'account');
     read(request).then(
       (body) => response.end(body),
       (error: Error) => response.writeHead(400, { connection: 'close' }).end(`${error.name}: ${error.message}`),

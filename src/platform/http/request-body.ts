@@ -1,36 +1,114 @@
 import type { IncomingMessage } from 'node:http';
-import { InvalidInputError, BodyTooLargeError } from '../errors/domain-error.js';
+import type { Readable } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import { BodyTooLargeError, InvalidInputError } from '../errors/domain-error.js';
+import { JsonScanner } from '../text/json-bounds.js';
+import { bodyLeaseOf } from './body-budget.js';
+import { hasBody } from './unread-body.js';
+
+/** The largest JSON body of an ordinary route; tool calls and MCP messages have their own limit. */
+const JSON_BYTES_MAX = 1024 * 1024;
+
+/** Content codings of ordinary routes. */
+const unpackers = { gzip: createGunzip, deflate: createInflate, br: createBrotliDecompress } as const;
+
+/** Properties of a body that a route takes. */
+export interface BodyFormat {
+  /** Size limit, after unpacking. */
+  bytesMax: number;
+  /** The body is JSON, and bounded as such while it arrives. */
+  isJson?: boolean;
+  /** The body may be compressed. */
+  isUnpacked?: boolean;
+}
 
 /**
- * Reads a whole request body as text, for routes served ahead of Express. A body that somebody read before is an error
- * at once: its end would never come.
+ * Reads a whole request body. Its bytes count against the budget of the caller until the request is answered. A body that
+ * was read before is an error at once: its end would never come.
  *
- * @throws BodyTooLargeError past `bytesMax`, before more is read; InvalidInputError for a compressed body or one that
- * breaks off
+ * @throws BodyTooLargeError, BodiesFullError or InvalidInputError (beyond a bound of JSON), before more is read;
+ * InvalidInputError for a coding that is not taken and for a body that breaks off
  */
-export function readBody(request: IncomingMessage, bytesMax: number): Promise<string> {
-  const encoding = request.headers['content-encoding'];
-  if (encoding !== undefined && encoding !== 'identity') {
-    return Promise.reject(
-      new InvalidInputError(`Send the body as it is: the encoding "${encoding}" is not taken here`),
-    );
+export async function readBytes(request: IncomingMessage, format: BodyFormat): Promise<Buffer> {
+  const lease = bodyLeaseOf(request);
+  const bytesMax = Math.min(format.bytesMax, lease.bytesMax ?? Infinity);
+  if (request.readableEnded) throw new Error('The body was read before');
+  const coding = request.headers['content-encoding'] ?? 'identity';
+  const isPacked = coding !== 'identity';
+  if (isPacked && !(format.isUnpacked && Object.hasOwn(unpackers, coding))) {
+    throw new InvalidInputError(`Send the body as it is: the encoding "${coding}" is not taken here`);
   }
-  if (request.readableEnded) return Promise.reject(new Error('The body was read before'));
-  if (Number(request.headers['content-length'] ?? 0) > bytesMax) return Promise.reject(new BodyTooLargeError(bytesMax));
+  if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw new BodyTooLargeError(bytesMax);
+  lease.begin();
+  const source: Readable = isPacked ? request.pipe(unpackers[coding as keyof typeof unpackers]()) : request;
+  const scanner = format.isJson ? new JsonScanner() : null;
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    request.on('data', (chunk: Buffer) => {
+    const refuse = (error: unknown) => {
+      source.off('data', onData).off('end', onEnd);
+      if (isPacked) request.unpipe();
+      request.pause();
+      reject(error as Error);
+    };
+    const onData = (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes > bytesMax) {
-        request.pause();
-        reject(new BodyTooLargeError(bytesMax));
-      } else chunks.push(chunk);
-    });
-    request.on('end', () => {
+      if (bytes > bytesMax) return refuse(new BodyTooLargeError(bytesMax));
+      const exceeded = scanner?.push(chunk);
+      if (exceeded) return refuse(new InvalidInputError(`The body has ${exceeded}`));
+      try {
+        lease.add(chunk.length);
+      } catch (error) {
+        return refuse(error);
+      }
+      chunks.push(chunk);
+    };
+    const onEnd = () => {
+      lease.complete();
       const [only] = chunks;
-      resolve((chunks.length === 1 && only ? only : Buffer.concat(chunks)).toString('utf8'));
-    });
-    request.on('error', () => reject(new InvalidInputError('The body broke off before its end')));
+      resolve(chunks.length === 1 && only ? only : Buffer.concat(chunks));
+    };
+    source.on('data', onData).on('end', onEnd);
+    request.on('error', () => refuse(new InvalidInputError('The body broke off before its end')));
+    if (isPacked) {
+      source.on('error', ({ message }) => refuse(new InvalidInputError(`The body cannot be unpacked: ${message}`)));
+    }
   });
+}
+
+/** Reads a whole request body as text, uncompressed. @throws as {@link readBytes} */
+export async function readBody(
+  request: IncomingMessage,
+  bytesMax: number,
+  { isJson = false }: Pick<BodyFormat, 'isJson'> = {},
+): Promise<string> {
+  return (await readBytes(request, { bytesMax, isJson })).toString('utf8');
+}
+
+/** Stands for a body that was sent as something else than JSON, and that its route may read by itself. */
+export const UNREAD_BODY = Symbol('unread body');
+
+/**
+ * Reads the body of an ordinary route: an object or array in JSON, up to 1 MB, also compressed.
+ *
+ * @returns undefined without a body; {@link UNREAD_BODY} for another type
+ * @throws as {@link readBytes}; InvalidInputError for text that is no such JSON
+ */
+export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
+  if (!hasBody(request)) return undefined;
+  const type = request.headers['content-type'] ?? '';
+  if (!/^application\/json\s*(?:;|$)/i.test(type)) return UNREAD_BODY;
+  const [, charset = 'utf-8'] = /;\s*charset="?([^\s;"]+)/i.exec(type) ?? [];
+  if (!/^(?:utf-?8|us-ascii)$/i.test(charset)) throw new InvalidInputError(`Send JSON in UTF-8, not in "${charset}"`);
+  const bytes = await readBytes(request, { bytesMax: JSON_BYTES_MAX, isJson: true, isUnpacked: true });
+  const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
+  if (text === '') return {};
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new InvalidInputError(`The body is not valid JSON: ${(error as Error).message}`);
+  }
+  if (typeof value === 'object' && value !== null) return value;
+  throw new InvalidInputError('The body is not valid JSON: it must be an object or an array');
 }

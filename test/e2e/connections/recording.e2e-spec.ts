@@ -96,17 +96,6 @@ describe('a recording', () => {
     },
   );
 
-  verifies('connection:recording:on', 'leaves out a call nested so deep that nobody could write it down', async () => {
-    const path = await real();
-    await record(path, true);
-    const deep = `{"by":1,"deep":${'['.repeat(50_000)}${']'.repeat(50_000)}}`;
-    const headers = { authorization: `Bearer ${owner.key}`, 'content-type': 'application/json' };
-    const answer = await fetch(`${app.url}${path}/.tools/count`, { method: 'POST', headers, body: deep });
-    expect(answer.status).toBe(200);
-    await texts(path, 'count', one);
-    expect((await app.as(owner).get(`${path}/recording`)).body.calls).toBe(1);
-  });
-
   verifies('connection:recording:sealed', 'is stored encrypted, and so is the copy of a mock', async () => {
     const path = await real();
     await record(path, true);

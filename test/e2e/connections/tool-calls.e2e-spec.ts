@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { mcp, open, send, times, type Answer, type CallOptions } from '../../support/calls.js';
+import { open, send, times, type Answer, type CallOptions } from '../../support/calls.js';
 import { createConnection } from '../../support/factories.js';
 import { deadHost, refusedPort, startFaulty, type FaultKind } from '../../support/faulty-upstreams.js';
 import { sendJson, startScripted } from '../../support/scripted-upstream.js';
@@ -57,20 +57,6 @@ function expectFailure(answer: Answer, status: number, code: string): void {
 }
 
 describe('success', () => {
-  it('does not depend on being recorded: arguments may be nested deeper than a recording takes', async () => {
-    const upstream = await start();
-    const path = await connect(upstream.url);
-    expect((await send(app, owner, `${path}/recording`, { enabled: true }, { method: 'PUT' })).status).toBe(200);
-    const deep = `{"message":"deep","list":${'['.repeat(20_000)}${']'.repeat(20_000)}}`;
-    const message = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":${deep}}}`;
-    const asked = () => mcp(app, owner, path, message);
-    expect([(await asked()).status, (await asked()).status]).toEqual([200, 200]);
-    expect((await call(path, 'echo', { message: 'flat' })).status).toBe(200);
-    const recorded = () => send(app, owner, `${path}/recording`, undefined, { method: 'GET' });
-    const one = await until(async () => (await recorded()).body.calls === 1, 'the flat one is recorded');
-    expect(one).toBe(true);
-  });
-
   verifies('call:passes-arguments', 'the body reaches the tool as its arguments', async () => {
     const upstream = await start();
     const path = await connect(upstream.url);

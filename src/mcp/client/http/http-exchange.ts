@@ -11,6 +11,8 @@ import {
   UpstreamError,
 } from '../../protocol/mcp-errors.js';
 import { EVENT_CHARS_MAX, SseParser } from './sse-parser.js';
+import { boundExceeded, JsonScanner } from '../../../platform/text/json-bounds.js';
+import { MessageBudget } from '../message-budget.js';
 import type { Egress } from '../../../platform/egress/egress.js';
 import { deadlineIn } from '../../protocol/deadline.js';
 
@@ -60,6 +62,8 @@ export interface ExchangeRequest {
   timing?: CallTiming;
   /** Uses a socket of its own: the sockets of calls may be waiting for this very message. */
   isAside?: boolean;
+  /** Bounds the messages of an event stream, also when it is resumed. */
+  budget?: MessageBudget;
   /** Receives each message of an event stream; returns true for the awaited one. */
   onEvent?: (data: string) => boolean;
   /** Resolves at the headers of an event stream, which then stays open. */
@@ -74,8 +78,8 @@ export interface StreamRequest {
   body?: string;
   /** Timeout for the response headers; the stream itself has no limit. */
   timeoutMs: number;
-  /** Receives each message. An exception ends the stream. */
-  onMessage: (data: string) => void;
+  /** Receives each message; returns true for the answer to a call. An exception ends the stream. */
+  onMessage: (data: string) => boolean | void;
   /** Receives events with other names than `message`. */
   onOther?: (event: string, data: string) => void;
   /** Called once when an opened stream ends: null when the upstream ended it or {@link StreamAnswer.close} was called. */
@@ -125,11 +129,13 @@ export function exchange(dispatcher: HttpDispatcher, request: ExchangeRequest): 
  */
 export function openStream(dispatcher: HttpDispatcher, request: StreamRequest): Promise<StreamAnswer> {
   const { onMessage, onOther, onEnd, ...rest } = request;
+  const budget = new MessageBudget(true);
   const onEvent = (data: string) => {
-    onMessage(data);
+    if (onMessage(data)) budget.renew();
     return false;
   };
-  return exchange(dispatcher, { ...rest, isAside: true, onEvent, stream: { onOther, onEnd } }) as Promise<StreamAnswer>;
+  const stream = { onOther, onEnd };
+  return exchange(dispatcher, { ...rest, isAside: true, budget, onEvent, stream }) as Promise<StreamAnswer>;
 }
 
 class Exchange implements Dispatcher.DispatchHandler {
@@ -147,6 +153,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   private bytes = 0;
   private chunks: Buffer[] = [];
   private sse: SseParser | null = null;
+  private readonly scanner = new JsonScanner();
   /** Times of the handover to the dispatcher and of sending; set only for calls with {@link CallTiming}. */
   private handedAt = 0;
   private sentAt = 0;
@@ -199,8 +206,10 @@ class Exchange implements Dispatcher.DispatchHandler {
       return;
     }
     this.bytes += chunk.length;
-    if (this.bytes > ANSWER_BYTES_MAX) this.tooLarge(controller);
-    else this.chunks.push(chunk);
+    if (this.bytes > ANSWER_BYTES_MAX) return this.tooLarge(controller);
+    const exceeded = this.scanner.push(chunk);
+    if (exceeded === null) this.chunks.push(chunk);
+    else this.abort(unreadable(`${this.request.url.host} sent an answer with ${exceeded}.`));
   }
 
   onResponseEnd(): void {
@@ -217,6 +226,8 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   private onMessage(data: string): void {
     if (this.settled && !this.isOpen) return;
+    const exceeded = boundExceeded(data) ?? this.request.budget?.spend(data.length) ?? null;
+    if (exceeded !== null) return this.abort(unreadable(`${this.request.url.host} sent ${exceeded}.`));
     if (this.request.extendWithEvents && Date.now() - this.startedAt < STREAM_MS_MAX) this.timer?.refresh();
     let isAnswer: boolean | undefined;
     try {

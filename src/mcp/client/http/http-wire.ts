@@ -11,6 +11,7 @@ import {
   UpstreamAuthRequiredError,
   UpstreamError,
 } from '../../protocol/mcp-errors.js';
+import { MessageBudget } from '../message-budget.js';
 import { bearerChallenge, challengeHeaders } from '../../oauth/challenges.js';
 import { parseMessage, replyTo, requestText, type RpcHead } from '../../protocol/messages.js';
 import { rpcCode, type Era } from '../../protocol/protocol.js';
@@ -271,6 +272,7 @@ export class HttpWire {
       isResumable,
       cancellation,
       timing,
+      budget: new MessageBudget(),
       onEvent: (data) => {
         const head = parseMessage(data);
         if (!head) throw notMcp(this.target.url, '', data);

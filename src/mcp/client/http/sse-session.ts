@@ -153,16 +153,21 @@ class SseSession implements LegacySession {
       });
   }
 
-  /** Notifications outside of calls may arrive on the stream of any caller; others only if the session has one caller. */
-  private receive(data: string): void {
+  /**
+   * Notifications outside of calls may arrive on the stream of any caller; others only if the session has one caller.
+   *
+   * @returns true for the answer to a call
+   */
+  private receive(data: string): boolean {
     const head = parseMessage(data);
-    if (!head) return;
+    if (!head) return false;
     const { method } = head;
-    if (typeof method !== 'string') this.calls.answered(head, data);
-    else if (head.id !== undefined) this.calls.requested(data, method);
+    if (typeof method !== 'string') return this.calls.answered(head, data);
+    if (head.id !== undefined) this.calls.requested(data, method);
     else if (method === 'notifications/progress') this.calls.progressed(head, data);
     else if (GENERAL.test(method)) this.handlers.onNotification(data, method);
     else if (this.isInteractive) this.calls.notified(data, method);
+    return false;
   }
 
   /** Ends the session with its stream, which carries all answers. */

@@ -10,6 +10,7 @@ import { LegacyTasks, offersTasks } from '../legacy-tasks.js';
 import { SingleFlight } from '../single-flight.js';
 import { Listeners } from '../listeners.js';
 import { MultiplexedCalls } from '../multiplexed-calls.js';
+import { MessageBudget } from '../message-budget.js';
 
 /** Duplex pipe of whole messages to a peer, independent of its transport. */
 export interface FramePort {
@@ -53,6 +54,7 @@ export class UplinkChannel implements Channel {
   private readonly identity = new SingleFlight(() => this.initialize(), { host });
   private lastId = 0;
   private isEnded = false;
+  private readonly budget = new MessageBudget(true);
 
   /** @param connectTimeoutMs handshake timeout */
   constructor(
@@ -97,9 +99,12 @@ export class UplinkChannel implements Channel {
     if (this.isEnded) return;
     const head = parseMessage(text);
     if (!head) return this.refuse(text);
+    const exceeded = this.budget.spend(text.length);
+    if (exceeded !== null) return this.port.refuse(1008, exceeded);
     if (typeof head.method === 'string') this.onMessage(head, head.method, text);
-    else if ('result' in head || 'error' in head) this.calls.answered(head, text);
-    else this.port.refuse(1008, 'a frame must hold one JSON-RPC message');
+    else if ('result' in head || 'error' in head) {
+      if (this.calls.answered(head, text)) this.budget.renew();
+    } else this.port.refuse(1008, 'a frame must hold one JSON-RPC message');
   }
 
   /** Fails everything in progress after the pipe has closed. */

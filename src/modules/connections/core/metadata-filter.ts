@@ -2,6 +2,7 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { storableFault } from '../../../platform/database/storable.js';
+import { parseBounded } from '../../../platform/text/json-bounds.js';
 
 const PREFIX = 'metadata.';
 
@@ -35,7 +36,7 @@ function metadataFilters(query: Record<string, unknown>): MetadataFilter[] {
  */
 export function jsonValuesOf({ value }: MetadataFilter): unknown[] {
   try {
-    const parsed: unknown = JSON.parse(value);
+    const parsed: unknown = parseBounded(value);
     return typeof parsed === 'string' || storableFault(parsed) !== null ? [value] : [value, parsed];
   } catch {
     return [value];

@@ -109,7 +109,7 @@ export class ConnectionToolsController {
   })
   async call(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     const { connectionId, toolPath } = request.params as { connectionId: string; toolPath: string[] };
-    const body = await readBody(request, ARGUMENTS_BYTES_MAX);
+    const body = await readBody(request, ARGUMENTS_BYTES_MAX, { isJson: true });
     const namespace = request.grant.namespace as OwnedNamespace;
     const result = await this.recorder.watching(request, response, (record) =>
       whileConnected(response, (cancellation) =>

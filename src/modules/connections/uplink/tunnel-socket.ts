@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { Logger } from '@nestjs/common';
 import type { WebSocket } from 'ws';
 import { UNREAD_BYTES_MAX, UplinkChannel, type FramePort } from '../../../mcp/client/uplink/uplink-channel.js';
+import { boundExceeded } from '../../../platform/text/json-bounds.js';
 
 /** Close codes of RFC 6455 section 7.4.1 that this service sends. */
 type CloseCode = 1001 | 1007 | 1008 | 1011 | 1013;
@@ -79,6 +80,8 @@ export class TunnelSocket implements FramePort {
   private onFrame(data: Buffer, isBinary: boolean): void {
     this.seen();
     if (isBinary && !isUtf8(data)) return this.refuse(1007, 'a frame must be UTF-8');
+    const exceeded = boundExceeded(data);
+    if (exceeded !== null) return this.refuse(1008, `a frame has ${exceeded}`);
     try {
       this.channel.receive(data.toString('utf8'));
     } catch (error) {

@@ -1,8 +1,9 @@
 import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiBody, ApiConsumes, ApiOkResponse, ApiTags } from '@nestjs/swagger';
-import express, { type Request, type Response } from 'express';
+import type { Request, Response } from 'express';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
+import { readBytes } from '../../../platform/http/request-body.js';
 import { Access } from '../../auth/access.decorator.js';
 import { ApiServerName, ownServerOrNone, TargetServer } from '../../servers/server.decorator.js';
 import type { ServerRef } from '../../servers/server.types.js';
@@ -16,8 +17,6 @@ const PROTOBUF = 'application/x-protobuf';
 
 /** Maximum size of an unpacked export: decoding 1 MB of the worst case blocks the event loop for about 80 ms. */
 const EXPORT_BYTES_MAX = 1024 * 1024;
-
-const parse = express.raw({ type: PROTOBUF, limit: EXPORT_BYTES_MAX });
 
 @ApiTags('Runtime logs')
 @ApiServerName()
@@ -50,7 +49,7 @@ export class OtlpController {
     message: 'Too many log records are waiting to be written: send the same again in a few seconds',
   })
   async send(@TargetServer() server: ServerRef, @Req() request: Request, @Res() response: Response): Promise<void> {
-    const answer = this.logs.takeExport(server, await readExport(request, response));
+    const answer = this.logs.takeExport(server, await readExport(request));
     if (request.is(PROTOBUF)) response.type(PROTOBUF).send(encodeAnswer(answer));
     else response.json(answer);
   }
@@ -59,16 +58,12 @@ export class OtlpController {
 /**
  * Reads the export in a request, protobuf or JSON, unpacked if it is compressed.
  *
- * @throws InvalidInputError, and the errors of Express' parser, which the error filter maps
+ * @throws InvalidInputError, BodyTooLargeError, BodiesFullError
  */
-async function readExport(request: Request, response: Response): Promise<unknown> {
+async function readExport(request: Request): Promise<unknown> {
   if (request.is('application/json')) return request.body;
   if (!request.is(PROTOBUF)) {
     throw new InvalidInputError('Send OTLP as application/x-protobuf or application/json');
   }
-  await new Promise<void>((resolve, reject) => {
-    parse(request, response, (error?: Error | string) => (error instanceof Error ? reject(error) : resolve()));
-  });
-  const body: unknown = request.body;
-  return decodeExport(Buffer.isBuffer(body) ? body : Buffer.alloc(0));
+  return decodeExport(await readBytes(request, { bytesMax: EXPORT_BYTES_MAX, isUnpacked: true }));
 }

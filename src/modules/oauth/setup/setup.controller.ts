@@ -2,6 +2,7 @@ import { Controller, Get, Headers, Param, Post, Query, Req, Res, UseFilters } fr
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Env } from '../../../config/env.js';
+import { BodyBudget } from '../../../platform/http/body-budget.js';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Public } from '../../../platform/http/public.decorator.js';
 import { readBody } from '../../../platform/http/request-body.js';
@@ -14,9 +15,6 @@ import { CallbackQueryDto } from './callback.dto.js';
 import { SetupLinksService } from './setup-links.service.js';
 import { setupPage } from './setup-page.js';
 
-/** More than all values that a connection may have. */
-const FORM_BYTES_MAX = 64 * 1024;
-
 /** The pages for people who authorize Slipway or enter values. They have no API key: the signed link gives access. */
 @ApiExcludeController()
 @Public()
@@ -27,6 +25,7 @@ export class SetupController {
     private readonly links: SetupLinksService,
     private readonly flow: AuthorizationFlowService,
     private readonly env: Env,
+    private readonly bodies: BodyBudget,
   ) {}
 
   /** Shows the page of a link, and binds the browser to it. Changes nothing else. */
@@ -54,9 +53,10 @@ export class SetupController {
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const form = new URLSearchParams(await readBody(request, FORM_BYTES_MAX));
     requireOwnPage(site, () => SetupPageError.otherBrowser());
     const [subject, link] = this.links.verify(path.join('/'), query);
+    this.bodies.admitStranger(request, response);
+    const form = new URLSearchParams(await readBody(request, Infinity));
     const row = await subject.open(link);
     const cookie = readCookie(this.env, request.headers.cookie, link.id);
     if (!isSecret(cookie)) throw SetupPageError.otherBrowser();

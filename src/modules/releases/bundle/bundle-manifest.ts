@@ -6,6 +6,7 @@ import type { ZipArchive } from '../../../platform/zip/zip-archive.js';
 import type { BundleRuntime } from '../../servers/server.types.js';
 import type { ConfigSchema } from '../config/config-fields.js';
 import { isObject } from '../../../platform/text/json.js';
+import { parseBounded } from '../../../platform/text/json-bounds.js';
 
 const TYPES: Record<string, string> = {
   string: 'string',
@@ -82,7 +83,7 @@ async function readManifest(zip: ZipArchive): Promise<Record<string, unknown>> {
   const text = (await zip.read(MANIFEST, MANIFEST_BYTES_MAX)).toString('utf8').replace(/^\uFEFF/, '');
   let manifest: unknown;
   try {
-    manifest = JSON.parse(text);
+    manifest = parseBounded(text);
   } catch (error) {
     throw new InvalidBundleError(`manifest.json is not valid JSON: ${visible((error as Error).message, 200)}.`);
   }

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { isObject } from '../../../platform/text/json.js';
+import { parseBounded } from '../../../platform/text/json-bounds.js';
 
 /** Headers and query of a request to a run endpoint. */
 interface CallerConfig {
@@ -188,7 +189,7 @@ function isNumber(value: string): boolean {
 
 function isJson(value: string): boolean {
   try {
-    JSON.parse(value);
+    parseBounded(value);
     return true;
   } catch {
     return false;

@@ -11,6 +11,7 @@ import { requireConfigSchema } from '../config/config-schema.js';
 import { requireScanCredentials, scanOnly } from '../scan/scan-credentials.js';
 import { artifactKinds, type ArtifactKind } from '../release.entity.js';
 import { ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto, type PublishPayloadDto } from './publish.dto.js';
+import { parseBounded } from '../../../platform/text/json-bounds.js';
 
 const MB = 1024 * 1024;
 
@@ -82,7 +83,7 @@ function parsePayload(text: string | undefined): { type: keyof typeof kinds; val
   if (text === undefined) throw new InvalidInputError('Missing required part: payload');
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseBounded(text);
   } catch (error) {
     throw new InvalidInputError(`The part "payload" is not valid JSON: ${(error as Error).message}`);
   }

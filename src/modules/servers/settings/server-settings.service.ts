@@ -13,7 +13,16 @@ import { parseUrl } from '../../../config/parse-url.js';
 import { ForbiddenError, ConflictError, NotFoundError } from '../../../platform/errors/domain-error.js';
 import { type ServerRef, formatQualifiedName } from '../server.types.js';
 import { requireServerName } from '../server.validators.js';
-import type { ServerDomainDto, ServerDomainListDto, ServerRuntimeDto, TransferredServerDto, TransferServerDto, UpdatedServerDto, UpdateServerDto, UpdateServerRuntimeDto } from './server-settings.dto.js';
+import type {
+  ServerDomainDto,
+  ServerDomainListDto,
+  ServerRuntimeDto,
+  TransferredServerDto,
+  TransferServerDto,
+  UpdatedServerDto,
+  UpdateServerDto,
+  UpdateServerRuntimeDto,
+} from './server-settings.dto.js';
 import { ServerRuntime } from './server-settings.entity.js';
 
 /** The one domain every server has; published clients ask for it under this id. */

@@ -16,6 +16,7 @@ import {
   type Simulator,
 } from './simulator.js';
 import type { SchemaSimulator } from './schema-simulator.js';
+import { parseBounded } from '../../../../platform/text/json-bounds.js';
 
 /** A scenario by its kind. */
 type Scenario =
@@ -106,7 +107,7 @@ export function requireTools(fixture: Fixture, tools: readonly JsonObject[]): vo
 /** Text that was meant as a fixture and is no JSON is an error: as prose it would silently do nothing. */
 function parsed(scenario: string): unknown {
   try {
-    return JSON.parse(scenario);
+    return parseBounded(scenario);
   } catch (error) {
     if (!/^\s*\{[^]*"tools"/.test(scenario)) return null;
     return fail('$', `is no JSON: ${(error as Error).message.slice(0, 200)}`);

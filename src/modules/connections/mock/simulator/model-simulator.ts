@@ -15,6 +15,7 @@ import {
 } from './simulator.js';
 import type { Egress } from '../../../../platform/egress/egress.js';
 import { discard, readWithin } from '../../../../platform/egress/follow.js';
+import { parseBounded } from '../../../../platform/text/json-bounds.js';
 
 /** Bounds of a prompt: earlier calls, and characters of each call, of the schema and of the arguments. */
 const HISTORY_CALLS_MAX = 20;
@@ -89,7 +90,7 @@ export class ModelClient {
       }
       const bytes = await readWithin(answer.body, ANSWER_BYTES_MAX);
       if (!bytes) throw new ModelFailure('The language model answered with more than 1 MB.');
-      return JSON.parse(bytes.toString('utf8')) as unknown;
+      return parseBounded(bytes.toString('utf8'));
     } catch (error) {
       throw toFailure(error, signal);
     }
@@ -187,7 +188,7 @@ function readAnswer(tool: ToolModel, text: string): ToolResult | string {
 function parsed(text: string): unknown {
   const inner = /^\s*```(?:json)?\s*([\s\S]*?)\s*```\s*$/.exec(text)?.[1] ?? text;
   try {
-    return JSON.parse(inner) as unknown;
+    return parseBounded(inner);
   } catch {
     return null;
   }

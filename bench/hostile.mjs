@@ -1,0 +1,300 @@
+#!/usr/bin/env node
+// `npm run bench:hostile`: a neighbour that sends 50 reads and 20 calls a second at a fixed rate, first alone and then beside
+// hostile callers, in one run. Hostile callers are processes at nice 10 and do what the findings S1 to S5 and W7 describe:
+//
+//   s1  8 callers without a key send 1 MB of nested JSON       s4  16 callers of a mock whose schema holds a slow pattern
+//   s2  1,200 sockets without a key, 1 MB unfinished each      s5  40 unfinished bodies of 15 MB with one key
+//   s3  15 MB bodies with a key, nested or of 900,000 keys     w7  6 callers of an MCP server that floods its answers
+//
+// Exits with 1 when a bound is broken: p95 at most 2x the neighbour's own or 25 ms, whichever is more; peak RSS at most
+// 150 MB above before; no failed request of the neighbour, no program ended and no lease lost.
+//
+//   npm run bench:hostile -- [--seconds 60] [--only s1,w7]
+
+import { spawn } from 'node:child_process';
+import { createServer, request as httpRequest, Agent } from 'node:http';
+import { connect } from 'node:net';
+import { setPriority } from 'node:os';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { freePort, integerOption, loadAverage, rssMbOf, runBench, shown, startEcho, startService } from './run.mjs';
+
+const kinds = ['s1', 's2', 's3', 's4', 's5', 'w7'];
+const self = fileURLToPath(import.meta.url);
+const MB = 1024 * 1024;
+const readsPerSecond = 50;
+const callsPerSecond = 20;
+const p95MsMin = 25;
+const rssMbMax = 150;
+const nice = 10;
+
+/** Memory for request bodies: what the service takes in a container of 1 GB. */
+const bodiesMb = 128;
+
+const { values: options } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '60' },
+    only: { type: 'string' },
+    as: { type: 'string' },
+    job: { type: 'string' },
+  },
+});
+
+// ---- Requests.
+
+const agent = new Agent({ keepAlive: true, maxSockets: 256 });
+
+/** Sends one request; the promise resolves with status and text, and rejects when the connection breaks. */
+function send(url, { method = 'POST', key, body } = {}) {
+  return new Promise((resolve, reject) => {
+    const headers = {
+      ...(key && { authorization: `Bearer ${key}` }),
+      ...(body && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+      accept: 'application/json, text/event-stream',
+    };
+    const outgoing = httpRequest(url, { method, headers, agent, timeout: 30_000 }, (response) => {
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk) => (text += chunk));
+      response.on('end', () => resolve({ status: response.statusCode, text }));
+      response.on('error', reject);
+    });
+    outgoing.on('timeout', () => outgoing.destroy(new Error('no answer in 30 s')));
+    outgoing.on('error', reject);
+    outgoing.end(body);
+  });
+}
+
+/** Opens a request whose body never ends; it is opened again when the service closes it. */
+function hold({ url, path, key, bytes, length }) {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  const authorization = key ? `authorization: Bearer ${key}\r\n` : '';
+  socket.on('error', () => {});
+  socket.on('data', () => {});
+  socket.on('close', () => setTimeout(() => hold({ url, path, key, bytes, length }), 1000));
+  socket.write(
+    `POST ${path} HTTP/1.1\r\nhost: a\r\n${authorization}content-type: application/json\r\ncontent-length: ${length}\r\n\r\n`,
+  );
+  socket.write(Buffer.alloc(bytes, 'x').fill('{"a":"', 0, 6));
+}
+
+/** Repeats `work` at once in so many callers, until the process is ended. Failures are what the service means to answer. */
+function forever(callers, work) {
+  for (let n = 0; n < callers; n += 1) {
+    void (async () => {
+      for (let turn = 0; ; turn += 1) {
+        await work(turn).catch(() => wait(50));
+      }
+    })();
+  }
+}
+
+const hostile = {
+  s1({ url }) {
+    const body = '['.repeat(MB / 2) + ']'.repeat(MB / 2);
+    forever(8, () => send(`${url}/accounts`, { body }));
+  },
+  s2({ url }) {
+    for (let n = 0; n < 1200; n += 1) hold({ url, path: '/accounts', bytes: MB, length: 2 * MB });
+  },
+  s3({ url, key, connection, mock }) {
+    const nested = '['.repeat(7.5 * MB) + ']'.repeat(7.5 * MB);
+    const keys = `{${Array.from({ length: 900_000 }, (_, n) => `"key${n}":1`).join(',')}}`;
+    const paths = [`${connection}/mcp`, `${connection}/.tools/echo`, `${mock}/.tools/slow`];
+    forever(2, (turn) => send(`${url}${paths[turn % 3]}`, { key, body: turn % 2 === 0 ? nested : keys }));
+  },
+  s4({ url, key, mock }) {
+    const body = JSON.stringify({ m: `${'a'.repeat(40)}!` });
+    forever(16, () => send(`${url}${mock}/.tools/slow`, { key, body }));
+  },
+  s5({ url, key, connection }) {
+    for (let n = 0; n < 40; n += 1) {
+      hold({ url, path: `${connection}/.tools/echo`, key, bytes: 15 * MB - 1, length: 15 * MB });
+    }
+  },
+  w7({ url, key, flood }) {
+    forever(6, () => send(`${url}${flood}/.tools`, { method: 'GET', key }));
+  },
+};
+
+// ---- The neighbour: requests leave at a fixed rate, whether or not earlier ones were answered.
+
+async function neighbour({ url, key, seconds }) {
+  const latencies = { reads: [], calls: [] };
+  let failed = 0;
+  const one = async (kind, path, request) => {
+    const startedAt = performance.now();
+    const answer = await send(`${url}${path}`, { key, ...request }).catch(() => null);
+    latencies[kind].push(performance.now() - startedAt);
+    if (answer?.status !== 200) failed += 1;
+  };
+  const pending = [];
+  const pace = (perSecond, work) => {
+    const startedAt = performance.now();
+    let count = 0;
+    return setInterval(() => {
+      const due = Math.floor(((performance.now() - startedAt) / 1000) * perSecond);
+      for (; count < due; count += 1) pending.push(work());
+    }, 5);
+  };
+  const body = JSON.stringify({ message: 'hello' });
+  const timers = [
+    pace(readsPerSecond, () => one('reads', '/connect/neighbour/echo', { method: 'GET' })),
+    pace(callsPerSecond, () => one('calls', '/connect/neighbour/echo/.tools/echo', { body })),
+  ];
+  await wait(seconds * 1000);
+  timers.forEach(clearInterval);
+  await Promise.all(pending);
+  const percentile = (values, p) => values.sort((a, b) => a - b)[Math.ceil((p / 100) * values.length) - 1];
+  const figures = (values) => ({ count: values.length, p50: percentile(values, 50), p95: percentile(values, 95) });
+  console.log(JSON.stringify({ reads: figures(latencies.reads), calls: figures(latencies.calls), failed }));
+  process.exit(0);
+}
+
+// ---- The hostile tenant's MCP server: one tool with a slow pattern, and at /flood a list that never comes.
+
+async function startTenantServer() {
+  const slow = {
+    name: 'slow',
+    inputSchema: { type: 'object', properties: { m: { type: 'string', pattern: '^(a+)+$' } } },
+  };
+  const server = createServer((request, response) => {
+    let text = '';
+    request.on('data', (chunk) => (text += chunk));
+    request.on('end', () => {
+      const { id, method } = text ? JSON.parse(text) : {};
+      if (id === undefined) return response.writeHead(request.method === 'POST' ? 202 : 405).end();
+      const answer = (result) =>
+        response
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end(JSON.stringify({ jsonrpc: '2.0', id, ...result }));
+      if (method === 'initialize') {
+        const serverInfo = { name: 'hostile', version: '1' };
+        answer({ result: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo } });
+      } else if (method !== 'tools/list') answer({ error: { code: -32601, message: 'unknown' } });
+      else if (request.url === '/flood' && isFlooding) flood(response);
+      else answer({ result: { tools: [slow] } });
+    });
+  });
+  const flood = (response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    const params = { level: 'info', data: 'x'.repeat(200) };
+    const event = `data: ${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params })}\n\n`;
+    const more = () => {
+      while (!response.destroyed && response.write(event.repeat(100)));
+    };
+    response.on('drain', more);
+    more();
+  };
+  let isFlooding = false;
+  const port = await freePort();
+  await new Promise((resolve) => server.listen(port, '127.0.0.1', resolve));
+  return { url: `http://127.0.0.1:${port}`, startFlooding: () => (isFlooding = true) };
+}
+
+// ---- The bench.
+
+const running = new Set();
+
+function run(kind, job) {
+  const child = spawn(process.execPath, [self, '--as', kind, '--job', JSON.stringify(job)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  return child;
+}
+
+/** Runs the neighbour and samples the service's memory 4 times a second. */
+async function measured(service, job) {
+  let rssMb = 0;
+  const sampler = setInterval(() => (rssMb = Math.max(rssMb, rssMbOf(service.child.pid))), 250);
+  const child = run('neighbour', job);
+  let output = '';
+  child.stdout.on('data', (chunk) => (output += chunk));
+  await new Promise((resolve) => child.once('exit', resolve));
+  clearInterval(sampler);
+  return { ...JSON.parse(output), rssMb };
+}
+
+async function main() {
+  const seconds = integerOption('seconds', options.seconds, 2, 600);
+  const chosen = options.only?.split(',') ?? kinds;
+  if (!chosen.every((kind) => kinds.includes(kind))) throw new Error(`--only takes: ${kinds.join(', ')}`);
+  const echo = await startEcho();
+  const tenant = await startTenantServer();
+  const service = await startService({ env: { HTTP_BODIES_MB: String(bodiesMb) } });
+  let lost = 0;
+  const count = (chunk) => (lost += String(chunk).match(/was ended: stall|lease of this host is lost/g)?.length ?? 0);
+  service.child.stdout.on('data', count);
+  service.child.stderr.on('data', count);
+
+  await service.request('PUT', '/namespaces/neighbour');
+  await service.connect('neighbour', 'echo', `${echo.url}/mcp`);
+  const account = await service.request('POST', '/accounts', { name: 'hostile', kind: 'user' });
+  const { key } = await service.request('POST', `/accounts/${account.id}/api-keys`, { name: 'bench' });
+  const put = (path, body) => send(`${service.url}${path}`, { method: 'PUT', key, body: JSON.stringify(body) });
+  await put('/namespaces/hostile', {});
+  const paths = { connection: '/connect/hostile/echo', mock: '/connect/hostile/mock', flood: '/connect/hostile/flood' };
+  const made = [
+    await put(paths.connection, { mcpUrl: `${echo.url}/mcp` }),
+    await put(paths.mock, { mcpUrl: `${tenant.url}/mcp`, mock: { enabled: true } }),
+    await put(paths.flood, { mcpUrl: `${tenant.url}/flood` }),
+  ];
+  for (const { status, text } of made) if (status !== 201) throw new Error(`not connected: ${status} ${text}`);
+  tenant.startFlooding();
+
+  const job = { url: service.url, key: service.key, seconds };
+  await measured(service, { ...job, seconds: 2 }); // lets the code get compiled
+  const before = await measured(service, job);
+  for (const kind of chosen) run(kind, { url: service.url, key, ...paths });
+  await wait(1000);
+  const beside = await measured(service, job);
+  for (const child of running) child.kill('SIGKILL');
+
+  const cells = ({ reads, calls, failed, rssMb }) =>
+    [reads.p50, reads.p95, calls.p50, calls.p95].map((ms) => shown(ms, 1)).concat(String(failed), shown(rssMb, 0));
+  console.log(
+    `${seconds} s each; load average ${loadAverage()}; bodies at most ${bodiesMb} MB (a container of 1 GB).\n`,
+  );
+  console.log('| neighbour              | reads p50 ms | reads p95 | calls p50 | calls p95 | failed | peak RSS MB |');
+  console.log('|------------------------|-------------:|----------:|----------:|----------:|-------:|------------:|');
+  for (const [label, figures] of [
+    ['alone', before],
+    [`beside ${chosen.join(' ')}`, beside],
+  ]) {
+    const [first, ...others] = cells(figures);
+    const widths = [9, 9, 9, 6, 11];
+    const rest = others.map((cell, n) => cell.padStart(widths[n]));
+    console.log(`| ${label.padEnd(22)} | ${first.padStart(12)} | ${rest.join(' | ')} |`);
+  }
+  const faults = [
+    ...['reads', 'calls']
+      .filter((kind) => beside[kind].p95 > Math.max(p95MsMin, 2 * before[kind].p95))
+      .map((kind) => `p95 of ${kind} is above 2x its own and ${p95MsMin} ms`),
+    ...(beside.rssMb - before.rssMb > rssMbMax ? [`peak RSS grew by more than ${rssMbMax} MB`] : []),
+    ...(beside.failed > 0 ? [`${beside.failed} requests of the neighbour failed`] : []),
+    ...(lost > 0 ? [`${lost} programs were ended or leases lost`] : []),
+  ];
+  console.log(
+    faults.length === 0 ? '\nEvery bound holds.' : `\nBroken:\n${faults.map((line) => `- ${line}`).join('\n')}`,
+  );
+  process.exitCode = faults.length === 0 ? 0 : 1;
+}
+
+if (options.as) {
+  process.on('SIGTERM', () => process.exit(0));
+  process.stdout.on('error', () => process.exit(0)); // the bench that started it is gone
+  const job = JSON.parse(options.job);
+  // Ends with the bench: it never runs longer than both phases.
+  setTimeout(() => process.exit(0), 20 * 60_000).unref();
+  if (options.as === 'neighbour') await neighbour(job);
+  else {
+    setPriority(nice);
+    hostile[options.as](job);
+  }
+} else {
+  await runBench(main, { cleanUp: async () => running.forEach((child) => child.kill('SIGKILL')) });
+}

@@ -1,0 +1,92 @@
+import { EventEmitter } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { describe, expect, it } from '@jest/globals';
+import { loadEnv } from '../../config/env.js';
+import { BodiesFullError, BodyBudget, bodyLeaseOf } from './body-budget.js';
+
+const KB = 1024;
+const MB = 1024 * KB;
+
+/** A request whose answer ends with `end`. */
+function request(from = '198.51.100.1', forwarded?: string) {
+  const response = new EventEmitter() as unknown as ServerResponse;
+  const message = { socket: { remoteAddress: from }, headers: { 'x-forwarded-for': forwarded } };
+  return { message: message as unknown as IncomingMessage, response, end: () => response.emit('close') };
+}
+
+describe('the budget of request bodies', () => {
+  const budget = () => new BodyBudget(loadEnv({ HTTP_BODIES_MB: '8', HTTP_FORMS_MB: '1' }));
+  const begun = (bodies: BodyBudget, account: string, bytes: number) => {
+    const one = request();
+    bodies.admit(one.message, one.response, account);
+    const lease = bodyLeaseOf(one.message);
+    lease.begin();
+    lease.add(bytes);
+    return { ...one, lease };
+  };
+
+  it('lets nobody read a body who was not admitted', () => {
+    expect(() => bodyLeaseOf(request().message)).toThrow('before its caller is allowed');
+  });
+
+  it('gives one account a quarter, and back when its answers have ended', () => {
+    const bodies = budget();
+    const first = begun(bodies, 'a', MB);
+    begun(bodies, 'a', MB - 16 * KB);
+    expect(() => begun(bodies, 'a', 32 * KB)).toThrow(BodiesFullError);
+    begun(bodies, 'b', MB);
+    first.lease.complete();
+    first.end();
+    begun(bodies, 'a', 512 * KB);
+  });
+
+  it('lets an account send one body of any size, and all of them no more than the whole', () => {
+    const bodies = budget();
+    begun(bodies, 'a', 4 * MB);
+    begun(bodies, 'b', 3 * MB);
+    expect(() => begun(bodies, 'c', 2 * MB)).toThrow(BodiesFullError);
+  });
+
+  it('counts a body while it arrives as 16 KB at least, and then as it is', () => {
+    const bodies = budget();
+    const many = Array.from({ length: 128 }, () => begun(bodies, 'a', 1));
+    expect(() => begun(bodies, 'a', 1)).toThrow(BodiesFullError);
+    for (const { lease } of many) lease.complete();
+    begun(bodies, 'a', 1);
+  });
+
+  it('counts strangers apart, by the address of their socket: a forged X-Forwarded-For changes nothing', () => {
+    const bodies = budget();
+    const form = (forwarded: string) => {
+      const one = request('198.51.100.1', forwarded);
+      bodies.admitStranger(one.message, one.response);
+      const lease = bodyLeaseOf(one.message);
+      expect(lease.bytesMax).toBe(64 * KB);
+      lease.begin();
+    };
+    for (let n = 0; n < 16; n += 1) form(`203.0.113.${n}`);
+    expect(() => form('203.0.113.99')).toThrow(BodiesFullError);
+    const other = request('198.51.100.2');
+    bodies.admitStranger(other.message, other.response);
+    bodyLeaseOf(other.message).begin();
+    begun(bodies, 'a', MB);
+  });
+
+  it('counts strangers behind a trusted proxy by the address it names, and the proxy itself in all only', () => {
+    const bodies = new BodyBudget(loadEnv({ HTTP_FORMS_MB: '1', TRUST_PROXY: '10.0.0.1' }));
+    const form = (forwarded?: string) => {
+      const one = request('10.0.0.1', forwarded);
+      bodies.admitStranger(one.message, one.response);
+      bodyLeaseOf(one.message).begin();
+    };
+    for (let n = 0; n < 16; n += 1) form('203.0.113.1');
+    expect(() => form('203.0.113.1')).toThrow(BodiesFullError);
+    form('203.0.113.2');
+    for (let n = 0; n < 47; n += 1) form();
+    expect(() => form()).toThrow(BodiesFullError);
+  });
+
+  it('refuses with Retry-After, and forbids to repeat by itself', () => {
+    expect(new BodiesFullError()).toMatchObject({ kind: 'unavailable', retryAfterSeconds: 1, noRetry: true });
+  });
+});

@@ -1,0 +1,140 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../config/env.js';
+import { DomainError } from '../errors/domain-error.js';
+import { clientAddress, isTrusted, peerOf } from './client-address.js';
+
+/** Charge of a body while it arrives, which bounds the number of slow ones. */
+const ARRIVING_BYTES_MIN = 16 * 1024;
+
+const MB = 1024 * 1024;
+
+/** All bodies together, or those of one account or address, hold as much memory as they may. */
+export class BodiesFullError extends DomainError {
+  readonly kind = 'unavailable';
+  readonly code = 'unavailable';
+  override readonly retryAfterSeconds = 1;
+  override readonly noRetry = true;
+
+  constructor() {
+    super('Too many bytes of requests are being received: try again in a moment');
+  }
+}
+
+/** Bytes of bodies in memory, in all and for each owner. */
+class BodyPool {
+  private bytes = 0;
+  private readonly bytesOf = new Map<string, number>();
+
+  constructor(private readonly bytesMax: number) {}
+
+  /**
+   * Charges bytes to an owner. An owner without other bodies may exceed its quarter, so that a body of the largest size a
+   * route takes can always be sent.
+   *
+   * @param owner null where only the bound of all applies
+   *
+   * @param held bytes that the same body is charged for already
+   * @throws BodiesFullError
+   */
+  add(owner: string | null, bytes: number, held: number): void {
+    const own = owner === null ? 0 : (this.bytesOf.get(owner) ?? 0);
+    if (this.bytes + bytes > this.bytesMax || (own > held && own + bytes > this.bytesMax / 4)) {
+      throw new BodiesFullError();
+    }
+    this.bytes += bytes;
+    if (owner !== null) this.bytesOf.set(owner, own + bytes);
+  }
+
+  release(owner: string | null, bytes: number): void {
+    this.bytes -= bytes;
+    if (owner === null) return;
+    const left = (this.bytesOf.get(owner) ?? 0) - bytes;
+    if (left > 0) this.bytesOf.set(owner, left);
+    else this.bytesOf.delete(owner);
+  }
+}
+
+/** Charge of one body, which ends with the answer to its request. */
+export class BodyLease {
+  private charged = 0;
+  private bytes = 0;
+  private isOver = false;
+
+  /** @param bytesMax size limit of the body where the caller is not known; null for the route's own limit */
+  constructor(
+    private readonly pool: BodyPool,
+    private readonly owner: string | null,
+    private readonly response: ServerResponse,
+    readonly bytesMax: number | null,
+  ) {}
+
+  /** Called before the first byte is read. @throws BodiesFullError */
+  begin(): void {
+    // A response whose client has left emits no further event.
+    this.isOver = this.response.destroyed;
+    this.charge(ARRIVING_BYTES_MIN);
+    this.response.once('close', () => {
+      this.charge(0);
+      this.isOver = true;
+    });
+  }
+
+  /** Counts bytes that stay in memory. @throws BodiesFullError */
+  add(bytes: number): void {
+    this.bytes += bytes;
+    if (this.bytes > this.charged) this.charge(this.bytes);
+  }
+
+  /** Called when the body has arrived whole. */
+  complete(): void {
+    this.charge(this.bytes);
+  }
+
+  private charge(bytes: number): void {
+    if (this.isOver) return;
+    if (bytes > this.charged) this.pool.add(this.owner, bytes - this.charged, this.charged);
+    else this.pool.release(this.owner, this.charged - bytes);
+    this.charged = bytes;
+  }
+}
+
+const LEASE = Symbol('body lease');
+
+type LeasedRequest = IncomingMessage & { [LEASE]?: BodyLease };
+
+/**
+ * Lets requests read their bodies. No body can be read before its caller was admitted here, which happens after
+ * authorization; requests without a key are admitted on listed routes, with small bodies and a budget of their own.
+ */
+@Injectable()
+export class BodyBudget {
+  private readonly accounts: BodyPool;
+  private readonly strangers: BodyPool;
+
+  constructor(private readonly env: Env) {
+    this.accounts = new BodyPool(env.httpBodiesBytes);
+    this.strangers = new BodyPool(env.httpFormsMb * MB);
+  }
+
+  /** Admits the body of an authorized request. */
+  admit(request: IncomingMessage, response: ServerResponse, accountId: string): void {
+    (request as LeasedRequest)[LEASE] = new BodyLease(this.accounts, accountId, response, null);
+  }
+
+  /** Admits the body of a request without a key, up to `HTTP_FORM_KB`. */
+  admitStranger(request: IncomingMessage, response: ServerResponse): void {
+    const { trustProxy } = this.env;
+    const address = clientAddress(request, trustProxy);
+    const owner = isTrusted(address, trustProxy) ? null : peerOf(address);
+    const lease = new BodyLease(this.strangers, owner, response, this.env.httpFormKb * 1024);
+    (request as LeasedRequest)[LEASE] = lease;
+  }
+}
+
+/** The lease of an admitted request. @throws Error for another one, which is a bug */
+export function bodyLeaseOf(request: IncomingMessage): BodyLease {
+  const lease = (request as LeasedRequest)[LEASE];
+  if (!lease) throw new Error(`The body of ${request.url} is read before its caller is allowed`);
+  return lease;
+}

@@ -1,0 +1,40 @@
+import type { IncomingMessage } from 'node:http';
+import { isIP, type BlockList } from 'node:net';
+import ipaddr from 'ipaddr.js';
+
+/**
+ * Address of the client that sent a request, for limits and logs. `X-Forwarded-For` counts only where a trusted proxy
+ * wrote it: its addresses are read from the last one, each added by the proxy before it, up to the first that is no
+ * trusted proxy.
+ *
+ * @param proxies `TRUST_PROXY`; null for none
+ */
+export function clientAddress({ socket, headers }: IncomingMessage, proxies: BlockList | null): string {
+  let address = plainAddress(socket.remoteAddress ?? '');
+  if (!proxies) return address;
+  const hops = String(headers['x-forwarded-for'] ?? '').split(',');
+  while (isTrusted(address, proxies)) {
+    const next = plainAddress((hops.pop() ?? '').trim().replace(/^\[(.*)\](?::\d+)?$|^([\d.]+):\d+$/, '$1$2'));
+    if (isIP(next) === 0) break;
+    address = next;
+  }
+  return address;
+}
+
+/** True for the address of a trusted proxy. */
+export function isTrusted(address: string, proxies: BlockList | null): boolean {
+  const version = isIP(address);
+  return proxies !== null && version !== 0 && proxies.check(address, version === 4 ? 'ipv4' : 'ipv6');
+}
+
+/** Key for limits of one client: the address, or the /64 network of an IPv6 address, which one client owns whole. */
+export function peerOf(address: string): string {
+  if (isIP(address) !== 6) return address;
+  return ipaddr.IPv6.parse(address).parts.slice(0, 4).join(':');
+}
+
+/** An address without zone, and as IPv4 where IPv6 only wraps it. */
+export function plainAddress(address: string): string {
+  const bare = address.replace(/%.*$/, '');
+  return bare.startsWith('::ffff:') && isIP(bare.slice(7)) === 4 ? bare.slice(7) : bare;
+}

@@ -1,0 +1,48 @@
+import { ServerResponse, type IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+
+/** Bytes of an unread body that are discarded after its answer, and the time before the connection is cut. */
+const DISCARDED_BYTES_MAX = 64 * 1024;
+const DISCARD_MS_MAX = 1_000;
+
+/** True if the headers of a request announce a body. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/**
+ * Makes an answer that is sent before the request's body has arrived whole close the connection: the rest of the body must
+ * not be taken for the next request, and is not waited for. Called before anything is written.
+ *
+ * The connection is half-closed first. At most 64 KB of the body are discarded, and after 1 s the connection is cut, so that
+ * a client which still sends reads the answer instead of a reset.
+ */
+export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {
+  if (!hasBody(request)) return;
+  // On the instance, since Express replaces the prototype.
+  response.writeHead = (...given: never[]) => {
+    if (!request.complete) {
+      response.shouldKeepAlive = false;
+      request.socket.destroySoon = () => close(request);
+    }
+    return (ServerResponse.prototype.writeHead as (...given: never[]) => ServerResponse).apply(response, given);
+  };
+}
+
+/** Closes the connection of a request whose answer is sent. */
+function close(request: IncomingMessage): void {
+  const { socket } = request;
+  if (request.complete) {
+    Socket.prototype.destroySoon.call(socket);
+    return;
+  }
+  let bytes = 0;
+  // Listening here also takes the socket back from the HTTP parser, which reads without limit.
+  socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > DISCARDED_BYTES_MAX) socket.pause();
+  });
+  const timer = setTimeout(() => socket.destroy(), DISCARD_MS_MAX);
+  socket.once('close', () => clearTimeout(timer));
+  socket.end();
+}

@@ -1,0 +1,286 @@
+import type { ServerResponse } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { createConnection, createNamespace, createServer } from '../../support/factories.js';
+import { releasesPath } from '../../support/releases.js';
+import { startScripted, type ScriptedUpstream } from '../../support/scripted-upstream.js';
+import { openTunnel } from '../../support/uplink-client.js';
+import { until } from '../../support/until.js';
+
+const KB = 1024;
+const MB = 1024 * KB;
+
+/** Levels of nesting that no body may have. */
+const DEEP = '['.repeat(101);
+
+let app: TestApp;
+let owner: TestAccount;
+let stranger: TestAccount;
+let namespace: string;
+let server: string;
+let connection: string;
+let upstream: ScriptedUpstream;
+/** Answers of the upstream to tool calls. */
+let answerCall: (response: ServerResponse, id: number) => void;
+
+beforeAll(async () => {
+  upstream = await startScripted(({ method, id }, response) => {
+    if (method === 'tools/list') return '{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}';
+    answerCall(response, id ?? 0);
+    return undefined;
+  });
+  app = await startApp({
+    HTTP_BODIES_MB: '8',
+    HTTP_REQUEST_TIMEOUT_MS: '3000',
+    UPSTREAM_MESSAGES_MAX: '50',
+    UPSTREAM_MESSAGES_MB: '1',
+  });
+  [owner, stranger] = [await app.account(), await app.account()];
+  namespace = await createNamespace(app, owner);
+  server = `/servers/${encodeURIComponent(await createServer(app, owner, { namespace }))}`;
+  connection = (await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace })).path;
+});
+
+afterAll(() => Promise.all([app.close(), upstream.close()]));
+
+const sockets: Socket[] = [];
+afterEach(() => sockets.splice(0).forEach((socket) => socket.destroy()));
+
+interface Sent {
+  socket: Socket;
+  /** Everything the service has answered. */
+  text(): string;
+  /** Resolves with the status of the answer. */
+  status(): Promise<number>;
+}
+
+/** Sends a head that announces this many bytes, and these bytes of the body. */
+function sent(
+  target: TestApp,
+  [method, path]: readonly [string, string],
+  {
+    account,
+    length = MB,
+    body = '',
+    type = 'application/json',
+  }: Partial<Record<'body' | 'type', string> & { account: TestAccount; length: number }> = {},
+): Sent {
+  const { hostname, port } = new URL(target.url);
+  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+  sockets.push(socket);
+  let text = '';
+  socket.on('error', () => undefined).on('data', (chunk: Buffer) => (text += chunk.toString()));
+  const key = account ? `authorization: Bearer ${account.key}\r\n` : '';
+  socket.write(
+    `${method} ${path} HTTP/1.1\r\nhost: a\r\n${key}content-type: ${type}\r\ncontent-length: ${length}\r\n\r\n${body}`,
+  );
+  const status = async () => {
+    await until(() => text.includes('\r\n\r\n') || socket.destroyed, `${method} ${path} is answered`);
+    return Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1]);
+  };
+  return { socket, text: () => text, status };
+}
+
+describe('a request whose caller is unknown or not allowed', () => {
+  const routes = () =>
+    [
+      ['POST', '/accounts'],
+      ['PUT', server],
+      ['PUT', connection],
+      ['PUT', releasesPath(decodeURIComponent(server.slice('/servers/'.length)))],
+      ['POST', `${connection}/.tools/echo`],
+      ['POST', `${connection}/mcp`],
+      ['POST', '/run/some--server'],
+      ['POST', `${server}/otlp/v1/logs`],
+    ] as const;
+
+  it('is refused before a byte of its body has come, with `Connection: close`', async () => {
+    for (const route of routes()) {
+      const request = sent(app, route);
+      expect([route, await request.status()]).toEqual([route, 401]);
+      expect(request.text()).toMatch(/\r\nconnection: close\r\n/i);
+      await until(() => request.socket.readableEnded, 'the service ends the connection');
+    }
+  });
+
+  it('is refused before its body for what another owns, and for a path that does not exist', async () => {
+    for (const [route, wanted] of [
+      [['PUT', connection], 404],
+      [['PUT', server], 403],
+      [['POST', `${connection}/.tools/echo`], 404],
+      [['POST', '/no/such/path'], 404],
+    ] as const) {
+      const status = await sent(app, route, { account: stranger, body: '{"a"' }).status();
+      expect([route, status]).toEqual([route, wanted]);
+    }
+  });
+
+  it('does not have its body parsed: text that is no JSON is refused as the caller is', async () => {
+    const answer = await app
+      .as()
+      .post('/accounts')
+      .set('content-type', 'application/json')
+      .send('{' as never);
+    expect(answer.status).toBe(401);
+  });
+});
+
+describe('JSON beyond a bound', () => {
+  it('of depth is refused while it arrives, wherever JSON is taken', async () => {
+    for (const route of [
+      ['PUT', connection],
+      ['PUT', server],
+      ['POST', `${connection}/.tools/echo`],
+      ['POST', `${connection}/mcp`],
+      ['POST', `${server}/otlp/v1/logs`],
+    ] as const) {
+      const request = sent(app, route, { account: owner, body: DEEP });
+      expect([route, await request.status()]).toEqual([route, 400]);
+      expect(request.text()).toContain('The body has more than 100 nested levels');
+    }
+  });
+
+  it('of members or elements is refused', async () => {
+    const members = `{${Array.from({ length: 50_001 }, (_, n) => `"${n}":0`).join()}}`;
+    const elements = `{"a":[${'0,'.repeat(500_000)}0]}`;
+    const tool = app.as(owner).post(`${connection}/.tools/echo`).set('content-type', 'application/json');
+    expect((await tool.send(members as never)).body).toEqual({
+      error: 'validation_error',
+      message: 'The body has more than 50000 members of objects',
+    });
+    const mcp = app.as(owner).post(`${connection}/mcp`).set('content-type', 'application/json');
+    const refused = await mcp.send(elements as never);
+    expect([refused.status, refused.body]).toEqual([
+      400,
+      {
+        jsonrpc: '2.0',
+        id: null,
+        error: { code: -32600, message: 'The body has more than 500000 elements of arrays' },
+      },
+    ]);
+  });
+
+  it('in the answer of an MCP server fails the call, as JSON and as an event', async () => {
+    const nested = (id: number) => `{"jsonrpc":"2.0","id":${id},"result":${DEEP}${']'.repeat(101)}}`;
+    const message = expect.stringMatching(/sent .*more than 100 nested levels\./);
+    answerCall = (response, id) => response.setHeader('content-type', 'application/json').end(nested(id));
+    const json = await app.as(owner).post(`${connection}/.tools/echo`, {});
+    expect([json.status, json.body]).toEqual([502, { error: 'upstream_error', message }]);
+    answerCall = (response, id) =>
+      response.setHeader('content-type', 'text/event-stream').end(`data: ${nested(id)}\n\n`);
+    const event = await app.as(owner).post(`${connection}/.tools/echo`, {});
+    expect([event.status, event.body]).toEqual([502, { error: 'upstream_error', message }]);
+  });
+
+  it('in a frame of a local server closes its tunnel', async () => {
+    const { path } = await createConnection(app, owner, { transport: 'uplink' }, { namespace });
+    const client = await openTunnel(app, owner, path);
+    client.send(`${DEEP}${']'.repeat(101)}`);
+    expect(await client.closed).toEqual({ code: 1008, reason: 'a frame has more than 100 nested levels' });
+  });
+});
+
+describe('the bytes of bodies', () => {
+  const route = () => ['POST', `${connection}/.tools/echo`] as const;
+  const open = async (account: TestAccount, bytes: number) => {
+    const request = sent(app, route(), { account, length: 15 * MB, body: `{"a":"${'x'.repeat(bytes)}` });
+    await until(() => request.socket.bytesWritten > bytes, 'the bytes are sent');
+    return request;
+  };
+
+  it('of one account may fill a quarter: then its next body is refused, and nobody else is', async () => {
+    answerCall = (response, id) =>
+      response.setHeader('content-type', 'application/json').end(`{"jsonrpc":"2.0","id":${id},"result":{}}`);
+    const held = [await open(owner, MB), await open(owner, MB - 64 * KB)];
+    const refused = await open(owner, MB);
+    expect(await refused.status()).toBe(503);
+    expect(refused.text()).toMatch(/\r\nretry-after: 1\r\n/i);
+    expect(refused.text()).toMatch(/\r\nx-should-retry: false\r\n/i);
+    expect(held.map(({ text }) => text())).toEqual(['', '']);
+    expect((await app.as(stranger).put(`/namespaces/${namespace}-x`, {})).status).toBe(201);
+    held.forEach(({ socket }) => socket.destroy());
+    await until(async () => (await app.as(owner).post(route()[1], { a: 'x'.repeat(MB) })).status === 200, 'it is free');
+  });
+
+  it('that come too slowly are given up', async () => {
+    const slow = sent(app, route(), { account: owner, body: '{"a":' });
+    expect(await slow.status()).toBe(408);
+    await until(() => slow.socket.readableEnded, 'the connection is closed');
+  });
+});
+
+describe('an MCP server that floods its answer', () => {
+  const notification = '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"';
+
+  it('with messages is cut off at the limit', async () => {
+    let sentMessages = 0;
+    answerCall = (response) => {
+      response.setHeader('content-type', 'text/event-stream');
+      const more = () => {
+        for (let n = 0; n < 10; n += 1) response.write(`data: ${notification}${(sentMessages += 1)}"}}\n\n`);
+        if (!response.destroyed) setImmediate(more);
+      };
+      more();
+    };
+    const answer = await app.as(owner).post(`${connection}/.tools/echo`, {});
+    expect([answer.status, answer.body]).toEqual([
+      502,
+      { error: 'upstream_error', message: expect.stringMatching(/sent more than 50 messages without an answer\./) },
+    ]);
+  });
+
+  it('over an uplink loses its tunnel', async () => {
+    const { path } = await createConnection(app, owner, { transport: 'uplink' }, { namespace });
+    const client = await openTunnel(app, owner, path);
+    for (let n = 0; n < 60; n += 1) client.send({ method: 'notifications/message', params: { n } });
+    expect(await client.closed).toEqual({ code: 1008, reason: 'more than 50 messages without an answer' });
+  });
+
+  it('with bytes is cut off at the limit', async () => {
+    answerCall = (response) => {
+      response.setHeader('content-type', 'text/event-stream');
+      for (let n = 0; n < 3; n += 1) response.write(`data: ${notification}${'x'.repeat(500 * KB)}"}}\n\n`);
+    };
+    const answer = await app.as(owner).post(`${connection}/.tools/echo`, {});
+    expect([answer.status, answer.body]).toEqual([
+      502,
+      { error: 'upstream_error', message: expect.stringMatching(/sent messages of more than 1048576 characters/) },
+    ]);
+  });
+});
+
+describe('connections', () => {
+  const head = 'GET /health HTTP/1.1\r\nhost: a\r\nx-forwarded-for: 203.0.113.9\r\n\r\n';
+
+  /** Opens so many connections one after the other. @returns how many of them are answered */
+  async function answered(target: TestApp, count: number): Promise<number> {
+    const { hostname, port } = new URL(target.url);
+    let answers = 0;
+    for (let n = 0; n < count; n += 1) {
+      const socket = connect(Number(port), hostname);
+      sockets.push(socket);
+      let isAnswered = false;
+      socket.on('error', () => undefined).on('data', () => (isAnswered = true));
+      socket.write(head);
+      await until(() => isAnswered || socket.destroyed, 'it is answered or closed');
+      if (isAnswered) answers += 1;
+    }
+    return answers;
+  }
+
+  it('of one address are bounded, whatever X-Forwarded-For says; those of a trusted proxy are not', async () => {
+    const bounded = await startApp({ HTTP_CONNECTIONS_PER_ADDRESS_MAX: '5' });
+    expect(await answered(bounded, 8)).toBe(5);
+    await bounded.close();
+    const behind = await startApp({ HTTP_CONNECTIONS_PER_ADDRESS_MAX: '5', TRUST_PROXY: '127.0.0.0/8' });
+    expect(await answered(behind, 8)).toBe(8);
+    await behind.close();
+  });
+
+  it('are bounded in all', async () => {
+    const bounded = await startApp({ HTTP_CONNECTIONS_MAX: '4', TRUST_PROXY: '127.0.0.1' });
+    expect(await answered(bounded, 8)).toBe(4);
+    await bounded.close();
+  });
+});
