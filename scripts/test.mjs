@@ -194,9 +194,8 @@ function lintKeys() {
     for (const one of reached) for (const next of imports.get(one) ?? []) reached.add(next);
     return sha([...common, ...[...reached].map((one) => hashes.get(one))].join());
   };
-  return Object.fromEntries(
-    paths.filter((path) => !path.endsWith('.json')).map((path) => [repoPath(path), keyOf(path)]),
-  );
+  const linted = paths.filter((path) => /\.([cm]?js|ts)$/.test(path));
+  return Object.fromEntries(linted.map((path) => [repoPath(path), keyOf(path)]));
 }
 
 /** The TypeScript files of this repository that a file imports. */
