@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import type { Browser, BrowserContext } from 'playwright-core';
-import { startBrowser } from '../support/docs-page.js';
+import { startBrowser } from '../support/documentation/docs-page.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
-import { startAuthorizationServer, type AuthorizationServer } from '../support/authorization-server.js';
+import { startAuthorizationServer, type AuthorizationServer } from '../support/people/authorization-server.js';
 import { createServer } from '../support/factories.js';
-import { published, releaseIn, type ReleaseBody } from '../support/releases.js';
-import { pathOf } from '../support/server-rows.js';
-import { freePort } from '../support/upstream-net.js';
-import { startUpstream, type Upstream } from '../support/upstream.js';
+import { published, releaseIn, type ReleaseBody } from '../support/releases/releases.js';
+import { pathOf } from '../support/database/server-rows.js';
+import { freePort } from '../support/upstream/upstream-net.js';
+import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
 import { verifies } from '../support/verifies.js';
 
 /** A real browser on a busy machine takes its time. */

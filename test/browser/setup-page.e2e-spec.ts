@@ -2,17 +2,17 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { CredentialsService } from '../../src/modules/oauth/credentials.service.js';
 import type { CredentialOwner } from '../../src/modules/oauth/credentials.types.js';
-import { startBrowser } from '../support/docs-page.js';
+import { startBrowser } from '../support/documentation/docs-page.js';
 import { startApp, type TestApp } from '../support/app.js';
 import {
   startAuthorizationServer,
   type AuthorizationServer,
   type ProtectedUpstream,
-} from '../support/authorization-server.js';
-import { beginSetup, newOwner } from '../support/credentials.js';
-import { startSite } from '../support/site.js';
-import { freePort } from '../support/upstream-net.js';
-import { startUpstream, type Upstream } from '../support/upstream.js';
+} from '../support/people/authorization-server.js';
+import { beginSetup, newOwner } from '../support/people/credentials.js';
+import { startSite } from '../support/people/site.js';
+import { freePort } from '../support/upstream/upstream-net.js';
+import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
 import { verifies } from '../support/verifies.js';
 
 /** A real browser on a busy machine takes its time. */
