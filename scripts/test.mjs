@@ -117,7 +117,7 @@ async function runAll() {
 /** The unit tests, the e2e tests in the folders of changed modules, and those that were changed themselves. */
 async function runQuick() {
   const changed = changedFiles();
-  const modules = new Set(changed.map((file) => /^src\/(?:modules\/)?([\w-]+)\//.exec(file)?.[1]));
+  const modules = new Set(changed.flatMap((file) => /^src\/(?:modules\/)?([\w-]+)\//.exec(file)?.[1] ?? []));
   const isWanted = (file) => modules.has(/^test\/e2e\/([\w-]+)\//.exec(file)?.[1]) || changed.includes(file);
   const services = filesUnder('test')
     .map(repoPath)
