@@ -260,8 +260,12 @@ async function main() {
   console.log(
     `${seconds} s each; load average ${loadAverage()}; bodies at most ${bodiesMb} MB (a container of 1 GB).\n`,
   );
-  console.log('| neighbour                  | reads p50 ms | reads p95 | calls p50 | calls p95 | failed | peak RSS MB |');
-  console.log('|----------------------------|-------------:|----------:|----------:|----------:|-------:|------------:|');
+  console.log(
+    '| neighbour                  | reads p50 ms | reads p95 | calls p50 | calls p95 | failed | peak RSS MB |',
+  );
+  console.log(
+    '|----------------------------|-------------:|----------:|----------:|----------:|-------:|------------:|',
+  );
   for (const [label, figures] of [
     ['alone', before],
     [`beside ${chosen.join(' ')}`, beside],
