@@ -1,3 +1,4 @@
+import { Vault } from '../../../src/platform/vault/vault.js';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -222,13 +223,15 @@ describe('a simulated connection', () => {
       } finally {
         await sibling.close();
       }
-      const rows = await app.database.query<{ seq: number; answer: string }[]>(
-        `SELECT m.seq, m.answer FROM mock_calls m JOIN connections c ON c.id = m.connection_id
+      const rows = await app.database.query<{ id: string; seq: number; sealed: string }[]>(
+        `SELECT c.id, m.seq, m.sealed FROM mock_calls m JOIN connections c ON c.id = m.connection_id
           WHERE c.connection_id = $1 ORDER BY seq`,
         [path.split('/').at(-1)],
       );
       expect(rows.map(({ seq }) => seq)).toEqual(Array.from({ length: 42 }, (_none, at) => at + 1));
-      expect(rows.map(({ answer }) => (JSON.parse(answer) as Result).content[0].text)).toEqual([
+      const vault = app.get(Vault);
+      const answers = rows.map(({ id, sealed }) => (JSON.parse(vault.open(sealed, id)) as { answer: string }).answer);
+      expect(answers.map((answer) => (JSON.parse(answer) as Result).content[0].text)).toEqual([
         'first',
         ...Array.from({ length: 20 }, () => 'some'),
         ...Array.from({ length: 21 }, () => 'end'),
