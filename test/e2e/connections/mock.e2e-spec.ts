@@ -1,5 +1,5 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Vault } from '../../../src/platform/vault/vault.js';
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
@@ -382,4 +382,22 @@ describe('with a language model', () => {
       }
     },
   );
+});
+
+describe('a tool with a pattern that is not checked', () => {
+  it('says so, and its other keywords are checked', async () => {
+    const name = await createServer(app, owner, { namespace });
+    const properties = { m: { type: 'string', pattern: '^(?=a)' }, n: { type: 'string', pattern: '^(a+)+$' } };
+    const tools = [{ name: 'match', inputSchema: { type: 'object', properties } }];
+    await releaseServer(app, name, { tools, upstreamUrl: upstream.url });
+    const body = { server: name, mock: { enabled: true } };
+    const { path } = await createConnection(app, owner, body, { namespace, connectionId: uniqueName('mock') });
+    const listed = await app.as(owner).get(`${path}/.tools`);
+    expect(JSON.stringify(listed.body)).toContain(
+      JSON.stringify({ 'slipway/unchecked': ['inputSchema.properties.m.pattern: look-around "(?="'] }),
+    );
+    expect((await call(path, 'match', { m: 'b' })).isError).toBeUndefined();
+    expect((await call(path, 'match', { m: 1 })).isError).toBe(true);
+    expect((await call(path, 'match', { n: `${'a'.repeat(40)}!` })).isError).toBe(true);
+  });
 });
