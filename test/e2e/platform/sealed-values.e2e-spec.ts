@@ -10,8 +10,8 @@ import {
 import { Vault } from '../../../src/platform/vault/vault.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { publishExternal, releasesPath } from '../../support/releases.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { publishExternal, releasesPath } from '../../support/releases/releases.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 
 const CANARY = 'CANARYqueryvalue4711';
 
