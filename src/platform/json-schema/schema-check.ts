@@ -1,7 +1,10 @@
+import { createHash } from 'node:crypto';
+import { createContext, Script } from 'node:vm';
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv';
+import { LRUCache } from 'lru-cache';
 import type { JsonObject } from '../text/json.js';
 import { createAjv, type Dialect } from './ajv.js';
-import { createContext, Script } from 'node:vm';
+import { withoutRefusedPatterns } from './patterns.js';
 
 /** A larger schema is not compiled: that takes seconds. */
 const SCHEMA_CHARS_MAX = 256 * 1024;
@@ -21,26 +24,45 @@ const start = new Script('work()');
 /** The error of a value, as a sentence without full stop. Null if the schema allows it or its validation takes too long. */
 export type SchemaCheck = (value: unknown) => string | null;
 
+/** Compiled schemas at most: their number, and their characters of JSON. */
+const CACHED_MAX = 2_000;
+const CACHED_CHARS_MAX = 16 * 1024 * 1024;
+
+/** Checks by the hash of their schema: equal schemas of many mocks are compiled once. */
+const checks = new LRUCache<string, { check: SchemaCheck | null; chars: number }>({
+  max: CACHED_MAX,
+  maxSize: CACHED_CHARS_MAX,
+  sizeCalculation: ({ chars }) => chars,
+});
+
 /**
  * A check against a JSON Schema of draft-07, 2019-09 or 2020-12 (the default, as MCP says). Null when the schema cannot be
- * used: it is no schema, larger than 256 KB, takes longer than 1.5 s to compile, or refers to another document.
+ * used: it is no schema, larger than 256 KB, takes longer than 1.5 s to compile, or refers to another document. Patterns
+ * that {@link withoutRefusedPatterns} refuses are not checked. A check that took too long once allows everything afterwards.
  */
 export function schemaCheck(schema: unknown, limits = usualLimits): SchemaCheck | null {
   if (typeof schema !== 'object' || schema === null) return null;
-  if (JSON.stringify(schema).length > SCHEMA_CHARS_MAX) return null;
-  const validate = compiled(schema as JsonObject, limits.compileMs);
+  const text = JSON.stringify(schema);
+  if (text.length > SCHEMA_CHARS_MAX) return null;
+  const hash = createHash('sha256').update(text).digest('base64url');
+  const known = checks.get(hash);
+  if (known) return known.check;
+  const check = newCheck(schema as JsonObject, limits);
+  checks.set(hash, { check, chars: text.length });
+  return check;
+}
+
+function newCheck(schema: JsonObject, limits: typeof usualLimits): SchemaCheck | null {
+  const validate = compiled(schema, limits.compileMs);
   if (!validate) return null;
+  let isSlow = false;
   return (value) => {
+    if (isSlow) return null;
     const outcome = withTimeLimit(limits.validateMs, () => validate(value));
+    isSlow = outcome === null;
     if (!outcome || outcome.value) return null;
     return (validate.errors ?? []).slice(0, ERRORS_MAX).map(errorText).join('; ') || 'does not match the schema';
   };
-}
-
-/** True when a text matches a regular expression, or when that takes longer than 50 ms. @throws SyntaxError */
-export function matchesPattern(pattern: string, text: string): boolean {
-  const expression = new RegExp(pattern, 'u');
-  return withTimeLimit(50, () => expression.test(text))?.value ?? true;
 }
 
 const instances = new Map<Dialect, Ajv>();
@@ -51,15 +73,16 @@ function compiled(schema: JsonObject, ms: number): ValidateFunction | null {
   const dialect = dialectOf(typeof $schema === 'string' ? $schema : '');
   const ajv = instances.get(dialect) ?? createAjv(dialect, true);
   instances.set(dialect, ajv);
+  const used = withoutRefusedPatterns(rest);
   try {
-    const validate = withTimeLimit(ms, () => ajv.compile(rest));
+    const validate = withTimeLimit(ms, () => ajv.compile(used));
     // An aborted compilation leaves the instance in an unknown state.
     if (!validate) instances.delete(dialect);
     return validate && validate.value;
   } catch {
     return null;
   } finally {
-    ajv.removeSchema(rest);
+    ajv.removeSchema(used);
   }
 }
 
@@ -75,7 +98,7 @@ function errorText({ instancePath, message = 'is not allowed', keyword, params }
 }
 
 /**
- * Runs synchronous work of unbounded length, such as a tenant's regular expression, and aborts it after `ms`; the event
+ * Runs synchronous work of unbounded length, such as a check against a tenant's schema, and aborts it after `ms`; the event
  * loop serves nothing else meanwhile. Costs about 80 µs. Aborted work runs no `finally`. Must not be nested: when two
  * limits end together, the inner one cancels the outer one's abort and the work never ends.
  *
