@@ -223,7 +223,7 @@ describe('the download of a bundle', () => {
     const response = await app.as(owner).get(downloadOf(name));
     expect([response.status, response.body]).toEqual([404, missing]);
     const gone = await app.as(owner).get(downloadOf(`${name}-${uniqueName()}`));
-    expect([gone.status, gone.body]).toEqual([404, { error: 'Server not found' }]);
+    expect([gone.status, gone.body]).toEqual([404, expect.objectContaining({ error: 'Server not found' })]);
   });
 
   it('needs a key, a signed link or open doors', async () => {

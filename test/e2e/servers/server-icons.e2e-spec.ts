@@ -167,7 +167,7 @@ describe('an uploaded icon', () => {
       const gone = await app.as(owner).delete(pathOf(missing, '/icon'));
       const read = await app.as(owner).get(pathOf(missing, '/icon'));
       for (const { status, body } of [put, gone, read])
-        expect([status, body]).toEqual([404, { error: 'Server not found' }]);
+        expect([status, body]).toEqual([404, expect.objectContaining({ error: 'Server not found' })]);
     }
     expect((await getIcon(name)).body).toEqual(png);
   });

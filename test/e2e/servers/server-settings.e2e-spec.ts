@@ -13,7 +13,7 @@ import { verifies } from '../../support/verifies.js';
 
 const isoUtc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const notOne = { error: expect.stringMatching(/\S/) };
-const notFound = { error: 'Server not found' };
+const notFound = expect.objectContaining({ error: 'Server not found' });
 const notMine = { error: "Forbidden: You don't own this server" };
 
 let app: TestApp;
@@ -131,7 +131,9 @@ describe('PATCH /servers/{qualifiedName}', () => {
       const response = await app.as(owner).patch(pathOf(missing), { displayName: 'Mine' });
       expect([missing, response.status, response.body]).toEqual([missing, 404, notFound]);
     }
-    expect((await app.as().patch(pathOf(name), { displayName: 5 })).body).toEqual({ error: 'Unauthorized' });
+    expect((await app.as().patch(pathOf(name), { displayName: 5 })).body).toEqual(
+      expect.objectContaining({ error: 'Unauthorized' }),
+    );
     expect(await stored(name)).toEqual(before);
   });
 });
@@ -208,7 +210,7 @@ describe('POST /servers/{qualifiedName}/transfer', () => {
       [{ ...me, targetNamespace: theirs }, 403, notOne],
       [{ targetOrganizationId: other.id, targetNamespace: theirs }, 403, notOne],
       [{ targetOrganizationId: other.id, targetNamespace: to, targetSlug: 'free' }, 403, notOne],
-      [{ ...me, targetNamespace: uniqueName('never') }, 404, { error: 'Namespace not found' }],
+      [{ ...me, targetNamespace: uniqueName('never') }, 404, expect.objectContaining({ error: 'Namespace not found' })],
       [{ ...me, targetNamespace: to }, 409, { error: expect.stringContaining(`"${to}/weather" exists`) }],
       [{ ...me, targetNamespace: to, targetSlug: 'a b' }, 400, notOne],
       [{ ...me, targetNamespace: to, targetSlug: 'logs' }, 400, notOne],
@@ -408,7 +410,7 @@ describe('what only the owner of a server may know', () => {
       expect([response.status, response.body]).toEqual([404, notFound]);
     }
     for (const response of await Promise.all(requests(undefined, name))) {
-      expect([response.status, response.body]).toEqual([401, { error: 'Unauthorized' }]);
+      expect([response.status, response.body]).toEqual([401, expect.objectContaining({ error: 'Unauthorized' })]);
     }
     expect((await app.as(owner).get(pathOf(name, '/secrets'))).body).toHaveLength(1);
   });

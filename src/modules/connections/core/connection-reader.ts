@@ -31,21 +31,20 @@ export class ConnectionReader {
 
   /** Includes the status that calls of this process have just observed. @throws ResourceNotFoundError */
   async get(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionDto> {
-    if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
     await this.statuses.settle();
-    return this.shown(await this.connections.findShown({ namespaceId: namespace.id, connectionId }));
+    const row = isConnectionId(connectionId)
+      ? await this.connections.findShown({ namespaceId: namespace.id, connectionId })
+      : null;
+    if (!row) throw await this.connections.missing(namespace, connectionId);
+    return toConnectionDto(row, this.urls);
   }
 
   /** The row of a connection. @param targetKind the kind that its target must have @throws ResourceNotFoundError */
-  async find(
-    { id: namespaceId }: OwnedNamespace,
-    connectionId: string,
-    targetKind?: TargetKind,
-  ): Promise<ConnectionRow> {
+  async find(namespace: OwnedNamespace, connectionId: string, targetKind?: TargetKind): Promise<ConnectionRow> {
     const row = isConnectionId(connectionId)
-      ? await this.connections.findRow({ namespaceId, connectionId, ...(targetKind && { targetKind }) })
+      ? await this.connections.findRow({ namespaceId: namespace.id, connectionId, ...(targetKind && { targetKind }) })
       : null;
-    if (!row) throw new ResourceNotFoundError();
+    if (!row) throw await this.connections.missing(namespace, connectionId);
     return row;
   }
 
