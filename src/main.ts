@@ -74,6 +74,8 @@ async function start(): Promise<void> {
   const { port, release } = await requireFreePort(given);
   const settings = given.with({ port });
   await requireRedis(settings);
+  // Before the hooks that external modules are resolved by, which every later import passes through.
+  if (settings.modules) await import('./app.setup.js');
   const { env, firstKey, stop } = await startInfrastructure(settings, (line) =>
     pino.info({ context: 'postgres' }, line),
   );

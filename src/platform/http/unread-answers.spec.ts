@@ -1,7 +1,7 @@
 import http from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { listen, shut } from '../../../test/support/upstream-net.js';
+import { listen, shut } from '../../../test/support/upstream/upstream-net.js';
 import { until } from '../../../test/support/until.js';
 import { loadEnv } from '../../config/env.js';
 import { UnreadAnswers } from './unread-answers.js';
