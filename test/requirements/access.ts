@@ -143,7 +143,8 @@ export const access = {
   },
   'query:metadata-look-alikes': {
     source: 'House',
-    behavior: '`metadata[i]`, `metadata={…}` and other spellings of a metadata filter answer 400 with `metadata.{key}`.',
+    behavior:
+      '`metadata[i]`, `metadata={…}` and other spellings of a metadata filter answer 400 with `metadata.{key}`.',
   },
   'query:published-clients': {
     source: 'Field',

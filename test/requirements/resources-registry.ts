@@ -132,6 +132,19 @@ export const registryResources = {
     source: 'Spec 2.3, House',
     behavior: '`security.scanPassed` is the boolean result of the newest scanned release.',
   },
+  'server:detail:security-bundle': {
+    source: 'House',
+    behavior: 'A bundle that was not run has `security: null` and `deploymentUrl: null`, and its release no `mcpUrl`.',
+  },
+  'config:whole-schema': {
+    source: 'House',
+    behavior:
+      'Configuration values are checked against the whole `configSchema`; a publish with one that cannot be enforced is refused.',
+  },
+  'scan-credentials:types': {
+    source: 'House',
+    behavior: 'A scan credential has the JSON type that its property declares, or is a text.',
+  },
   'server:detail:tools-null': {
     source: 'Spec 2.3, Field',
     behavior: '`tools` is null for a server that was never scanned.',

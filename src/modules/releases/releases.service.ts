@@ -1,3 +1,4 @@
+import { Env } from '../../config/env.js';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
 import { DataSource, MoreThan, Repository } from 'typeorm';
@@ -47,6 +48,7 @@ export class ReleasesService implements OnModuleInit {
     private readonly urls: ServerUrlsService,
     private readonly credentials: CredentialsService,
     private readonly registry: ServersService,
+    private readonly env: Env,
   ) {}
 
   /** Resumes a release once it is authorized, and revokes the credentials of a deleted server. */
@@ -141,14 +143,14 @@ export class ReleasesService implements OnModuleInit {
     }
     const current = await this.servers.currentOf(server.id);
     if (current?.releaseId !== releaseId) throw new NotCurrentError(status);
-    if (scanCredentials) requireScanCredentials(scanCredentials, configSchema as ConfigSchema | null);
-    else if (current.hadCredentials) {
+    const credentials = scanCredentials && requireScanCredentials(scanCredentials, configSchema as ConfigSchema | null);
+    if (!credentials && current.hadCredentials) {
       // Without them the server may show less.
       throw new InvalidInputError(
         'This release was scanned with scanCredentials, which are not kept: send them again.',
       );
     }
-    if (!(await this.rescans.request(server.id, releaseId, scanCredentials))) throw new NotCurrentError(status);
+    if (!(await this.rescans.request(server.id, releaseId, credentials))) throw new NotCurrentError(status);
     return { status, deploymentId: releaseId };
   }
 
@@ -173,12 +175,12 @@ export class ReleasesService implements OnModuleInit {
     return true;
   }
 
-  /** The MCP address of a server. */
-  mcpUrlOf({ slug }: ServerRef): string {
-    return this.urls.run(slug);
+  /** The member `mcpUrl`; none for a bundle where bundles do not run: there is nothing to call. */
+  mcpUrlOf({ slug }: ServerRef, { type }: Pick<Release, 'type'>): { mcpUrl?: string } {
+    return type === 'stdio' && this.env.runtimeBundles === 'off' ? {} : { mcpUrl: this.urls.run(slug) };
   }
 
   private toDto(release: Release, server: ServerRef): ReleaseDto {
-    return toReleaseDto(release, this.mcpUrlOf(server));
+    return toReleaseDto(release, this.mcpUrlOf(server, release));
   }
 }

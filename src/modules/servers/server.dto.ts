@@ -125,7 +125,7 @@ export class ServerDetailDto {
   iconUrl: string | null;
   /** True when its current release is reached over the network. */
   remote: boolean;
-  /** The MCP address of the current release. */
+  /** The MCP address of the current release; null for a bundle. */
   deploymentUrl: string | null;
   /** The connection of its current release. Empty before the first release. */
   @ApiProperty({
@@ -135,6 +135,7 @@ export class ServerDetailDto {
     },
   })
   connections: (HttpServerConnectionDto | StdioServerConnectionDto)[];
+  /** Null until a release was scanned, and for a bundle that was not run: only its manifest was checked. */
   security: ServerSecurityDto | null;
   /** Null until a release was scanned. */
   tools: ToolSummaryDto[] | null;

@@ -26,15 +26,47 @@ export type SchemaCheck = (value: unknown) => string | null;
  * used: it is no schema, larger than 256 KB, takes longer than 1.5 s to compile, or refers to another document.
  */
 export function schemaCheck(schema: unknown, limits = usualLimits): SchemaCheck | null {
-  if (typeof schema !== 'object' || schema === null) return null;
-  if (JSON.stringify(schema).length > SCHEMA_CHARS_MAX) return null;
+  const validate = schemaValidator(schema, limits);
+  if (typeof validate === 'string') return null;
+  return (value) => {
+    const faults = validate(value);
+    if (!faults || faults.length === 0) return null;
+    return faults
+      .map(({ path, message }) => [path.join('.'), message].filter(Boolean).join(' ').slice(0, 500))
+      .join('; ');
+  };
+}
+
+/** A fault of a value: the names that lead to the faulty part, and a predicate such as `must be <= 5`. */
+export interface SchemaFault {
+  path: string[];
+  message: string;
+}
+
+/**
+ * A validator for a schema as in {@link schemaCheck}, which lists at most five faults; null when the validation takes too
+ * long. A text instead says why the schema cannot be used.
+ */
+export function schemaValidator(
+  schema: unknown,
+  limits = usualLimits,
+): string | ((value: unknown) => SchemaFault[] | null) {
+  if (typeof schema !== 'object' || schema === null) return 'no schema';
+  if (JSON.stringify(schema).length > SCHEMA_CHARS_MAX) return `larger than ${SCHEMA_CHARS_MAX / 1024} KB`;
   const validate = compiled(schema as JsonObject, limits.compileMs);
-  if (!validate) return null;
+  if (typeof validate === 'string') return validate;
   return (value) => {
     const outcome = withTimeLimit(limits.validateMs, () => validate(value));
-    if (!outcome || outcome.value) return null;
-    return (validate.errors ?? []).slice(0, ERRORS_MAX).map(errorText).join('; ') || 'does not match the schema';
+    if (!outcome) return null;
+    if (outcome.value) return [];
+    const faults = (validate.errors ?? []).slice(0, ERRORS_MAX).map(toFault);
+    return faults.length > 0 ? faults : [{ path: [], message: 'does not match the schema' }];
   };
+}
+
+/** True if `format` has a check; others are annotations. */
+export function isKnownFormat(format: string): boolean {
+  return Object.hasOwn(validatorFor('2020-12').formats, format);
 }
 
 /** True when a text matches a regular expression, or when that takes longer than 50 ms. @throws SyntaxError */
@@ -45,19 +77,24 @@ export function matchesPattern(pattern: string, text: string): boolean {
 
 const instances = new Map<Dialect, Ajv>();
 
-function compiled(schema: JsonObject, ms: number): ValidateFunction | null {
+function validatorFor(dialect: Dialect): Ajv {
+  const ajv = instances.get(dialect) ?? createAjv(dialect, true);
+  instances.set(dialect, ajv);
+  return ajv;
+}
+
+function compiled(schema: JsonObject, ms: number): ValidateFunction | string {
   // Ajv remembers ids, and two tools may use the same one.
   const { $schema, $id: _id, ...rest } = schema;
   const dialect = dialectOf(typeof $schema === 'string' ? $schema : '');
-  const ajv = instances.get(dialect) ?? createAjv(dialect, true);
-  instances.set(dialect, ajv);
+  const ajv = validatorFor(dialect);
   try {
     const validate = withTimeLimit(ms, () => ajv.compile(rest));
     // An aborted compilation leaves the instance in an unknown state.
     if (!validate) instances.delete(dialect);
-    return validate && validate.value;
-  } catch {
-    return null;
+    return validate ? validate.value : 'compiling it takes too long';
+  } catch (error) {
+    return (error as Error).message;
   } finally {
     ajv.removeSchema(rest);
   }
@@ -67,11 +104,15 @@ function dialectOf(uri: string): Dialect {
   return /draft-0[4-7]/.test(uri) ? 'draft-07' : uri.includes('2019-09') ? '2019-09' : '2020-12';
 }
 
-function errorText({ instancePath, message = 'is not allowed', keyword, params }: ErrorObject): string {
-  const path = instancePath.slice(1).replaceAll('/', '.');
+function toFault({ instancePath, message = 'is not allowed', keyword, params }: ErrorObject): SchemaFault {
+  const path = instancePath === '' ? [] : instancePath.slice(1).split('/').map(unescaped);
   const named = keyword === 'additionalProperties' ? ` (${String(params.additionalProperty)})` : '';
   const allowed = keyword === 'enum' ? ` (${(params.allowedValues as unknown[]).map(String).join(', ')})` : '';
-  return `${path === '' ? '' : `${path} `}${message}${named}${allowed}`.slice(0, 500);
+  return { path, message: `${message}${named}${allowed}`.slice(0, 500) };
+}
+
+function unescaped(part: string): string {
+  return part.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
 /**
