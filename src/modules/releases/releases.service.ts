@@ -1,7 +1,7 @@
 import { Env } from '../../config/env.js';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
-import { DataSource, MoreThan, Repository } from 'typeorm';
+import { DataSource, In, MoreThan, Repository } from 'typeorm';
 import { isUUID } from 'class-validator';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
@@ -24,7 +24,7 @@ import {
   toReleaseLogDto,
 } from './release.dto.js';
 import { ReleaseLog, Release } from './release.entity.js';
-import { isResumable } from './release-state.js';
+import { isResumable, statusesBefore } from './release-state.js';
 import { NotCurrentError, NotResumableError, ReleaseNotFoundError } from './releases.errors.js';
 import { RescansService } from './rescan/rescans.service.js';
 import { ReleasesQueue } from './releases.queue.js';
@@ -54,6 +54,9 @@ export class ReleasesService implements OnModuleInit {
   /** Resumes a release once it is authorized, and revokes the credentials of a deleted server. */
   onModuleInit(): void {
     this.registry.beforeDeletion(({ id }) => this.credentials.remove({ kind: 'server', id }));
+    // A release that waits, or is about to wait again; without one the links of cancelled releases are over.
+    const unfinished = statusesBefore('CANCELLED');
+    this.credentials.waitsWhile('server', (serverId) => this.releases.existsBy({ serverId, status: In(unfinished) }));
     this.credentials.onAuthorized('server', (serverId) => this.resumeNewest(serverId));
   }
 
@@ -89,16 +92,18 @@ export class ReleasesService implements OnModuleInit {
 
   /**
    * Continues a release that waits for authorization (Spec 4.7). Of concurrent requests one resumes it, and all of them
-   * succeed.
+   * succeed, as does one that is repeated within 60 s.
    *
    * @param id the release's id, or `latest`
    * @throws ReleaseNotFoundError, NotResumableError
    */
   async resume(server: ServerRef, id: string): Promise<ResumedReleaseDto> {
     const release = await this.find(server, id);
+    const answer = { status: 'WORKING', deploymentId: release.id };
+    if (wasJustResumed(release)) return answer;
     if (!isResumable(release.status)) throw new NotResumableError(release.status);
     if (!(await this.continue(release.id))) await this.requireContinued(server, release.id);
-    return { status: 'WORKING', deploymentId: release.id };
+    return answer;
   }
 
   /**
@@ -183,4 +188,12 @@ export class ReleasesService implements OnModuleInit {
   private toDto(release: Release, server: ServerRef): ReleaseDto {
     return toReleaseDto(release, this.mcpUrlOf(server, release));
   }
+}
+
+/** Time in which a client may repeat a resume whose answer it lost. */
+const RESUME_REPEAT_MS = 60_000;
+
+/** True while a resumed release works, for 60 s after its last change. */
+function wasJustResumed({ status, attempt, updatedAt }: Release): boolean {
+  return status === 'WORKING' && attempt > 1 && Date.now() - updatedAt.getTime() < RESUME_REPEAT_MS;
 }

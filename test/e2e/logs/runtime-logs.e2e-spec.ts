@@ -272,7 +272,7 @@ describe('the log of a server', () => {
       expect(await found('CANNOT READ')).toEqual(['cannot read x']);
       expect(await found(`' OR 1=1 --`)).toEqual([]);
       expect(await found('noise')).toHaveLength(texts.length);
-      for (const word of ['x'.repeat(201), '%00']) {
+      for (const word of ['x'.repeat(1_001), '%00']) {
         const raw = word === '%00' ? word : encodeURIComponent(word);
         const { status, body } = await app.as(owner).get(`${pathOf(name, '/logs')}?search=${raw}`);
         expect([status, Object.keys(body as object)]).toEqual([400, ['error']]);
@@ -294,7 +294,6 @@ describe('the log of a server', () => {
     expect(await shown('?minDurationMs=500')).toEqual(['a', 'b']);
     expect(await shown('?minDurationMs=0')).toEqual(['a', 'b', 'c']);
     expect(await shown('?method=tools%2Fcall&tool=forecast&search=A&minDurationMs=999')).toEqual(['a']);
-    expect(await shown('?unknown=filter')).toEqual(['a', 'b', 'c']);
     const paged: string[] = [];
     let before = '';
     for (;;) {
@@ -386,10 +385,10 @@ describe('the log of a server', () => {
         return { ...totals, messages: invocations.map(({ lines }) => lines[0].message), last: invocations.at(-1)?.id };
       };
       const hail = await find({ search: 'HAIL' }, 5);
-      expect(hail).toMatchObject({ total: 1_202, totalIsExact: true });
+      expect(hail).toMatchObject({ total: 1_201, totalIsExact: true });
       expect(hail.messages).toEqual(['hail 6000', 'hail 3000', 'hail 1199', 'hail 1198', 'hail 1197']);
       const older = await find({ search: 'hail', before: hail.last }, 1);
-      expect(older).toMatchObject({ total: 1_197, totalIsExact: true, messages: ['hail 1196'] });
+      expect(older).toMatchObject({ total: 1_196, totalIsExact: true, messages: ['hail 1196'] });
       expect(await find({ search: 'sleet' }, 2)).toMatchObject({
         total: 3,
         totalIsExact: true,

@@ -287,7 +287,7 @@ describe('an icon the server names', () => {
     await icons.adopt(id, named('/icon'));
     expect((await getIcon(name)).body).toEqual(png);
     expect(await iconUrlOf(name)).toContain('/icon?expires=');
-    const elsewhere = 'https://weather.example.com/icon.png';
+    const elsewhere = named('/icon')[0].src;
     await app.as(owner).patch(pathOf(name), { iconUrl: elsewhere });
     expect(await iconUrlOf(name)).toBe(elsewhere);
     await uploadIcon(app, owner, name, images['image/gif']);

@@ -50,7 +50,6 @@ describe('PATCH /servers/{qualifiedName}', () => {
     repositoryUrl: 'https://github.com/Acme/Weather.git',
     backlinkUrl: 'http://acme.example.com/blog?post=1#top',
     license: 'MIT',
-    iconUrl: 'https://weather.example.com/icon.png',
     unlisted: true,
   };
 
@@ -60,7 +59,7 @@ describe('PATCH /servers/{qualifiedName}', () => {
       const name = await createServer(app, owner, { namespace, server, displayName: 'Weather', description: 'Old.' });
       const response = await app.as(owner).patch(pathOf(name), full);
       expect([response.status, response.body]).toEqual([200, { success: true, namespace, server }]);
-      const texts = { displayName: 'Weather 2', description: '', iconUrl: full.iconUrl };
+      const texts = { displayName: 'Weather 2', description: '' };
       expect((await app.as(other).get(pathOf(name))).body).toMatchObject(texts);
       const listed = (
         await app.as(owner).get(`/servers?namespace=${namespace}&qualifiedName=${encodeURIComponent(name)}`)

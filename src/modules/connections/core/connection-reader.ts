@@ -66,7 +66,7 @@ export class ConnectionReader {
     await this.statuses.settle();
     const serverId = mcpUrl === undefined ? null : await this.targets.serverIdOf(mcpUrl);
     const found = await this.connections.listShown(namespace.id, limit + 1, {
-      ...(cursor !== undefined && { beforeSeq: decodeCursor(cursor) }),
+      ...(cursor !== undefined && { beforeSeq: decodeCursor(cursor, namespace.id) }),
       ...(name !== undefined && { name }),
       ...(serverId === null ? mcpUrl !== undefined && { mcpUrl } : { serverId }),
       metadata,
@@ -75,7 +75,7 @@ export class ConnectionReader {
     const last = page[page.length - 1];
     return {
       connections: page.map((row) => toConnectionDto(row, this.urls)),
-      nextCursor: found.length > limit && last ? encodeCursor(last.seq) : null,
+      nextCursor: found.length > limit && last ? encodeCursor(last.seq, namespace.id) : null,
     };
   }
 

@@ -286,15 +286,11 @@ describe('a config schema with more than types', () => {
 
   verifies('config:whole-schema', 'is enforced whole, and no fault repeats a value', () => {
     expect(faultsOf(rich, 'count=5&r=abc&mode=fast', { 'x-mail': 'a@example.com' })).toEqual([]);
-    expect(faultsOf(rich, 'count=99&r=TOOLONG99&mode=slow', { 'x-mail': 'notmail' })).toEqual(
-      expect.arrayContaining([
-        'The query "count" must be <= 5.',
-        'The query "r" must NOT have more than 3 characters.',
-        'The query "r" must match pattern "^[a-z]+$".',
-        'The header "X-Mail" must match format "email".',
-        'The query "mode" must be equal to constant.',
-      ]),
-    );
+    expect(faultsOf(rich, 'count=99')).toEqual(['The query "count" must be <= 5.']);
+    expect(faultsOf(rich, 'r=abcd')).toEqual(['The query "r" must NOT have more than 3 characters.']);
+    expect(faultsOf(rich, 'r=A1')).toEqual(['The query "r" must match pattern "^[a-z]+$".']);
+    expect(faultsOf(rich, '', { 'x-mail': 'notmail' })).toEqual(['The header "X-Mail" must match format "email".']);
+    expect(faultsOf(rich, 'mode=slow')).toEqual(['The query "mode" must be equal to constant.']);
     expect(faultsOf(rich, 'user=u')).toEqual([expect.stringContaining('must have property m when property user')]);
     const nested = {
       properties: { db: { type: 'object', properties: { port: { type: 'integer', maximum: 65535 } } } },
