@@ -105,6 +105,17 @@ describe('a query parameter that a route does not declare', () => {
     },
   );
 
+  verifies('query:exact-values', 'has integers in digits and days of the calendar', async () => {
+    for (const value of ['1e1', '0x10', '0b11', '%2B5', '5.0', '%205', '5%20']) {
+      const { status } = await app.as(owner).get(`${server}/releases?page=${value}`);
+      expect([value, status]).toEqual([value, 400]);
+    }
+    for (const day of ['2026-02-30T00:00:00Z', '2026-02-31', '2026-11-31T10:00:00Z']) {
+      expect([day, (await app.as(owner).get(`${server}/logs?from=${day}`)).status]).toEqual([day, 400]);
+    }
+    expect((await app.as(owner).get(`${server}/logs?from=2028-02-29`)).status).toBe(200);
+  });
+
   verifies('query:published-clients', 'is none of those in the types of the published clients', async () => {
     const lists: [string, string, string][] = [
       [`/connect/${namespace}`, 'resources/connections/connections.d.ts', 'ConnectionListParams'],

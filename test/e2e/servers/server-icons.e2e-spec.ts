@@ -280,6 +280,28 @@ describe('an icon the server names', () => {
     await egress.close();
   });
 
+  verifies(
+    'icon:from-url',
+    'is fetched from the URL that the owner sets, and refused when it is no image',
+    async () => {
+      const name = await createServer(app, owner);
+      const set = (path: string) => app.as(owner).patch(pathOf(name), { iconUrl: `${base}${path}` });
+      expect((await set('/icon')).status).toBe(200);
+      expect(await iconUrlOf(name)).toBe(`${base}/icon`);
+      expect((await getIcon(name)).body).toEqual(png);
+      await app.get(ServerIconsService).adopt(await serverIdOf(app, name), undefined);
+      expect((await getIcon(name)).body).toEqual(png);
+      for (const [path, status] of [
+        ['/page', 400],
+        ['/none', 400],
+        ['/large', 413],
+      ] as const) {
+        expect([path, (await set(path)).status]).toEqual([path, status]);
+      }
+      expect(await iconUrlOf(name)).toBe(`${base}/icon`);
+    },
+  );
+
   verifies('icon:upload:wins', 'gives way to what the owner says', async () => {
     const name = await createServer(app, owner);
     const id = await serverIdOf(app, name);
