@@ -14,9 +14,10 @@ import { loadExternalModules } from './platform/external-modules/load-external-m
 import { SlipwayAdapter } from './platform/http/adapter.js';
 import { BodyBudget } from './platform/http/body-budget.js';
 import { InputPipe } from './platform/http/input.pipe.js';
+import { KnownQueryGuard } from './platform/http/known-query.js';
 import { reservePath } from './platform/http/resource-names.js';
 import { createOpenApi } from './platform/http/openapi-document.js';
-import { routeTable } from './platform/http/route-table.js';
+import { methodsOf, routeTable } from './platform/http/route-table.js';
 import { useJsonBounds } from './platform/text/json-bounds.js';
 import { HttpMeter } from './platform/telemetry/http-meter.js';
 
@@ -40,8 +41,9 @@ export async function createApp(
   routes.forEach(({ path }) => reservePath(path));
   app.disable('x-powered-by');
   app.set('etag', false);
+  app.useGlobalGuards(new KnownQueryGuard());
   app.useGlobalPipes(new InputPipe());
-  app.useGlobalFilters(new ErrorFilter());
+  app.useGlobalFilters(new ErrorFilter((path) => methodsOf(routes, path)));
   if (options.preview) return app;
   if (env.logLevel === 'debug' || env.logLevel === 'trace') {
     const logger = new Logger('request');

@@ -60,6 +60,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     ttlMs: CACHED_MS,
   });
   private readonly handlers = new Map<CredentialOwner['kind'], AuthorizedHandler[]>();
+  private readonly waiting = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<boolean>>();
 
   constructor(
     private readonly dataSource: DataSource,
@@ -156,6 +157,16 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
       .catch((error: unknown) => this.logger.warn({ msg: 'tokens could not be revoked', err: error }))
       .finally(() => this.revoking.delete(work));
     this.revoking.add(work);
+  }
+
+  /** Sets the test that an owner of this kind still waits for an authorization. Without one it always does. */
+  waitsWhile(kind: CredentialOwner['kind'], test: (ownerId: string) => Promise<boolean>): void {
+    this.waiting.set(kind, test);
+  }
+
+  /** False when nothing waits for an authorization of this owner: its links are over, and no token is stored. */
+  async isWaiting({ kind, id }: CredentialOwner): Promise<boolean> {
+    return (await this.waiting.get(kind)?.(id)) ?? true;
   }
 
   /** Adds a handler for an owner kind: {@link authorized} awaits it. */

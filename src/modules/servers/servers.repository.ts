@@ -32,6 +32,16 @@ export class ServersRepository {
     return row ?? null;
   }
 
+  /** Names of the servers in a namespace of this account, 1,000 at most; null unless the account owns it. */
+  async ownNames(namespace: string, accountId: string): Promise<string[] | null> {
+    const rows = await this.database.query<{ name: string | null }[]>(
+      `SELECT s.name FROM namespaces n LEFT JOIN servers s ON s.namespace_id = n.id
+        WHERE n.name = $1 AND n.account_id = $2 LIMIT 1000`,
+      [namespace, accountId],
+    );
+    return rows.length === 0 ? null : rows.flatMap(({ name }) => name ?? []);
+  }
+
   /** The columns of a server's public record; null when there is none. */
   async findDetail({ namespace, name }: QualifiedName): Promise<(DetailRow & { id: string }) | null> {
     const [row] = await this.database.query<(DetailRow & { id: string })[]>(

@@ -4,6 +4,9 @@ import type { TextFormat } from './text-format.js';
 /** A format is inferred when all texts have it, and there were at least 5. */
 const FORMAT_TEXTS_MIN = 5;
 
+/** Fewer numbers without decimals may be chance. */
+const INTEGERS_MIN = 3;
+
 /** An enum is inferred from at least 30 texts, with each word at least 3 times. */
 const ENUM_TEXTS_MIN = 30;
 const WORD_COUNT_MIN = 3;
@@ -31,7 +34,7 @@ export function inferEnum({ count, words }: TextShape): string[] | null {
 /** An inferred object: members by name, sorted, and the values under all other names. */
 export interface InferredObject {
   fields: [name: string, field: Shape][];
-  /** Null: no other names were observed. */
+  /** The values of a dictionary. Null beside fields: names that were folded away say nothing about other names. */
   rest: Shape | null;
 }
 
@@ -39,7 +42,7 @@ export interface InferredObject {
 export function inferObject({ count, fields, rest }: ObjectShape): InferredObject {
   const all = [...fields].sort(([one], [other]) => (one < other ? -1 : 1));
   const isDictionary = all.length >= MAP_NAMES_MIN && all.every(([, field]) => field.count / count < MAP_PRESENCE_MAX);
-  if (!isDictionary) return { fields: all, rest };
+  if (!isDictionary) return { fields: all, rest: all.length > 0 ? null : rest };
   return { fields: [], rest: all.reduce((sum, [, field]) => merged(sum, field), rest ?? emptyShape()) };
 }
 
@@ -48,7 +51,7 @@ export function inferTypes({ isOpaque, nulls, booleans, integers, decimals, text
   if (isOpaque) return [];
   return [
     ...(texts ? ['string'] : []),
-    ...(decimals > 0 ? ['number'] : integers > 0 ? ['integer'] : []),
+    ...(decimals > 0 ? ['number'] : integers > 0 ? [integers < INTEGERS_MIN ? 'number' : 'integer'] : []),
     ...(booleans > 0 ? ['boolean'] : []),
     ...(lists ? ['array'] : []),
     ...(objects ? ['object'] : []),

@@ -399,7 +399,10 @@ describe('a setup link', () => {
       await app.as(stranger).put(path, { headers: { 'X-Given-Key': SECRET } }),
       await app.as(stranger).post(`${path}/.tools/echo`, {}),
     ]) {
-      expect([answer.status, answer.body]).toEqual([404, { error: 'not_found', message: 'Resource not found' }]);
+      expect([answer.status, answer.body]).toEqual([
+        404,
+        expect.objectContaining({ error: 'not_found', message: 'Resource not found' }),
+      ]);
     }
   });
 });

@@ -14,7 +14,8 @@ import { ConnectionUrls } from './connection-urls.js';
 import { ConnectionValues } from './connection-values.js';
 import { Connection, type ConnectionTarget } from './connection.entity.js';
 import { ConnectionEvents, type ConnectionChange } from './connection.events.js';
-import { ResourceNotFoundError, withSetupUrl } from './connections.errors.js';
+import { missingConnection } from './connection.repository.js';
+import { withSetupUrl } from './connections.errors.js';
 import { StatusRecorder, type StatusObserver } from './status-recorder.js';
 import type { Channel, McpCall, McpReply } from '../../../mcp/protocol/channel.js';
 import { UpstreamHandle } from '../../../mcp/client/upstream-handle.js';
@@ -131,9 +132,9 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
 
   /** The target of a connection, at most 5 s old. @throws ResourceNotFoundError */
   async target(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionTarget> {
-    if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
-    const target = await this.targets.get(keyOf({ namespaceId: namespace.id, connectionId }));
-    if (!target) throw new ResourceNotFoundError();
+    const key = keyOf({ namespaceId: namespace.id, connectionId });
+    const target = isConnectionId(connectionId) ? await this.targets.get(key) : null;
+    if (!target) throw await missingConnection(this.connections, namespace, connectionId);
     return target;
   }
 

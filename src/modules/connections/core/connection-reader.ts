@@ -33,21 +33,20 @@ export class ConnectionReader {
 
   /** Includes the status that calls of this process have just observed. @throws ResourceNotFoundError */
   async get(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionDto> {
-    if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
     await this.statuses.settle();
-    return this.shown(await this.connections.findShown({ namespaceId: namespace.id, connectionId }));
+    const row = isConnectionId(connectionId)
+      ? await this.connections.findShown({ namespaceId: namespace.id, connectionId })
+      : null;
+    if (!row) throw await this.connections.missing(namespace, connectionId);
+    return toConnectionDto(row, this.urls);
   }
 
   /** The row of a connection. @param targetKind the kind that its target must have @throws ResourceNotFoundError */
-  async find(
-    { id: namespaceId }: OwnedNamespace,
-    connectionId: string,
-    targetKind?: TargetKind,
-  ): Promise<ConnectionRow> {
+  async find(namespace: OwnedNamespace, connectionId: string, targetKind?: TargetKind): Promise<ConnectionRow> {
     const row = isConnectionId(connectionId)
-      ? await this.connections.findRow({ namespaceId, connectionId, ...(targetKind && { targetKind }) })
+      ? await this.connections.findRow({ namespaceId: namespace.id, connectionId, ...(targetKind && { targetKind }) })
       : null;
-    if (!row) throw new ResourceNotFoundError();
+    if (!row) throw await this.connections.missing(namespace, connectionId);
     return row;
   }
 
@@ -69,7 +68,7 @@ export class ConnectionReader {
     await this.statuses.settle();
     const serverId = mcpUrl === undefined ? null : await this.targets.serverIdOf(mcpUrl);
     const found = await this.connections.listShown(namespace.id, limit + 1, {
-      ...(cursor !== undefined && { beforeSeq: decodeCursor(cursor) }),
+      ...(cursor !== undefined && { beforeSeq: decodeCursor(cursor, namespace.id) }),
       ...(name !== undefined && { name }),
       ...(serverId === null ? mcpUrl !== undefined && { mcpUrl: this.stored(mcpUrl) } : { serverId }),
       metadata,
@@ -78,7 +77,7 @@ export class ConnectionReader {
     const last = page[page.length - 1];
     return {
       connections: page.map((row) => toConnectionDto(row, this.urls)),
-      nextCursor: found.length > limit && last ? encodeCursor(last.seq) : null,
+      nextCursor: found.length > limit && last ? encodeCursor(last.seq, namespace.id) : null,
     };
   }
 

@@ -7,7 +7,9 @@ import {
   type SelectQueryBuilder,
   type QueryDeepPartialEntity,
 } from 'typeorm';
+import type { OwnedNamespace } from '../../auth/access.types.js';
 import { Connection, type TargetKind } from './connection.entity.js';
+import { ResourceNotFoundError } from './connections.errors.js';
 import { jsonValuesOf, type MetadataFilter } from './metadata-filter.js';
 
 /** The columns that an answer is made from. Sealed values are not among them. */
@@ -57,6 +59,21 @@ export interface DeletedConnection {
 
 type ByIds = { id: string } | { namespaceId: string; connectionId: string };
 
+/** Connection ids that a misspelt one is compared with. */
+const NAMES_MAX = 1_000;
+
+/** The error for a connection that a namespace does not have, with its nearest connection id. */
+export async function missingConnection(
+  connections: Repository<Connection>,
+  { id: namespaceId, name }: OwnedNamespace,
+  connectionId: string,
+): Promise<ResourceNotFoundError> {
+  const select = { connectionId: true };
+  const rows = await connections.find({ where: { namespaceId }, select, order: { seq: 'DESC' }, take: NAMES_MAX });
+  const ids = rows.map((row) => row.connectionId);
+  return ResourceNotFoundError.ofConnection(name, connectionId, ids);
+}
+
 /** SQL on the table `connections`. */
 @Injectable()
 export class ConnectionRepository {
@@ -85,6 +102,11 @@ export class ConnectionRepository {
     if (serverId !== undefined) rows.andWhere('connection.serverId = :serverId', { serverId });
     addMetadataFilters(rows, metadata);
     return rows.getRawMany<ShownConnection & { seq: string }>();
+  }
+
+  /** The error for a connection id that the namespace does not have. */
+  missing(namespace: OwnedNamespace, connectionId: string): Promise<ResourceNotFoundError> {
+    return missingConnection(this.connections, namespace, connectionId);
   }
 
   findRow(where: FindOptionsWhere<Connection>): Promise<ConnectionRow | null> {

@@ -1,7 +1,8 @@
 import { storableFault } from '../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { isLinearPattern, patternsOf } from '../../../platform/json-schema/patterns.js';
-import { quoted } from '../../../platform/text/quoted.js';
+import { quoted, visible } from '../../../platform/text/quoted.js';
+import { isKnownFormat, schemaValidator } from '../../../platform/json-schema/schema-check.js';
 import { isObject } from '../../../platform/text/json.js';
 import { configFields, HEADER_VALUE, type ConfigField, type ConfigKind, type ConfigSchema } from './config-fields.js';
 
@@ -42,6 +43,7 @@ export function requireConfigSchema(value: unknown, kind: ConfigKind): { schema:
   requireRequired(schema);
   requirePatterns(schema);
   requireDistinctTargets(fields, kind);
+  requireEnforceable(schema, fields, warnings);
   return { schema, warnings };
 }
 
@@ -118,6 +120,22 @@ function requireName(place: 'header' | 'query', name: string, path: string): voi
     throw new InvalidInputError(
       `${path}.header must not be ${quoted(name)}: it belongs to the HTTP exchange or to MCP`,
     );
+  }
+}
+
+/** Values are checked against the whole schema, so every part of it must have a check. */
+function requireEnforceable(schema: ConfigSchema, fields: ConfigField[], warnings: string[]): void {
+  const validator = schemaValidator(schema);
+  if (typeof validator === 'string') {
+    throw new InvalidInputError(`configSchema cannot be enforced: ${visible(validator, 300)}`);
+  }
+  for (const { path, schema: property } of fields) {
+    const { format, pattern } = property;
+    if (typeof format !== 'string' || isKnownFormat(format)) continue;
+    const place = `configSchema.properties.${quotedPath(path)}.format`;
+    const fault = `${place} ${quoted(format)} has no check`;
+    if (pattern === undefined) throw new InvalidInputError(`${fault}: leave it out, or say it with pattern`);
+    warnings.push(`${fault}: its pattern is enforced.`);
   }
 }
 
