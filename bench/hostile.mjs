@@ -233,6 +233,7 @@ async function main() {
 
   await service.request('PUT', '/namespaces/neighbour');
   await service.connect('neighbour', 'echo', `${echo.url}/mcp`);
+  await service.publish('neighbour/slow', `${tenant.url}/mcp`);
   const account = await service.request('POST', '/accounts', { name: 'hostile', kind: 'user' });
   const { key } = await service.request('POST', `/accounts/${account.id}/api-keys`, { name: 'bench' });
   const put = (path, body) => send(`${service.url}${path}`, { method: 'PUT', key, body: JSON.stringify(body) });
@@ -240,7 +241,7 @@ async function main() {
   const paths = { connection: '/connect/hostile/echo', mock: '/connect/hostile/mock', flood: '/connect/hostile/flood' };
   const made = [
     await put(paths.connection, { mcpUrl: `${echo.url}/mcp` }),
-    await put(paths.mock, { mcpUrl: `${tenant.url}/mcp`, mock: { enabled: true } }),
+    await put(paths.mock, { server: 'neighbour/slow', mock: { enabled: true } }),
     await put(paths.flood, { mcpUrl: `${tenant.url}/flood` }),
   ];
   for (const { status, text } of made) if (status !== 201) throw new Error(`not connected: ${status} ${text}`);

@@ -8,7 +8,7 @@ import { spawn } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { parseArgs } from 'node:util';
-import { PlacedPrograms } from '../test/support/placed-programs.mjs';
+import { PlacedPrograms } from '../test/support/hosting/placed-programs.mjs';
 import { ensureBuilt, freePort, integerOption, loadAverage, runBench, shown, tempFolder } from './run.mjs';
 
 const { values: options } = parseArgs({
@@ -49,7 +49,7 @@ async function main() {
     LOG_LEVEL: 'warn',
   });
   const key = `k1:${randomBytes(32).toString('base64')}`;
-  const child = spawn(process.execPath, ['test/support/placed-process.mjs', `${process.cwd()}/dist`, 'there'], {
+  const child = spawn(process.execPath, ['test/support/hosting/placed-process.mjs', `${process.cwd()}/dist`, 'there'], {
     env: { PATH: process.env.PATH, ...(await settings()) },
     stdio: ['ignore', 'pipe', 'inherit'],
   });

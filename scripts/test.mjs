@@ -117,7 +117,7 @@ async function runAll() {
 /** The unit tests, the e2e tests in the folders of changed modules, and those that were changed themselves. */
 async function runQuick() {
   const changed = changedFiles();
-  const modules = new Set(changed.map((file) => /^src\/(?:modules\/)?([\w-]+)\//.exec(file)?.[1]));
+  const modules = new Set(changed.flatMap((file) => /^src\/(?:modules\/)?([\w-]+)\//.exec(file)?.[1] ?? []));
   const isWanted = (file) => modules.has(/^test\/e2e\/([\w-]+)\//.exec(file)?.[1]) || changed.includes(file);
   const services = filesUnder('test')
     .map(repoPath)
@@ -194,9 +194,8 @@ function lintKeys() {
     for (const one of reached) for (const next of imports.get(one) ?? []) reached.add(next);
     return sha([...common, ...[...reached].map((one) => hashes.get(one))].join());
   };
-  return Object.fromEntries(
-    paths.filter((path) => !path.endsWith('.json')).map((path) => [repoPath(path), keyOf(path)]),
-  );
+  const linted = paths.filter((path) => /\.([cm]?js|ts)$/.test(path));
+  return Object.fromEntries(linted.map((path) => [repoPath(path), keyOf(path)]));
 }
 
 /** The TypeScript files of this repository that a file imports. */

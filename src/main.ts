@@ -76,6 +76,8 @@ async function start(): Promise<void> {
   const { port, release } = await requireFreePort(given);
   const settings = given.with({ port });
   await requireRedis(settings);
+  // Before the hooks that external modules are resolved by, which every later import passes through.
+  if (settings.modules) await import('./app.setup.js');
   const { env, firstKey, stop } = await startInfrastructure(settings, {
     log: (line) => pino.info({ context: 'postgres' }, line),
     warn: (line) => pino.warn({ context: 'postgres' }, line),

@@ -2,8 +2,8 @@ import { access } from 'node:fs/promises';
 import { describe, expect, it } from '@jest/globals';
 import { settingsPage } from '../scripts/settings-page.mjs';
 import { settingDocs } from '../src/config/env.js';
-import { clientConfigsOf } from './support/client-configs.js';
-import { blocksOf, docPages, readPage } from './support/doc-pages.js';
+import { clientConfigsOf } from './support/documentation/client-configs.js';
+import { blocksOf, docPages, readPage } from './support/documentation/doc-pages.js';
 
 const LINES_MAX = { 'README.md': 150, other: 250 };
 const shells = ['', 'sh', 'bash', 'shell', 'zsh', 'console', 'shell-session'];

@@ -1,22 +1,18 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
-import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { startBrowser } from '../support/documentation/docs-page.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
-import { startAuthorizationServer, type AuthorizationServer } from '../support/authorization-server.js';
+import { startAuthorizationServer, type AuthorizationServer } from '../support/people/authorization-server.js';
 import { createConnection, createNamespace, createServer } from '../support/factories.js';
-import { releaseServer } from '../support/server-rows.js';
-import { startSite } from '../support/site.js';
+import { releaseServer } from '../support/database/server-rows.js';
+import { startSite } from '../support/people/site.js';
 import { until } from '../support/until.js';
-import { freePort } from '../support/upstream-net.js';
-import { startUpstream, type Upstream } from '../support/upstream.js';
+import { freePort } from '../support/upstream/upstream-net.js';
+import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
 import { verifies } from '../support/verifies.js';
 
 /** A real browser on a busy machine takes its time. */
 const SLOW_MS = 300_000;
-
-const flags = [
-  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
-  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-];
 
 const SECRET = 'hunter2-and-more';
 
@@ -54,7 +50,7 @@ beforeAll(async () => {
     startUpstream(),
     startUpstream({ requireHeaders: { 'x-key': SECRET } }),
     startAuthorizationServer({ asks: true }),
-    chromium.launch({ executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium', args: flags }),
+    startBrowser(),
   ]);
   app = await startApp({ PORT: String(await freePort()) });
   owner = await app.account();

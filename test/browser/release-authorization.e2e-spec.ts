@@ -1,21 +1,17 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
-import { chromium, type Browser, type BrowserContext } from 'playwright-core';
+import type { Browser, BrowserContext } from 'playwright-core';
+import { startBrowser } from '../support/documentation/docs-page.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
-import { startAuthorizationServer, type AuthorizationServer } from '../support/authorization-server.js';
+import { startAuthorizationServer, type AuthorizationServer } from '../support/people/authorization-server.js';
 import { createServer } from '../support/factories.js';
-import { published, releaseIn, type ReleaseBody } from '../support/releases.js';
-import { pathOf } from '../support/server-rows.js';
-import { freePort } from '../support/upstream-net.js';
-import { startUpstream, type Upstream } from '../support/upstream.js';
+import { published, releaseIn, type ReleaseBody } from '../support/releases/releases.js';
+import { pathOf } from '../support/database/server-rows.js';
+import { freePort } from '../support/upstream/upstream-net.js';
+import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
 import { verifies } from '../support/verifies.js';
 
 /** A real browser on a busy machine takes its time. */
 const SLOW_MS = 300_000;
-
-const flags = [
-  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
-  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-];
 
 let app: TestApp;
 /** Another process of the same service. */
@@ -30,7 +26,7 @@ beforeAll(async () => {
   [upstream, authorization, browser] = await Promise.all([
     startUpstream(),
     startAuthorizationServer({ asks: true }),
-    chromium.launch({ executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium', args: flags }),
+    startBrowser(),
   ]);
   app = await startApp({ PORT: String(await freePort()), RELEASE_LEASE_MS: '3000' });
   // Links lead to the first one, wherever they are made.

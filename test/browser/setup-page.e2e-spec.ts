@@ -1,26 +1,22 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { CredentialsService } from '../../src/modules/oauth/credentials.service.js';
 import type { CredentialOwner } from '../../src/modules/oauth/credentials.types.js';
+import { startBrowser } from '../support/documentation/docs-page.js';
 import { startApp, type TestApp } from '../support/app.js';
 import {
   startAuthorizationServer,
   type AuthorizationServer,
   type ProtectedUpstream,
-} from '../support/authorization-server.js';
-import { beginSetup, newOwner } from '../support/credentials.js';
-import { startSite } from '../support/site.js';
-import { freePort } from '../support/upstream-net.js';
-import { startUpstream, type Upstream } from '../support/upstream.js';
+} from '../support/people/authorization-server.js';
+import { beginSetup, newOwner } from '../support/people/credentials.js';
+import { startSite } from '../support/people/site.js';
+import { freePort } from '../support/upstream/upstream-net.js';
+import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
 import { verifies } from '../support/verifies.js';
 
 /** A real browser on a busy machine takes its time. */
 const SLOW_MS = 300_000;
-
-const flags = [
-  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
-  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-];
 
 let app: TestApp;
 let upstream: Upstream;
@@ -39,7 +35,7 @@ beforeAll(async () => {
     startApp({ PORT: String(await freePort()) }),
     startUpstream(),
     startAuthorizationServer({ asks: true }),
-    chromium.launch({ executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium', args: flags }),
+    startBrowser(),
   ]);
   guarded = await server.protect(upstream.url);
 }, SLOW_MS);

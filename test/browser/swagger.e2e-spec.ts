@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
-import { authorize, openDocs, Operation, startBrowser } from '../support/docs-page.js';
-import { startEverything, type EverythingServer } from '../support/everything.js';
+import { authorize, openDocs, Operation, startBrowser } from '../support/documentation/docs-page.js';
+import { startEverything, type EverythingServer } from '../support/upstream/everything.js';
 import { cleanUpPrograms, readySettings, runProgram } from '../support/program.js';
 import { verifies } from '../support/verifies.js';
 

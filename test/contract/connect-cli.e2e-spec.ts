@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
-import { externalServer } from '../support/current-releases.js';
-import { startEverything, type EverythingServer } from '../support/everything.js';
+import { externalServer } from '../support/releases/current-releases.js';
+import { startEverything, type EverythingServer } from '../support/upstream/everything.js';
 import { createNamespace } from '../support/factories.js';
-import { openCli, publishedClis, type PublishedCli, type Run } from '../support/published-cli.js';
-import { startUpstream, type Upstream } from '../support/upstream.js';
+import { openCli, publishedClis, type PublishedCli, type Run } from '../support/releases/published-cli.js';
+import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
 import { verifies } from '../support/verifies.js';
 
 /** The tool starts anew for each command, and sends several requests. */

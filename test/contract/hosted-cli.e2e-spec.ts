@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createNamespace } from '../support/factories.js';
-import { openCli, type PublishedCli } from '../support/published-cli.js';
-import { releaseIn } from '../support/releases.js';
-import { connectV1, textOf } from '../support/upstream-clients.js';
+import { openCli, type PublishedCli } from '../support/releases/published-cli.js';
+import { releaseIn } from '../support/releases/releases.js';
+import { connectV1, textOf } from '../support/upstream/upstream-clients.js';
 import { verifies } from '../support/verifies.js';
 
 /** It builds twice, starts what it built, and polls every two seconds. */

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { delimiter, dirname, join } from 'node:path';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
-import { startEverything, type EverythingServer } from '../support/everything.js';
+import { startEverything, type EverythingServer } from '../support/upstream/everything.js';
 import { createConnection } from '../support/factories.js';
 import { verifies } from '../support/verifies.js';
 

@@ -7,9 +7,9 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { createServer } from '../support/factories.js';
-import { bundledTools, packBundle, unpackBundle } from '../support/mcpb.js';
-import { published, releaseIn } from '../support/releases.js';
-import { pathOf } from '../support/server-rows.js';
+import { bundledTools, packBundle, unpackBundle } from '../support/releases/mcpb.js';
+import { published, releaseIn } from '../support/releases/releases.js';
+import { pathOf } from '../support/database/server-rows.js';
 import { verifies } from '../support/verifies.js';
 
 const SLOW_MS = 300_000;

@@ -11,8 +11,8 @@ import {
   type NamedOperation,
   type OpenApi,
   type Operation,
-} from '../support/api-document.js';
-import { ApiWalk, loadWalks, METRICS_TOKEN } from '../support/api-walk.js';
+} from '../support/documentation/api-document.js';
+import { ApiWalk, loadWalks, METRICS_TOKEN } from '../support/documentation/api-walk.js';
 import { cleanUpPrograms, runProgram, readySettings } from '../support/program.js';
 import { verifies } from '../support/verifies.js';
 

@@ -2,16 +2,16 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
-import { startAuthorizationServer, type AuthorizationServer } from '../support/authorization-server.js';
-import { personAt } from '../support/credentials.js';
-import { startEverything, type EverythingServer } from '../support/everything.js';
+import { startAuthorizationServer, type AuthorizationServer } from '../support/people/authorization-server.js';
+import { personAt } from '../support/people/credentials.js';
+import { startEverything, type EverythingServer } from '../support/upstream/everything.js';
 import { createNamespace, createServer } from '../support/factories.js';
-import { bundledTools, packBundle } from '../support/mcpb.js';
-import { openCli, publishedClis, type PublishedCli, type Run } from '../support/published-cli.js';
-import { readRelease, releaseIn } from '../support/releases.js';
-import { pathOf } from '../support/server-rows.js';
+import { bundledTools, packBundle } from '../support/releases/mcpb.js';
+import { openCli, publishedClis, type PublishedCli, type Run } from '../support/releases/published-cli.js';
+import { readRelease, releaseIn } from '../support/releases/releases.js';
+import { pathOf } from '../support/database/server-rows.js';
 import { until } from '../support/until.js';
-import { startUpstream, type Upstream } from '../support/upstream.js';
+import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
 import { verifies } from '../support/verifies.js';
 
 /** The tool polls every two seconds, and starts anew for each command. */

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { NotFoundError, PermissionDeniedError, Smithery, toFile } from '@smithery/api';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
-import { startAuthorizationServer, type AuthorizationServer } from '../support/authorization-server.js';
-import { personAt } from '../support/credentials.js';
-import { startEverything, type EverythingServer } from '../support/everything.js';
+import { startAuthorizationServer, type AuthorizationServer } from '../support/people/authorization-server.js';
+import { personAt } from '../support/people/credentials.js';
+import { startEverything, type EverythingServer } from '../support/upstream/everything.js';
 import { createNamespace, createServer } from '../support/factories.js';
-import { images } from '../support/icons.js';
-import { bundledTools, packBundle } from '../support/mcpb.js';
-import { releaseIn } from '../support/releases.js';
-import { startUpstream, type Upstream } from '../support/upstream.js';
+import { images } from '../support/releases/icons.js';
+import { bundledTools, packBundle } from '../support/releases/mcpb.js';
+import { releaseIn } from '../support/releases/releases.js';
+import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
 import { verifies } from '../support/verifies.js';
 
 const SLOW_MS = 300_000;

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import * as newest from '@smithery/api';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createServer } from '../support/factories.js';
-import { logWith, record } from '../support/invocations.js';
-import { openCli, publishedClis, type PublishedCli } from '../support/published-cli.js';
-import { serverIdOf } from '../support/server-rows.js';
+import { logWith, record } from '../support/logs/invocations.js';
+import { openCli, publishedClis, type PublishedCli } from '../support/releases/published-cli.js';
+import { serverIdOf } from '../support/database/server-rows.js';
 import { verifies } from '../support/verifies.js';
 
 /** The tool starts anew for each command. */

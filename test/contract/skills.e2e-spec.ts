@@ -8,8 +8,8 @@ import { APIError, Smithery, toFile } from '@smithery/api';
 import { openZip } from '../../src/platform/zip/zip-archive.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createNamespace } from '../support/factories.js';
-import { startRepositoryHost, type RepositoryHost } from '../support/repository-host.js';
-import { skillMd } from '../support/skills.js';
+import { startRepositoryHost, type RepositoryHost } from '../support/releases/repository-host.js';
+import { skillMd } from '../support/releases/skills.js';
 import { verifies } from '../support/verifies.js';
 import { zipOf } from '../support/zips.js';
 

@@ -5,10 +5,10 @@ import * as newestMcp from '@smithery/api/mcp';
 import * as old from '@smithery/api-0.50';
 import * as oldMcp from '@smithery/api-0.50/mcp';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
-import { startEverything, type EverythingServer } from '../support/everything.js';
+import { startEverything, type EverythingServer } from '../support/upstream/everything.js';
 import { createNamespace } from '../support/factories.js';
-import { freePort } from '../support/upstream-net.js';
-import { startUpstream, type Upstream } from '../support/upstream.js';
+import { freePort } from '../support/upstream/upstream-net.js';
+import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
 import { verifies } from '../support/verifies.js';
 
 /** One request as the client sent it. */

@@ -4,11 +4,11 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
-import { eventsOf, mcp, toolCall } from '../support/calls.js';
-import { startEverything } from '../support/everything.js';
+import { eventsOf, mcp, toolCall } from '../support/mcp/calls.js';
+import { startEverything } from '../support/upstream/everything.js';
 import { createNamespace } from '../support/factories.js';
-import { openCli, type PublishedCli, type RunningCli } from '../support/published-cli.js';
-import { pair, untilState } from '../support/uplink-client.js';
+import { openCli, type PublishedCli, type RunningCli } from '../support/releases/published-cli.js';
+import { pair, untilState } from '../support/mcp/uplink-client.js';
 import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
 

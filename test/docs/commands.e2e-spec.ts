@@ -3,11 +3,11 @@
  * `sh test` block in an empty folder, then a real MCP client for every client configuration.
  */
 import { afterAll, describe, it } from '@jest/globals';
-import { clientConfigsOf, toolsThrough } from '../support/client-configs.js';
-import { commandsOf, openPageRun } from '../support/doc-commands.js';
-import { blocksOf, docPages, readPage, serviceSettings } from '../support/doc-pages.js';
+import { clientConfigsOf, toolsThrough } from '../support/documentation/client-configs.js';
+import { commandsOf, openPageRun } from '../support/documentation/doc-commands.js';
+import { blocksOf, docPages, readPage, serviceSettings } from '../support/documentation/doc-pages.js';
 import { cleanUpPrograms, dataFolder, runProgram } from '../support/program.js';
-import { freePort } from '../support/upstream-net.js';
+import { freePort } from '../support/upstream/upstream-net.js';
 
 const PAGE_MS_MAX = 900_000;
 

@@ -2,7 +2,12 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { canonicalPath } from '../../src/platform/http/canonical-path.js';
 import { RESERVED_NAMESPACES, SERVER_SUBRESOURCES } from '../../src/platform/http/resource-names.js';
-import { hostileSpellings, namespaceNames, qualifiedNameSpellings, serverNames } from '../support/spellings.js';
+import {
+  hostileSpellings,
+  namespaceNames,
+  qualifiedNameSpellings,
+  serverNames,
+} from '../support/documentation/spellings.js';
 import { verifies } from '../support/verifies.js';
 import { randomRuns } from '../support/random-runs.js';
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { InvalidInputError } from '../../src/platform/errors/domain-error.js';
 import { decodeCursor, encodeCursor } from '../../src/platform/http/cursor.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
-import { seedConnections } from '../support/connection-rows.js';
+import { seedConnections } from '../support/database/connection-rows.js';
 import { createNamespace } from '../support/factories.js';
 import { verifies } from '../support/verifies.js';
 import { randomRuns } from '../support/random-runs.js';

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import fc from 'fast-check';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createNamespace, createServer } from '../support/factories.js';
-import { rawRequest, type RawAnswer } from '../support/raw-request.js';
-import { hostileSpellings, qualifiedNameSpellings } from '../support/spellings.js';
-import { startUpstream, type Upstream } from '../support/upstream.js';
+import { rawRequest, type RawAnswer } from '../support/mcp/raw-request.js';
+import { hostileSpellings, qualifiedNameSpellings } from '../support/documentation/spellings.js';
+import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
 import { verifies } from '../support/verifies.js';
 import { randomRuns } from '../support/random-runs.js';
 

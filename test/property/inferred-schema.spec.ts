@@ -18,7 +18,7 @@ import {
 } from '../../src/modules/tool-schemas/shape.js';
 import { toZodText } from '../../src/modules/tool-schemas/tool-schema.mapper.js';
 import { verifies } from '../support/verifies.js';
-import { pasted } from '../support/zod-expression.js';
+import { pasted } from '../support/documentation/zod-expression.js';
 import { randomRuns } from '../support/random-runs.js';
 
 /** Names that break what takes them for their own: literals, prototypes, comments, script elements. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { DuplicateMemberError, elements, members, slice, splice } from '../../src/mcp/protocol/json-text.js';
 import { replyTo } from '../../src/mcp/protocol/messages.js';
-import type { Json } from '../support/calls.js';
+import type { Json } from '../support/mcp/calls.js';
 import { verifies } from '../support/verifies.js';
 import { randomRuns } from '../support/random-runs.js';
 

@@ -7,7 +7,7 @@ import { ServerNotFoundError } from '../../src/modules/servers/servers.errors.js
 import { InvalidInputError } from '../../src/platform/errors/domain-error.js';
 import { canonicalPath } from '../../src/platform/http/canonical-path.js';
 import { SERVER_SUBRESOURCES } from '../../src/platform/http/resource-names.js';
-import { hostileSpellings, namespaceNames, serverNames } from '../support/spellings.js';
+import { hostileSpellings, namespaceNames, serverNames } from '../support/documentation/spellings.js';
 import { randomRuns } from '../support/random-runs.js';
 
 /** A name without a server stands for the namespace-only server. */

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
-import { startBundle, uidOf } from '../support/bundle-server.js';
-import { processesOf } from '../support/processes-of.js';
+import { startBundle, uidOf } from '../support/hosting/bundle-server.js';
+import { processesOf } from '../support/database/processes-of.js';
 import { until } from '../support/until.js';
 
 /** Sessions one after another in each of these lanes. */

@@ -13,7 +13,7 @@ import { chooseQueueBackend } from '../../src/platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from '../../src/platform/telemetry/logger.js';
 import { endAfterFile } from './jest/leftovers.mjs';
 import { until } from './until.js';
-import { freePort } from './upstream-net.js';
+import { freePort } from './upstream/upstream-net.js';
 
 /** An account with one key, as tests use them. */
 export interface TestAccount {

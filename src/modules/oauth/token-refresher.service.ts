@@ -60,8 +60,8 @@ export interface RefreshRequest {
 
 /** Facts of an attempt that outlive its transaction: the row with rotated tokens, and the client that the server refused. */
 interface AttemptHandlers {
-  onRotated(row: UpstreamCredential): void;
-  onRefused(client: OAuthClient): void;
+  onRotated: (row: UpstreamCredential) => void;
+  onRefused: (client: OAuthClient) => void;
 }
 
 /**

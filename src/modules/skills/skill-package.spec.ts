@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { skillMd } from '../../../test/support/skills.js';
+import { skillMd } from '../../../test/support/releases/skills.js';
 import { zipOf, type ZipContent } from '../../../test/support/zips.js';
 import { readSkillPackage, REPOSITORY_LIMITS } from './skill-package.js';
 import { SkillTooLargeError } from './skills.errors.js';

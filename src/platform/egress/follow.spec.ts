@@ -3,7 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { selfSignedCertificate } from '../../../test/support/faulty-tls.js';
+import { selfSignedCertificate } from '../../../test/support/special-upstreams/faulty-tls.js';
 import { AddressPolicy, parseEgressAllow } from './address-policy.js';
 import { EgressRefusedError } from './egress.errors.js';
 import { Egress } from './egress.js';

@@ -2,7 +2,7 @@ import http, { type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { listen, shut } from '../../../test/support/upstream-net.js';
+import { listen, shut } from '../../../test/support/upstream/upstream-net.js';
 import { until } from '../../../test/support/until.js';
 import { DomainError, InvalidInputError } from '../errors/domain-error.js';
 import { loadEnv } from '../../config/env.js';

@@ -49,7 +49,7 @@ export async function readBytes(request: IncomingMessage, format: BodyFormat): P
       source.off('data', onData).off('end', onEnd);
       if (isPacked) request.unpipe();
       request.pause();
-      reject(error as Error);
+      reject(error);
     };
     const onData = (chunk: Buffer) => {
       bytes += chunk.length;

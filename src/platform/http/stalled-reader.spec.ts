@@ -2,7 +2,7 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { listen, shut } from '../../../test/support/upstream-net.js';
+import { listen, shut } from '../../../test/support/upstream/upstream-net.js';
 import { until } from '../../../test/support/until.js';
 import { dropStalledReader } from './stalled-reader.js';
 

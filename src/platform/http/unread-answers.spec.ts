@@ -1,7 +1,7 @@
 import http from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { listen, shut } from '../../../test/support/upstream-net.js';
+import { listen, shut } from '../../../test/support/upstream/upstream-net.js';
 import { until } from '../../../test/support/until.js';
 import { loadEnv } from '../../config/env.js';
 import { UnreadAnswers } from './unread-answers.js';
@@ -33,7 +33,7 @@ async function asked(address: string): Promise<{ client: Socket; served: Socket 
   const count = accepted.length;
   client.write(`GET / HTTP/1.1\r\nhost: a\r\nx-forwarded-for: ${address}\r\n\r\n`);
   await until(() => accepted.length > count, 'it was asked');
-  return { client, served: accepted[count] as Socket };
+  return { client, served: accepted[count] };
 }
 
 async function bytesReadBy(client: Socket): Promise<number> {
@@ -50,7 +50,7 @@ describe('answers that nobody reads', () => {
     const own = [await asked('203.0.113.2'), await asked('203.0.113.2'), await asked('203.0.113.2')];
     await until(() => own[0]?.served.destroyed ?? false, 'the first is cut');
     expect([other, ...own].map(({ served }) => served.destroyed)).toEqual([false, true, false, false]);
-    expect(await bytesReadBy(own[2]?.client as Socket)).toBeGreaterThan(ANSWER_BYTES);
+    expect(await bytesReadBy(own[2]?.client)).toBeGreaterThan(ANSWER_BYTES);
     for (const { client } of [other, ...own]) client.destroy();
   });
 

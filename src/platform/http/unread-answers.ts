@@ -22,7 +22,7 @@ export class UnreadAnswers {
 
   /** Counts what is written to a connection from now on. */
   watch(socket: Socket): void {
-    const write = socket.write.bind(socket) as (...given: never[]) => boolean;
+    const write: (...given: never[]) => boolean = socket.write.bind(socket);
     socket.write = (...given: never[]) => {
       const isTaken = write(...given);
       if (socket.writableLength >= COUNTED_BYTES_MIN) this.bound(socket);

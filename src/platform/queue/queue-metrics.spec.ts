@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { parseMetrics } from '../../../test/support/prometheus.js';
+import { parseMetrics } from '../../../test/support/logs/prometheus.js';
 import { Metrics } from '../telemetry/metrics.js';
 import { QueueMetrics } from './queue-metrics.js';
 

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { mock } from 'node:test';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Logger as Pino } from 'pino';
 import { PinoLoggerService } from './logger.js';
 
@@ -10,8 +11,8 @@ function recorder() {
 }
 
 describe('PinoLoggerService', () => {
-  beforeEach(() => void jest.useFakeTimers());
-  afterEach(() => void jest.useRealTimers());
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
 
   it('logs a warning that repeats once a minute, with the number of repeats', () => {
     const { logger, records } = recorder();
@@ -21,9 +22,9 @@ describe('PinoLoggerService', () => {
       ['1 rows wait', 'store'],
       ['7 rows wait', 'another'],
     ]);
-    jest.advanceTimersByTime(60_000);
+    mock.timers.tick(60_000);
     expect(records.slice(2)).toMatchObject([{ msg: '1 rows wait', context: 'store', repeats: 4 }]);
-    jest.advanceTimersByTime(60_000);
+    mock.timers.tick(60_000);
     logger.warn({ msg: '9 rows wait' }, 'store');
     expect(records).toHaveLength(4);
     expect(records[3]).not.toHaveProperty('repeats');

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { parseMetrics } from '../../../test/support/prometheus.js';
+import { parseMetrics } from '../../../test/support/logs/prometheus.js';
 import { Metrics } from './metrics.js';
 
 const on = (): Metrics => new Metrics({ metricsToken: 'open' });

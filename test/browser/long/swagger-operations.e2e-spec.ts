@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import type { Browser } from 'playwright-core';
-import { authorize, openDocs, Operation, startBrowser } from '../../support/docs-page.js';
-import { startEverything, type EverythingServer } from '../../support/everything.js';
-import { images } from '../../support/icons.js';
+import { authorize, openDocs, Operation, startBrowser } from '../../support/documentation/docs-page.js';
+import { startEverything, type EverythingServer } from '../../support/upstream/everything.js';
+import { images } from '../../support/releases/icons.js';
 import { cleanUpPrograms, readySettings, runProgram } from '../../support/program.js';
-import { startRepositoryHost, type RepositoryHost } from '../../support/repository-host.js';
-import { skillMd } from '../../support/skills.js';
+import { startRepositoryHost, type RepositoryHost } from '../../support/releases/repository-host.js';
+import { skillMd } from '../../support/releases/skills.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 import { zipOf } from '../../support/zips.js';

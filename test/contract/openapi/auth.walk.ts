@@ -1,5 +1,5 @@
 import { uniqueName } from '../../support/app.js';
-import type { ApiWalk } from '../../support/api-walk.js';
+import type { ApiWalk } from '../../support/documentation/api-walk.js';
 
 /** Accounts and API keys. */
 export default async function (walk: ApiWalk): Promise<void> {

@@ -1,9 +1,9 @@
 import { expect } from '@jest/globals';
-import { tooLarge, type ApiWalk } from '../../support/api-walk.js';
+import { tooLarge, type ApiWalk } from '../../support/documentation/api-walk.js';
 import { uniqueName } from '../../support/app.js';
-import { startScripted } from '../../support/scripted-upstream.js';
-import { openTunnel } from '../../support/uplink-client.js';
-import { startUpstream } from '../../support/upstream.js';
+import { startScripted } from '../../support/special-upstreams/scripted-upstream.js';
+import { openTunnel } from '../../support/mcp/uplink-client.js';
+import { startUpstream } from '../../support/upstream/upstream.js';
 
 /** Streams of MCP sessions, paths of older command line tools, pages for browsers, and a document for authorization servers. */
 export const undocumented = [

@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals';
-import type { ApiWalk } from '../../support/api-walk.js';
+import type { ApiWalk } from '../../support/documentation/api-walk.js';
 import { until } from '../../support/until.js';
 
 /** Runtime logs and their ingestion. */

@@ -1,4 +1,4 @@
-import { METRICS_TOKEN, type ApiWalk } from '../../support/api-walk.js';
+import { METRICS_TOKEN, type ApiWalk } from '../../support/documentation/api-walk.js';
 
 /** Requests between the processes of the service. */
 export const undocumented = [

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { expect } from '@jest/globals';
-import { formOf, smallBundle, type ApiWalk } from '../../support/api-walk.js';
-import { startAuthorizationServer } from '../../support/authorization-server.js';
+import { formOf, smallBundle, type ApiWalk } from '../../support/documentation/api-walk.js';
+import { startAuthorizationServer } from '../../support/people/authorization-server.js';
 import { until } from '../../support/until.js';
-import { startUpstream } from '../../support/upstream.js';
+import { startUpstream } from '../../support/upstream/upstream.js';
 
 /** Publishing, releases and what changed between them. */
 export default async function (walk: ApiWalk): Promise<void> {

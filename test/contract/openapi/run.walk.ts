@@ -1,6 +1,6 @@
-import { formOf, smallBundle, type ApiWalk } from '../../support/api-walk.js';
+import { formOf, smallBundle, type ApiWalk } from '../../support/documentation/api-walk.js';
 import { until } from '../../support/until.js';
-import { startUpstream } from '../../support/upstream.js';
+import { startUpstream } from '../../support/upstream/upstream.js';
 
 /** Paths of hosted code, which its author documents, and streams of MCP sessions. */
 export const undocumented = [

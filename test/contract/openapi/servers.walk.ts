@@ -1,6 +1,6 @@
-import { formOf, tooLarge, type ApiWalk } from '../../support/api-walk.js';
+import { formOf, tooLarge, type ApiWalk } from '../../support/documentation/api-walk.js';
 import { uniqueName } from '../../support/app.js';
-import { images } from '../../support/icons.js';
+import { images } from '../../support/releases/icons.js';
 
 /** Servers, their settings and icons. */
 export default async function (walk: ApiWalk): Promise<void> {

@@ -1,6 +1,6 @@
-import { formOf, tooLarge, type ApiWalk } from '../../support/api-walk.js';
-import { startRepositoryHost } from '../../support/repository-host.js';
-import { skillMd } from '../../support/skills.js';
+import { formOf, tooLarge, type ApiWalk } from '../../support/documentation/api-walk.js';
+import { startRepositoryHost } from '../../support/releases/repository-host.js';
+import { skillMd } from '../../support/releases/skills.js';
 import { zipOf } from '../../support/zips.js';
 
 /** Skills. */

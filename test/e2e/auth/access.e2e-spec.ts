@@ -12,12 +12,12 @@ import { ACCESS } from '../../../src/platform/http/public.decorator.js';
 import { routeTable, type Route } from '../../../src/platform/http/route-table.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createServer } from '../../support/factories.js';
-import { images, uploadIcon } from '../../support/icons.js';
-import { published as publishedRelease, releaseIn, serverRow } from '../../support/releases.js';
-import { startRepositoryHost, type RepositoryHost } from '../../support/repository-host.js';
-import { pathOf as pathTo } from '../../support/server-rows.js';
-import { skillMd } from '../../support/skills.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { images, uploadIcon } from '../../support/releases/icons.js';
+import { published as publishedRelease, releaseIn, serverRow } from '../../support/releases/releases.js';
+import { startRepositoryHost, type RepositoryHost } from '../../support/releases/repository-host.js';
+import { pathOf as pathTo } from '../../support/database/server-rows.js';
+import { skillMd } from '../../support/releases/skills.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 import { zipOf } from '../../support/zips.js';
 

@@ -3,13 +3,13 @@ import { ConnectionRechecker } from '../../../src/modules/connections/recheck/co
 import { TUNNELS_EACH_MAX, TunnelLimits } from '../../../src/modules/connections/uplink/tunnel-limits.js';
 import { STREAMS_EACH_MAX } from '../../../src/modules/releases/stream/release-streams.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { times } from '../../support/calls.js';
-import { seedConnections } from '../../support/connection-rows.js';
+import { times } from '../../support/mcp/calls.js';
+import { seedConnections } from '../../support/database/connection-rows.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { followLog } from '../../support/log-follower.js';
-import { followRelease } from '../../support/release-follower.js';
-import { insertRelease, releasesPath } from '../../support/releases.js';
-import { openTunnel, pair, PairingRefused } from '../../support/uplink-client.js';
+import { followLog } from '../../support/logs/log-follower.js';
+import { followRelease } from '../../support/releases/release-follower.js';
+import { insertRelease, releasesPath } from '../../support/releases/releases.js';
+import { openTunnel, pair, PairingRefused } from '../../support/mcp/uplink-client.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

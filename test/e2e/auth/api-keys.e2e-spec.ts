@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp, type TestClient } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

@@ -6,8 +6,8 @@ import { generateApiKey } from '../../../src/modules/auth/api-key.js';
 import { routeTable } from '../../../src/platform/http/route-table.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
-import { images, uploadIcon } from '../../support/icons.js';
-import { pathOf } from '../../support/server-rows.js';
+import { images, uploadIcon } from '../../support/releases/icons.js';
+import { pathOf } from '../../support/database/server-rows.js';
 import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;

@@ -7,14 +7,14 @@ import {
   startAuthorizationServer,
   type AuthorizationServer,
   type ProtectedUpstream,
-} from '../../support/authorization-server.js';
-import { mcp, toolCall, times } from '../../support/calls.js';
-import { age, personAt, storedText } from '../../support/credentials.js';
-import { seedConnections } from '../../support/connection-rows.js';
+} from '../../support/people/authorization-server.js';
+import { mcp, toolCall, times } from '../../support/mcp/calls.js';
+import { age, personAt, storedText } from '../../support/people/credentials.js';
+import { seedConnections } from '../../support/database/connection-rows.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
 import { until } from '../../support/until.js';
-import { freePort } from '../../support/upstream-net.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { freePort } from '../../support/upstream/upstream-net.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;

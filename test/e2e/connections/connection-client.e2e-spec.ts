@@ -7,13 +7,13 @@ import {
   startAuthorizationServer,
   type AuthorizationServer,
   type ProtectedUpstream,
-} from '../../support/authorization-server.js';
-import { age, personAt, storedText } from '../../support/credentials.js';
+} from '../../support/people/authorization-server.js';
+import { age, personAt, storedText } from '../../support/people/credentials.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
-import type { Person, Shown } from '../../support/person.js';
+import type { Person, Shown } from '../../support/people/person.js';
 import { until } from '../../support/until.js';
-import { freePort } from '../../support/upstream-net.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { freePort } from '../../support/upstream/upstream-net.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 const ID = 'by-hand';

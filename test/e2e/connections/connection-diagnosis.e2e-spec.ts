@@ -1,13 +1,18 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import type { DiagnosisDto } from '../../../src/modules/connections/diagnosis/diagnosis.dto.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { expectAlike, notFound, seedConnections } from '../../support/connection-rows.js';
-import { publishExternal } from '../../support/current-releases.js';
+import { expectAlike, notFound, seedConnections } from '../../support/database/connection-rows.js';
+import { publishExternal } from '../../support/releases/current-releases.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { deadHost, refusedPort, startFaulty, type FaultKind } from '../../support/faulty-upstreams.js';
-import { sendJson, startScripted } from '../../support/scripted-upstream.js';
+import {
+  deadHost,
+  refusedPort,
+  startFaulty,
+  type FaultKind,
+} from '../../support/special-upstreams/faulty-upstreams.js';
+import { sendJson, startScripted } from '../../support/special-upstreams/scripted-upstream.js';
 import { until } from '../../support/until.js';
-import { closing, start } from '../../support/upstream-clients.js';
+import { closing, start } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;

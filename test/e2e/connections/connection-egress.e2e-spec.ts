@@ -5,12 +5,12 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import type { Channel } from '../../../src/mcp/protocol/channel.js';
 import { AddressPolicy, addressKind, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress, type ResolveHost } from '../../../src/platform/egress/egress.js';
-import { channelTo } from '../../support/channels.js';
+import { channelTo } from '../../support/mcp/channels.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
-import { startFaulty } from '../../support/faulty-upstreams.js';
+import { startFaulty } from '../../support/special-upstreams/faulty-upstreams.js';
 import { until } from '../../support/until.js';
-import { closing, start } from '../../support/upstream-clients.js';
+import { closing, start } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 
 /** An address nobody has: an empty setting would be the default, which allows loopback while HOST is local. */

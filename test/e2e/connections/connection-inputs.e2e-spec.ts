@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
-import { mcp, toolCall } from '../../support/calls.js';
-import { personAt } from '../../support/credentials.js';
+import { mcp, toolCall } from '../../support/mcp/calls.js';
+import { personAt } from '../../support/people/credentials.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { startGuarded } from '../../support/guarded-upstream.js';
-import { newPerson, type Person } from '../../support/person.js';
-import { releaseServer } from '../../support/server-rows.js';
+import { startGuarded } from '../../support/special-upstreams/guarded-upstream.js';
+import { newPerson, type Person } from '../../support/people/person.js';
+import { releaseServer } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
-import { freePort } from '../../support/upstream-net.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { freePort } from '../../support/upstream/upstream-net.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 const SECRET = 'hunter2-and-more';

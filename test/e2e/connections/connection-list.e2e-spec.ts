@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { times } from '../../support/calls.js';
-import { expectAlike, notFound, seedConnections, type ConnectionSeed } from '../../support/connection-rows.js';
+import { times } from '../../support/mcp/calls.js';
+import { expectAlike, notFound, seedConnections, type ConnectionSeed } from '../../support/database/connection-rows.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
-import { start } from '../../support/upstream-clients.js';
+import { start } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;

@@ -8,12 +8,12 @@ import { InvocationStore } from '../../../src/modules/logs/store/invocation-stor
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import type { ConnectionInvocationDto } from '../../../src/modules/connections/log/connection-log.dto.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { mcp, open, request, send, times, toolCall } from '../../support/calls.js';
-import { expectAlike, notFound } from '../../support/connection-rows.js';
+import { mcp, open, request, send, times, toolCall } from '../../support/mcp/calls.js';
+import { expectAlike, notFound } from '../../support/database/connection-rows.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
-import { refusedPort } from '../../support/faulty-upstreams.js';
+import { refusedPort } from '../../support/special-upstreams/faulty-upstreams.js';
 import { until } from '../../support/until.js';
-import { start } from '../../support/upstream-clients.js';
+import { start } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;

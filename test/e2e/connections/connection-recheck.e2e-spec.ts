@@ -6,13 +6,13 @@ import { ConnectionRechecker } from '../../../src/modules/connections/recheck/co
 import { Schedule } from '../../../src/platform/schedule/schedule.js';
 import { StatusRecorder } from '../../../src/modules/connections/core/status-recorder.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
-import { times } from '../../support/calls.js';
+import { times } from '../../support/mcp/calls.js';
 import { createConnection, createNamespace, createServer as createRegistryServer } from '../../support/factories.js';
-import { seedConnections } from '../../support/connection-rows.js';
-import { published } from '../../support/releases.js';
+import { seedConnections } from '../../support/database/connection-rows.js';
+import { published } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
-import { freePort, listen, shut } from '../../support/upstream-net.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { freePort, listen, shut } from '../../support/upstream/upstream-net.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;

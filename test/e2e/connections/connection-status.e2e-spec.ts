@@ -8,11 +8,11 @@ import {
   startFaulty,
   type FaultKind,
   type FaultOptions,
-} from '../../support/faulty-upstreams.js';
-import { startScripted } from '../../support/scripted-upstream.js';
+} from '../../support/special-upstreams/faulty-upstreams.js';
+import { startScripted } from '../../support/special-upstreams/scripted-upstream.js';
 import { until } from '../../support/until.js';
-import { closing, start } from '../../support/upstream-clients.js';
-import { listen, shut } from '../../support/upstream-net.js';
+import { closing, start } from '../../support/upstream/upstream-clients.js';
+import { listen, shut } from '../../support/upstream/upstream-net.js';
 import { verifies } from '../../support/verifies.js';
 
 /** How long opening a session may take in the process that is not patient. */

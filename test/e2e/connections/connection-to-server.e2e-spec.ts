@@ -1,11 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { announceCurrent, externalServer, publishExternal, setCurrent } from '../../support/current-releases.js';
+import {
+  announceCurrent,
+  externalServer,
+  publishExternal,
+  setCurrent,
+} from '../../support/releases/current-releases.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { pathOf } from '../../support/server-rows.js';
+import { pathOf } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import type { Json } from '../../support/calls.js';
-import { expectAlike, notFound } from '../../support/connection-rows.js';
+import type { Json } from '../../support/mcp/calls.js';
+import { expectAlike, notFound } from '../../support/database/connection-rows.js';
 import { createConnection } from '../../support/factories.js';
-import { sendJson, startScripted, type ScriptedUpstream } from '../../support/scripted-upstream.js';
-import { closing, start } from '../../support/upstream-clients.js';
+import { sendJson, startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
+import { closing, start } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;

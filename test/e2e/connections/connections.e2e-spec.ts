@@ -3,13 +3,13 @@ import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { request, send, times, toolCall } from '../../support/calls.js';
-import { expectAlike, notFound } from '../../support/connection-rows.js';
+import { request, send, times, toolCall } from '../../support/mcp/calls.js';
+import { expectAlike, notFound } from '../../support/database/connection-rows.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
-import { startFaulty } from '../../support/faulty-upstreams.js';
+import { startFaulty } from '../../support/special-upstreams/faulty-upstreams.js';
 import { until } from '../../support/until.js';
-import { closing, start } from '../../support/upstream-clients.js';
-import { listen, shut } from '../../support/upstream-net.js';
+import { closing, start } from '../../support/upstream/upstream-clients.js';
+import { listen, shut } from '../../support/upstream/upstream-net.js';
 import { verifies } from '../../support/verifies.js';
 
 /** What the tests read of a connection. */

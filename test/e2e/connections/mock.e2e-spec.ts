@@ -3,10 +3,10 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { startLanguageModel } from '../../support/language-model.js';
-import { releaseServer, pathOf } from '../../support/server-rows.js';
-import { tracker } from '../../support/tracker.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { startLanguageModel } from '../../support/mcp/language-model.js';
+import { releaseServer, pathOf } from '../../support/database/server-rows.js';
+import { tracker } from '../../support/special-upstreams/tracker.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;

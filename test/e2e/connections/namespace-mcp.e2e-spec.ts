@@ -6,16 +6,16 @@ import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelco
 import { NamespaceServers } from '../../../src/modules/connections/namespace/namespace-servers.js';
 import type { AggregateChannel } from '../../../src/mcp/aggregate/aggregate-channel.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { startAskingV2 } from '../../support/asking-upstreams.js';
-import { mcpAccept, request, send, times, toolCall, type Answer, type Json } from '../../support/calls.js';
-import { seedConnections } from '../../support/connection-rows.js';
-import { publishExternal } from '../../support/current-releases.js';
+import { startAskingV2 } from '../../support/special-upstreams/asking-upstreams.js';
+import { mcpAccept, request, send, times, toolCall, type Answer, type Json } from '../../support/mcp/calls.js';
+import { seedConnections } from '../../support/database/connection-rows.js';
+import { publishExternal } from '../../support/releases/current-releases.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { refusedPort, startFaulty } from '../../support/faulty-upstreams.js';
-import { startSdkV1, startSdkV2 } from '../../support/sdk-upstream.js';
+import { refusedPort, startFaulty } from '../../support/special-upstreams/faulty-upstreams.js';
+import { startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
 import { until } from '../../support/until.js';
-import { closing, connectV1, start, textOf } from '../../support/upstream-clients.js';
-import { RAW_TOOL_RESULT, textResult, type ToolDef } from '../../support/upstream.js';
+import { closing, connectV1, start, textOf } from '../../support/upstream/upstream-clients.js';
+import { RAW_TOOL_RESULT, textResult, type ToolDef } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { releaseServer } from '../../support/server-rows.js';
-import { startUpstream, textResult, type ToolDef, type Upstream } from '../../support/upstream.js';
+import { releaseServer } from '../../support/database/server-rows.js';
+import { startUpstream, textResult, type ToolDef, type Upstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

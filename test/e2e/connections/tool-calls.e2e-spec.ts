@@ -1,12 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { open, send, times, type Answer, type CallOptions } from '../../support/calls.js';
+import { open, send, times, type Answer, type CallOptions } from '../../support/mcp/calls.js';
 import { createConnection } from '../../support/factories.js';
-import { deadHost, refusedPort, startFaulty, type FaultKind } from '../../support/faulty-upstreams.js';
-import { sendJson, startScripted } from '../../support/scripted-upstream.js';
+import {
+  deadHost,
+  refusedPort,
+  startFaulty,
+  type FaultKind,
+} from '../../support/special-upstreams/faulty-upstreams.js';
+import { sendJson, startScripted } from '../../support/special-upstreams/scripted-upstream.js';
 import { until } from '../../support/until.js';
-import { closing, start, textOf } from '../../support/upstream-clients.js';
-import { RAW_TOOL_RESULT, type RecordedRequest, type Upstream } from '../../support/upstream.js';
+import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
+import { RAW_TOOL_RESULT, type RecordedRequest, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 /** What a call may take in the app with short deadlines, and what a slow machine may add. */

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { send, times } from '../../support/calls.js';
+import { send, times } from '../../support/mcp/calls.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
-import { startFaulty } from '../../support/faulty-upstreams.js';
-import { startScripted, type ScriptedUpstream } from '../../support/scripted-upstream.js';
-import { closing, start } from '../../support/upstream-clients.js';
-import type { ToolDef } from '../../support/upstream.js';
+import { startFaulty } from '../../support/special-upstreams/faulty-upstreams.js';
+import { startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
+import { closing, start } from '../../support/upstream/upstream-clients.js';
+import type { ToolDef } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 const inputSchema = {

@@ -9,9 +9,9 @@ import { textFrame } from '../../../src/platform/internal-http/frames.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
 import { ProcessRegistry } from '../../../src/platform/processes/process-registry.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { eventsOf, mcp, open, send, times, toolCall } from '../../support/calls.js';
+import { eventsOf, mcp, open, send, times, toolCall } from '../../support/mcp/calls.js';
 import { createNamespace } from '../../support/factories.js';
-import { ask, initialize, messagesOf, modern, post } from '../../support/front-calls.js';
+import { ask, initialize, messagesOf, modern, post } from '../../support/mcp/front-calls.js';
 import { cleanUpPrograms, runProgram, type Program } from '../../support/program.js';
 import {
   openTunnel,
@@ -20,7 +20,7 @@ import {
   untilState,
   type UplinkClient,
   type UplinkOptions,
-} from '../../support/uplink-client.js';
+} from '../../support/mcp/uplink-client.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

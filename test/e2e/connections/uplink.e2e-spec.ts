@@ -4,9 +4,19 @@ import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { eventsOf, mcp, mcpAccept, open, request, send, times, toolCall, type Answer } from '../../support/calls.js';
+import {
+  eventsOf,
+  mcp,
+  mcpAccept,
+  open,
+  request,
+  send,
+  times,
+  toolCall,
+  type Answer,
+} from '../../support/mcp/calls.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
-import { messagesOf, modern } from '../../support/front-calls.js';
+import { messagesOf, modern } from '../../support/mcp/front-calls.js';
 import {
   openTunnel,
   pair,
@@ -15,7 +25,7 @@ import {
   type UplinkClient,
   type Message,
   type UplinkOptions,
-} from '../../support/uplink-client.js';
+} from '../../support/mcp/uplink-client.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

@@ -19,13 +19,13 @@ import type { Trace } from '../../../src/hosting/hosting.types.js';
 import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
 import { Sandbox } from '../../../src/hosting/sandbox/sandbox.js';
-import { bundleOf } from '../../support/bundles.js';
-import { textOf } from '../../support/bundle-server.js';
-import { processesOf } from '../../support/processes-of.js';
-import { stdioServer } from '../../support/stdio-server.js';
+import { bundleOf } from '../../support/releases/bundles.js';
+import { textOf } from '../../support/hosting/bundle-server.js';
+import { processesOf } from '../../support/database/processes-of.js';
+import { stdioServer } from '../../support/upstream/stdio-server.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
-import { listen, shut } from '../../support/upstream-net.js';
+import { listen, shut } from '../../support/upstream/upstream-net.js';
 
 /** What a hostile bundle tries, beside the tools of an ordinary one. */
 const HOSTILE = `

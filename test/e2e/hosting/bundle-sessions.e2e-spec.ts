@@ -1,8 +1,8 @@
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { isAlive, pidOf, startBundle, textOf, type TestBundle } from '../../support/bundle-server.js';
-import { times } from '../../support/calls.js';
+import { isAlive, pidOf, startBundle, textOf, type TestBundle } from '../../support/hosting/bundle-server.js';
+import { times } from '../../support/mcp/calls.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

@@ -22,11 +22,11 @@ import { INTERNAL_HEADER, InternalSignatures } from '../../../src/platform/inter
 import { ProcessRegistry } from '../../../src/platform/processes/process-registry.js';
 import { builtFile } from '../../support/built.js';
 import { startApp, type TestApp } from '../../support/app.js';
-import { openDoor, type DatabaseDoor } from '../../support/database-door.js';
-import { PlacedPrograms } from '../../support/placed-programs.mjs';
-import { ask, begin, programOf, programRef, whoRuns } from '../../support/hosting-calls.js';
+import { openDoor, type DatabaseDoor } from '../../support/database/database-door.js';
+import { PlacedPrograms } from '../../support/hosting/placed-programs.mjs';
+import { ask, begin, programOf, programRef, whoRuns } from '../../support/hosting/hosting-calls.js';
 import { until } from '../../support/until.js';
-import { freePort } from '../../support/upstream-net.js';
+import { freePort } from '../../support/upstream/upstream-net.js';
 import { verifies } from '../../support/verifies.js';
 
 /** The hosts that stay have a lease that no pause of a busy machine outlasts; each process may have another one. */
@@ -109,7 +109,7 @@ function newFolder(): string {
 async function startProcess(name: string, settings: NodeJS.ProcessEnv = {}) {
   const { env } = app;
   const port = String(await freePort());
-  const child = spawn(process.execPath, [here('../../support/placed-process.mjs'), builtFile(''), name], {
+  const child = spawn(process.execPath, [here('../../support/hosting/placed-process.mjs'), builtFile(''), name], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: process.env.PATH,

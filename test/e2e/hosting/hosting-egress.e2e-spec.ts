@@ -5,8 +5,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { openEgress } from '../../../src/hosting/egress/egress-proxy.js';
 import { ProgramProxy } from '../../../src/hosting/egress/program-proxy.js';
 import { PROXY_LIMITS, type ProxyLimits } from '../../../src/hosting/egress/proxy-limits.js';
-import { startEgressWorker, type EgressWorker } from '../../support/egress-worker.js';
-import { startOutside, type Outside } from '../../support/outside.js';
+import { startEgressWorker, type EgressWorker } from '../../support/hosting/egress-worker.js';
+import { startOutside, type Outside } from '../../support/hosting/outside.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

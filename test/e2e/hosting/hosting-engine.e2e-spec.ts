@@ -6,7 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER } from '../../../src/hosting/hosting.types.js';
 import { builtFile } from '../../support/built.js';
-import { ask, bundled, HostedPrograms, rpc, type HostedProgram } from '../../support/hosted-programs.js';
+import { ask, bundled, HostedPrograms, rpc, type HostedProgram } from '../../support/hosting/hosted-programs.js';
 import { isAlive } from '../../support/program.js';
 import { until } from '../../support/until.js';
 

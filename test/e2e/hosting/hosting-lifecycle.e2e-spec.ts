@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ProgramRef } from '../../../src/hosting/hosting.types.js';
-import { HostedRuntime } from '../../support/hosted-runtime.js';
-import { NodeEngine } from '../../support/node-engine.js';
+import { HostedRuntime } from '../../support/hosting/hosted-runtime.js';
+import { NodeEngine } from '../../support/hosting/node-engine.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

@@ -14,7 +14,7 @@ import { RunDirs } from '../../../src/hosting/runtime/run-dirs.js';
 import { Sandbox } from '../../../src/hosting/sandbox/sandbox.js';
 import { WorkerdEngine } from '../../../src/hosting/worker/workerd-engine.js';
 import { builtFile } from '../../support/built.js';
-import { HostedRuntime, workerdEngine, type HostedAnswer } from '../../support/hosted-runtime.js';
+import { HostedRuntime, workerdEngine, type HostedAnswer } from '../../support/hosting/hosted-runtime.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
@@ -374,7 +374,7 @@ describe('the service killed with SIGKILL', () => {
     const folder = await mkdtemp(join(tmpdir(), 'slipway-killed-'));
     const file = join(folder, 'module.mjs');
     await writeFile(file, HOSTILE);
-    const script = fileURLToPath(new URL('../../support/hosting-process.mjs', import.meta.url));
+    const script = fileURLToPath(new URL('../../support/hosting/hosting-process.mjs', import.meta.url));
     const child = spawn(process.execPath, [script, builtFile(''), file, '5'], {
       env: { PATH: process.env.PATH, DATA_DIR: folder, TMPDIR: folder },
       stdio: ['ignore', 'pipe', 'inherit'],

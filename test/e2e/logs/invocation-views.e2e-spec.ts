@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { DeletedOwnerCleaner } from '../../../src/modules/logs/store/deleted-owner-cleaner.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
-import { mcp, request } from '../../support/calls.js';
-import { externalServer, type SeededServer } from '../../support/current-releases.js';
+import { mcp, request } from '../../support/mcp/calls.js';
+import { externalServer, type SeededServer } from '../../support/releases/current-releases.js';
 import { createConnection } from '../../support/factories.js';
-import { append, logWith, readLog, type ShownInvocation } from '../../support/invocations.js';
-import { pathOf } from '../../support/server-rows.js';
+import { append, logWith, readLog, type ShownInvocation } from '../../support/logs/invocations.js';
+import { pathOf } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 /** A row of the table. */

@@ -14,10 +14,10 @@ import { PartitionsRepository } from '../../../src/modules/logs/store/partitions
 import { timeOfUuidV7, uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { openDoor } from '../../support/database-door.js';
+import { openDoor } from '../../support/database/database-door.js';
 import { createServer } from '../../support/factories.js';
 import { cleanUpPrograms, runProgram, type Program } from '../../support/program.js';
-import { pathOf, serverIdOf } from '../../support/server-rows.js';
+import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

@@ -4,9 +4,9 @@ import { connect } from 'node:net';
 import { LogStreams } from '../../../src/modules/logs/stream/log-streams.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
-import { append, logWith, record } from '../../support/invocations.js';
-import { followLog, type LogFollower } from '../../support/log-follower.js';
-import { pathOf, serverIdOf } from '../../support/server-rows.js';
+import { append, logWith, record } from '../../support/logs/invocations.js';
+import { followLog, type LogFollower } from '../../support/logs/log-follower.js';
+import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

@@ -6,9 +6,9 @@ import { InvocationsService } from '../../../src/modules/logs/ingest/invocations
 import { LogsQueue } from '../../../src/modules/logs/ingest/logs.queue.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
-import { logWith, readLog, record, type ShownInvocation } from '../../support/invocations.js';
-import { answerOf, exportBytes, exportJson, type SentLog } from '../../support/otlp.js';
-import { pathOf, serverIdOf } from '../../support/server-rows.js';
+import { logWith, readLog, record, type ShownInvocation } from '../../support/logs/invocations.js';
+import { answerOf, exportBytes, exportJson, type SentLog } from '../../support/logs/otlp.js';
+import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

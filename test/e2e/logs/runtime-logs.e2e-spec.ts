@@ -8,8 +8,8 @@ import { PartitionsRepository } from '../../../src/modules/logs/store/partitions
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
-import { append, invocationOf, logWith, readLog, record, type ShownLog } from '../../support/invocations.js';
-import { pathOf, serverIdOf } from '../../support/server-rows.js';
+import { append, invocationOf, logWith, readLog, record, type ShownLog } from '../../support/logs/invocations.js';
+import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

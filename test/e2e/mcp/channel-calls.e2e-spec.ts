@@ -15,11 +15,11 @@ import type { HttpTarget } from '../../../src/mcp/client/http/http-wire.js';
 import { completeOrRefuse } from '../../../src/mcp/protocol/messages.js';
 import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
-import { times } from '../../support/calls.js';
-import { channelsOn, channelTo as channelIn } from '../../support/channels.js';
-import { startSdkSse, startSdkV1 } from '../../support/sdk-upstream.js';
+import { times } from '../../support/mcp/calls.js';
+import { channelsOn, channelTo as channelIn } from '../../support/mcp/channels.js';
+import { startSdkSse, startSdkV1 } from '../../support/special-upstreams/sdk-upstream.js';
 import { until } from '../../support/until.js';
-import { closing, textOf } from '../../support/upstream-clients.js';
+import { closing, textOf } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 import {
   answer,
@@ -32,7 +32,7 @@ import {
   stream,
   type WireScript,
   type WireUpstream,
-} from '../../support/wire-upstream.js';
+} from '../../support/special-upstreams/wire-upstream.js';
 
 let egress: Egress;
 

@@ -7,10 +7,10 @@ import { EraMemory } from '../../../src/mcp/eras/era-memory.js';
 import { EraRepository } from '../../../src/mcp/eras/era.repository.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
 import { startApp, type TestApp } from '../../support/app.js';
-import { times } from '../../support/calls.js';
-import { startFaulty, type FaultKind } from '../../support/faulty-upstreams.js';
-import { startSdkSse, startSdkV1, startSdkV2 } from '../../support/sdk-upstream.js';
-import { closing, start, textOf } from '../../support/upstream-clients.js';
+import { times } from '../../support/mcp/calls.js';
+import { startFaulty, type FaultKind } from '../../support/special-upstreams/faulty-upstreams.js';
+import { startSdkSse, startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
+import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 import {
   answer,
@@ -25,7 +25,7 @@ import {
   type WireMessage,
   type WireScript,
   type WireUpstream,
-} from '../../support/wire-upstream.js';
+} from '../../support/special-upstreams/wire-upstream.js';
 
 let app: TestApp;
 

@@ -4,11 +4,11 @@ import type { Channel, ListenFilter, Listening } from '../../../src/mcp/protocol
 import { UpstreamHandle } from '../../../src/mcp/client/upstream-handle.js';
 import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
-import { times } from '../../support/calls.js';
-import { channelTo as channelIn } from '../../support/channels.js';
-import { startSdkV2 } from '../../support/sdk-upstream.js';
+import { times } from '../../support/mcp/calls.js';
+import { channelTo as channelIn } from '../../support/mcp/channels.js';
+import { startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
 import { until } from '../../support/until.js';
-import { closing } from '../../support/upstream-clients.js';
+import { closing } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 import {
   answer,
@@ -19,7 +19,7 @@ import {
   stream,
   type WireMessage,
   type WireUpstream,
-} from '../../support/wire-upstream.js';
+} from '../../support/special-upstreams/wire-upstream.js';
 
 let egress: Egress;
 

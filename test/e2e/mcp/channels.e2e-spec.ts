@@ -13,13 +13,13 @@ import {
   toolCall,
   type Answer,
   type Json,
-} from '../../support/calls.js';
+} from '../../support/mcp/calls.js';
 import { createConnection } from '../../support/factories.js';
-import { startFaulty } from '../../support/faulty-upstreams.js';
-import { sendJson, startScripted, type Script } from '../../support/scripted-upstream.js';
+import { startFaulty } from '../../support/special-upstreams/faulty-upstreams.js';
+import { sendJson, startScripted, type Script } from '../../support/special-upstreams/scripted-upstream.js';
 import { until } from '../../support/until.js';
-import { closing, start, textOf } from '../../support/upstream-clients.js';
-import type { RecordedRequest, Upstream, UpstreamOptions } from '../../support/upstream.js';
+import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
+import type { RecordedRequest, Upstream, UpstreamOptions } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 const CALL_MS = 1_500;

@@ -5,12 +5,17 @@ import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
-import { startAskingV1, startAskingV2, startTasksV1, type AskingUpstream } from '../../support/asking-upstreams.js';
+import {
+  startAskingV1,
+  startAskingV2,
+  startTasksV1,
+  type AskingUpstream,
+} from '../../support/special-upstreams/asking-upstreams.js';
 import { createConnection } from '../../support/factories.js';
-import type { Json } from '../../support/calls.js';
-import { ask, initialize, messagesOf, modern, post } from '../../support/front-calls.js';
+import type { Json } from '../../support/mcp/calls.js';
+import { ask, initialize, messagesOf, modern, post } from '../../support/mcp/front-calls.js';
 import { until } from '../../support/until.js';
-import { closing, textOf } from '../../support/upstream-clients.js';
+import { closing, textOf } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;

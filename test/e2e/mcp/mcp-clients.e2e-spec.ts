@@ -3,11 +3,11 @@ import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
-import { times, type Json } from '../../support/calls.js';
-import { startEverything, type EverythingServer } from '../../support/everything.js';
+import { times, type Json } from '../../support/mcp/calls.js';
+import { startEverything, type EverythingServer } from '../../support/upstream/everything.js';
 import { createConnection } from '../../support/factories.js';
-import { startSdkV1, startSdkV2 } from '../../support/sdk-upstream.js';
-import { closing, start, textOf } from '../../support/upstream-clients.js';
+import { startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
+import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;

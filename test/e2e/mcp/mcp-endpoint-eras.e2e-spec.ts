@@ -1,12 +1,12 @@
 import { describe, expect } from '@jest/globals';
 import type { McpCall } from '../../../src/mcp/protocol/channel.js';
 import { UpstreamAuthRequiredError } from '../../../src/mcp/protocol/mcp-errors.js';
-import type { Json } from '../../support/calls.js';
-import { ask, askModern, initialize, messagesOf, modern, post } from '../../support/front-calls.js';
-import { startFront } from '../../support/front.js';
-import { ScriptedChannel, type ScriptedAnswer } from '../../support/scripted-channel.js';
+import type { Json } from '../../support/mcp/calls.js';
+import { ask, askModern, initialize, messagesOf, modern, post } from '../../support/mcp/front-calls.js';
+import { startFront } from '../../support/mcp/front.js';
+import { ScriptedChannel, type ScriptedAnswer } from '../../support/mcp/scripted-channel.js';
 import { until } from '../../support/until.js';
-import { RAW_TOOL_RESULT } from '../../support/upstream.js';
+import { RAW_TOOL_RESULT } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 const prefix = 'io.modelcontextprotocol/';

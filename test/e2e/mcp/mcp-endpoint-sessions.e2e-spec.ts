@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect } from '@jest/globals';
-import { ask, initialize, KEY, messagesOf, modern, post, read } from '../../support/front-calls.js';
-import { startFront, TestRelay, type TestFront } from '../../support/front.js';
-import { ScriptedChannel } from '../../support/scripted-channel.js';
+import { ask, initialize, KEY, messagesOf, modern, post, read } from '../../support/mcp/front-calls.js';
+import { startFront, TestRelay, type TestFront } from '../../support/mcp/front.js';
+import { ScriptedChannel } from '../../support/mcp/scripted-channel.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

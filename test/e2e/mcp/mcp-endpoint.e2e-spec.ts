@@ -11,13 +11,13 @@ import {
   times,
   toolCall,
   type Answer,
-} from '../../support/calls.js';
+} from '../../support/mcp/calls.js';
 import { createConnection } from '../../support/factories.js';
-import { refusedPort, startFaulty, type FaultKind } from '../../support/faulty-upstreams.js';
-import { startScripted } from '../../support/scripted-upstream.js';
+import { refusedPort, startFaulty, type FaultKind } from '../../support/special-upstreams/faulty-upstreams.js';
+import { startScripted } from '../../support/special-upstreams/scripted-upstream.js';
 import { until } from '../../support/until.js';
-import { closing, post, start } from '../../support/upstream-clients.js';
-import { RAW_TOOL_RESULT, type ToolDef, type UpstreamOptions } from '../../support/upstream.js';
+import { closing, post, start } from '../../support/upstream/upstream-clients.js';
+import { RAW_TOOL_RESULT, type ToolDef, type UpstreamOptions } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 const CALL_MS = 800;

@@ -1,8 +1,8 @@
 import { describe, expect } from '@jest/globals';
 import type { ClientAnswer, McpCall } from '../../../src/mcp/protocol/channel.js';
-import { ask, askModern, modern, post } from '../../support/front-calls.js';
-import { startFront } from '../../support/front.js';
-import { ScriptedChannel, type ScriptedAnswer } from '../../support/scripted-channel.js';
+import { ask, askModern, modern, post } from '../../support/mcp/front-calls.js';
+import { startFront } from '../../support/mcp/front.js';
+import { ScriptedChannel, type ScriptedAnswer } from '../../support/mcp/scripted-channel.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

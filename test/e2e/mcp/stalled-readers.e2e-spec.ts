@@ -2,12 +2,12 @@ import http from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { STALL_MS_MAX } from '../../../src/platform/http/stalled-reader.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
-import { bundleOf } from '../../support/bundles.js';
+import { bundleOf } from '../../support/releases/bundles.js';
 import { createServer } from '../../support/factories.js';
-import { images, uploadIcon } from '../../support/icons.js';
-import { published, releaseIn } from '../../support/releases.js';
-import { pathOf } from '../../support/server-rows.js';
-import { createSkill } from '../../support/skills.js';
+import { images, uploadIcon } from '../../support/releases/icons.js';
+import { published, releaseIn } from '../../support/releases/releases.js';
+import { pathOf } from '../../support/database/server-rows.js';
+import { createSkill } from '../../support/releases/skills.js';
 
 let app: TestApp;
 let owner: TestAccount;

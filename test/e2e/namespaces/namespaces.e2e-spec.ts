@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { isNamespaceName, RESERVED_NAMESPACES } from '../../../src/platform/http/resource-names.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { startUpstream } from '../../support/upstream.js';
+import { startUpstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
-import { whileNamespaceIsLocked } from '../../support/locks.js';
+import { whileNamespaceIsLocked } from '../../support/database/locks.js';
 
 const isoUtc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const notOne = { error: expect.stringMatching(/\S/) };

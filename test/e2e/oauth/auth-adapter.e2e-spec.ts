@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
 import type { CredentialOwner } from '../../../src/modules/oauth/credentials.types.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
-import { age, personAt, storedText } from '../../support/credentials.js';
+import { age, personAt, storedText } from '../../support/people/credentials.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
-import { bundled } from '../../support/hosted-programs.js';
-import { publishHosted, type HostedServer } from '../../support/hosted-releases.js';
-import type { Person, Shown } from '../../support/person.js';
+import { bundled } from '../../support/hosting/hosted-programs.js';
+import { publishHosted, type HostedServer } from '../../support/hosting/hosted-releases.js';
+import type { Person, Shown } from '../../support/people/person.js';
 import { verifies } from '../../support/verifies.js';
 
 /**

@@ -3,10 +3,10 @@ import { UpstreamAuthRequiredError, UpstreamError } from '../../../src/mcp/proto
 import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
 import { createServer, type Server } from 'node:http';
-import { startAuthorizationServer, type AuthorizationServer } from '../../support/authorization-server.js';
-import { channelTo } from '../../support/channels.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
-import { listen, shut } from '../../support/upstream-net.js';
+import { startAuthorizationServer, type AuthorizationServer } from '../../support/people/authorization-server.js';
+import { channelTo } from '../../support/mcp/channels.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
+import { listen, shut } from '../../support/upstream/upstream-net.js';
 import { verifies } from '../../support/verifies.js';
 
 let egress: Egress;

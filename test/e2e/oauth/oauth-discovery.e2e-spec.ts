@@ -7,10 +7,10 @@ import {
   type AuthorizationServer,
   type AuthorizationServerOptions,
   type ProtectOptions,
-} from '../../support/authorization-server.js';
-import { age, authorize, beginSetup, newOwner, personAt } from '../../support/credentials.js';
-import { startSite, type Site, type SiteAnswer } from '../../support/site.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
+} from '../../support/people/authorization-server.js';
+import { age, authorize, beginSetup, newOwner, personAt } from '../../support/people/credentials.js';
+import { startSite, type Site, type SiteAnswer } from '../../support/people/site.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 const PUBLIC_URL = 'https://slipway.test';

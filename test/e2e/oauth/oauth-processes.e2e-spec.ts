@@ -9,9 +9,9 @@ import {
   startAuthorizationServer,
   type AuthorizationServer,
   type ProtectedUpstream,
-} from '../../support/authorization-server.js';
-import { age, authorize, newOwner } from '../../support/credentials.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
+} from '../../support/people/authorization-server.js';
+import { age, authorize, newOwner } from '../../support/people/credentials.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
@@ -49,7 +49,7 @@ function startProcess(owner: CredentialOwner, callers: number) {
   const { env } = app;
   const child = spawn(
     process.execPath,
-    [here('../../support/credential-process.mjs'), builtFile(''), owner.id, guarded.url, String(callers)],
+    [here('../../support/people/credential-process.mjs'), builtFile(''), owner.id, guarded.url, String(callers)],
     {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: {

@@ -11,9 +11,9 @@ import {
   startAuthorizationServer,
   type AuthorizationServer,
   type ProtectedUpstream,
-} from '../../support/authorization-server.js';
-import { age, authorize, newOwner, secretsOf, storedText } from '../../support/credentials.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
+} from '../../support/people/authorization-server.js';
+import { age, authorize, newOwner, secretsOf, storedText } from '../../support/people/credentials.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

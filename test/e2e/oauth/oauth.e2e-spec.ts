@@ -8,12 +8,20 @@ import {
   startAuthorizationServer,
   type AuthorizationServer,
   type ProtectedUpstream,
-} from '../../support/authorization-server.js';
-import { age, authorize, beginSetup, newOwner, personAt, secretsOf, storedText } from '../../support/credentials.js';
+} from '../../support/people/authorization-server.js';
+import {
+  age,
+  authorize,
+  beginSetup,
+  newOwner,
+  personAt,
+  secretsOf,
+  storedText,
+} from '../../support/people/credentials.js';
 import { createServer } from '../../support/factories.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
-import { serverIdOf } from '../../support/server-rows.js';
+import { serverIdOf } from '../../support/database/server-rows.js';
 import { verifies } from '../../support/verifies.js';
 
 /** Behind https, as in production: cookies are `__Host-` then. */

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import supertest from 'supertest';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { startFaulty } from '../../support/faulty-upstreams.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { startFaulty } from '../../support/special-upstreams/faulty-upstreams.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 const MEBIBYTE = 1024 * 1024;

@@ -7,11 +7,11 @@ import pg from 'pg';
 import type supertest from 'supertest';
 import { ApiKeysService } from '../../../src/modules/auth/api-keys.service.js';
 import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { openDoor, type DatabaseDoor } from '../../support/database-door.js';
+import { openDoor, type DatabaseDoor } from '../../support/database/database-door.js';
 import { createConnection } from '../../support/factories.js';
 import { until } from '../../support/until.js';
-import { freePort } from '../../support/upstream-net.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { freePort } from '../../support/upstream/upstream-net.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 /** Longer than any answer of a service whose database is away takes: 5 s are for connecting, the rest for a busy machine. */

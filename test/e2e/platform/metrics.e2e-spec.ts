@@ -9,18 +9,18 @@ import { ConnectionRechecker } from '../../../src/modules/connections/recheck/co
 import { StatusRecorder } from '../../../src/modules/connections/core/status-recorder.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { mcp, mcpAccept, send, toolCall } from '../../support/calls.js';
+import { mcp, mcpAccept, send, toolCall } from '../../support/mcp/calls.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { publishHosted } from '../../support/hosted-releases.js';
-import { append } from '../../support/invocations.js';
-import { followLog } from '../../support/log-follower.js';
-import { metricsOf, type ShownMetrics } from '../../support/prometheus.js';
-import { publishExternal } from '../../support/releases.js';
-import { serverIdOf } from '../../support/server-rows.js';
-import { openTunnel, pair } from '../../support/uplink-client.js';
+import { publishHosted } from '../../support/hosting/hosted-releases.js';
+import { append } from '../../support/logs/invocations.js';
+import { followLog } from '../../support/logs/log-follower.js';
+import { metricsOf, type ShownMetrics } from '../../support/logs/prometheus.js';
+import { publishExternal } from '../../support/releases/releases.js';
+import { serverIdOf } from '../../support/database/server-rows.js';
+import { openTunnel, pair } from '../../support/mcp/uplink-client.js';
 import { until } from '../../support/until.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
-import { connectV1 } from '../../support/upstream-clients.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
+import { connectV1 } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 
 /** A worker that speaks just enough MCP at /mcp. */

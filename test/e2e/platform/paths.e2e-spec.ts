@@ -6,8 +6,8 @@ import { isNamespaceName, reservePath } from '../../../src/platform/http/resourc
 import { routeTable, type Route } from '../../../src/platform/http/route-table.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { rawRequest } from '../../support/raw-request.js';
-import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { rawRequest } from '../../support/mcp/raw-request.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;

@@ -10,9 +10,9 @@ import { startInfrastructure } from '../../../src/infrastructure.js';
 import { generateApiKey, hashApiKey } from '../../../src/modules/auth/api-key.js';
 import { emptyDatabase } from '../../support/app.js';
 import { cleanUpPrograms, dataFolder, isAlive, postgresOf, runProgram, usedDataFolder, type Program } from '../../support/program.js';
-import { openDoor } from '../../support/database-door.js';
+import { openDoor } from '../../support/database/database-door.js';
 import { until } from '../../support/until.js';
-import { startUpstream } from '../../support/upstream.js';
+import { startUpstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 /** Real processes take their time on a busy machine. */

@@ -3,9 +3,9 @@ import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { releasesPath } from '../../support/releases.js';
-import { startScripted, type ScriptedUpstream } from '../../support/scripted-upstream.js';
-import { openTunnel } from '../../support/uplink-client.js';
+import { releasesPath } from '../../support/releases/releases.js';
+import { startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
+import { openTunnel } from '../../support/mcp/uplink-client.js';
 import { until } from '../../support/until.js';
 
 const KB = 1024;

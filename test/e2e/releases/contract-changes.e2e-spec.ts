@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ContractVersionListDto } from '../../../src/modules/releases/contract/contract-changes.dto.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
-import { publishExternal, releasesPath, type ReleaseBody } from '../../support/releases.js';
-import { startScripted, type ScriptedUpstream } from '../../support/scripted-upstream.js';
+import { publishExternal, releasesPath, type ReleaseBody } from '../../support/releases/releases.js';
+import { startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;

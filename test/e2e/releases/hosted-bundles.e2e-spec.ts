@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { ask } from '../../support/front-calls.js';
-import { packBundle } from '../../support/mcpb.js';
-import { published, releaseIn } from '../../support/releases.js';
+import { ask } from '../../support/mcp/front-calls.js';
+import { packBundle } from '../../support/releases/mcpb.js';
+import { published, releaseIn } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

@@ -7,13 +7,13 @@ import { HostingUnavailableError } from '../../../src/hosting/hosting.errors.js'
 import { Hosting, LocalHosting } from '../../../src/hosting/hosting.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
-import { ask, modern } from '../../support/front-calls.js';
-import { invocationsOf, logOf, publishHosted, type HostedServer } from '../../support/hosted-releases.js';
-import { hostedRequest } from '../../support/hosted-runtime.js';
-import { errorOf } from '../../support/releases.js';
+import { ask, modern } from '../../support/mcp/front-calls.js';
+import { invocationsOf, logOf, publishHosted, type HostedServer } from '../../support/hosting/hosted-releases.js';
+import { hostedRequest } from '../../support/hosting/hosted-runtime.js';
+import { errorOf } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
-import { bundled } from '../../support/hosted-programs.js';
+import { bundled } from '../../support/hosting/hosted-programs.js';
 
 /** A factory whose server says what it is given. */
 const WEATHER = `

@@ -2,10 +2,17 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
-import { startGuarded, type GuardedUpstream } from '../../support/guarded-upstream.js';
-import { publish, published, publishExternal, releaseIn, releaseRow, releasesPath } from '../../support/releases.js';
+import { startGuarded, type GuardedUpstream } from '../../support/special-upstreams/guarded-upstream.js';
+import {
+  publish,
+  published,
+  publishExternal,
+  releaseIn,
+  releaseRow,
+  releasesPath,
+} from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
-import { listen, shut } from '../../support/upstream-net.js';
+import { listen, shut } from '../../support/upstream/upstream-net.js';
 
 const secret = 'canary-scan-credential-4711';
 const configSchema = {

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
-import { blobFiles } from '../../support/blob-files.js';
+import { blobFiles } from '../../support/database/blob-files.js';
 import { createServer } from '../../support/factories.js';
-import { formBytes, openForm, putForm, releaseForm } from '../../support/raw-form.js';
-import { releaseIn, releasesPath } from '../../support/releases.js';
+import { formBytes, openForm, putForm, releaseForm } from '../../support/documentation/raw-form.js';
+import { releaseIn, releasesPath } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
 
 const MB = 1024 * 1024;

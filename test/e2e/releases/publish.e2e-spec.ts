@@ -1,9 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
-import { startGuarded, type GuardedUpstream } from '../../support/guarded-upstream.js';
-import { putForm, releaseForm } from '../../support/raw-form.js';
-import { publish, publishExternal, readRelease, releaseIn, releasesPath, serverRow } from '../../support/releases.js';
+import { startGuarded, type GuardedUpstream } from '../../support/special-upstreams/guarded-upstream.js';
+import { putForm, releaseForm } from '../../support/documentation/raw-form.js';
+import {
+  publish,
+  publishExternal,
+  readRelease,
+  releaseIn,
+  releasesPath,
+  serverRow,
+} from '../../support/releases/releases.js';
 
 let app: TestApp;
 let owner: TestAccount;

@@ -8,10 +8,10 @@ import { BlobStore } from '../../../src/platform/blobs/blob-store.js';
 import { Schedule } from '../../../src/platform/schedule/schedule.js';
 import { BlobSweeper } from '../../../src/modules/releases/blob-sweeper.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
-import { blobFiles } from '../../support/blob-files.js';
-import { bundleOf } from '../../support/bundles.js';
+import { blobFiles } from '../../support/database/blob-files.js';
+import { bundleOf } from '../../support/releases/bundles.js';
 import { createServer } from '../../support/factories.js';
-import { publish, published, releaseIn } from '../../support/releases.js';
+import { publish, published, releaseIn } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { ReleasePipeline } from '../../../src/modules/releases/pipeline/release-pipeline.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
-import { startGuarded, type GuardedUpstream } from '../../support/guarded-upstream.js';
+import { startGuarded, type GuardedUpstream } from '../../support/special-upstreams/guarded-upstream.js';
 import {
   insertRelease,
   published,
@@ -11,7 +11,7 @@ import {
   releaseIn,
   releaseRow,
   releasesPath,
-} from '../../support/releases.js';
+} from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
 
 let app: TestApp;

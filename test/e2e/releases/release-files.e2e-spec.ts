@@ -4,10 +4,17 @@ import { join } from 'node:path';
 import supertest from 'supertest';
 import { checkModule } from '../../../src/hosting/hosted-module.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { bundleOf, manifest, zipOf } from '../../support/bundles.js';
+import { bundleOf, manifest, zipOf } from '../../support/releases/bundles.js';
 import { createServer } from '../../support/factories.js';
-import { startGuarded } from '../../support/guarded-upstream.js';
-import { errorOf, published, publishExternal, releaseIn, serverRow, type ReleaseBody } from '../../support/releases.js';
+import { startGuarded } from '../../support/special-upstreams/guarded-upstream.js';
+import {
+  errorOf,
+  published,
+  publishExternal,
+  releaseIn,
+  serverRow,
+  type ReleaseBody,
+} from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import type { Stage } from '../../../src/modules/releases/release-state.js';
 import { ReleasesQueue } from '../../../src/modules/releases/releases.queue.js';
 import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { bundleOf } from '../../support/bundles.js';
-import { openDoor, type DatabaseDoor } from '../../support/database-door.js';
+import { bundleOf } from '../../support/releases/bundles.js';
+import { openDoor, type DatabaseDoor } from '../../support/database/database-door.js';
 import { createServer } from '../../support/factories.js';
-import { forecast, startGuarded } from '../../support/guarded-upstream.js';
+import { forecast, startGuarded } from '../../support/special-upstreams/guarded-upstream.js';
 import { cleanUpPrograms, runProgram, type Program } from '../../support/program.js';
 import {
   errorOf,
@@ -20,8 +20,8 @@ import {
   releasesPath,
   serverRow,
   steps,
-} from '../../support/releases.js';
-import { brakeAt } from '../../support/stage-brake.js';
+} from '../../support/releases/releases.js';
+import { brakeAt } from '../../support/releases/stage-brake.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

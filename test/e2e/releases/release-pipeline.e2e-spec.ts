@@ -1,10 +1,15 @@
 // Also run with the queue on Redis: jobs, and messages between processes.
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
-import { startEverything, type EverythingServer } from '../../support/everything.js';
+import { startEverything, type EverythingServer } from '../../support/upstream/everything.js';
 import { createServer } from '../../support/factories.js';
-import { deadHost, refusedPort, startFaulty, type FaultKind } from '../../support/faulty-upstreams.js';
-import { forecast, startGuarded } from '../../support/guarded-upstream.js';
+import {
+  deadHost,
+  refusedPort,
+  startFaulty,
+  type FaultKind,
+} from '../../support/special-upstreams/faulty-upstreams.js';
+import { forecast, startGuarded } from '../../support/special-upstreams/guarded-upstream.js';
 import {
   errorOf,
   published,
@@ -13,9 +18,9 @@ import {
   serverRow,
   steps,
   type ReleaseBody,
-} from '../../support/releases.js';
-import { sendJson, startScripted } from '../../support/scripted-upstream.js';
-import { startUpstream } from '../../support/upstream.js';
+} from '../../support/releases/releases.js';
+import { sendJson, startScripted } from '../../support/special-upstreams/scripted-upstream.js';
+import { startUpstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;

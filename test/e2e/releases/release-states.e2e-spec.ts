@@ -4,7 +4,11 @@ import { ReleasePipeline } from '../../../src/modules/releases/pipeline/release-
 import { mayBecome, releaseStatuses } from '../../../src/modules/releases/release-state.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
-import { startGuarded, type GuardedUpstream, type GuardOptions } from '../../support/guarded-upstream.js';
+import {
+  startGuarded,
+  type GuardedUpstream,
+  type GuardOptions,
+} from '../../support/special-upstreams/guarded-upstream.js';
 import {
   errorOf,
   insertRelease,
@@ -17,7 +21,7 @@ import {
   releasesPath,
   serverRow,
   steps,
-} from '../../support/releases.js';
+} from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

@@ -6,8 +6,8 @@ import { connect } from 'node:net';
 import { ReleaseStreams } from '../../../src/modules/releases/stream/release-streams.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
-import { startGuarded, type GuardedUpstream } from '../../support/guarded-upstream.js';
-import { followRelease, type Follower, type StreamEvent } from '../../support/release-follower.js';
+import { startGuarded, type GuardedUpstream } from '../../support/special-upstreams/guarded-upstream.js';
+import { followRelease, type Follower, type StreamEvent } from '../../support/releases/release-follower.js';
 import {
   insertRelease,
   published,
@@ -16,7 +16,7 @@ import {
   releaseIn,
   releasesPath,
   type ReleaseBody,
-} from '../../support/releases.js';
+} from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
-import { startGuarded, type GuardedUpstream } from '../../support/guarded-upstream.js';
+import { startGuarded, type GuardedUpstream } from '../../support/special-upstreams/guarded-upstream.js';
 import {
   insertRelease,
   publish,
@@ -13,7 +13,7 @@ import {
   releaseIn,
   releasesPath,
   serverRow,
-} from '../../support/releases.js';
+} from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

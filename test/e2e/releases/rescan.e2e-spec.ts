@@ -3,14 +3,19 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import type { ContractVersionDto } from '../../../src/modules/releases/contract/contract-changes.dto.js';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
 import { Rescanner } from '../../../src/modules/releases/rescan/rescanner.js';
-import { startAuthorizationServer } from '../../support/authorization-server.js';
+import { startAuthorizationServer } from '../../support/people/authorization-server.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
-import { bundleOf } from '../../support/bundles.js';
-import { age, authorize } from '../../support/credentials.js';
+import { bundleOf } from '../../support/releases/bundles.js';
+import { age, authorize } from '../../support/people/credentials.js';
 import { createConnection, createServer } from '../../support/factories.js';
-import { forecast, startGuarded, type GuardOptions, type GuardedUpstream } from '../../support/guarded-upstream.js';
-import { bundled } from '../../support/hosted-programs.js';
-import { publishHosted } from '../../support/hosted-releases.js';
+import {
+  forecast,
+  startGuarded,
+  type GuardOptions,
+  type GuardedUpstream,
+} from '../../support/special-upstreams/guarded-upstream.js';
+import { bundled } from '../../support/hosting/hosted-programs.js';
+import { publishHosted } from '../../support/hosting/hosted-releases.js';
 import {
   published,
   publishExternal,
@@ -20,13 +25,13 @@ import {
   releasesPath,
   serverRow,
   type ReleaseBody,
-} from '../../support/releases.js';
-import { pathOf } from '../../support/server-rows.js';
-import { startScripted } from '../../support/scripted-upstream.js';
-import { startUpstream } from '../../support/upstream.js';
+} from '../../support/releases/releases.js';
+import { pathOf } from '../../support/database/server-rows.js';
+import { startScripted } from '../../support/special-upstreams/scripted-upstream.js';
+import { startUpstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
-import { answer, modern, startWire } from '../../support/wire-upstream.js';
+import { answer, modern, startWire } from '../../support/special-upstreams/wire-upstream.js';
 
 const HOUR_MS = 3_600_000;
 

@@ -10,14 +10,14 @@ import { scanServer, type ServerScan } from '../../../src/mcp/client/server-scan
 import { checkServer } from '../../../src/modules/releases/scan/security-check.js';
 import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
-import { times } from '../../support/calls.js';
-import { channelTo } from '../../support/channels.js';
-import { startEverything } from '../../support/everything.js';
-import { deadHost, refusedPort, startFaulty } from '../../support/faulty-upstreams.js';
-import { sendJson, startScripted, type Script } from '../../support/scripted-upstream.js';
-import { startSdkV1, startSdkV2 } from '../../support/sdk-upstream.js';
-import { closing, start } from '../../support/upstream-clients.js';
-import { listen, shut } from '../../support/upstream-net.js';
+import { times } from '../../support/mcp/calls.js';
+import { channelTo } from '../../support/mcp/channels.js';
+import { startEverything } from '../../support/upstream/everything.js';
+import { deadHost, refusedPort, startFaulty } from '../../support/special-upstreams/faulty-upstreams.js';
+import { sendJson, startScripted, type Script } from '../../support/special-upstreams/scripted-upstream.js';
+import { startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
+import { closing, start } from '../../support/upstream/upstream-clients.js';
+import { listen, shut } from '../../support/upstream/upstream-net.js';
 
 let egress: Egress;
 let strict: Egress;

@@ -20,22 +20,22 @@ import {
   toolCall,
   type Answer,
   type CallOptions,
-} from '../../support/calls.js';
-import { startEverything, type EverythingServer } from '../../support/everything.js';
+} from '../../support/mcp/calls.js';
+import { startEverything, type EverythingServer } from '../../support/upstream/everything.js';
 import { createNamespace, createServer } from '../../support/factories.js';
-import { refusedPort, startFaulty, type FaultKind } from '../../support/faulty-upstreams.js';
-import { publish, releaseIn } from '../../support/releases.js';
-import { startScripted } from '../../support/scripted-upstream.js';
+import { refusedPort, startFaulty, type FaultKind } from '../../support/special-upstreams/faulty-upstreams.js';
+import { publish, releaseIn } from '../../support/releases/releases.js';
+import { startScripted } from '../../support/special-upstreams/scripted-upstream.js';
 import {
   announceCurrent,
   externalServer,
   publishExternal,
   setCurrent,
   type SeededServer,
-} from '../../support/current-releases.js';
+} from '../../support/releases/current-releases.js';
 import { until } from '../../support/until.js';
-import { closing, start, textOf } from '../../support/upstream-clients.js';
-import type { Upstream } from '../../support/upstream.js';
+import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
+import type { Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 const CALL_MS = 800;

@@ -8,9 +8,9 @@ import { ServerIconsService } from '../../../src/modules/servers/icons/server-ic
 import { SignedUrls } from '../../../src/platform/http/signed-urls.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
-import { images, uploadIcon } from '../../support/icons.js';
-import { pathOf, serverIdOf } from '../../support/server-rows.js';
-import { listen, shut } from '../../support/upstream-net.js';
+import { images, uploadIcon } from '../../support/releases/icons.js';
+import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
+import { listen, shut } from '../../support/upstream/upstream-net.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

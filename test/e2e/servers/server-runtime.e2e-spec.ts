@@ -5,13 +5,13 @@ import { InvocationsService } from '../../../src/modules/logs/ingest/invocations
 import { ProgramSettingsService } from '../../../src/modules/servers/settings/program-settings.service.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
-import { mcpAccept, request, send, toolCall } from '../../support/calls.js';
-import { externalServer, type SeededServer } from '../../support/current-releases.js';
+import { mcpAccept, request, send, toolCall } from '../../support/mcp/calls.js';
+import { externalServer, type SeededServer } from '../../support/releases/current-releases.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { pathOf, serverIdOf } from '../../support/server-rows.js';
+import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
-import { RpcError } from '../../support/upstream-exchange.js';
-import { startUpstream, textResult, type Upstream } from '../../support/upstream.js';
+import { RpcError } from '../../support/upstream/upstream-exchange.js';
+import { startUpstream, textResult, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
 const defaults = { egressAllow: null, logPayloads: false };

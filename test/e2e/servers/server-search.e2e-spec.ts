@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import type { Json } from '../../support/calls.js';
+import type { Json } from '../../support/mcp/calls.js';
 import { createNamespace, createServer } from '../../support/factories.js';
-import { ownMembers, pathOf, releaseServer, seedServers, serverIdOf } from '../../support/server-rows.js';
+import { ownMembers, pathOf, releaseServer, seedServers, serverIdOf } from '../../support/database/server-rows.js';
 import { verifies } from '../../support/verifies.js';
 
 const isoUtc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;

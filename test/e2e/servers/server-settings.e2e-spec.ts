@@ -6,8 +6,8 @@ import { ServersService } from '../../../src/modules/servers/servers.service.js'
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
-import { images, uploadIcon } from '../../support/icons.js';
-import { pathOf, releaseServer, serverIdOf } from '../../support/server-rows.js';
+import { images, uploadIcon } from '../../support/releases/icons.js';
+import { pathOf, releaseServer, serverIdOf } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

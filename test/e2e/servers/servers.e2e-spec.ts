@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { SERVER_SUBRESOURCES } from '../../../src/platform/http/resource-names.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
-import { images, uploadIcon } from '../../support/icons.js';
-import { ownMembers, releaseServer, serverIdOf } from '../../support/server-rows.js';
-import { whileNamespaceIsLocked } from '../../support/locks.js';
+import { images, uploadIcon } from '../../support/releases/icons.js';
+import { ownMembers, releaseServer, serverIdOf } from '../../support/database/server-rows.js';
+import { whileNamespaceIsLocked } from '../../support/database/locks.js';
 import { verifies } from '../../support/verifies.js';
 
 const isoUtc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace } from '../../support/factories.js';
-import { skillMd, upload } from '../../support/skills.js';
+import { skillMd, upload } from '../../support/releases/skills.js';
 import { verifies } from '../../support/verifies.js';
 import { patchedRecords, recordField, renamed, zipOf, type ZipContent } from '../../support/zips.js';
 

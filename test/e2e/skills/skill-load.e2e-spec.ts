@@ -6,7 +6,7 @@ import { SkillFilesService } from '../../../src/modules/skills/skill-files.servi
 import { SkillReplacedError } from '../../../src/modules/skills/skills.errors.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace } from '../../support/factories.js';
-import { createSkill, skillMd, upload } from '../../support/skills.js';
+import { createSkill, skillMd, upload } from '../../support/releases/skills.js';
 import { until } from '../../support/until.js';
 import { zipOf } from '../../support/zips.js';
 

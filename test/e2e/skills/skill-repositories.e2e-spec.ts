@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace } from '../../support/factories.js';
-import { startRepositoryHost, type RepositoryHost } from '../../support/repository-host.js';
-import { createSkill, skillMd } from '../../support/skills.js';
+import { startRepositoryHost, type RepositoryHost } from '../../support/releases/repository-host.js';
+import { createSkill, skillMd } from '../../support/releases/skills.js';
 import { until } from '../../support/until.js';
-import { freePort } from '../../support/upstream-net.js';
+import { freePort } from '../../support/upstream/upstream-net.js';
 import { verifies } from '../../support/verifies.js';
 import { zipOf, type ZipContent } from '../../support/zips.js';
 

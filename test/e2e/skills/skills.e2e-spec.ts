@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { openZip } from '../../../src/platform/zip/zip-archive.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace } from '../../support/factories.js';
-import { createSkill, skillMd, upload } from '../../support/skills.js';
+import { createSkill, skillMd, upload } from '../../support/releases/skills.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 import { zipOf } from '../../support/zips.js';

@@ -4,11 +4,11 @@ import type { ToolOutputSchemaDto } from '../../../src/modules/tool-schemas/tool
 import { ToolOutputsService } from '../../../src/modules/tool-schemas/tool-outputs.service.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { publishExternal, serverRow } from '../../support/releases.js';
-import { startScripted } from '../../support/scripted-upstream.js';
+import { publishExternal, serverRow } from '../../support/releases/releases.js';
+import { startScripted } from '../../support/special-upstreams/scripted-upstream.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
-import { pasted } from '../../support/zod-expression.js';
+import { pasted } from '../../support/documentation/zod-expression.js';
 
 let app: TestApp;
 let owner: TestAccount;

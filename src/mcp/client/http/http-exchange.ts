@@ -83,7 +83,7 @@ export interface StreamRequest {
   /** Receives events with other names than `message`. */
   onOther?: (event: string, data: string) => void;
   /** Called once when an opened stream ends: null when the upstream ended it or {@link StreamAnswer.close} was called. */
-  onEnd(error: Error | null): void;
+  onEnd: (error: Error | null) => void;
 }
 
 /** An HTTP answer. For an event stream, `text` is the awaited message, or null when the stream ended without it. */

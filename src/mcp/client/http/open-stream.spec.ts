@@ -1,6 +1,6 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { listen, shut } from '../../../../test/support/upstream-net.js';
+import { listen, shut } from '../../../../test/support/upstream/upstream-net.js';
 import { AddressPolicy, parseEgressAllow } from '../../../platform/egress/address-policy.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { MessageBudget, useMessageLimits } from '../message-budget.js';

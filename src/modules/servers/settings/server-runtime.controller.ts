@@ -13,7 +13,7 @@ import { ServerSettingsService } from './server-settings.service.js';
 export class ServerRuntimeController {
   constructor(private readonly settings: ServerSettingsService) {}
 
-  /** Get the runtime settings of a server: the hosts that its code may reach, and whether payloads are logged. */
+  /** Get the runtime settings of a server: reachable hosts and payload logging. */
   @Get()
   @Access('servers:read', ownServerOrNone)
   @ApiErrors(serverNotFound)

@@ -1,4 +1,4 @@
-import type { ApiWalk } from '../../support/api-walk.js';
+import type { ApiWalk } from '../../support/documentation/api-walk.js';
 
 /** Sample notes. */
 export default async function (walk: ApiWalk): Promise<void> {

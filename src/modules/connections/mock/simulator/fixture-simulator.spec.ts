@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { tracker } from '../../../../../test/support/tracker.js';
+import { tracker } from '../../../../../test/support/special-upstreams/tracker.js';
 import { InvalidInputError } from '../../../../platform/errors/domain-error.js';
 import type { JsonObject } from '../../../../platform/text/json.js';
 import { parseFixture, requireTools, FixtureSimulator } from './fixture.js';

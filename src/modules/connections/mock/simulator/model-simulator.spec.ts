@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { startLanguageModel, type LanguageModel } from '../../../../../test/support/language-model.js';
-import { tracker } from '../../../../../test/support/tracker.js';
+import { startLanguageModel, type LanguageModel } from '../../../../../test/support/mcp/language-model.js';
+import { tracker } from '../../../../../test/support/special-upstreams/tracker.js';
 import { AddressPolicy, parseEgressAllow } from '../../../../platform/egress/address-policy.js';
 import { Egress } from '../../../../platform/egress/egress.js';
 import { ModelClient, ModelFailure, ModelSimulator } from './model-simulator.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { randomRuns } from '../../../../../test/support/random-runs.js';
-import { tracker, trackerTools } from '../../../../../test/support/tracker.js';
+import { tracker, trackerTools } from '../../../../../test/support/special-upstreams/tracker.js';
 import { schemaCheck } from '../../../../platform/json-schema/schema-check.js';
 import type { JsonObject } from '../../../../platform/text/json.js';
 import { SchemaSimulator } from './schema-simulator.js';

@@ -1,0 +1,41 @@
+import { expect } from '@jest/globals';
+import type { Response } from 'supertest';
+import { uniqueName, type TestApp } from '../app.js';
+
+/** What a seeded connection may be given; the rest is made up. */
+export interface ConnectionSeed {
+  connectionId?: string;
+  name?: string;
+  mcpUrl?: string;
+  metadata?: object;
+}
+
+/** Writes connections past the API, in this order, without contacting any upstream. Returns their ids. */
+export async function seedConnections(app: TestApp, namespace: string, seeds: ConnectionSeed[]): Promise<string[]> {
+  const rows = seeds.map(({ connectionId = uniqueName('conn'), name, mcpUrl, metadata }) => ({
+    id: connectionId,
+    name: name ?? connectionId,
+    url: mcpUrl ?? 'http://seeded.invalid/mcp',
+    metadata: metadata ?? {},
+  }));
+  await app.database.query(
+    `INSERT INTO connections (namespace_id, connection_id, name, mcp_url, metadata, status_state, status_reason)
+     SELECT n.id, row ->> 'id', row ->> 'name', row ->> 'url', row -> 'metadata', 'connected', 'ok'
+       FROM namespaces n, jsonb_array_elements($2::jsonb) WITH ORDINALITY AS given(row, place)
+      WHERE n.name = $1 ORDER BY place`,
+    [namespace, JSON.stringify(rows)],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Expects answers that nobody can tell apart: the same status, body and headers but for request id and date. */
+export function expectAlike(...answers: Response[]): void {
+  const [first, ...others] = answers.map(({ status, text, headers }) => {
+    const { date, 'x-request-id': id, ...rest } = headers as Record<string, string>;
+    return { status, text, headers: rest };
+  });
+  for (const one of others) expect(one).toEqual(first);
+}
+
+/** The body of Spec 7 for whatever is missing or foreign. */
+export const notFound = { error: 'not_found', message: 'Resource not found' };

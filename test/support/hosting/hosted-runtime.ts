@@ -1,0 +1,192 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Dispatcher } from 'undici';
+import { loadEnv } from '../../../src/config/env.js';
+import type { Engine } from '../../../src/hosting/engine.js';
+import { Programs, type Hosting, type ProgramOwner } from '../../../src/hosting/hosting.js';
+import { ProgramStartError } from '../../../src/hosting/hosting.errors.js';
+import {
+  INVOCATION_HEADER,
+  type HostedRequest,
+  type Program,
+  type ProgramRef,
+  type ProgramValues,
+  type Trace,
+} from '../../../src/hosting/hosting.types.js';
+import { Runtime } from '../../../src/hosting/runtime/runtime.js';
+import { Sandbox } from '../../../src/hosting/sandbox/sandbox.js';
+import { WorkerdEngine } from '../../../src/hosting/worker/workerd-engine.js';
+import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
+import { until } from '../until.js';
+
+/** Runs modules as the service does. */
+export function workerdEngine(): WorkerdEngine {
+  return new WorkerdEngine(new Sandbox(loadEnv({})));
+}
+
+/** What a request to a program came to. */
+export interface HostedAnswer {
+  status: number;
+  headers: Record<string, unknown>;
+  body: string;
+  /** Null when the answer came whole. */
+  error: (Error & { outcome?: string }) | null;
+  invocationId: string;
+}
+
+/** A request on its way. */
+export interface HostedExchange {
+  answer: Promise<HostedAnswer>;
+  /** Resolves when the head of the answer is there, or the request ended without one. */
+  head: Promise<void>;
+  /** The caller leaves. */
+  leave(): void;
+  /** What of the answer is there. */
+  soFar(): string;
+}
+
+/** Sends one request; `given` replaces what it is made of. */
+export function hostedRequest(
+  hosting: Hosting,
+  ref: ProgramRef,
+  path = '/',
+  given: Partial<HostedRequest> & { handler?: Dispatcher.DispatchHandler } = {},
+): HostedExchange {
+  const invocationId = uuidV7();
+  let controller: Dispatcher.DispatchController | undefined;
+  let hasLeft = false;
+  let body = '';
+  const seen = { status: 0, headers: {} as Record<string, unknown> };
+  let gotHead: () => void = () => undefined;
+  const head = new Promise<void>((resolve) => (gotHead = resolve));
+  const answer = new Promise<HostedAnswer>((resolve) => {
+    const done = (error: Error | null) => {
+      gotHead();
+      resolve({ ...seen, body, error, invocationId });
+    };
+    hosting.dispatch(
+      ref,
+      {
+        method: 'GET',
+        path,
+        isStream: false,
+        ...given,
+        headers: { host: 'program', [INVOCATION_HEADER]: invocationId, ...given.headers },
+      },
+      {
+        onRequestStart: (given_) => {
+          controller = given_;
+          if (hasLeft) controller.abort(new Error('left'));
+        },
+        onResponseStart: (_, status, headers) => {
+          Object.assign(seen, { status, headers });
+          gotHead();
+        },
+        onResponseData: (_, chunk) => void (body += chunk.toString()),
+        onResponseEnd: () => done(null),
+        onResponseError: (_, error) => done(error),
+        ...given.handler,
+      },
+    );
+  });
+  const leave = () => {
+    hasLeft = true;
+    controller?.abort(new Error('left'));
+  };
+  return { answer, head, leave, soFar: () => body };
+}
+
+/** A runtime of its own with an owner of programs whose code is given as text. */
+export class HostedRuntime implements ProgramOwner {
+  readonly traces: Trace[] = [];
+  readonly runtime: Runtime;
+  /** What programs are given that are started from now on. */
+  secrets: Record<string, string> = {};
+  /** What whoever asks for them gets instead. */
+  failing: Error | null = null;
+  /** How often they were asked for. */
+  asked = 0;
+  private readonly files = new Map<string, string>();
+
+  private constructor(
+    private readonly folder: string,
+    engine: Engine,
+    settings: NodeJS.ProcessEnv,
+  ) {
+    const programs = new Programs();
+    programs.register('release', this);
+    const env = loadEnv({ DATA_DIR: folder, ...settings });
+    this.runtime = new Runtime(env, programs, [engine]);
+  }
+
+  static async start(engine: Engine, settings: NodeJS.ProcessEnv = {}): Promise<HostedRuntime> {
+    return new HostedRuntime(await mkdtemp(join(tmpdir(), 'slipway-hosted-')), engine, settings);
+  }
+
+  /** Where sessions are kept. */
+  get stateRoot(): string {
+    return join(this.folder, 'hosting', 'state');
+  }
+
+  /** A version of a program; with `of`, the next one of the same owner. */
+  async add(
+    code: string,
+    { of, isStateful = false }: { of?: ProgramRef; isStateful?: boolean } = {},
+  ): Promise<ProgramRef> {
+    const id = randomUUID();
+    const file = join(this.folder, `${id}.mjs`);
+    await writeFile(file, code);
+    this.files.set(id, file);
+    return { kind: 'release', id, ownerId: of?.ownerId ?? randomUUID(), engine: 'worker', isStateful };
+  }
+
+  request(ref: ProgramRef, path?: string, given?: Parameters<typeof hostedRequest>[3]): HostedExchange {
+    return hostedRequest(this.runtime, ref, path, given);
+  }
+
+  /** The whole answer to one request. */
+  ask(ref: ProgramRef, path?: string, given?: Parameters<typeof hostedRequest>[3]): Promise<HostedAnswer> {
+    return this.request(ref, path, given).answer;
+  }
+
+  /** All that was told of one request, put together as its record would be. */
+  told(invocationId: string): Trace | undefined {
+    const pieces = this.traces.filter((trace) => trace.invocationId === invocationId);
+    if (pieces.length === 0) return undefined;
+    const lines = pieces.flatMap((piece) => piece.lines);
+    const exceptions = pieces.flatMap((piece) => piece.exceptions);
+    return Object.assign({}, ...pieces, { lines, exceptions }) as Trace;
+  }
+
+  /** The same, as soon as it ended in this way. */
+  toldOutcome(invocationId: string, outcome: Trace['outcome']): Promise<Trace> {
+    const isTold = () => {
+      const told = this.told(invocationId);
+      return told?.outcome === outcome ? told : undefined;
+    };
+    return until(isTold, `the request's outcome is ${outcome}`);
+  }
+
+  async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
+    const file = this.files.get(ref.id);
+    if (!file) throw new ProgramStartError('There is no such program any more.');
+    return use({ ref, file, configSchema: null, ...(await this.valuesOf()) });
+  }
+
+  valuesOf(): Promise<ProgramValues> {
+    this.asked += 1;
+    if (this.failing) return Promise.reject(this.failing);
+    return Promise.resolve({ secrets: this.secrets, egressAllow: null });
+  }
+
+  traced(trace: Trace): void {
+    this.traces.push(trace);
+  }
+
+  async close(): Promise<void> {
+    await this.runtime.onApplicationShutdown();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}

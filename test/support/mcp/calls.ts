@@ -1,0 +1,90 @@
+import type { TestAccount, TestApp } from '../app.js';
+
+/** What `JSON.parse` gives: anything. */
+export type Json = ReturnType<typeof JSON.parse>;
+
+/** An answer of the service, read to its end. */
+export interface Answer {
+  status: number;
+  headers: Headers;
+  text: string;
+  /** The parsed text; undefined when it is no JSON. */
+  body: Json;
+}
+
+export interface CallOptions {
+  method?: string;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+/** The headers an MCP client sends. */
+export const mcpAccept = { accept: 'application/json, text/event-stream' };
+
+/**
+ * Opens a request with plain fetch, which sends paths and bodies as they are written. A string is sent as it is, an
+ * object as JSON.
+ */
+export function open(
+  app: TestApp,
+  account: TestAccount | undefined,
+  path: string,
+  body?: string | object,
+  { method = 'POST', headers = {}, signal }: CallOptions = {},
+): Promise<Response> {
+  const key: Record<string, string> = account ? { authorization: `Bearer ${account.key}` } : {};
+  return fetch(`${app.url}${path}`, {
+    method,
+    headers: { 'content-type': 'application/json', ...key, ...headers },
+    body: typeof body === 'object' ? JSON.stringify(body) : body,
+    signal,
+  });
+}
+
+/** {@link open}, read to its end. */
+export async function send(...given: Parameters<typeof open>): Promise<Answer> {
+  const response = await open(...given);
+  const text = await response.text();
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    // Not every answer is JSON.
+  }
+  return { status: response.status, headers: response.headers, text, body };
+}
+
+/** Posts one JSON-RPC message to the MCP endpoint of the connection at `path`, as an MCP client does. */
+export function mcp(
+  app: TestApp,
+  account: TestAccount | undefined,
+  path: string,
+  message: string | object,
+  { headers = {}, ...options }: CallOptions = {},
+): Promise<Answer> {
+  return send(app, account, `${path}/mcp`, message, { headers: { ...mcpAccept, ...headers }, ...options });
+}
+
+/** A JSON-RPC request. */
+export function request(id: string | number, method: string, params?: object): object {
+  return { jsonrpc: '2.0', id, method, ...(params ? { params } : {}) };
+}
+
+/** A `tools/call` request. */
+export function toolCall(id: string | number, name: string, args: object = {}, meta?: object): object {
+  return request(id, 'tools/call', { name, arguments: args, ...(meta ? { _meta: meta } : {}) });
+}
+
+/** The data of each event of a whole event stream. */
+export function eventsOf(stream: string): string[] {
+  return stream
+    .split('\n\n')
+    .map((event) => event.split('\n').filter((line) => line.startsWith('data: ')))
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.map((line) => line.slice(6)).join('\n'));
+}
+
+/** A list of `count` values, each made from its index. */
+export function times<T>(count: number, make: (index: number) => T): T[] {
+  return Array.from({ length: count }, (_, index) => make(index));
+}

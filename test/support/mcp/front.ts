@@ -1,0 +1,80 @@
+import { createServer } from 'node:http';
+import type { Env } from '../../../src/config/env.js';
+import type { Channel } from '../../../src/mcp/protocol/channel.js';
+import { McpHttpServer } from '../../../src/mcp/server/mcp-http-server.js';
+import { PendingInputCalls } from '../../../src/mcp/server/pending-input/pending-input-calls.js';
+import { InternalClient } from '../../../src/platform/internal-http/internal-client.js';
+import { InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
+import { errorAnswer } from '../../../src/platform/errors/error-body.js';
+import { Vault } from '../../../src/platform/vault/vault.js';
+import type { PubSub } from '../../../src/platform/queue/pub-sub.js';
+import { closing } from '../upstream/upstream-clients.js';
+import { listen, shut } from '../upstream/upstream-net.js';
+
+type Listener = (data: unknown) => void;
+
+/** Carries messages between fronts of one test as the relay does between processes: later, and as JSON. */
+export class TestRelay {
+  private readonly topics = new Map<string, Set<Listener>>();
+
+  subscribe(topic: string, listener: Listener): Promise<void> {
+    this.topics.set(topic, (this.topics.get(topic) ?? new Set()).add(listener));
+    return Promise.resolve();
+  }
+
+  publish(topic: string, data: object): void {
+    const text = JSON.stringify(data);
+    setImmediate(() => this.topics.get(topic)?.forEach((listener) => listener(JSON.parse(text))));
+  }
+}
+
+/** A served MCP endpoint. */
+export interface TestFront {
+  url: string;
+  /** The front itself, as the app holds it. */
+  front: McpHttpServer;
+}
+
+/**
+ * Serves one channel by a front of its own on a free port, until the test is over. The bearer names the caller, and its account unless
+ * `X-Account` does. Fronts with
+ * one relay are processes of one service.
+ */
+export async function startFront(channel: Channel, relay = new TestRelay()): Promise<TestFront> {
+  const env = {
+    upstreamCallTimeoutMs: 5_000,
+    baseUrl: 'http://127.0.0.1',
+    isLocalOnly: true,
+    encryptionKeys: [{ id: 'k1', secret: Buffer.alloc(32, 7) }],
+  };
+  const front = new McpHttpServer(
+    env as unknown as Env,
+    relay as unknown as PubSub,
+    new PendingInputCalls(
+      env as unknown as Env,
+      new Vault(env.encryptionKeys),
+      new InternalClient(new InternalSignatures(env as unknown as Env)),
+    ),
+  );
+  await front.onModuleInit();
+  const server = createServer((request, response) => {
+    const principal = request.headers.authorization ?? '';
+    const account = String(request.headers['x-account'] ?? principal);
+    const target = request.url ?? '/';
+    front
+      .serve(request, response, () => Promise.resolve({ channel, account, principal, target }))
+      .catch((error: unknown) => {
+        const { status, headers, body } = errorAnswer(error, 'json-rpc');
+        if (response.headersSent) response.destroy();
+        else response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(JSON.stringify(body));
+      });
+  });
+  const port = await listen(server);
+  closing({
+    close: () => {
+      front.beforeApplicationShutdown();
+      return shut(server);
+    },
+  });
+  return { url: `http://127.0.0.1:${port}/mcp`, front };
+}

@@ -1,0 +1,81 @@
+import type {
+  Channel,
+  Listening,
+  ListenFilter,
+  McpCall,
+  McpReply,
+  RpcError,
+  UpstreamListener,
+} from '../../../src/mcp/protocol/channel.js';
+import { CallerLeftError } from '../../../src/mcp/protocol/mcp-errors.js';
+import { replyTo } from '../../../src/mcp/protocol/messages.js';
+import type { Era, UpstreamIdentity } from '../../../src/mcp/protocol/protocol.js';
+
+/** What a scripted upstream answers: a result as a value or as JSON text, or an error. */
+export type ScriptedAnswer = object | string | { error: RpcError };
+
+/** A channel to an upstream that exists in the test alone: answers what the script says, and keeps what it was asked. */
+export class ScriptedChannel implements Channel {
+  readonly calls: McpCall[] = [];
+  readonly released: string[] = [];
+  readonly listeners = new Set<{ filter: ListenFilter; listener: UpstreamListener }>();
+  /** How many calls wait for their answer. */
+  running = 0;
+
+  constructor(
+    readonly era: Era,
+    private readonly script: (call: McpCall) => ScriptedAnswer | Promise<ScriptedAnswer>,
+    private readonly capabilities: Record<string, unknown> = {
+      tools: { listChanged: true },
+      prompts: {},
+      resources: { subscribe: true, listChanged: true },
+      logging: {},
+      tasks: {},
+    },
+  ) {}
+
+  open(): Promise<UpstreamIdentity> {
+    const { era, capabilities } = this;
+    const protocolVersion = era === 'modern' ? '2026-07-28' : '2025-11-25';
+    return Promise.resolve({ era, protocolVersion, capabilities, serverInfo: { name: 'scripted', version: '1' } });
+  }
+
+  async request(call: McpCall): Promise<McpReply> {
+    this.calls.push(call);
+    this.running += 1;
+    try {
+      const left = new Promise<never>((_, reject) => call.cancellation?.notify(() => reject(new CallerLeftError())));
+      const answer = await Promise.race([Promise.resolve(this.script(call)), left]);
+      const body =
+        typeof answer === 'object' && 'error' in answer
+          ? `"error":${JSON.stringify(answer.error)}`
+          : `"result":${typeof answer === 'string' ? answer : JSON.stringify(answer)}`;
+      const text = `{"jsonrpc":"2.0","id":7,${body}}`;
+      return replyTo(7, text, JSON.parse(text) as object, this.era) as McpReply;
+    } finally {
+      this.running -= 1;
+    }
+  }
+
+  listen(filter: ListenFilter, listener: UpstreamListener): Promise<Listening> {
+    const member = { filter, listener };
+    this.listeners.add(member);
+    const close = () => Promise.resolve(void this.listeners.delete(member));
+    return Promise.resolve({ honoured: filter, close });
+  }
+
+  /** Says something to whoever listens. */
+  tell(method: string, params: object = {}): void {
+    const text = JSON.stringify({ jsonrpc: '2.0', method, params });
+    for (const { listener } of [...this.listeners]) listener.onNotification(text, method);
+  }
+
+  release(key: string): Promise<void> {
+    this.released.push(key);
+    return Promise.resolve();
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}

@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from '@jest/globals';
+import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
+import type { CredentialOwner } from '../../../src/modules/oauth/credentials.types.js';
+import type { TestApp } from '../app.js';
+import type { AuthorizationServer } from './authorization-server.js';
+import { newPerson, type Person } from './person.js';
+
+/** An owner nobody else has. Nothing stands behind its id, which credentials do not ask for. */
+export function newOwner(kind: CredentialOwner['kind'] = 'server'): CredentialOwner {
+  return { kind, id: randomUUID() };
+}
+
+/** Somebody in front of this service. */
+export function personAt(app: TestApp): Person {
+  return newPerson({ publicUrl: app.env.baseUrl, url: app.url });
+}
+
+/** Begins an authorization; returns its link. */
+export async function beginSetup(
+  app: TestApp,
+  owner: CredentialOwner,
+  upstreamUrl: string,
+  { challenge = null, label = 'acme/weather' }: { challenge?: string[] | null; label?: string } = {},
+): Promise<string> {
+  const { setupUrl } = await app.get(CredentialsService).begin(owner, { upstreamUrl, challenge, label });
+  return setupUrl;
+}
+
+/** The whole way: link, page, authorization server and back. */
+export async function authorize(app: TestApp, owner: CredentialOwner, upstreamUrl: string): Promise<void> {
+  const link = await beginSetup(app, owner, upstreamUrl);
+  const person = personAt(app);
+  expect(await person.open(link)).toMatchObject({ status: 200 });
+  const done = await person.press(link);
+  expect(done.html).toContain('Authorized');
+  expect(done.status).toBe(200);
+}
+
+/** Lets the token of an owner be due: at once, or past its end too. */
+export async function age(app: TestApp, owner: CredentialOwner, how: 'due' | 'ended'): Promise<void> {
+  const [expires, due] = how === 'due' ? ["'5 minutes'", "'-1 second'"] : ["'-1 second'", "'-5 minutes'"];
+  const [, changed] = await app.database.query(
+    `UPDATE upstream_credentials SET expires_at = now() + interval ${expires}, due_at = now() + interval ${due}
+      WHERE owner_id = $1`,
+    [owner.id],
+  );
+  expect(changed).toBe(1);
+}
+
+/** Everything the database holds about credentials, as one text. */
+export async function storedText(app: TestApp): Promise<string> {
+  const tables = ['oauth_clients', 'upstream_credentials', 'pending_authorizations'];
+  const rows = await Promise.all(tables.map((table) => app.database.query(`SELECT t::text AS row FROM ${table} t`)));
+  return rows
+    .flat()
+    .map(({ row }: { row: string }) => row)
+    .join('\n');
+}
+
+/** The secrets an authorization server and we exchanged so far. */
+export function secretsOf(server: AuthorizationServer): string[] {
+  const tokens = server.issued.flatMap(({ accessToken, refreshToken }) => [accessToken, refreshToken ?? accessToken]);
+  const verifiers = server.seen.flatMap(({ params }) => params.getAll('code_verifier'));
+  const states = server.seen.flatMap(({ params }) => params.getAll('state'));
+  const basics = server.seen.flatMap(({ authorization }) => {
+    const [, base64] = /^Basic (.+)$/.exec(authorization ?? '') ?? [];
+    return base64 === undefined ? [] : [Buffer.from(base64, 'base64').toString().split(':')[1]];
+  });
+  return [...new Set([...tokens, ...verifiers, ...states, ...basics])];
+}
