@@ -1,7 +1,11 @@
 import type { DataSource } from 'typeorm';
 import type { Env } from './config/env.js';
 import { migrate, pendingMigrations, SchemaVersionError } from './platform/database/migrations.js';
-import { holdsDatabase, startEmbeddedPostgres, type EmbeddedPostgresOptions } from './platform/embedded/embedded-postgres.js';
+import {
+  holdsDatabase,
+  startEmbeddedPostgres,
+  type EmbeddedPostgresOptions,
+} from './platform/embedded/embedded-postgres.js';
 import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
 import { migrateQueue } from './platform/queue/queue-backend.js';
 import { keysFromFile } from './platform/vault/vault.js';
@@ -26,7 +30,10 @@ export interface Infrastructure {
  *
  * @throws EmbeddedPostgresError, SchemaVersionError, or what Postgres says
  */
-export async function startInfrastructure(env: Env, report: DatabaseReport = { log: () => undefined }): Promise<Infrastructure> {
+export async function startInfrastructure(
+  env: Env,
+  report: DatabaseReport = { log: () => undefined },
+): Promise<Infrastructure> {
   const { log } = report;
   const { dataDir } = env;
   // Before the database is made: a crash between the two leaves a key too many, not a database without its key.

@@ -488,7 +488,8 @@ export const service = {
   },
   'stop:drain': {
     source: 'House',
-    behavior: 'After a stop signal `/ready` is 503 for DRAIN_MS while the process serves; a second signal ends it at once.',
+    behavior:
+      'After a stop signal `/ready` is 503 for DRAIN_MS while the process serves; a second signal ends it at once.',
   },
   'stop:restarting': {
     source: 'House',

@@ -257,7 +257,11 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
         return held ? { kind: 'token', accessToken: held.accessToken } : { kind: 'gone' };
       } catch (again) {
         if (tries === RESCUE_TRIES) {
-          this.logger.error({ msg: 'a rotated token could not be stored', ...(await this.namesOf(rotated)), err: again });
+          this.logger.error({
+            msg: 'a rotated token could not be stored',
+            ...(await this.namesOf(rotated)),
+            err: again,
+          });
           throw error;
         }
         await wait(RESCUE_PAUSE_MS);

@@ -41,10 +41,12 @@ export class ProcessesRepository {
    */
   async register(registration: Registration, tx: EntityManager): Promise<string> {
     const { id, roles, address, details, leaseMs, isAddressOwn } = registration;
-    await tx.query(
-      `DELETE FROM processes WHERE id <> $1 AND address = $2 AND ($3 OR details->>'machine' = $4)`,
-      [id, address, isAddressOwn, (details as { machine?: string }).machine ?? null],
-    );
+    await tx.query(`DELETE FROM processes WHERE id <> $1 AND address = $2 AND ($3 OR details->>'machine' = $4)`, [
+      id,
+      address,
+      isAddressOwn,
+      (details as { machine?: string }).machine ?? null,
+    ]);
     const [row] = await tx.query<[{ epoch: string }]>(
       `INSERT INTO processes (id, roles, address, details, lease_until)
        VALUES ($1, $2, $3, $4, now() + $5 * interval '1 millisecond')

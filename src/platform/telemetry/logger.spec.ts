@@ -1,5 +1,6 @@
 import { mock } from 'node:test';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { verifies } from '../../../test/support/verifies.js';
 import type { Logger as Pino } from 'pino';
 import { PinoLoggerService } from './logger.js';
 
@@ -14,7 +15,7 @@ describe('PinoLoggerService', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 
-  it('logs a warning that repeats once a minute, with the number of repeats', () => {
+  verifies('log:repeats', 'logs a warning that repeats once a minute, with the number of repeats', () => {
     const { logger, records } = recorder();
     for (let n = 1; n <= 5; n += 1) logger.warn({ msg: `${n} rows wait`, err: new Error(`${n}`) }, 'store');
     logger.warn({ msg: '7 rows wait' }, 'another');
@@ -36,7 +37,7 @@ describe('PinoLoggerService', () => {
     expect(records).toHaveLength(2);
   });
 
-  it('writes no second level or time into a record', () => {
+  verifies('log:one-level', 'writes no second level or time into a record', () => {
     const { logger, records } = recorder();
     logger.log({ msg: 'hosted code runs', level: 'strong', time: 3 }, 'hosting');
     expect(records).toEqual([{ context: 'hosting', msg: 'hosted code runs', level_: 'strong', time_: 3 }]);

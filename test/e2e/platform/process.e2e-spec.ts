@@ -9,7 +9,15 @@ import { loadEnv } from '../../../src/config/env.js';
 import { startInfrastructure } from '../../../src/infrastructure.js';
 import { generateApiKey, hashApiKey } from '../../../src/modules/auth/api-key.js';
 import { emptyDatabase } from '../../support/app.js';
-import { cleanUpPrograms, dataFolder, isAlive, postgresOf, runProgram, usedDataFolder, type Program } from '../../support/program.js';
+import {
+  cleanUpPrograms,
+  dataFolder,
+  isAlive,
+  postgresOf,
+  runProgram,
+  usedDataFolder,
+  type Program,
+} from '../../support/program.js';
 import { openDoor } from '../../support/database/database-door.js';
 import { until } from '../../support/until.js';
 import { startUpstream } from '../../support/upstream/upstream.js';

@@ -68,7 +68,9 @@ export class ConnectionHandle extends UpstreamHandle {
         (answer) => this.events.emit('answered', this.target, call, answer),
         () => undefined,
       )
-      .catch((error: unknown) => this.logger.error({ msg: 'a call was not recorded', ...namesOf(this.target), err: error }));
+      .catch((error: unknown) =>
+        this.logger.error({ msg: 'a call was not recorded', ...namesOf(this.target), err: error }),
+      );
   }
 
   protected override succeeded(): void {

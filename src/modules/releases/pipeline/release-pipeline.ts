@@ -118,12 +118,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   }
 
   /** Writes the outcome of a stage. @returns true when another stage is due */
-  private async conclude(
-    lease: ReleaseLease,
-    stage: Stage,
-    outcome: StageOutcome,
-    names: LogNames,
-  ): Promise<boolean> {
+  private async conclude(lease: ReleaseLease, stage: Stage, outcome: StageOutcome, names: LogNames): Promise<boolean> {
     const { change = {}, lines = [], inTransaction } = outcome;
     if (change.status !== undefined) {
       await lease.commit(change, lines, inTransaction);
@@ -144,7 +139,12 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   private report({ releaseId }: ReleaseLease, status: ReleaseStatus, lines: LogLine[], names: LogNames): void {
     const reason = lines.find(({ level }) => level === 'error')?.message;
     this.results.inc({ status });
-    this.logger.log({ msg: `a release is ${status}`, releaseId, ...names, ...(reason === undefined ? {} : { reason }) });
+    this.logger.log({
+      msg: `a release is ${status}`,
+      releaseId,
+      ...names,
+      ...(reason === undefined ? {} : { reason }),
+    });
   }
 
   private async fail(lease: ReleaseLease, stage: Stage, error: unknown, names: LogNames): Promise<void> {

@@ -176,7 +176,12 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
       if (error instanceof NoSlotError) return this.rows.giveBack(group, NO_SLOT_SECONDS);
       if (isDatabaseAway(error)) throw error;
       const names = await this.rows.namesOf(first);
-      this.logger.error({ msg: 'a release could not be scanned again', releaseId: first.releaseId, ...names, err: error });
+      this.logger.error({
+        msg: 'a release could not be scanned again',
+        releaseId: first.releaseId,
+        ...names,
+        err: error,
+      });
       for (const one of group) await this.outcomes.write(one, failedInside);
     }
   }
