@@ -116,7 +116,7 @@ async function start(): Promise<void> {
 }
 
 /** Longer than every part may take to stop after `DRAIN_MS`. What still runs then is ended. */
-const STOP_MS_MAX = 45_000;
+const STOP_MS_MAX = 55_000;
 
 /** The first signal ends the service in order, a second one of any kind at once. */
 function stopOnce(msMax: number, end: (signal: string) => Promise<void>): (signal: string) => void {
