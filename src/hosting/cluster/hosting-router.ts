@@ -104,12 +104,10 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   /**
    * Runs a request that another process sent.
    *
-   * @param host the addressee; a request for another process, or to a stateful program for an earlier epoch of this one, is refused
+   * @param host the addressee; a request for another process, or for an earlier epoch of this one, is refused
    */
   receive(host: { id: string; epoch: string }, ref: ProgramRef, request: HostedRequest, handler: AttemptHandler): void {
-    // A stateless program may run in several processes, so it needs no lease, and no database.
-    const isHere = host.id === this.registry.id && (!ref.isStateful || host.epoch === this.registry.epoch);
-    if (!isHere) handler.onResponseError(null, notHere());
+    if (host.id !== this.registry.id || host.epoch !== this.registry.epoch) handler.onResponseError(null, notHere());
     else this.runLocally(ref, request, handler);
   }
 

@@ -8,7 +8,7 @@ import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '.
 import { isClientRefusal, refreshTokens, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { NoSlotError, FairSemaphore } from '../../platform/limits/fair-semaphore.js';
-import { logNames } from '../../platform/telemetry/log-names.js';
+import { LogNamesRepository } from '../../platform/telemetry/log-names.repository.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { AuthAdaptersService } from './auth-adapters.service.js';
@@ -243,7 +243,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
 
   /** The owner of a credential, for a log line. */
   private async namesOf({ id, ownerKind, ownerId }: UpstreamCredential): Promise<object> {
-    return { credentialId: id, ...(await logNames(this.dataSource, ownerKind, ownerId)) };
+    return { credentialId: id, ...(await LogNamesRepository.find(this.dataSource, ownerKind, ownerId)) };
   }
 
   /** Stores a token again after the database failed: the server has rotated it, so the old one is no longer valid. */

@@ -3,7 +3,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { Queue } from 'bullmq';
 import { DataSource } from 'typeorm';
 import { jobOptions } from '../../platform/queue/register-queue.js';
-import { logNames } from '../../platform/telemetry/log-names.js';
+import { LogNamesRepository } from '../../platform/telemetry/log-names.repository.js';
 import { QueueMetrics } from '../../platform/queue/queue-metrics.js';
 
 export const RELEASES_QUEUE = 'releases';
@@ -35,7 +35,7 @@ export class ReleasesQueue {
     // The id holds the attempt, since BullMQ ignores a job whose id it still remembers.
     const jobId = `release-${job.releaseId}-${job.attempt}`;
     this.queue.add('run', job, { ...jobOptions, jobId }).catch((error: unknown) => {
-      void logNames(this.database, 'release', job.releaseId).then((names) => {
+      void LogNamesRepository.find(this.database, 'release', job.releaseId).then((names) => {
         this.logger.warn({ msg: 'a release waits for the queue', releaseId: job.releaseId, ...names, err: error });
       });
     });

@@ -5,7 +5,7 @@ import { HandlePool } from '../../../mcp/client/handle-pool.js';
 import type { AuthAdapter } from '../../../mcp/oauth/tokens.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import { logNames, type LogNames } from '../../../platform/telemetry/log-names.js';
+import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { AuthAdaptersService } from '../../oauth/auth-adapters.service.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
@@ -162,7 +162,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
       const target = await this.read({ id });
       if (target?.kind === 'server') this.handleTo(target);
     } catch (error) {
-      const names = await logNames(this.connections.manager, 'connection', id);
+      const names = await LogNamesRepository.find(this.connections.manager, 'connection', id);
       this.logger.warn({ msg: 'the upstream session of a deleted connection is not ended', ...names, err: error });
     }
   }

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import { logNames, type LogNames } from '../../../platform/telemetry/log-names.js';
+import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { StatusRepository } from '../core/status.repository.js';
 import type { CheckedConnection } from './connection-check.js';
 
@@ -54,7 +54,7 @@ export class RecheckRepository {
 
   /** Name and account of a connection, for a log line. */
   namesOf({ id }: CheckedConnection): Promise<LogNames> {
-    return logNames(this.database, 'connection', id);
+    return LogNamesRepository.find(this.database, 'connection', id);
   }
 
   /**

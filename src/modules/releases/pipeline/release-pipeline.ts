@@ -6,7 +6,7 @@ import { DataSource } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import type { LogNames } from '../../../platform/telemetry/log-names.js';
+import type { LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
 import { LeaseLostError, ReleaseLease, type StageOutcome } from '../release-lease.js';
 import { ReleaseLogRepository } from '../release-log.repository.js';

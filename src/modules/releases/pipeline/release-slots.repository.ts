@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import { SERVER_NAMES, type LogNames } from '../../../platform/telemetry/log-names.js';
+import { SERVER_NAMES, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { leaseExpirySql, queueDeadlineSql, type Claim } from '../releases.repository.js';
 import type { RunReleaseJob } from '../releases.queue.js';
 

@@ -1,3 +1,4 @@
+import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 
 /** Names by which an operator knows a thing, for a log line. */
@@ -20,15 +21,15 @@ const queries = {
                  FROM connections c JOIN namespaces n ON n.id = c.namespace_id WHERE c.id = $1`,
 };
 
-/**
- * Names of a release, server or connection for a rare log line: one query. None when the row is gone or the database does
- * not answer. Never rejects.
- */
-export async function logNames(
-  database: Pick<EntityManager, 'query'>,
-  kind: keyof typeof queries,
-  id: string,
-): Promise<LogNames> {
-  const rows = await database.query<LogNames[]>(queries[kind], [id]).catch(() => []);
-  return rows[0] ?? {};
+/** Names of releases, servers and connections for log lines. */
+@Injectable()
+export class LogNamesRepository {
+  /**
+   * Names for a rare log line: one query. None when the row is gone or the database does not answer. Never rejects. Static,
+   * since services of any module log.
+   */
+  static async find(database: Pick<EntityManager, 'query'>, kind: keyof typeof queries, id: string): Promise<LogNames> {
+    const rows = await database.query<LogNames[]>(queries[kind], [id]).catch(() => []);
+    return rows[0] ?? {};
+  }
 }
