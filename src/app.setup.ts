@@ -7,6 +7,7 @@ import { AppModule } from './app.module.js';
 import type { Env } from './config/env.js';
 import { AccessService, checkRoutes } from './modules/auth/access.service.js';
 import { FastPathRouter, globalEnhancers } from './modules/auth/fast-path-router.js';
+import { abandonCalls } from './mcp/client/call-registry.js';
 import { useMessageLimits } from './mcp/client/message-budget.js';
 import { UplinkGateway } from './modules/connections/uplink/uplink.gateway.js';
 import { ErrorFilter } from './platform/errors/error.filter.js';
@@ -45,9 +46,9 @@ export async function createApp(
   app.useGlobalPipes(new InputPipe());
   app.useGlobalFilters(new ErrorFilter((path) => methodsOf(routes, path)));
   if (options.preview) return app;
-  if (env.logLevel === 'debug' || env.logLevel === 'trace') {
+  if (env.accessLog || env.logLevel === 'debug' || env.logLevel === 'trace') {
     const logger = new Logger('request');
-    adapter.useRequestLog((fields) => logger.debug(fields));
+    adapter.useRequestLog((fields) => (env.accessLog ? logger.log(fields) : logger.debug(fields)));
   }
   if (env.metricsToken !== null) {
     const meter = app.get(HttpMeter, { strict: false });
@@ -58,6 +59,7 @@ export async function createApp(
     const fastPath = new FastPathRouter(routes, part(AccessService), part(BodyBudget), globalEnhancers(app));
     adapter.useFastPath((request, response) => fastPath.take(request, response));
     const uplinks = part(UplinkGateway);
+    adapter.useAbandon(abandonCalls);
     adapter.useUpgradeDoor((request, socket, head) => void uplinks.take(request, socket, head));
   }
   serveDocs(app);

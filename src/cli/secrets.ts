@@ -17,7 +17,7 @@ async function run(): Promise<number> {
     process.stderr.write(USAGE);
     return 2;
   }
-  const { env, stop } = await startInfrastructure(loadEnv().with({ migrate: 'off' }), () => undefined);
+  const { env, stop } = await startInfrastructure(loadEnv().with({ migrate: 'off' }));
   const source = new DataSource({ ...dataSourceOptions(env.databaseUrl ?? '', 1), extra: {} });
   try {
     await source.initialize();

@@ -150,7 +150,13 @@ export class Env {
   @Setting('PORT', integer(0, 65_535), '3000', 'Port to listen on; 0 picks a free one.')
   readonly port: number;
 
-  @Setting('PUBLIC_URL', publicUrl, null, 'URL of the service for its users. Default: `http://HOST:PORT`.')
+  @Setting(
+    'PUBLIC_URL',
+    publicUrl,
+    null,
+    'URL of the service for its users. Default: `http://HOST:PORT`, or `http://localhost:PORT` with a warning where `HOST` is ' +
+      '`0.0.0.0` or `::`.',
+  )
   readonly publicUrl: string | null;
 
   @Setting(
@@ -177,6 +183,15 @@ export class Env {
     'Postgres 14 or newer to use. Default: the embedded one.',
   )
   readonly databaseUrl: string | null;
+
+  @Setting(
+    'STALE_READ_MS',
+    integer(0, 3_600_000),
+    '60000',
+    'How long calls use what was read in the 5 s before the database stopped answering: keys, namespaces, connections, ' +
+      'servers. 0: calls need the database.',
+  )
+  readonly staleReadMs: number;
 
   @Setting('DATABASE_POOL_MAX', integer(1, 500), '16', 'Database connections one process may hold for queries.')
   readonly databasePoolMax: number;
@@ -249,6 +264,15 @@ export class Env {
       'do not apply to a proxy itself. Default: none, and the header is ignored.',
   )
   readonly trustProxy: BlockList | null;
+
+  @Setting(
+    'DRAIN_MS',
+    integer(0, 600_000),
+    '0',
+    'How long a process that was told to stop still serves while `/ready` answers 503, so that balancers send their ' +
+      'requests elsewhere. The container image sets 5000.',
+  )
+  readonly drainMs: number;
 
   @Setting('HTTP_CONNECTIONS_MAX', integer(1, 1_000_000), '20000', 'Connections one process accepts.')
   readonly httpConnectionsMax: number;
@@ -550,9 +574,12 @@ export class Env {
     'LOG_LEVEL',
     oneOf<LogLevel>('trace', 'debug', 'info', 'warn', 'error', 'fatal'),
     'info',
-    'Lowest level that is logged; requests are logged at `debug`.',
+    'Lowest level that is logged; requests are logged at `debug`, see `ACCESS_LOG`.',
   )
   readonly logLevel: LogLevel;
+
+  @Setting('ACCESS_LOG', flag, 'false', '`true`: every request is logged at `info`, with its account.')
+  readonly accessLog: boolean;
 
   @Setting('LOG_FORMAT', oneOf('pretty', 'json'), null, 'Default: `pretty` in a terminal, `json` otherwise.')
   readonly logFormat: 'pretty' | 'json' | null;
@@ -564,13 +591,18 @@ export class Env {
 
   /** Base of the service's URLs, without a trailing slash. */
   get baseUrl(): string {
-    return this.publicUrl ?? this.ownUrl;
+    return this.publicUrl ?? (this.listensEverywhere ? `http://localhost:${this.port}` : this.ownUrl);
+  }
+
+  /** True when `HOST` names all addresses of the machine, and so none that a URL may hold. */
+  get listensEverywhere(): boolean {
+    return this.host === '0.0.0.0' || this.host === '::';
   }
 
   /** URL by which other processes reach this one; null when it listens on all addresses and `ADVERTISE_URL` is not set. */
   get internalUrl(): string | null {
     if (this.advertiseUrl !== null) return this.advertiseUrl;
-    return this.host === '0.0.0.0' || this.host === '::' ? null : this.ownUrl;
+    return this.listensEverywhere ? null : this.ownUrl;
   }
 
   /** Bytes of request bodies that may be held in memory. */

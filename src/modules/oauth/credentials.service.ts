@@ -5,6 +5,7 @@ import { revokeToken } from '../../mcp/oauth/tokens.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
+import { LogNamesRepository } from '../../platform/telemetry/log-names.repository.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { AuthorizationsService } from './authorizations.service.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from './credentials.errors.js';
@@ -184,7 +185,8 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
       try {
         await handler(owner.id);
       } catch (error) {
-        this.logger.error({ msg: `a step after the authorization of ${owner.kind} ${owner.id} failed`, err: error });
+        const names = await LogNamesRepository.find(this.dataSource, owner.kind, owner.id);
+        this.logger.error({ msg: `a step after the authorization of a ${owner.kind} failed`, ...names, err: error });
       }
     }
   }

@@ -16,7 +16,8 @@ export type ErrorKind =
   | 'internal'
   | 'upstream'
   | 'unavailable'
-  | 'timeout';
+  | 'timeout'
+  | 'storage_full';
 
 /** The one table from kind to HTTP status. `Record` makes it exhaustive: a new kind does not compile until listed. */
 export const statusOf: Record<ErrorKind, number> = {
@@ -34,6 +35,7 @@ export const statusOf: Record<ErrorKind, number> = {
   upstream: 502,
   unavailable: 503,
   timeout: 504,
+  storage_full: 507,
 };
 
 /**

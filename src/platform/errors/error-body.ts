@@ -1,4 +1,5 @@
-import { DatabaseAwayError, isDatabaseAway } from '../database/postgres-errors.js';
+import { StorageFullError } from '../blobs/storage-space.js';
+import { codeOf, DatabaseAwayError, isDatabaseAway } from '../database/postgres-errors.js';
 import { DomainError, statusOf, type ErrorKind } from './domain-error.js';
 
 /**
@@ -31,6 +32,7 @@ const notRepeatable: ReadonlySet<ErrorKind> = new Set([
   'upstream',
   'unavailable',
   'timeout',
+  'storage_full',
 ]);
 
 /**
@@ -44,9 +46,13 @@ export function familyOf(path: string, method = 'GET'): ErrorFamily {
   return /^\/skills(\/|$)/.test(path) && /^(PUT|POST)$/i.test(method) ? 'publishing' : 'registry';
 }
 
+/** SQLSTATE of Postgres on a full disk. */
+const DISK_FULL = '53100';
+
 /** The domain error for a thrown value; null for an unexpected one. */
 export function domainErrorOf(error: unknown): DomainError | null {
   if (error instanceof DomainError) return error;
+  if (codeOf(error) === DISK_FULL) return new StorageFullError(error);
   return isDatabaseAway(error) ? new DatabaseAwayError(error) : null;
 }
 

@@ -5,6 +5,7 @@ import { HandlePool } from '../../../mcp/client/handle-pool.js';
 import type { AuthAdapter } from '../../../mcp/oauth/tokens.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
+import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { AuthAdaptersService } from '../../oauth/auth-adapters.service.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
@@ -68,7 +69,9 @@ export class ConnectionHandle extends UpstreamHandle {
         (answer) => this.events.emit('answered', this.target, call, answer),
         () => undefined,
       )
-      .catch((error: unknown) => this.logger.error({ msg: 'a call was not recorded', err: error }));
+      .catch((error: unknown) =>
+        this.logger.error({ msg: 'a call was not recorded', ...namesOf(this.target), err: error }),
+      );
   }
 
   protected override succeeded(): void {
@@ -160,7 +163,8 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
       const target = await this.read({ id });
       if (target?.kind === 'server') this.handleTo(target);
     } catch (error) {
-      this.logger.warn({ msg: 'the upstream session of a deleted connection is not ended', err: error });
+      const names = await LogNamesRepository.find(this.connections.manager, 'connection', id);
+      this.logger.warn({ msg: 'the upstream session of a deleted connection is not ended', ...names, err: error });
     }
   }
 
@@ -266,6 +270,11 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
 
 function keyOf({ namespaceId, connectionId }: { namespaceId: string; connectionId: string }): string {
   return `${namespaceId}/${connectionId}`;
+}
+
+/** Name and account of a connection, for a log line. */
+function namesOf({ namespace, connectionId, accountId }: ConnectionTarget): LogNames {
+  return { connection: `${namespace}/${connectionId}`, account: accountId };
 }
 
 /** The error of a call whose session was ended here, because the connection was deleted. */

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
+import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { StatusRepository } from '../core/status.repository.js';
 import type { CheckedConnection } from './connection-check.js';
 
@@ -50,6 +51,11 @@ export class RecheckRepository {
     private readonly statuses: StatusRepository,
     private readonly env: Env,
   ) {}
+
+  /** Name and account of a connection, for a log line. */
+  namesOf({ id }: CheckedConnection): Promise<LogNames> {
+    return LogNamesRepository.find(this.database, 'connection', id);
+  }
 
   /**
    * Claims the connections that are due longest, by moving `next_check_at` past the end of their check: those of a process

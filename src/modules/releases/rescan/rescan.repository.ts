@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
+import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import type { ReleaseType } from '../../servers/server.types.js';
 import { CHECK_FAILED } from './server-rescan.entity.js';
 
@@ -139,6 +140,11 @@ export class RescanRepository {
          asked_at = NULL, sealed_credentials = NULL, holder = NULL, failures = 0`,
       [serverId, upstreamUrl, pauseSeconds, isChecked, isScannable],
     );
+  }
+
+  /** Names of the server of a scan, for a log line. */
+  namesOf({ serverId }: ClaimedRescan): Promise<LogNames> {
+    return LogNamesRepository.find(this.database, 'server', serverId);
   }
 
   /** Makes a scan of the current release due now, or after the one under way. @returns false when it is not current */
