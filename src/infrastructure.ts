@@ -5,7 +5,7 @@ import { dataSourceOptions } from './platform/database/data-source-options.js';
 import { holdsDatabase, startEmbeddedPostgres, type EmbeddedPostgresOptions } from './platform/embedded/embedded-postgres.js';
 import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
 import { migrateQueue } from './platform/queue/queue-backend.js';
-import { requireKeys } from './platform/vault/sealed-values.js';
+import { requireKeys } from './platform/vault/sealed-values.repository.js';
 import { keysFromFile, Vault } from './platform/vault/vault.js';
 import { ApiKeysRepository } from './modules/auth/api-keys.repository.js';
 

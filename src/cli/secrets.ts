@@ -2,7 +2,7 @@ import { DataSource } from 'typeorm';
 import { loadEnv } from '../config/env.js';
 import { startInfrastructure } from '../infrastructure.js';
 import { dataSourceOptions } from '../platform/database/data-source-options.js';
-import { keyUses, rotateSealed, verifySealed } from '../platform/vault/sealed-values.js';
+import { keyUses, rotateSealed, verifySealed } from '../platform/vault/sealed-values.repository.js';
 import { Vault } from '../platform/vault/vault.js';
 
 const USAGE = 'Usage: npm run secrets -- verify | rotate\n';

@@ -6,7 +6,7 @@ import {
   rotateSealed,
   SEALED_COLUMNS,
   verifySealed,
-} from '../../../src/platform/vault/sealed-values.js';
+} from '../../../src/platform/vault/sealed-values.repository.js';
 import { Vault } from '../../../src/platform/vault/vault.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
