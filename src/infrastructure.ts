@@ -1,10 +1,12 @@
-import type { DataSource } from 'typeorm';
+import { DataSource } from 'typeorm';
 import type { Env } from './config/env.js';
 import { migrate, pendingMigrations, SchemaVersionError } from './platform/database/migrations.js';
+import { dataSourceOptions } from './platform/database/data-source-options.js';
 import { holdsDatabase, startEmbeddedPostgres } from './platform/embedded/embedded-postgres.js';
 import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
 import { migrateQueue } from './platform/queue/queue-backend.js';
-import { keysFromFile } from './platform/vault/vault.js';
+import { requireKeys } from './platform/vault/sealed-values.js';
+import { keysFromFile, Vault } from './platform/vault/vault.js';
 import { ApiKeysRepository } from './modules/auth/api-keys.repository.js';
 
 /** The running parts that the application needs. */
@@ -21,7 +23,8 @@ export interface Infrastructure {
  * Starts the embedded Postgres unless `DATABASE_URL` names another, and brings the database to this version unless
  * `MIGRATE=off`.
  *
- * @throws EmbeddedPostgresError, SchemaVersionError, or what Postgres says
+ * @throws StartError when the keys do not open what is stored, EmbeddedPostgresError, SchemaVersionError, or what Postgres
+ * says
  */
 export async function startInfrastructure(env: Env, log: (line: string) => void): Promise<Infrastructure> {
   const { dataDir } = env;
@@ -34,7 +37,9 @@ export async function startInfrastructure(env: Env, log: (line: string) => void)
   try {
     const databaseUrl = embedded?.url ?? env.databaseUrl ?? '';
     const complete = env.with({ databaseUrl, encryptionKeys });
-    return { env: complete, firstKey: await prepareDatabase(complete), stop };
+    const firstKey = await prepareDatabase(complete);
+    await requireStoredKeys(complete);
+    return { env: complete, firstKey, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -56,4 +61,15 @@ async function prepareDatabase({ databaseUrl, migrate: mode, bootstrapApiKey, mo
   };
   await migrate(url, once, external);
   return firstKey;
+}
+
+/** Without the usual time limits of statements: large tables are counted. @throws StartError */
+async function requireStoredKeys({ databaseUrl, encryptionKeys }: Env): Promise<void> {
+  const source = new DataSource({ ...dataSourceOptions(databaseUrl ?? '', 1), extra: {} });
+  await source.initialize();
+  try {
+    await requireKeys(source, new Vault(encryptionKeys ?? []));
+  } finally {
+    await source.destroy();
+  }
 }

@@ -127,6 +127,9 @@ const metricsToken: Parse<string> = (value) => {
 };
 
 export type Role = 'api' | 'worker' | 'host';
+/** Hosts that are this machine, IPv6 with or without brackets. */
+const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/;
+
 /** Measures that isolate hosted code from the host (`src/hosting/sandbox`). The last two are for bundles. */
 export const ISOLATION_MEASURES = [
   'own-user',
@@ -233,7 +236,8 @@ export class Env {
     text,
     null,
     'Private addresses that may be dialled: CIDRs, hosts, or `loopback`, comma-separated. ' +
-      'Default: `loopback` while `HOST` is a loopback address, nothing otherwise; a list of your own replaces it.',
+      'Default: `loopback` while `HOST` and `PUBLIC_URL` are loopback addresses, nothing otherwise; a list of your own ' +
+      'replaces it. The local ports of this service, its database and its Redis are never dialled.',
   )
   readonly egressAllow: string | null;
 
@@ -586,9 +590,9 @@ export class Env {
     return `http://${this.host.includes(':') ? `[${this.host}]` : this.host}:${this.port}`;
   }
 
-  /** True if only this machine can reach the service. */
+  /** True if only this machine can reach the service: it listens on loopback and no proxy publishes it elsewhere. */
   get isLocalOnly(): boolean {
-    return this.host === 'localhost' || this.host === '::1' || /^127\./.test(this.host);
+    return LOOPBACK_HOST.test(this.host) && LOOPBACK_HOST.test(new URL(this.baseUrl).hostname);
   }
 }
 

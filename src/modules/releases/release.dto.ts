@@ -30,7 +30,7 @@ export class ReleaseDto {
   /** @example 'main' */
   branch: string | null;
   /**
-   * Releases of type `external_shttp` only.
+   * Releases of type `external_shttp` only; with `***` instead of the values of its query.
    * @example 'http://127.0.0.1:3001/mcp'
    */
   upstreamUrl: string | null;

@@ -1,7 +1,10 @@
+import { createHash } from 'node:crypto';
+import { createContext, Script } from 'node:vm';
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv';
+import { LRUCache } from 'lru-cache';
 import type { JsonObject } from '../text/json.js';
 import { createAjv, type Dialect } from './ajv.js';
-import { createContext, Script } from 'node:vm';
+import { withoutRefusedPatterns } from './patterns.js';
 
 /** A larger schema is not compiled: that takes seconds. */
 const SCHEMA_CHARS_MAX = 256 * 1024;
@@ -21,9 +24,30 @@ const start = new Script('work()');
 /** The error of a value, as a sentence without full stop. Null if the schema allows it or its validation takes too long. */
 export type SchemaCheck = (value: unknown) => string | null;
 
+/** Compiled schemas at most: their number, and their characters of JSON. */
+const CACHED_MAX = 2_000;
+const CACHED_CHARS_MAX = 16 * 1024 * 1024;
+
+/** A fault of a value: the names that lead to the faulty part, and a predicate such as `must be <= 5`. */
+export interface SchemaFault {
+  path: string[];
+  message: string;
+}
+
+/** Lists at most five faults of a value; null when that takes too long, now or once before. */
+export type SchemaValidator = (value: unknown) => SchemaFault[] | null;
+
+/** Validators by the hash of their schema: equal schemas of many mocks are compiled once. */
+const validators = new LRUCache<string, { made: SchemaValidator | string; chars: number }>({
+  max: CACHED_MAX,
+  maxSize: CACHED_CHARS_MAX,
+  sizeCalculation: ({ chars }) => chars,
+});
+
 /**
  * A check against a JSON Schema of draft-07, 2019-09 or 2020-12 (the default, as MCP says). Null when the schema cannot be
- * used: it is no schema, larger than 256 KB, takes longer than 1.5 s to compile, or refers to another document.
+ * used: it is no schema, larger than 256 KB, takes longer than 1.5 s to compile, or refers to another document. Patterns
+ * that {@link withoutRefusedPatterns} refuses are not checked. A check that took too long once allows everything afterwards.
  */
 export function schemaCheck(schema: unknown, limits = usualLimits): SchemaCheck | null {
   const validate = schemaValidator(schema, limits);
@@ -37,26 +61,27 @@ export function schemaCheck(schema: unknown, limits = usualLimits): SchemaCheck 
   };
 }
 
-/** A fault of a value: the names that lead to the faulty part, and a predicate such as `must be <= 5`. */
-export interface SchemaFault {
-  path: string[];
-  message: string;
+/** The validator of a schema as in {@link schemaCheck}; a text instead says why the schema cannot be used. */
+export function schemaValidator(schema: unknown, limits = usualLimits): SchemaValidator | string {
+  if (typeof schema !== 'object' || schema === null) return 'no schema';
+  const text = JSON.stringify(schema);
+  if (text.length > SCHEMA_CHARS_MAX) return `larger than ${SCHEMA_CHARS_MAX / 1024} KB`;
+  const hash = createHash('sha256').update(text).digest('base64url');
+  const known = validators.get(hash);
+  if (known) return known.made;
+  const made = newValidator(schema as JsonObject, limits);
+  validators.set(hash, { made, chars: text.length });
+  return made;
 }
 
-/**
- * A validator for a schema as in {@link schemaCheck}, which lists at most five faults; null when the validation takes too
- * long. A text instead says why the schema cannot be used.
- */
-export function schemaValidator(
-  schema: unknown,
-  limits = usualLimits,
-): string | ((value: unknown) => SchemaFault[] | null) {
-  if (typeof schema !== 'object' || schema === null) return 'no schema';
-  if (JSON.stringify(schema).length > SCHEMA_CHARS_MAX) return `larger than ${SCHEMA_CHARS_MAX / 1024} KB`;
-  const validate = compiled(schema as JsonObject, limits.compileMs);
+function newValidator(schema: JsonObject, limits: typeof usualLimits): SchemaValidator | string {
+  const validate = compiled(schema, limits.compileMs);
   if (typeof validate === 'string') return validate;
+  let isSlow = false;
   return (value) => {
+    if (isSlow) return null;
     const outcome = withTimeLimit(limits.validateMs, () => validate(value));
+    isSlow = outcome === null;
     if (!outcome) return null;
     if (outcome.value) return [];
     const faults = (validate.errors ?? []).slice(0, ERRORS_MAX).map(toFault);
@@ -67,12 +92,6 @@ export function schemaValidator(
 /** True if `format` has a check; others are annotations. */
 export function isKnownFormat(format: string): boolean {
   return Object.hasOwn(validatorFor('2020-12').formats, format);
-}
-
-/** True when a text matches a regular expression, or when that takes longer than 50 ms. @throws SyntaxError */
-export function matchesPattern(pattern: string, text: string): boolean {
-  const expression = new RegExp(pattern, 'u');
-  return withTimeLimit(50, () => expression.test(text))?.value ?? true;
 }
 
 const instances = new Map<Dialect, Ajv>();
@@ -88,15 +107,16 @@ function compiled(schema: JsonObject, ms: number): ValidateFunction | string {
   const { $schema, $id: _id, ...rest } = schema;
   const dialect = dialectOf(typeof $schema === 'string' ? $schema : '');
   const ajv = validatorFor(dialect);
+  const used = withoutRefusedPatterns(rest);
   try {
-    const validate = withTimeLimit(ms, () => ajv.compile(rest));
+    const validate = withTimeLimit(ms, () => ajv.compile(used));
     // An aborted compilation leaves the instance in an unknown state.
     if (!validate) instances.delete(dialect);
     return validate ? validate.value : 'compiling it takes too long';
   } catch (error) {
     return (error as Error).message;
   } finally {
-    ajv.removeSchema(rest);
+    ajv.removeSchema(used);
   }
 }
 
@@ -116,7 +136,7 @@ function unescaped(part: string): string {
 }
 
 /**
- * Runs synchronous work of unbounded length, such as a tenant's regular expression, and aborts it after `ms`; the event
+ * Runs synchronous work of unbounded length, such as a check against a tenant's schema, and aborts it after `ms`; the event
  * loop serves nothing else meanwhile. Costs about 80 µs. Aborted work runs no `finally`. Must not be nested: when two
  * limits end together, the inner one cancels the outer one's abort and the work never ends.
  *

@@ -213,7 +213,7 @@ describe('a connection to a server that wants values', () => {
     );
     expect(await put(path, { mcpUrl: `${open.url}/other?a=1` })).toMatchObject({ code: 409 });
     const taken = await put(path, { mcpUrl: `${open.url}?a=1` });
-    expect(taken).toMatchObject({ code: 200, mcpUrl: `${open.url}?a=1`, status: { state: 'connected' } });
+    expect(taken).toMatchObject({ code: 200, mcpUrl: `${open.url}?a=***`, status: { state: 'connected' } });
     await open.close();
   });
 });

@@ -240,6 +240,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
         serverId: true,
         serverName: true,
         mock: { scenario: true },
+        sealedUrl: true,
         sealedHeaders: true,
         sealedQuery: true,
         recordingUntil: true,
@@ -249,7 +250,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   }
 
   private toTarget(row: Connection): ConnectionTarget {
-    const { id, revision, namespaceId, connectionId, setupEpoch, recordingUntil, serverId, mcpUrl, mock } = row;
+    const { id, revision, namespaceId, connectionId, setupEpoch, recordingUntil, serverId, mock } = row;
     const { name: namespace, accountId } = row.namespace;
     const ref = { id, revision, namespaceId, namespace, accountId, connectionId, setupEpoch, recordingUntil };
     const serverName = row.serverName ?? '';
@@ -257,7 +258,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     if (row.targetKind === 'uplink') return { ...ref, kind: 'uplink' };
     if (row.targetKind === 'source') return { ...ref, kind: 'source', isStateful: row.isStateful };
     const headers = this.values.openHeaders(id, row.sealedHeaders);
-    if (row.targetKind === 'url') return { ...ref, kind: 'url', url: mcpUrl ?? '', headers };
+    if (row.targetKind === 'url') return { ...ref, kind: 'url', url: this.values.openUrl(row) ?? '', headers };
     const query = this.values.openQuery(id, row.sealedQuery);
     return { ...ref, kind: 'server', serverId, serverName, headers, query };
   }

@@ -12,6 +12,7 @@ import { ConnectionRepository, type ConnectionRow, type ShownConnection } from '
 import { isConnectionId } from './connection-target.js';
 import type { TargetKind } from './connection.entity.js';
 import { ConnectionUrls } from './connection-urls.js';
+import { ConnectionValues } from './connection-values.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import type { MetadataFilter } from './metadata-filter.js';
 import { StatusRecorder } from './status-recorder.js';
@@ -27,6 +28,7 @@ export class ConnectionReader {
     private readonly targets: TargetResolver,
     private readonly statuses: StatusRecorder,
     private readonly urls: ConnectionUrls,
+    private readonly values: ConnectionValues,
   ) {}
 
   /** Includes the status that calls of this process have just observed. @throws ResourceNotFoundError */
@@ -68,7 +70,7 @@ export class ConnectionReader {
     const found = await this.connections.listShown(namespace.id, limit + 1, {
       ...(cursor !== undefined && { beforeSeq: decodeCursor(cursor, namespace.id) }),
       ...(name !== undefined && { name }),
-      ...(serverId === null ? mcpUrl !== undefined && { mcpUrl } : { serverId }),
+      ...(serverId === null ? mcpUrl !== undefined && { mcpUrl: this.stored(mcpUrl) } : { serverId }),
       metadata,
     });
     const page = found.slice(0, limit);
@@ -77,6 +79,11 @@ export class ConnectionReader {
       connections: page.map((row) => toConnectionDto(row, this.urls)),
       nextCursor: found.length > limit && last ? encodeCursor(last.seq, namespace.id) : null,
     };
+  }
+
+  private stored(mcpUrl: string): string | { hashes: string[] } {
+    const hashes = this.values.urlHashes(mcpUrl);
+    return hashes === null ? mcpUrl : { hashes };
   }
 
   private shown(row: ShownConnection | null): ConnectionDto {

@@ -40,7 +40,8 @@ export interface ConnectionFilter {
   /** Only connections created before the one with this `seq`. */
   beforeSeq?: string;
   name?: string;
-  mcpUrl?: string;
+  /** An exact URL: its hashes when it has a query. */
+  mcpUrl?: string | { hashes: string[] };
   serverId?: string;
   metadata: MetadataFilter[];
 }
@@ -96,7 +97,8 @@ export class ConnectionRepository {
       .limit(limit);
     if (beforeSeq !== undefined) rows.andWhere('connection.seq < :seq', { seq: beforeSeq });
     if (name !== undefined) rows.andWhere('connection.name = :name', { name });
-    if (mcpUrl !== undefined) rows.andWhere('connection.mcpUrl = :mcpUrl', { mcpUrl });
+    if (typeof mcpUrl === 'string') rows.andWhere('connection.mcpUrl = :mcpUrl', { mcpUrl });
+    else if (mcpUrl !== undefined) rows.andWhere('connection.mcpUrlHash IN (:...hashes)', mcpUrl);
     if (serverId !== undefined) rows.andWhere('connection.serverId = :serverId', { serverId });
     addMetadataFilters(rows, metadata);
     return rows.getRawMany<ShownConnection & { seq: string }>();
@@ -111,9 +113,13 @@ export class ConnectionRepository {
     return this.connections.findOne({ where, select: { id: true, recordingUntil: true } });
   }
 
-  /** With `source`, which other reads leave out. */
+  /** With `source` and the sealed URL, which other reads leave out. */
   findWithSource(where: ByIds): Promise<Connection | null> {
-    return this.connections.createQueryBuilder('connection').addSelect('connection.source').where(where).getOne();
+    return this.connections
+      .createQueryBuilder('connection')
+      .addSelect(['connection.source', 'connection.sealedUrl'])
+      .where(where)
+      .getOne();
   }
 
   /** With its namespace, sealed values and challenges. */
@@ -121,7 +127,12 @@ export class ConnectionRepository {
     return this.connections
       .createQueryBuilder('connection')
       .innerJoinAndSelect('connection.namespace', 'namespace')
-      .addSelect(['connection.sealedHeaders', 'connection.sealedQuery', 'connection.statusChallenges'])
+      .addSelect([
+        'connection.sealedUrl',
+        'connection.sealedHeaders',
+        'connection.sealedQuery',
+        'connection.statusChallenges',
+      ])
       .where('connection.id = :id', { id })
       .getOne();
   }

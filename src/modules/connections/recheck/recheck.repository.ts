@@ -98,7 +98,7 @@ export class RecheckRepository {
   }
 
   private async claim(tx: EntityManager): Promise<ClaimedConnection[]> {
-    const isShared = `target_kind = 'url' AND sealed_headers IS NULL AND NOT EXISTS (
+    const isShared = `target_kind = 'url' AND sealed_headers IS NULL AND sealed_url IS NULL AND NOT EXISTS (
       SELECT 1 FROM upstream_credentials u WHERE u.owner_kind = 'connection' AND u.owner_id = connections.id)`;
     const account = '(SELECT n.account_id FROM namespaces n WHERE n.id = connections.namespace_id)';
     const columns = `id, revision, mcp_url AS "mcpUrl", ${isShared} AS "isShared", ${account} AS "accountId"`;

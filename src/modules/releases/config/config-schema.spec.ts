@@ -23,6 +23,18 @@ function messageOf(value: unknown, kind: ConfigKind = 'external'): string {
 const one = (property: object) => ({ type: 'object', properties: { key: property } });
 
 describe('a config schema', () => {
+  it('is refused with the name of a construct that cannot be matched in linear time', () => {
+    expect(messageOf(one({ ...string, pattern: '^(?!a)' }))).toBe(
+      'configSchema.properties.key.pattern must be a pattern of RE2, without look-around "(?!"',
+    );
+    expect(messageOf(one({ ...string, pattern: '(a)\\1' }))).toContain('without the back-reference "\\1"');
+    expect(messageOf(one({ ...string, pattern: 'a{1001}' }))).toContain(
+      'without the repeat "{1001}", which is over 1000',
+    );
+    expect(messageOf(one({ ...string, pattern: '[' }))).toContain('must be a regular expression');
+    expect(messageOf(one({ ...string, pattern: '^(a+)+$' }))).toBe('accepted');
+  });
+
   it('is taken with everything it says, and without a warning when it keeps the documented limits', () => {
     const schema = {
       $schema: 'http://json-schema.org/draft-07/schema#',

@@ -1,6 +1,7 @@
 import { storableFault } from '../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { isKnownFormat, schemaValidator } from '../../../platform/json-schema/schema-check.js';
+import { isLinearPattern, patternsOf } from '../../../platform/json-schema/patterns.js';
 import { quoted, visible } from '../../../platform/text/quoted.js';
 import { isObject } from '../../../platform/text/json.js';
 import { configFields, HEADER_VALUE, type ConfigField, type ConfigKind, type ConfigSchema } from './config-fields.js';
@@ -40,6 +41,7 @@ export function requireConfigSchema(value: unknown, kind: ConfigKind): { schema:
   requireSize(schema, fields.length, warnings);
   for (const field of fields) requireField(field, kind, warnings);
   requireRequired(schema);
+  requirePatterns(schema);
   requireDistinctTargets(fields, kind);
   requireEnforceable(schema, fields, warnings);
   return { schema, warnings };
@@ -145,6 +147,17 @@ function requireRequired({ required, properties }: ConfigSchema): void {
     if (typeof name === 'string' && Object.hasOwn(properties, name)) return;
     throw new InvalidInputError(`configSchema.required.${at} must be the name of a property`);
   });
+}
+
+/** Values are matched in linear time: RE2's patterns, of bounded number and size. */
+function requirePatterns(schema: ConfigSchema): void {
+  for (const { pattern, place, refusal } of patternsOf(schema)) {
+    if (refusal !== null) {
+      throw new InvalidInputError(`configSchema.${place} must be a pattern of RE2, without ${refusal}`);
+    }
+    if (isLinearPattern(pattern)) continue;
+    throw new InvalidInputError(`configSchema.${place} must be a regular expression: ${quoted(pattern)}`);
+  }
 }
 
 function requireDistinctTargets(fields: ConfigField[], kind: ConfigKind): void {

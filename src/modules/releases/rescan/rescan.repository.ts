@@ -51,9 +51,9 @@ const COLUMNS = `r.server_id AS "serverId", l.id AS "releaseId", l.type, l.upstr
   r.asked_at AS "requestedAt", r.sealed_credentials AS "sealedCredentials", r.holder, r.failures, r.told AS reported,
   l.type = 'external_shttp' AND ${isOpen('r')} AS "isShared"`;
 
-/** The condition that no credentials would be sent with a scan of this row's server. */
+/** The condition that no credentials would be sent with a scan of this row's server. A URL with a query may hold some. */
 function isOpen(row: string): string {
-  return `${row}.upstream_url IS NOT NULL AND ${row}.sealed_credentials IS NULL AND NOT EXISTS (
+  return `${row}.upstream_url NOT LIKE '%?%' AND ${row}.sealed_credentials IS NULL AND NOT EXISTS (
     SELECT 1 FROM upstream_credentials u WHERE u.owner_kind = 'server' AND u.owner_id = ${row}.server_id)`;
 }
 
