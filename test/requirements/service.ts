@@ -41,6 +41,7 @@ export const service = {
   },
 
   // MCP endpoint of a connection
+  'mcp:jsonrpc': { source: 'House', behavior: 'An MCP message without `jsonrpc: "2.0"` answers -32600.' },
   'mcp:no-handshake': {
     source: 'Field',
     behavior: '`POST …/{connectionId}/mcp` answers a request without a handshake before it, also in the root form.',

@@ -4,9 +4,6 @@ import type { TextFormat } from './text-format.js';
 /** A format is inferred when all texts have it, and there were at least 5. */
 const FORMAT_TEXTS_MIN = 5;
 
-/** Fewer numbers without decimals may be chance. */
-const INTEGERS_MIN = 3;
-
 /** An enum is inferred from at least 30 texts, with each word at least 3 times. */
 const ENUM_TEXTS_MIN = 30;
 const WORD_COUNT_MIN = 3;
@@ -51,7 +48,7 @@ export function inferTypes({ isOpaque, nulls, booleans, integers, decimals, text
   if (isOpaque) return [];
   return [
     ...(texts ? ['string'] : []),
-    ...(decimals > 0 ? ['number'] : integers > 0 ? [integers < INTEGERS_MIN ? 'number' : 'integer'] : []),
+    ...(decimals > 0 ? ['number'] : integers > 0 ? ['integer'] : []),
     ...(booleans > 0 ? ['boolean'] : []),
     ...(lists ? ['array'] : []),
     ...(objects ? ['object'] : []),
