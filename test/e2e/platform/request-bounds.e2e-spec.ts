@@ -32,7 +32,7 @@ beforeAll(async () => {
   });
   app = await startApp({
     HTTP_BODIES_MB: '8',
-    HTTP_REQUEST_TIMEOUT_MS: '3000',
+    HTTP_REQUEST_TIMEOUT_MS: '8000',
     UPSTREAM_MESSAGES_MAX: '50',
     UPSTREAM_MESSAGES_MB: '1',
   });

@@ -206,36 +206,49 @@ function textFaults(part: Part): Fault[] {
 
 interface FoundText {
   text: string;
-  /** Names that lead to it. */
-  path: string[];
+  /** Names that lead to the value around it; shared by the texts of one value. */
+  parent: string[];
+  /** Its name there. */
+  name: string;
   isMemberName: boolean;
 }
 
-/** Every string in a part; a member's name comes as a text too. Recursive: the caller bounds the depth. */
-function* textsOf(value: unknown, path: string[] = []): Generator<FoundText> {
-  if (typeof value === 'string') yield { text: value, path, isMemberName: false };
-  if (typeof value !== 'object' || value === null) return;
-  for (const [name, one] of Object.entries(value)) {
-    if (path.length === 0 && UNSHOWN.has(name)) continue;
-    const inner = [...path, name];
-    if (!Array.isArray(value)) yield { text: name, path: inner, isMemberName: true };
-    if (typeof one === 'string' || typeof one === 'object') yield* textsOf(one, inner);
+/** Every string in a part, and every member name. An object's member names come before its values. */
+function* textsOf(part: Part): Generator<FoundText> {
+  const stack: { parent: string[] | null; name: string; value: object | string }[] = [
+    { parent: null, name: '', value: part },
+  ];
+  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
+    const { parent, name, value } = next;
+    if (typeof value === 'string') {
+      yield { text: value, parent: parent ?? [], name, isMemberName: false };
+      continue;
+    }
+    const path = parent === null ? [] : [...parent, name];
+    const inner = Object.entries(value).filter(([member]) => parent !== null || !UNSHOWN.has(member));
+    if (!Array.isArray(value)) {
+      for (const [member] of inner) yield { text: member, parent: path, name: member, isMemberName: true };
+    }
+    for (const [member, one] of inner.reverse() as [string, unknown][]) {
+      if (typeof one === 'string' || (typeof one === 'object' && one !== null)) {
+        stack.push({ parent: path, name: member, value: one });
+      }
+    }
   }
 }
 
-function charsMaxOf({ path, isMemberName }: FoundText): number {
+function charsMaxOf({ parent, name, isMemberName }: FoundText): number {
   if (isMemberName) return TITLE_CHARS_MAX;
-  if (path.length > 1) return SCHEMA_TEXT_CHARS_MAX;
-  const [name] = path;
+  if (parent.length > 0) return SCHEMA_TEXT_CHARS_MAX;
   if (name === 'instructions') return INSTRUCTIONS_CHARS_MAX;
   return ['name', 'title', 'version'].includes(name) ? TITLE_CHARS_MAX : DESCRIPTION_CHARS_MAX;
 }
 
 /** The beginning of a sentence about a text. */
-function subjectOf({ path, isMemberName }: FoundText): string {
-  const shown = shownPath(path);
+function subjectOf({ parent, name, isMemberName }: FoundText): string {
+  const shown = shownPath([...parent, name]);
   if (isMemberName) return `The name ${shown}`;
-  if (path.length > 1) return `The text at ${shown}`;
+  if (parent.length > 0) return `The text at ${shown}`;
   return shown === 'instructions' ? 'The text' : `Its ${shown}`;
 }
 
