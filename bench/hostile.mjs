@@ -260,8 +260,12 @@ async function main() {
   console.log(
     `${seconds} s each; load average ${loadAverage()}; bodies at most ${bodiesMb} MB (a container of 1 GB).\n`,
   );
-  console.log('| neighbour              | reads p50 ms | reads p95 | calls p50 | calls p95 | failed | peak RSS MB |');
-  console.log('|------------------------|-------------:|----------:|----------:|----------:|-------:|------------:|');
+  console.log(
+    '| neighbour                  | reads p50 ms | reads p95 | calls p50 | calls p95 | failed | peak RSS MB |',
+  );
+  console.log(
+    '|----------------------------|-------------:|----------:|----------:|----------:|-------:|------------:|',
+  );
   for (const [label, figures] of [
     ['alone', before],
     [`beside ${chosen.join(' ')}`, beside],
@@ -269,7 +273,7 @@ async function main() {
     const [first, ...others] = cells(figures);
     const widths = [9, 9, 9, 6, 11];
     const rest = others.map((cell, n) => cell.padStart(widths[n]));
-    console.log(`| ${label.padEnd(22)} | ${first.padStart(12)} | ${rest.join(' | ')} |`);
+    console.log(`| ${label.padEnd(26)} | ${first.padStart(12)} | ${rest.join(' | ')} |`);
   }
   const faults = [
     ...['reads', 'calls']

@@ -4,8 +4,8 @@ const WIDTH = 120;
 
 /** Headings of the page. A setting belongs to the first group with its name, or with a prefix (`RELEASE_`) of it. */
 const groups = [
-  ['Address and processes', ['HOST', 'PORT', 'PUBLIC_URL', 'ADVERTISE_URL', 'ROLES', 'SLIPWAY_MODULES']],
-  ['Data', ['DATA_DIR', 'DATABASE_', 'MIGRATE', 'REDIS_URL', 'QUEUE_PREFIX']],
+  ['Address and processes', ['HOST', 'PORT', 'PUBLIC_URL', 'ADVERTISE_URL', 'ROLES', 'DRAIN_MS', 'SLIPWAY_MODULES']],
+  ['Data', ['DATA_DIR', 'DATABASE_', 'STALE_READ_MS', 'MIGRATE', 'REDIS_URL', 'QUEUE_PREFIX']],
   ['Access and secrets', ['BOOTSTRAP_API_KEY', 'ENCRYPTION_KEYS', 'PUBLIC_READS', 'EGRESS_ALLOW']],
   ['Requests', ['TRUST_PROXY', 'HTTP_', 'JSON_']],
   ['Connections and authorization', ['UPSTREAM_', 'CONNECTION_', 'OAUTH_']],
@@ -14,7 +14,7 @@ const groups = [
   ['Bundles', ['RUNTIME_BUNDLE']],
   ['Hosted code', ['RUNTIME_']],
   ['Language model for mocks', ['SIMULATOR_']],
-  ['Logs and metrics', ['LOG_', 'METRICS_TOKEN']],
+  ['Logs and metrics', ['LOG_', 'ACCESS_LOG', 'METRICS_TOKEN']],
 ];
 
 /**

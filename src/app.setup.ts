@@ -7,6 +7,7 @@ import { AppModule } from './app.module.js';
 import type { Env } from './config/env.js';
 import { AccessService, checkRoutes } from './modules/auth/access.service.js';
 import { FastPathRouter, globalEnhancers } from './modules/auth/fast-path-router.js';
+import { abandonCalls } from './mcp/client/call-registry.js';
 import { useMessageLimits } from './mcp/client/message-budget.js';
 import { UplinkGateway } from './modules/connections/uplink/uplink.gateway.js';
 import { ErrorFilter } from './platform/errors/error.filter.js';
@@ -14,9 +15,10 @@ import { loadExternalModules } from './platform/external-modules/load-external-m
 import { SlipwayAdapter } from './platform/http/adapter.js';
 import { BodyBudget } from './platform/http/body-budget.js';
 import { InputPipe } from './platform/http/input.pipe.js';
+import { KnownQueryGuard } from './platform/http/known-query.js';
 import { reservePath } from './platform/http/resource-names.js';
 import { createOpenApi } from './platform/http/openapi-document.js';
-import { routeTable } from './platform/http/route-table.js';
+import { methodsOf, routeTable } from './platform/http/route-table.js';
 import { useJsonBounds } from './platform/text/json-bounds.js';
 import { HttpMeter } from './platform/telemetry/http-meter.js';
 
@@ -40,12 +42,13 @@ export async function createApp(
   routes.forEach(({ path }) => reservePath(path));
   app.disable('x-powered-by');
   app.set('etag', false);
+  app.useGlobalGuards(new KnownQueryGuard());
   app.useGlobalPipes(new InputPipe());
-  app.useGlobalFilters(new ErrorFilter());
+  app.useGlobalFilters(new ErrorFilter((path) => methodsOf(routes, path)));
   if (options.preview) return app;
-  if (env.logLevel === 'debug' || env.logLevel === 'trace') {
+  if (env.accessLog || env.logLevel === 'debug' || env.logLevel === 'trace') {
     const logger = new Logger('request');
-    adapter.useRequestLog((fields) => logger.debug(fields));
+    adapter.useRequestLog((fields) => (env.accessLog ? logger.log(fields) : logger.debug(fields)));
   }
   if (env.metricsToken !== null) {
     const meter = app.get(HttpMeter, { strict: false });
@@ -56,6 +59,7 @@ export async function createApp(
     const fastPath = new FastPathRouter(routes, part(AccessService), part(BodyBudget), globalEnhancers(app));
     adapter.useFastPath((request, response) => fastPath.take(request, response));
     const uplinks = part(UplinkGateway);
+    adapter.useAbandon(abandonCalls);
     adapter.useUpgradeDoor((request, socket, head) => void uplinks.take(request, socket, head));
   }
   serveDocs(app);

@@ -1,11 +1,16 @@
-import type { DataSource } from 'typeorm';
+import { DataSource } from 'typeorm';
 import type { Env } from './config/env.js';
 import { migrate, pendingMigrations, SchemaVersionError } from './platform/database/migrations.js';
-import { holdsDatabase, startEmbeddedPostgres } from './platform/embedded/embedded-postgres.js';
+import { dataSourceOptions } from './platform/database/data-source-options.js';
+import { holdsDatabase, startEmbeddedPostgres, type EmbeddedPostgresOptions } from './platform/embedded/embedded-postgres.js';
 import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
 import { migrateQueue } from './platform/queue/queue-backend.js';
-import { keysFromFile } from './platform/vault/vault.js';
+import { requireKeys } from './platform/vault/sealed-values.repository.js';
+import { keysFromFile, Vault } from './platform/vault/vault.js';
 import { ApiKeysRepository } from './modules/auth/api-keys.repository.js';
+
+/** Receives what an operator may want to know of the embedded Postgres. */
+export type DatabaseReport = Pick<EmbeddedPostgresOptions, 'log' | 'warn' | 'lost'>;
 
 /** The running parts that the application needs. */
 export interface Infrastructure {
@@ -21,20 +26,27 @@ export interface Infrastructure {
  * Starts the embedded Postgres unless `DATABASE_URL` names another, and brings the database to this version unless
  * `MIGRATE=off`.
  *
- * @throws EmbeddedPostgresError, SchemaVersionError, or what Postgres says
+ * @throws StartError when the keys do not open what is stored, EmbeddedPostgresError, SchemaVersionError, or what Postgres
+ * says
  */
-export async function startInfrastructure(env: Env, log: (line: string) => void): Promise<Infrastructure> {
+export async function startInfrastructure(
+  env: Env,
+  report: DatabaseReport = { log: () => undefined },
+): Promise<Infrastructure> {
+  const { log } = report;
   const { dataDir } = env;
   // Before the database is made: a crash between the two leaves a key too many, not a database without its key.
   const encryptionKeys = env.encryptionKeys ?? (await keysFromFile(dataDir, !holdsDatabase(dataDir)));
-  const embedded = env.databaseUrl === null ? await startEmbeddedPostgres({ dataDir, log }) : null;
+  const embedded = env.databaseUrl === null ? await startEmbeddedPostgres({ dataDir, ...report }) : null;
   if (embedded?.shared)
     log('That database ends with the process that started it, and then this one must be started anew');
   const stop = async () => embedded?.stop();
   try {
     const databaseUrl = embedded?.url ?? env.databaseUrl ?? '';
     const complete = env.with({ databaseUrl, encryptionKeys });
-    return { env: complete, firstKey: await prepareDatabase(complete), stop };
+    const firstKey = await prepareDatabase(complete);
+    await requireStoredKeys(complete);
+    return { env: complete, firstKey, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -56,4 +68,15 @@ async function prepareDatabase({ databaseUrl, migrate: mode, bootstrapApiKey, mo
   };
   await migrate(url, once, external);
   return firstKey;
+}
+
+/** Without the usual time limits of statements: large tables are counted. @throws StartError */
+async function requireStoredKeys({ databaseUrl, encryptionKeys }: Env): Promise<void> {
+  const source = new DataSource({ ...dataSourceOptions(databaseUrl ?? '', 1), extra: {} });
+  await source.initialize();
+  try {
+    await requireKeys(source, new Vault(encryptionKeys ?? []));
+  } finally {
+    await source.destroy();
+  }
 }

@@ -1,4 +1,5 @@
 import { createServer, type AddressInfo } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import type { Logger as Pino } from 'pino';
 import { Env, loadEnv, StartError } from './config/env.js';
@@ -9,6 +10,7 @@ import { EmbeddedPostgresError } from './platform/embedded/server-account.js';
 import { ExternalModuleError } from './platform/external-modules/load-external-modules.js';
 import { chooseQueueBackend, requireRedis } from './platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from './platform/telemetry/logger.js';
+import { Draining } from './platform/telemetry/draining.js';
 
 /** A port to listen on. */
 interface FreePort {
@@ -76,24 +78,36 @@ async function start(): Promise<void> {
   await requireRedis(settings);
   // Before the hooks that external modules are resolved by, which every later import passes through.
   if (settings.modules) await import('./app.setup.js');
-  const { env, firstKey, stop } = await startInfrastructure(settings, (line) =>
-    pino.info({ context: 'postgres' }, line),
-  );
+  const { env, firstKey, stop } = await startInfrastructure(settings, {
+    log: (line) => pino.info({ context: 'postgres' }, line),
+    warn: (line) => pino.warn({ context: 'postgres' }, line),
+    lost: (reason) => {
+      pino.fatal({ context: 'postgres' }, `the embedded Postgres cannot be started again: ${reason}`);
+      process.exit(1);
+    },
+  });
   try {
     chooseQueueBackend(env);
     // Imported here because it takes most of the start: a refused start answers without it.
     const { createApp } = await import('./app.setup.js');
     const app = await createApp(env, { logger });
-    const end = stopOnce(async (signal) => {
+    const end = stopOnce(env.drainMs + STOP_MS_MAX, async (signal) => {
+      const startedAt = performance.now();
       pino.info(`${signal}: finishing what runs`);
+      app.get(Draining).begin();
+      await wait(env.drainMs);
       await app.close();
       await stop();
+      pino.info(`stopped in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
       pino.flush();
     });
     process.on('SIGTERM', end);
     process.on('SIGINT', end);
     await release();
     await app.listen(env.port, env.host);
+    if (env.publicUrl === null && env.listensEverywhere) {
+      pino.warn(`PUBLIC_URL is not set: links begin with ${env.baseUrl}, which only this machine reaches`);
+    }
     greet(env, firstKey);
   } catch (error) {
     await stop();
@@ -101,16 +115,16 @@ async function start(): Promise<void> {
   }
 }
 
-/** Longer than every part may take to stop; whatever still holds on then is left behind. */
-const STOP_MS_MAX = 70_000;
+/** Longer than every part may take to stop after `DRAIN_MS`. What still runs then is ended. */
+const STOP_MS_MAX = 55_000;
 
 /** The first signal ends the service in order, a second one of any kind at once. */
-function stopOnce(end: (signal: string) => Promise<void>): (signal: string) => void {
+function stopOnce(msMax: number, end: (signal: string) => Promise<void>): (signal: string) => void {
   let isStopping = false;
   return (signal) => {
     if (isStopping) process.exit(1);
     isStopping = true;
-    setTimeout(() => process.exit(1), STOP_MS_MAX).unref();
+    setTimeout(() => process.exit(1), msMax).unref();
     end(signal).then(
       () => process.exit(0),
       (error: unknown) => {

@@ -20,7 +20,7 @@ async function run(): Promise<number> {
     process.stdout.write(USAGE);
     return 0;
   }
-  const { env, firstKey, stop } = await startInfrastructure(loadEnv(), () => undefined);
+  const { env, firstKey, stop } = await startInfrastructure(loadEnv());
   const source = new DataSource(dataSourceOptions(env.databaseUrl ?? '', 1));
   try {
     await source.initialize();

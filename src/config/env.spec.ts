@@ -118,6 +118,12 @@ describe('loadEnv', () => {
     const local = (HOST: string) => loadEnv({ HOST }).isLocalOnly;
     expect(['127.0.0.1', '127.1.2.3', 'localhost', '::1'].map(local)).toEqual([true, true, true, true]);
     expect(['0.0.0.0', '::', '10.0.0.1', 'example.com'].map(local)).toEqual([false, false, false, false]);
+    const published = (PUBLIC_URL: string) => loadEnv({ HOST: '127.0.0.1', PUBLIC_URL }).isLocalOnly;
+    expect(['http://localhost:8080', 'http://[::1]', 'https://mcp.example.com'].map(published)).toEqual([
+      true,
+      true,
+      false,
+    ]);
   });
 
   it('builds the base of its URLs', () => {

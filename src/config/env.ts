@@ -127,6 +127,9 @@ const metricsToken: Parse<string> = (value) => {
 };
 
 export type Role = 'api' | 'worker' | 'host';
+/** Hosts that are this machine, IPv6 with or without brackets. */
+const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/;
+
 /** Measures that isolate hosted code from the host (`src/hosting/sandbox`). The last two are for bundles. */
 export const ISOLATION_MEASURES = [
   'own-user',
@@ -147,7 +150,13 @@ export class Env {
   @Setting('PORT', integer(0, 65_535), '3000', 'Port to listen on; 0 picks a free one.')
   readonly port: number;
 
-  @Setting('PUBLIC_URL', publicUrl, null, 'URL of the service for its users. Default: `http://HOST:PORT`.')
+  @Setting(
+    'PUBLIC_URL',
+    publicUrl,
+    null,
+    'URL of the service for its users. Default: `http://HOST:PORT`, or `http://localhost:PORT` with a warning where `HOST` is ' +
+      '`0.0.0.0` or `::`.',
+  )
   readonly publicUrl: string | null;
 
   @Setting(
@@ -174,6 +183,15 @@ export class Env {
     'Postgres 14 or newer to use. Default: the embedded one.',
   )
   readonly databaseUrl: string | null;
+
+  @Setting(
+    'STALE_READ_MS',
+    integer(0, 3_600_000),
+    '60000',
+    'How long calls use what was read in the 5 s before the database stopped answering: keys, namespaces, connections, ' +
+      'servers. 0: calls need the database.',
+  )
+  readonly staleReadMs: number;
 
   @Setting('DATABASE_POOL_MAX', integer(1, 500), '16', 'Database connections one process may hold for queries.')
   readonly databasePoolMax: number;
@@ -233,7 +251,8 @@ export class Env {
     text,
     null,
     'Private addresses that may be dialled: CIDRs, hosts, or `loopback`, comma-separated. ' +
-      'Default: `loopback` while `HOST` is a loopback address, nothing otherwise; a list of your own replaces it.',
+      'Default: `loopback` while `HOST` and `PUBLIC_URL` are loopback addresses, nothing otherwise; a list of your own ' +
+      'replaces it. The local ports of this service, its database and its Redis are never dialled.',
   )
   readonly egressAllow: string | null;
 
@@ -245,6 +264,15 @@ export class Env {
       'do not apply to a proxy itself. Default: none, and the header is ignored.',
   )
   readonly trustProxy: BlockList | null;
+
+  @Setting(
+    'DRAIN_MS',
+    integer(0, 600_000),
+    '0',
+    'How long a process that was told to stop still serves while `/ready` answers 503, so that balancers send their ' +
+      'requests elsewhere. The container image sets 5000.',
+  )
+  readonly drainMs: number;
 
   @Setting('HTTP_CONNECTIONS_MAX', integer(1, 1_000_000), '20000', 'Connections one process accepts.')
   readonly httpConnectionsMax: number;
@@ -546,9 +574,12 @@ export class Env {
     'LOG_LEVEL',
     oneOf<LogLevel>('trace', 'debug', 'info', 'warn', 'error', 'fatal'),
     'info',
-    'Lowest level that is logged; requests are logged at `debug`.',
+    'Lowest level that is logged; requests are logged at `debug`, see `ACCESS_LOG`.',
   )
   readonly logLevel: LogLevel;
+
+  @Setting('ACCESS_LOG', flag, 'false', '`true`: every request is logged at `info`, with its account.')
+  readonly accessLog: boolean;
 
   @Setting('LOG_FORMAT', oneOf('pretty', 'json'), null, 'Default: `pretty` in a terminal, `json` otherwise.')
   readonly logFormat: 'pretty' | 'json' | null;
@@ -560,13 +591,18 @@ export class Env {
 
   /** Base of the service's URLs, without a trailing slash. */
   get baseUrl(): string {
-    return this.publicUrl ?? this.ownUrl;
+    return this.publicUrl ?? (this.listensEverywhere ? `http://localhost:${this.port}` : this.ownUrl);
+  }
+
+  /** True when `HOST` names all addresses of the machine, and so none that a URL may hold. */
+  get listensEverywhere(): boolean {
+    return this.host === '0.0.0.0' || this.host === '::';
   }
 
   /** URL by which other processes reach this one; null when it listens on all addresses and `ADVERTISE_URL` is not set. */
   get internalUrl(): string | null {
     if (this.advertiseUrl !== null) return this.advertiseUrl;
-    return this.host === '0.0.0.0' || this.host === '::' ? null : this.ownUrl;
+    return this.listensEverywhere ? null : this.ownUrl;
   }
 
   /** Bytes of request bodies that may be held in memory. */
@@ -586,9 +622,9 @@ export class Env {
     return `http://${this.host.includes(':') ? `[${this.host}]` : this.host}:${this.port}`;
   }
 
-  /** True if only this machine can reach the service. */
+  /** True if only this machine can reach the service: it listens on loopback and no proxy publishes it elsewhere. */
   get isLocalOnly(): boolean {
-    return this.host === 'localhost' || this.host === '::1' || /^127\./.test(this.host);
+    return LOOPBACK_HOST.test(this.host) && LOOPBACK_HOST.test(new URL(this.baseUrl).hostname);
   }
 }
 

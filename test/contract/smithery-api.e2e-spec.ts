@@ -155,7 +155,7 @@ for (const { name, base, errors, open, createConnection } of dialects) {
       expect(await client.servers.delete(qualifiedName)).toEqual({ success: true, namespace, server: 'weather' });
       const gone = await failure(client.servers.get(qualifiedName));
       expect(gone).toBeInstanceOf(errors.NotFoundError);
-      expect(gone.error).toEqual({ error: 'Server not found' });
+      expect(gone.error).toEqual(expect.objectContaining({ error: 'Server not found' }));
     });
 
     verifies('contract:published-client', 'creates, changes, reads and deletes connections', async () => {
@@ -319,7 +319,7 @@ for (const { name, base, errors, open, createConnection } of dialects) {
       const wrong = open(app.url, `${account.key.slice(0, -1)}${account.key.endsWith('A') ? 'B' : 'A'}`);
       const registry = await once(() => wrong.client.namespaces.list(), wrong.sent);
       expect(registry).toBeInstanceOf(errors.AuthenticationError);
-      expect(registry.error).toEqual({ error: 'Unauthorized' });
+      expect(registry.error).toEqual(expect.objectContaining({ error: 'Unauthorized' }));
       const connections = await once(() => wrong.client.connections.list(namespace), wrong.sent);
       expect(connections).toBeInstanceOf(errors.AuthenticationError);
       expect(connections.message).toMatch(/^401 The API key is not valid/);

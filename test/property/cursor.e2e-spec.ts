@@ -68,6 +68,13 @@ describe('a cursor', () => {
       }),
       { numRuns: randomRuns(10_000) },
     );
+    // Cut by any number of characters, and a cursor of another list.
+    const whole = encodeCursor('171', 'one');
+    for (let cut = 1; cut < whole.length; cut += 1) {
+      expect(() => decodeCursor(whole.slice(0, -cut), 'one')).toThrow(InvalidInputError);
+    }
+    expect(() => decodeCursor(whole, 'other')).toThrow(InvalidInputError);
+    expect(Buffer.from(whole, 'base64url').toString('latin1')).not.toContain('171');
     expect(isRefused(encodeCursor('1'))).toBe(false);
     for (const seq of ['0', '-1', '01', '', '1.5', String(SEQ_MAX + 1n)])
       expect(isRefused(encodeCursor(seq))).toBe(true);

@@ -117,6 +117,39 @@ export const access = {
     source: 'Spec 7',
     behavior: 'A `not_found` error under connections has the message `Resource not found`.',
   },
+  'error:hint': {
+    source: 'House',
+    behavior: 'A 404 tells the owner in `hint` what is missing and the nearest name; the other texts stay.',
+  },
+  'error:hint:stranger': {
+    source: 'House',
+    behavior: 'A 404 has the same body for a stranger whether the thing exists or not.',
+  },
+  'error:method': {
+    source: 'House',
+    behavior: 'A method that a path does not have answers 405 with `Allow`, with and without a key.',
+  },
+  'error:method:options': {
+    source: 'House',
+    behavior: 'OPTIONS answers 204 with `Allow`; an unknown path answers 404, below `/.well-known` too.',
+  },
+  'auth:explained': {
+    source: 'House',
+    behavior: 'A 401 has its reason in the body and in `error_description` of `WWW-Authenticate`, on every route.',
+  },
+  'query:unknown': {
+    source: 'House',
+    behavior: 'A query parameter that a REST route does not declare answers 400 with the nearest one that it does.',
+  },
+  'query:metadata-look-alikes': {
+    source: 'House',
+    behavior:
+      '`metadata[i]`, `metadata={…}` and other spellings of a metadata filter answer 400 with `metadata.{key}`.',
+  },
+  'query:published-clients': {
+    source: 'Field',
+    behavior: 'Every query parameter in the types of `@smithery/api` 0.50 and 0.68 is accepted.',
+  },
   'error:unknown-path': {
     source: 'House',
     behavior: 'A path that no route serves answers 404 in the shape of its prefix.',

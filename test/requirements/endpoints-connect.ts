@@ -59,8 +59,8 @@ export const connectEndpoints = {
   },
   'connection:list:order': { source: 'Spec 4.2, House', behavior: 'Connections are listed newest first.' },
   'connection:list:unknown-query': {
-    source: 'Field',
-    behavior: 'A query parameter the list does not know is ignored.',
+    source: 'House',
+    behavior: 'A query parameter that the list does not know answers 400 instead of all connections.',
   },
   'connection:list:not-found': {
     source: 'Spec 4.2, 7',

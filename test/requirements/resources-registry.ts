@@ -132,6 +132,35 @@ export const registryResources = {
     source: 'Spec 2.3, House',
     behavior: '`security.scanPassed` is the boolean result of the newest scanned release.',
   },
+  'server:detail:security-bundle': {
+    source: 'House',
+    behavior: 'A bundle that was not run has `security: null` and `deploymentUrl: null`, and its release no `mcpUrl`.',
+  },
+  'icon:from-url': {
+    source: 'Spec 4.12, House',
+    behavior: 'An `iconUrl` set by PATCH is fetched and served by `/icon`; no image answers 400, over 1 MB 413.',
+  },
+  'release:link:cancelled': {
+    source: 'House',
+    behavior: 'The link of a cancelled release answers 410, and no token is stored.',
+  },
+  'release:resume:repeated': {
+    source: 'House',
+    behavior: 'A resume that is repeated within 60 s while the release works answers 202 with the same id.',
+  },
+  'query:exact-values': {
+    source: 'House',
+    behavior: 'Integers in a query are digits, and days are those of the calendar; anything else answers 400.',
+  },
+  'config:whole-schema': {
+    source: 'House',
+    behavior:
+      'Configuration values are checked against the whole `configSchema`; a publish with one that cannot be enforced is refused.',
+  },
+  'scan-credentials:types': {
+    source: 'House',
+    behavior: 'A scan credential has the JSON type that its property declares, or is a text.',
+  },
   'server:detail:tools-null': {
     source: 'Spec 2.3, Field',
     behavior: '`tools` is null for a server that was never scanned.',

@@ -21,7 +21,8 @@ export const runtimeLogs = {
   },
   'runtime-log:total-bound': {
     source: 'House',
-    behavior: '`total` is counted up to 1,000; `totalIsExact` is false when more match.',
+    behavior:
+      '`total` is the number of all matches; with `search` up to 100,000, and `totalIsExact` is false when more match.',
   },
   'runtime-log:own': {
     source: 'House',

@@ -41,6 +41,7 @@ export const service = {
   },
 
   // MCP endpoint of a connection
+  'mcp:jsonrpc': { source: 'House', behavior: 'An MCP message without `jsonrpc: "2.0"` answers -32600.' },
   'mcp:no-handshake': {
     source: 'Field',
     behavior: '`POST …/{connectionId}/mcp` answers a request without a handshake before it, also in the root form.',
@@ -453,6 +454,47 @@ export const service = {
   'log:request-id': {
     source: 'House',
     behavior: 'All log lines of one request share a request id.',
+  },
+  'health:stale-reads': {
+    source: 'House',
+    behavior:
+      'Calls use what was read in the 5 s before the database stopped answering, for STALE_READ_MS. A revocation that is heard counts at once.',
+  },
+  'health:clock': {
+    source: 'House',
+    behavior: 'A clock that is off is named in `/ready`, in a metric and in the error of a call that fails for it.',
+  },
+  'health:storage': {
+    source: 'House',
+    behavior: 'A full disk is answered 507, and is told in `/ready` and a metric.',
+  },
+  'health:embedded-restart': {
+    source: 'House',
+    behavior: 'An embedded Postgres that dies is started again; if that fails, the process ends with code 1.',
+  },
+  'health:host-restart': {
+    source: 'House',
+    behavior: 'A host that restarts takes over the row of its former process at once.',
+  },
+  'log:repeats': { source: 'House', behavior: 'A warning that repeats is logged once a minute, with a count.' },
+  'log:one-level': { source: 'House', behavior: 'No log record carries two levels.' },
+  'log:names': {
+    source: 'House',
+    behavior: 'Log lines about releases, connections and keys name the qualified name and the account.',
+  },
+  'log:access': { source: 'House', behavior: 'With ACCESS_LOG every request is logged at info, with its account.' },
+  'start:open-host': {
+    source: 'House',
+    behavior: 'With HOST=0.0.0.0 and without PUBLIC_URL links say http://localhost:PORT, and a warning says so.',
+  },
+  'stop:drain': {
+    source: 'House',
+    behavior:
+      'After a stop signal `/ready` is 503 for DRAIN_MS while the process serves; a second signal ends it at once.',
+  },
+  'stop:restarting': {
+    source: 'House',
+    behavior: 'A call that does not end within 25 s of the stop is answered with an error that says "restarting".',
   },
   'start:first-key': {
     source: 'House',

@@ -8,7 +8,7 @@ import { ProgramStartError } from '../hosting.errors.js';
 import type { Program } from '../hosting.types.js';
 import { FOLDER_INSIDE, SCRATCH_INSIDE, type PivotRoot } from '../sandbox/pivot-root.js';
 import type { Confinement, Launch, Sandbox } from '../sandbox/sandbox.js';
-import { commandFor, unpackBundle, type BundleManifest } from './bundle-manifest.js';
+import { commandFor, unpackBundle, type BundleManifest } from './unpack-bundle.js';
 import { spawn } from 'node:child_process';
 import { Server } from 'node:net';
 import { LOOPBACK_UP, TOOLS_PATH } from '../sandbox/isolation-checks.js';

@@ -9,7 +9,7 @@ import {
   ProcessUnreachedError,
   RequestRefusedError,
 } from '../../platform/internal-http/internal-client.js';
-import { HostAwayError, ProgramCrashedError } from '../hosting.errors.js';
+import { HostAwayError, HostingUnavailableError, ProgramCrashedError } from '../hosting.errors.js';
 import type { HostedRequest, ProgramRef } from '../hosting.types.js';
 import type { LiveHost } from './host-directory.js';
 import type { AttemptHandler } from './retrying-dispatch.js';
@@ -69,6 +69,11 @@ export class HostClient {
 function asHostedFailure(error: Error): Error {
   if (error instanceof OutcomeUnknownError) return new ProgramCrashedError(error.message);
   if (!(error instanceof RequestRefusedError)) return error;
+  if (error.clockSeconds !== null) {
+    return new HostingUnavailableError(
+      `The clocks of two processes of this service differ by ${error.clockSeconds} s: its operator must set them.`,
+    );
+  }
   return new HostAwayError('The process that runs this program did not take the request: try again.', 1);
 }
 

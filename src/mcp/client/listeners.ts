@@ -143,7 +143,7 @@ export class Listeners {
         if (early) {
           earlyChars += text.length;
           if (earlyChars <= EARLY_CHARS_MAX) early.push([text, method]);
-        } else if (this.currentId === currentId) this.notify(text, method);
+        } else if (this.currentId === currentId) this.notify(text, method, current.honoured);
       },
       lost: () => {
         isLost = true;
@@ -156,7 +156,7 @@ export class Listeners {
     this.openedAt = Date.now();
     this.currentId = hasAny(current.honoured) ? currentId : null;
     this.failures = 0;
-    for (const [text, method] of early) this.notify(text, method);
+    for (const [text, method] of early) this.notify(text, method, current.honoured);
     early = null;
     await before?.current.close();
     if (isLost) this.lost(currentId);
@@ -204,10 +204,12 @@ export class Listeners {
     }
   }
 
-  private notify(text: string, method: string): void {
+  /** @param honoured part of the filter that the stream sends; anything else on it reaches nobody */
+  private notify(text: string, method: string, honoured?: ListenFilter): void {
     this.failures = 0;
     this.onChange(method);
     const uri = method === RESOURCE_UPDATED ? uriIn(text) : undefined;
+    if (honoured && !wants(honoured, method, uri)) return;
     for (const { filter, listener } of this.members)
       if (wants(filter, method, uri)) listener.onNotification(text, method);
   }

@@ -1,7 +1,8 @@
-import type { McpCall, McpReply } from '../protocol/channel.js';
+import type { ClientAnswer, McpCall, McpReply } from '../protocol/channel.js';
 import { members, slice, splice } from '../protocol/json-text.js';
 import { CallerLeftError, tooSlow, unreadable, UpstreamTimeoutError } from '../protocol/mcp-errors.js';
-import { progressTokenIn, replyTo, requestText, type RpcHead } from '../protocol/messages.js';
+import { errorAnswer, progressTokenIn, replyTo, requestText, type RpcHead } from '../protocol/messages.js';
+import { rpcCode } from '../protocol/protocol.js';
 import { STREAM_MS_MAX } from './http/http-exchange.js';
 import { UpstreamRequestResponder } from './upstream-request-responder.js';
 
@@ -76,9 +77,15 @@ export class MultiplexedCalls {
    * @throws UpstreamError beyond 100 requests during one call
    */
   requested(text: string, method: string): void {
-    const call = this.newest([...this.running.values()].filter(({ canRespond }) => canRespond));
+    const able = [...this.running.values()].filter(({ canRespond }) => canRespond);
+    const { peer } = this;
     const responder =
-      call?.responder ?? new UpstreamRequestResponder((answer) => this.peer.answer(answer), this.peer.host);
+      this.newest(able)?.responder ??
+      new UpstreamRequestResponder(
+        (answer) => peer.answer(answer),
+        peer.host,
+        able.length > 0 ? refuseUnclear : undefined,
+      );
     responder.take(text, method);
   }
 
@@ -93,6 +100,12 @@ export class MultiplexedCalls {
     const isOfOne = calls.length === 1 || calls.every(({ owner }) => owner !== undefined && owner === last?.owner);
     return isOfOne ? (last ?? null) : null;
   }
+}
+
+/** Answer to a request that several callers could answer. */
+function refuseUnclear(method: string): Promise<ClientAnswer> {
+  const message = `Several clients call this server: it is not clear who should answer ${method}`;
+  return Promise.resolve(errorAnswer(message, rpcCode.methodNotFound));
 }
 
 /** One running request. */

@@ -1,5 +1,6 @@
 import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
+import { untilRestart } from './call-registry.js';
 import { ToolCatalog } from './tool-catalog.js';
 
 /** Drain time of running calls after the handle was replaced. */
@@ -28,7 +29,7 @@ export abstract class UpstreamHandle implements Channel {
     const observed = onNotification ? { ...call, onNotification: this.withListChanges(onNotification) } : call;
     const reply = this.watched(call.method, this.channel.request(observed));
     this.started(call, reply);
-    return reply;
+    return untilRestart(reply);
   }
 
   async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {

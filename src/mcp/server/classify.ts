@@ -63,12 +63,12 @@ export function classify(message: RpcHead, headers: McpRequestHeaders): Classifi
   return legacy;
 }
 
-/** JSON-RPC error of a malformed message, or null. A missing `jsonrpc` is accepted, since some clients omit it. */
+/** JSON-RPC error of a malformed message, or null. */
 export function shapeFault(message: RpcHead): Fault | null {
   const { jsonrpc } = message as { jsonrpc?: unknown };
   const isAnswer = message.method === undefined && ('result' in message || 'error' in message);
   if (isAnswer) return null;
-  if (jsonrpc !== undefined && jsonrpc !== '2.0') return invalid('jsonrpc must be "2.0"');
+  if (jsonrpc !== '2.0') return invalid('jsonrpc must be "2.0"');
   if (typeof message.method !== 'string') return invalid('method must be a string');
   if (message.id !== undefined && typeof message.id !== 'string' && typeof message.id !== 'number') {
     return invalid('id must be a string or a number');

@@ -22,6 +22,7 @@ export class McpLoopError extends McpRefusal {
 export class McpMethodNotAllowedError extends DomainError {
   readonly kind = 'method_not_allowed';
   readonly code = 'method_not_allowed';
+  override readonly headers = { Allow: 'POST' };
 
   constructor() {
     super('Send POST: there is no session of this endpoint in the request, so nothing to stream or to end');

@@ -2,6 +2,7 @@ import { Injectable, type Type } from '@nestjs/common';
 import { Env, StartError } from '../../config/env.js';
 import type { Route } from '../../platform/http/route-table.js';
 import { ACCESS } from '../../platform/http/public.decorator.js';
+import { didYouMean } from '../../platform/text/nearest.js';
 import { ForbiddenError } from '../../platform/errors/domain-error.js';
 import {
   ANONYMOUS,
@@ -46,7 +47,7 @@ export class AccessService {
       throw UnauthenticatedError.missing();
     }
     const key = BEARER.exec(header)?.[1];
-    if (key === undefined) throw UnauthenticatedError.invalid();
+    if (key === undefined) throw UnauthenticatedError.malformed();
     return this.keys.verify(key);
   }
 
@@ -70,9 +71,12 @@ export class AccessService {
     const [name = ''] = rule.owner === 'qualifiedName' ? target.split('/') : [target];
     const found = await this.owners?.find(name);
     const missing = rule.missing ?? (() => new ForbiddenError('Forbidden'));
-    if (!found) throw missing();
-    if (found.accountId !== caller.accountId) throw (rule.foreign ?? missing)();
-    return { id: found.id, name };
+    if (found?.accountId === caller.accountId) return { id: found.id, name };
+    // The advice depends on the caller's own namespaces only: a foreign one looks like a missing one.
+    const error = found && rule.foreign ? rule.foreign() : missing();
+    if (error.kind !== 'not_found') throw error;
+    const own = (await this.owners?.namesOf(caller.accountId)) ?? [];
+    throw Object.assign(error, { advice: `You have no such namespace.${didYouMean(name, own)}` });
   }
 }
 

@@ -77,4 +77,6 @@ export interface Grant {
 export interface NamespaceOwners {
   /** @returns null when there is no such namespace. At most 5 s old. */
   find(name: string): Promise<{ id: string; accountId: string } | null>;
+  /** Names of an account's namespaces, newest first, 1,000 at most. */
+  namesOf(accountId: string): Promise<string[]>;
 }

@@ -12,6 +12,9 @@ export class UnauthenticatedError extends DomainError {
   static invalid(): UnauthenticatedError {
     return new UnauthenticatedError('The API key is not valid: it is misspelt, revoked or from another service.');
   }
+  static malformed(): UnauthenticatedError {
+    return new UnauthenticatedError('The Authorization header must be "Authorization: Bearer <API key>".');
+  }
   static expired(): UnauthenticatedError {
     return new UnauthenticatedError('The API key has expired: make a new one.');
   }

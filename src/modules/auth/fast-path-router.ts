@@ -12,7 +12,8 @@ import { errorAnswer, familyOf } from '../../platform/errors/error-body.js';
 import { ErrorFilter, logFailure } from '../../platform/errors/error.filter.js';
 import type { BodyBudget } from '../../platform/http/body-budget.js';
 import { InputPipe } from '../../platform/http/input.pipe.js';
-import type { Route } from '../../platform/http/route-table.js';
+import { knownQuery, requireNoQuery, KnownQueryGuard } from '../../platform/http/known-query.js';
+import { matchPath, type Route } from '../../platform/http/route-table.js';
 import { AccessGuard } from './access.guard.js';
 import { declarationOf, RouteDeclarationError, type AccessService } from './access.service.js';
 import type { AccessRule } from './access.types.js';
@@ -24,6 +25,8 @@ interface FastPathRoute {
   method: string;
   segments: string[];
   rule: AccessRule;
+  /** True for a documented route that is no MCP endpoint: it has no query parameters. */
+  isWithoutQuery: boolean;
   handle: FastPathHandler;
 }
 
@@ -31,7 +34,7 @@ interface FastPathRoute {
  * Global enhancers that the router replaces: it authorizes as the guard does, its handlers validate their input, and it
  * answers errors as the filter does.
  */
-const REPLACED: unknown[] = [AccessGuard, InputPipe, ErrorFilter];
+const REPLACED: unknown[] = [AccessGuard, KnownQueryGuard, InputPipe, ErrorFilter];
 
 const ENHANCERS = [GUARDS_METADATA, PIPES_METADATA, INTERCEPTORS_METADATA, EXCEPTION_FILTERS_METADATA];
 
@@ -81,6 +84,7 @@ export class FastPathRouter {
       method: route.method,
       segments: route.path.split('/'),
       rule: declarationOf(route) as AccessRule,
+      isWithoutQuery: familyOf(route.path) !== 'json-rpc' && knownQuery(route.controller, route.handler) !== 'any',
       handle: route.handler.bind(route.instance) as unknown as FastPathHandler,
     }));
   }
@@ -92,20 +96,27 @@ export class FastPathRouter {
     const path = mark < 0 ? url : url.slice(0, mark);
     const segments = path.split('/');
     for (const route of this.routes) {
-      const params = route.method === request.method ? match(route.segments, segments) : null;
+      const params = route.method === request.method ? matchPath(route.segments, segments) : null;
       if (!params) continue;
-      void this.serve(route, Object.assign(request, { params }) as FastPathRequest, response, path);
+      const query = route.isWithoutQuery && mark >= 0 ? url.slice(mark + 1) : '';
+      void this.serve(route, Object.assign(request, { params }) as FastPathRequest, response, { path, query });
       return true;
     }
     return false;
   }
 
-  private async serve(route: FastPathRoute, request: FastPathRequest, response: ServerResponse, path: string) {
+  private async serve(
+    route: FastPathRoute,
+    request: FastPathRequest,
+    response: ServerResponse,
+    { path, query }: { path: string; query: string },
+  ): Promise<void> {
     try {
       const caller = await this.access.authenticate(request.headers.authorization);
       const { rule } = route;
       const owner = rule.owner === undefined ? undefined : String(request.params[rule.owner]);
       request.grant = await this.access.authorize(caller, rule, { owner });
+      requireNoQuery(query);
       this.bodies.admit(request, response, caller.accountId);
       await route.handle(request, response);
     } catch (error) {
@@ -126,30 +137,6 @@ function answerError(response: ServerResponse, error: unknown, path: string): vo
   const { status, headers, body } = errorAnswer(error, familyOf(path));
   const text = JSON.stringify(body);
   response.writeHead(status, { ...noRetry, ...headers, 'content-type': 'application/json; charset=utf-8' }).end(text);
-}
-
-/** The parameters of a matching path, decoded once; null when it does not match or cannot be decoded. */
-function match(pattern: string[], segments: string[]): Record<string, string | string[]> | null {
-  const last = pattern[pattern.length - 1] ?? '';
-  const isOpen = last.startsWith('*');
-  if (isOpen ? segments.length < pattern.length : segments.length !== pattern.length) return null;
-  const params: Record<string, string | string[]> = {};
-  try {
-    for (let i = 1; i < pattern.length; i += 1) {
-      const part = pattern[i];
-      if (part.startsWith(':')) {
-        if (segments[i] === '') return null;
-        params[part.slice(1)] = decodeURIComponent(segments[i]);
-      } else if (part.startsWith('*')) {
-        const rest = segments.slice(i).map(decodeURIComponent);
-        if (rest.every((segment) => segment === '')) return null;
-        params[part.slice(1)] = rest;
-      } else if (part !== segments[i]) return null;
-    }
-  } catch {
-    return null;
-  }
-  return params;
 }
 
 /** Declarations of a route that the fast path does not run, as sentences for the error at start. */

@@ -142,6 +142,7 @@ export class ConnectionsService implements OnModuleInit {
     const status = target.targetKind === 'uplink' ? uplinkWaiting : neverCalled;
     const row = {
       ...target,
+      ...(target.targetKind === 'url' && this.values.sealUrl(id, target.mcpUrl)),
       source: target.source as object | null,
       id,
       namespaceId: namespace.id,
@@ -191,7 +192,7 @@ export class ConnectionsService implements OnModuleInit {
         ...(name !== undefined && { name }),
         ...(metadata !== undefined && { metadata: metadata as object }),
         ...(headers !== undefined && { sealedHeaders: this.values.sealHeaders(id, headers) }),
-        ...(mcpUrl !== undefined && { mcpUrl }),
+        ...(mcpUrl !== undefined && this.values.sealUrl(id, mcpUrl)),
         ...(all !== undefined && { sealedQuery: this.values.sealQuery(id, all) }),
       };
       await this.repository.update(id, change, { endLinks }, tx);

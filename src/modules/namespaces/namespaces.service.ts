@@ -31,6 +31,9 @@ declare module '../../platform/queue/pub-sub.js' {
 const OWNERS_CACHED_MS = 5_000;
 const OWNERS_CACHED_MAX = 10_000;
 
+/** Names that a misspelt one is compared with. */
+const OWN_NAMES_MAX = 1_000;
+
 /** Runs before a namespace is deleted. The returned function runs after the deletion, if it succeeds. */
 export type NamespaceDeletion = (namespace: OwnedNamespace) => Promise<() => void>;
 
@@ -69,6 +72,16 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   async find(name: string): Promise<{ id: string; accountId: string } | null> {
     if (!NAMESPACE_NAME.test(name)) return null;
     return this.owners.get(name);
+  }
+
+  async namesOf(accountId: string): Promise<string[]> {
+    const rows = await this.namespaces.find({
+      where: { accountId },
+      select: { name: true },
+      order: { createdAt: 'DESC' },
+      take: OWN_NAMES_MAX,
+    });
+    return rows.map(({ name }) => name);
   }
 
   /** The caller's namespaces, newest first; with a search filter those of everybody, by name. */

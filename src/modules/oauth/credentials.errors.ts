@@ -45,6 +45,11 @@ export class SetupPageError extends PageError {
     'This link has expired',
     'Links work for a short time only. Ask for a new one: publish, resume or connect again.',
   );
+  static readonly nothingWaits = page(
+    'gone',
+    'Nothing waits for this any more',
+    'What this link was for is over: it was cancelled, or replaced by something newer. Nothing was authorized.',
+  );
   static readonly otherBrowser = page(
     'forbidden',
     'This is not the browser that began',

@@ -5,6 +5,7 @@ import { revokeToken } from '../../mcp/oauth/tokens.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
+import { LogNamesRepository } from '../../platform/telemetry/log-names.repository.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { AuthorizationsService } from './authorizations.service.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from './credentials.errors.js';
@@ -60,6 +61,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     ttlMs: CACHED_MS,
   });
   private readonly handlers = new Map<CredentialOwner['kind'], AuthorizedHandler[]>();
+  private readonly waiting = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<boolean>>();
 
   constructor(
     private readonly dataSource: DataSource,
@@ -158,6 +160,16 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     this.revoking.add(work);
   }
 
+  /** Sets the test that an owner of this kind still waits for an authorization. Without one it always does. */
+  waitsWhile(kind: CredentialOwner['kind'], test: (ownerId: string) => Promise<boolean>): void {
+    this.waiting.set(kind, test);
+  }
+
+  /** False when nothing waits for an authorization of this owner: its links are over, and no token is stored. */
+  async isWaiting({ kind, id }: CredentialOwner): Promise<boolean> {
+    return (await this.waiting.get(kind)?.(id)) ?? true;
+  }
+
   /** Adds a handler for an owner kind: {@link authorized} awaits it. */
   onAuthorized(kind: CredentialOwner['kind'], handler: AuthorizedHandler): void {
     this.handlers.set(kind, [...(this.handlers.get(kind) ?? []), handler]);
@@ -173,7 +185,8 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
       try {
         await handler(owner.id);
       } catch (error) {
-        this.logger.error({ msg: `a step after the authorization of ${owner.kind} ${owner.id} failed`, err: error });
+        const names = await LogNamesRepository.find(this.dataSource, owner.kind, owner.id);
+        this.logger.error({ msg: `a step after the authorization of a ${owner.kind} failed`, ...names, err: error });
       }
     }
   }

@@ -1,3 +1,7 @@
+import { createHash } from 'node:crypto';
+/** The query of a stored form. */
+const HASHED_QUERY = /^\?sha256:[\w-]{43}$/;
+
 /** The kinds of owners of credentials. */
 export const ownerKinds = ['server', 'connection'] as const;
 
@@ -35,8 +39,12 @@ export interface AuthorizationSetup {
   expiresAt: Date;
 }
 
-/** The normalized form in which upstream URLs are stored and compared: as `URL` writes them, without fragment. */
+/**
+ * The form in which upstream URLs are stored and compared: as `URL` writes them, without fragment, and with a hash instead
+ * of the query, which may hold keys. A stored form stays as it is.
+ */
 export function upstreamAddress(url: string): string {
-  const { href, hash } = new URL(url);
-  return hash === '' ? href : href.slice(0, -hash.length);
+  const { origin, pathname, search } = new URL(url);
+  if (search === '' || HASHED_QUERY.test(search)) return origin + pathname + search;
+  return `${origin}${pathname}?sha256:${createHash('sha256').update(search).digest('base64url')}`;
 }

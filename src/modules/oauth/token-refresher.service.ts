@@ -8,6 +8,7 @@ import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '.
 import { isClientRefusal, refreshTokens, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { NoSlotError, FairSemaphore } from '../../platform/limits/fair-semaphore.js';
+import { LogNamesRepository } from '../../platform/telemetry/log-names.repository.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { AuthAdaptersService } from './auth-adapters.service.js';
@@ -214,7 +215,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
       const held = openTokens(row, this.vault) as HeldTokens;
       return this.postpone(tx, row, held, undefined, message);
     }
-    this.logger.warn({ msg: 'an authorization has ended', credentialId: row.id, host, code });
+    this.logger.warn({ msg: 'an authorization has ended', ...(await this.namesOf(row)), host, code });
     const what = isClient && client.kind === 'given' ? 'client that was given for this' : 'authorization';
     if (isClient) onRefused(client);
     return this.drop(tx, row, `${host} no longer accepts the ${what} (${code}).`);
@@ -236,8 +237,13 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     const failures = row.failures + 1;
     const pauseMs = Math.min(RETRY_MS_MAX, 2 ** Math.min(failures, 20) * 1_000);
     await tx.update(UpstreamCredential, { id: row.id }, { failures, retryAt: new Date(Date.now() + pauseMs) });
-    this.logger.warn({ msg: 'a token could not be refreshed', credentialId: row.id, failures, reason });
+    this.logger.warn({ msg: 'a token could not be refreshed', ...(await this.namesOf(row)), failures, reason });
     return away(reason, row, held, rejected);
+  }
+
+  /** The owner of a credential, for a log line. */
+  private async namesOf({ id, ownerKind, ownerId }: UpstreamCredential): Promise<object> {
+    return { credentialId: id, ...(await LogNamesRepository.find(this.dataSource, ownerKind, ownerId)) };
   }
 
   /** Stores a token again after the database failed: the server has rotated it, so the old one is no longer valid. */
@@ -245,13 +251,17 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     for (let tries = 1; ; tries += 1) {
       try {
         await write(this.dataSource.manager, rotated, rotated.generation - 1);
-        this.logger.warn({ msg: 'a rotated token was stored late', credentialId: rotated.id, tries });
+        this.logger.warn({ msg: 'a rotated token was stored late', ...(await this.namesOf(rotated)), tries });
         const row = await this.dataSource.manager.findOne(UpstreamCredential, { where: { id: rotated.id } });
         const held = row && openTokens(row, this.vault);
         return held ? { kind: 'token', accessToken: held.accessToken } : { kind: 'gone' };
       } catch (again) {
         if (tries === RESCUE_TRIES) {
-          this.logger.error({ msg: 'a rotated token could not be stored', credentialId: rotated.id, err: again });
+          this.logger.error({
+            msg: 'a rotated token could not be stored',
+            ...(await this.namesOf(rotated)),
+            err: again,
+          });
           throw error;
         }
         await wait(RESCUE_PAUSE_MS);

@@ -30,15 +30,15 @@ export class ReleaseDto {
   /** @example 'main' */
   branch: string | null;
   /**
-   * Releases of type `external_shttp` only.
+   * Releases of type `external_shttp` only; with `***` instead of the values of its query.
    * @example 'http://127.0.0.1:3001/mcp'
    */
   upstreamUrl: string | null;
   /**
-   * The MCP address of the server, which leads to its current release.
+   * The MCP address of the server, which leads to its current release. Absent for a bundle that is not run here.
    * @example 'http://127.0.0.1:3000/run/acme--weather'
    */
-  mcpUrl: string;
+  mcpUrl?: string;
 }
 
 export class ReleaseErrorDto {
@@ -107,7 +107,7 @@ export class RequestedRescanDto {
   deploymentId: string;
 }
 
-export function toReleaseDto(release: Release, mcpUrl: string): ReleaseDto {
+export function toReleaseDto(release: Release, address: { mcpUrl?: string }): ReleaseDto {
   return {
     id: release.id,
     status: release.status,
@@ -118,7 +118,7 @@ export function toReleaseDto(release: Release, mcpUrl: string): ReleaseDto {
     commitMessage: release.commitMessage,
     branch: release.branch,
     upstreamUrl: release.upstreamUrl,
-    mcpUrl,
+    ...address,
   };
 }
 

@@ -144,8 +144,13 @@ export class Release {
   @Column('text', { nullable: true })
   branch: string | null;
 
+  /** The values of a query are masked: `sealedUpstreamUrl` has them. */
   @Column('text', { name: 'upstream_url', nullable: true })
   upstreamUrl: string | null;
+
+  /** A URL with a query, sealed by the vault for this row's id; null for any other. */
+  @Column('text', { name: 'sealed_upstream_url', nullable: true })
+  sealedUpstreamUrl: string | null;
 
   @Column('text', { nullable: true })
   runtime: BundleRuntime | null;

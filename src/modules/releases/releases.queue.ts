@@ -1,7 +1,9 @@
 import { InjectQueue } from '@nestjs/bullmq';
 import { Injectable, Logger } from '@nestjs/common';
 import { Queue } from 'bullmq';
+import { DataSource } from 'typeorm';
 import { jobOptions } from '../../platform/queue/register-queue.js';
+import { LogNamesRepository } from '../../platform/telemetry/log-names.repository.js';
 import { QueueMetrics } from '../../platform/queue/queue-metrics.js';
 
 export const RELEASES_QUEUE = 'releases';
@@ -19,6 +21,7 @@ export class ReleasesQueue {
 
   constructor(
     @InjectQueue(RELEASES_QUEUE) private readonly queue: Queue<RunReleaseJob>,
+    private readonly database: DataSource,
     metrics: QueueMetrics,
   ) {
     metrics.watch(queue);
@@ -32,7 +35,9 @@ export class ReleasesQueue {
     // The id holds the attempt, since BullMQ ignores a job whose id it still remembers.
     const jobId = `release-${job.releaseId}-${job.attempt}`;
     this.queue.add('run', job, { ...jobOptions, jobId }).catch((error: unknown) => {
-      this.logger.warn({ msg: `release ${job.releaseId} waits for the queue`, err: error });
+      void LogNamesRepository.find(this.database, 'release', job.releaseId).then((names) => {
+        this.logger.warn({ msg: 'a release waits for the queue', releaseId: job.releaseId, ...names, err: error });
+      });
     });
   }
 }

@@ -1,6 +1,7 @@
+import { Env } from '../../config/env.js';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
-import { DataSource, MoreThan, Repository } from 'typeorm';
+import { DataSource, In, MoreThan, Repository } from 'typeorm';
 import { isUUID } from 'class-validator';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
@@ -23,7 +24,7 @@ import {
   toReleaseLogDto,
 } from './release.dto.js';
 import { ReleaseLog, Release } from './release.entity.js';
-import { isResumable } from './release-state.js';
+import { isResumable, statusesBefore } from './release-state.js';
 import { NotCurrentError, NotResumableError, ReleaseNotFoundError } from './releases.errors.js';
 import { RescansService } from './rescan/rescans.service.js';
 import { ReleasesQueue } from './releases.queue.js';
@@ -47,11 +48,15 @@ export class ReleasesService implements OnModuleInit {
     private readonly urls: ServerUrlsService,
     private readonly credentials: CredentialsService,
     private readonly registry: ServersService,
+    private readonly env: Env,
   ) {}
 
   /** Resumes a release once it is authorized, and revokes the credentials of a deleted server. */
   onModuleInit(): void {
     this.registry.beforeDeletion(({ id }) => this.credentials.remove({ kind: 'server', id }));
+    // A release that waits, or is about to wait again; without one the links of cancelled releases are over.
+    const unfinished = statusesBefore('CANCELLED');
+    this.credentials.waitsWhile('server', (serverId) => this.releases.existsBy({ serverId, status: In(unfinished) }));
     this.credentials.onAuthorized('server', (serverId) => this.resumeNewest(serverId));
   }
 
@@ -87,16 +92,18 @@ export class ReleasesService implements OnModuleInit {
 
   /**
    * Continues a release that waits for authorization (Spec 4.7). Of concurrent requests one resumes it, and all of them
-   * succeed.
+   * succeed, as does one that is repeated within 60 s.
    *
    * @param id the release's id, or `latest`
    * @throws ReleaseNotFoundError, NotResumableError
    */
   async resume(server: ServerRef, id: string): Promise<ResumedReleaseDto> {
     const release = await this.find(server, id);
+    const answer = { status: 'WORKING', deploymentId: release.id };
+    if (wasJustResumed(release)) return answer;
     if (!isResumable(release.status)) throw new NotResumableError(release.status);
     if (!(await this.continue(release.id))) await this.requireContinued(server, release.id);
-    return { status: 'WORKING', deploymentId: release.id };
+    return answer;
   }
 
   /**
@@ -141,14 +148,14 @@ export class ReleasesService implements OnModuleInit {
     }
     const current = await this.servers.currentOf(server.id);
     if (current?.releaseId !== releaseId) throw new NotCurrentError(status);
-    if (scanCredentials) requireScanCredentials(scanCredentials, configSchema as ConfigSchema | null);
-    else if (current.hadCredentials) {
+    const credentials = scanCredentials && requireScanCredentials(scanCredentials, configSchema as ConfigSchema | null);
+    if (!credentials && current.hadCredentials) {
       // Without them the server may show less.
       throw new InvalidInputError(
         'This release was scanned with scanCredentials, which are not kept: send them again.',
       );
     }
-    if (!(await this.rescans.request(server.id, releaseId, scanCredentials))) throw new NotCurrentError(status);
+    if (!(await this.rescans.request(server.id, releaseId, credentials))) throw new NotCurrentError(status);
     return { status, deploymentId: releaseId };
   }
 
@@ -173,12 +180,20 @@ export class ReleasesService implements OnModuleInit {
     return true;
   }
 
-  /** The MCP address of a server. */
-  mcpUrlOf({ slug }: ServerRef): string {
-    return this.urls.run(slug);
+  /** The member `mcpUrl`; none for a bundle where bundles do not run: there is nothing to call. */
+  mcpUrlOf({ slug }: ServerRef, { type }: Pick<Release, 'type'>): { mcpUrl?: string } {
+    return type === 'stdio' && this.env.runtimeBundles === 'off' ? {} : { mcpUrl: this.urls.run(slug) };
   }
 
   private toDto(release: Release, server: ServerRef): ReleaseDto {
-    return toReleaseDto(release, this.mcpUrlOf(server));
+    return toReleaseDto(release, this.mcpUrlOf(server, release));
   }
+}
+
+/** Time in which a client may repeat a resume whose answer it lost. */
+const RESUME_REPEAT_MS = 60_000;
+
+/** True while a resumed release works, for 60 s after its last change. */
+function wasJustResumed({ status, attempt, updatedAt }: Release): boolean {
+  return status === 'WORKING' && attempt > 1 && Date.now() - updatedAt.getTime() < RESUME_REPEAT_MS;
 }

@@ -27,7 +27,10 @@ function requireComplete(config: readonly ConfigField[], { headers, query, missi
   }
   if (faults.length > 0) {
     const text = faults.map(({ message }) => message).join(' ');
-    throw new InputInvalidError(text, { http: toRunInputs(config), missing: namesOf(faults.map(({ from }) => from)) });
+    throw new InputInvalidError(text, {
+      http: toRunInputs(config),
+      missing: namesOf(faults.flatMap(({ from }) => from ?? [])),
+    });
   }
   return { headers, query };
 }

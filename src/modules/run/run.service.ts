@@ -155,7 +155,6 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
           `${name} speaks MCP at ${endpoint} and has no other paths: its release runs elsewhere.`,
         );
       }
-      response.setHeader('allow', 'POST');
       throw new McpMethodNotAllowedError();
     }
     if (isReserved(request.url ?? '')) {

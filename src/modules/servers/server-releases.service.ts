@@ -71,8 +71,8 @@ export class ServerReleasesService {
     await this.rows.setCurrent(serverId, snapshot, tx);
   }
 
-  /** Stores the result of the security check of the newest scanned release. */
-  async setScan(serverId: string, scanPassed: boolean, tx: EntityManager): Promise<void> {
+  /** Stores the result of the security check of the newest scanned release; null for a bundle that was not run. */
+  async setScan(serverId: string, scanPassed: boolean | null, tx: EntityManager): Promise<void> {
     await tx.update(Server, { id: serverId }, { scanPassed });
   }
 

@@ -1,5 +1,6 @@
 import { ApiExtraModels, ApiProperty, getSchemaPath } from '@nestjs/swagger';
-import { IsText } from '../../platform/http/input-values.js';
+import { IsPrintable, IsText } from '../../platform/http/input-values.js';
+import { Omittable } from './server.validators.js';
 import { IsOptional } from 'class-validator';
 import { bundleRuntimes } from './server.types.js';
 import type { BundleRuntime } from './server.types.js';
@@ -9,8 +10,8 @@ export class CreateServerDto {
    * Shown to people. Default: the server's name.
    * @example 'Weather'
    */
-  @IsOptional()
-  @IsText(255)
+  @Omittable()
+  @IsPrintable(255, 1)
   displayName?: string;
 
   /**
@@ -125,7 +126,7 @@ export class ServerDetailDto {
   iconUrl: string | null;
   /** True when its current release is reached over the network. */
   remote: boolean;
-  /** The MCP address of the current release. */
+  /** The MCP address of the current release; null for a bundle. */
   deploymentUrl: string | null;
   /** The connection of its current release. Empty before the first release. */
   @ApiProperty({
@@ -135,6 +136,7 @@ export class ServerDetailDto {
     },
   })
   connections: (HttpServerConnectionDto | StdioServerConnectionDto)[];
+  /** Null until a release was scanned, and for a bundle that was not run: only its manifest was checked. */
   security: ServerSecurityDto | null;
   /** Null until a release was scanned. */
   tools: ToolSummaryDto[] | null;

@@ -55,8 +55,11 @@ export class ServersController {
   @Access('servers:read', { anonymous: true })
   @ApiOkResponse({ type: ServerDetailDto, example: serverDetailExample })
   @ApiErrors(serverNotFound)
-  get(@Param('qualifiedName', QualifiedNamePipe) name: QualifiedName): Promise<ServerDetailDto> {
-    return this.servers.detail(name);
+  get(
+    @Param('qualifiedName', QualifiedNamePipe) name: QualifiedName,
+    @CurrentCaller() caller: Caller,
+  ): Promise<ServerDetailDto> {
+    return this.servers.detail(name, caller);
   }
 
   /** Change a server. What is left out stays; null clears. */

@@ -2,7 +2,8 @@ import { DomainError, NotFoundError, ForbiddenError } from '../../platform/error
 
 /** The server does not exist, or only its owner may see the requested part. */
 export class ServerNotFoundError extends NotFoundError {
-  constructor() {
+  /** @param advice for the owner of the namespace: the nearest name */
+  constructor(override readonly advice?: string) {
     super('Server not found');
   }
 }

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
+import { Vault } from '../../platform/vault/vault.js';
 import { Server } from './server.entity.js';
 import type { DetailRow } from './server.mapper.js';
 import type { QualifiedName, RunnableServer, ServerSnapshot } from './server.types.js';
@@ -11,7 +12,10 @@ type NewServer = Pick<Server, 'namespaceId' | 'name' | 'displayName' | 'descript
 /** Reads and writes servers with statements of their own. */
 @Injectable()
 export class ServersRepository {
-  constructor(@InjectDataSource() private readonly database: DataSource) {}
+  constructor(
+    @InjectDataSource() private readonly database: DataSource,
+    private readonly vault: Vault,
+  ) {}
 
   /** Inserts a server unless its name or its slug is taken. @throws QueryFailedError (23503) without its namespace */
   async insertIfFree(server: NewServer): Promise<void> {
@@ -26,6 +30,16 @@ export class ServersRepository {
       [namespace, name],
     );
     return row ?? null;
+  }
+
+  /** Names of the servers in a namespace of this account, 1,000 at most; null unless the account owns it. */
+  async ownNames(namespace: string, accountId: string): Promise<string[] | null> {
+    const rows = await this.database.query<{ name: string | null }[]>(
+      `SELECT s.name FROM namespaces n LEFT JOIN servers s ON s.namespace_id = n.id
+        WHERE n.name = $1 AND n.account_id = $2 LIMIT 1000`,
+      [namespace, accountId],
+    );
+    return rows.length === 0 ? null : rows.flatMap(({ name }) => name ?? []);
   }
 
   /** The columns of a server's public record; null when there is none. */
@@ -44,18 +58,23 @@ export class ServersRepository {
   /** The columns that calls to a server need; null when there is none. Large snapshots have megabytes, so five members are read. */
   async findRunnable(by: { slug: string } | { id: string }): Promise<RunnableServer | null> {
     const [column, value] = 'slug' in by ? ['slug', by.slug] : ['id', by.id];
-    const [row] = await this.database.query<RunnableServer[]>(
+    const [row] = await this.database.query<(RunnableServer & { sealedUrl: string | null })[]>(
       `SELECT s.id, s.namespace_id AS "namespaceId", n.name AS namespace, s.name, s.slug,
-              coalesce(r.log_payloads, false) AS "logPayloads",
+              coalesce(r.log_payloads, false) AS "logPayloads", l.sealed_upstream_url AS "sealedUrl",
               CASE WHEN s.snapshot IS NULL THEN NULL ELSE jsonb_build_object(
                 'releaseId', s.snapshot -> 'releaseId', 'type', s.snapshot -> 'type',
                 'upstreamUrl', s.snapshot -> 'upstreamUrl', 'hosted', s.snapshot -> 'hosted',
                 'configSchema', s.snapshot -> 'configSchema') END AS current
          FROM servers s JOIN namespaces n ON n.id = s.namespace_id
-         LEFT JOIN server_runtime r ON r.server_id = s.id WHERE s.${column} = $1`,
+         LEFT JOIN server_runtime r ON r.server_id = s.id
+         LEFT JOIN releases l ON l.id = s.current_release_id WHERE s.${column} = $1`,
       [value],
     );
-    return row ?? null;
+    if (!row) return null;
+    const { sealedUrl, ...server } = row;
+    if (!server.current || sealedUrl === null) return server;
+    const upstreamUrl = this.vault.open(sealedUrl, server.current.releaseId);
+    return { ...server, current: { ...server.current, upstreamUrl } };
   }
 
   /** Makes a release the current one of its server. */

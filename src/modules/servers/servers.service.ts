@@ -4,7 +4,8 @@ import { Repository } from 'typeorm';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { generateTail } from '../../platform/http/generated-name.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
-import type { OwnedNamespace } from '../auth/access.types.js';
+import { didYouMean } from '../../platform/text/nearest.js';
+import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
 import { CountBehind } from '../../platform/database/write-behind.js';
 import type { CreateServerDto, DeletedServerDto, ServerDetailDto, ServerDto } from './server.dto.js';
@@ -66,17 +67,17 @@ export class ServersService implements OnApplicationShutdown {
     }
   }
 
-  /** Finds a server by its qualified name. @throws ServerNotFoundError */
-  async find({ namespace, name }: QualifiedName): Promise<ServerRef> {
+  /** Finds a server by its qualified name. @param caller for advice about a missing one @throws ServerNotFoundError */
+  async find({ namespace, name }: QualifiedName, caller?: Caller): Promise<ServerRef> {
     const row = await this.rows.find({ namespace, name });
-    if (!row) throw new ServerNotFoundError();
+    if (!row) throw await this.missing({ namespace, name }, caller);
     return { ...row, namespace, name };
   }
 
   /** Reads the public record of a server, listed or not. @throws ServerNotFoundError */
-  async detail(name: QualifiedName): Promise<ServerDetailDto> {
+  async detail(name: QualifiedName, caller: Caller): Promise<ServerDetailDto> {
     const row = await this.rows.findDetail(name);
-    if (!row) throw new ServerNotFoundError();
+    if (!row) throw await this.missing(name, caller);
     const added = await this.cards.read([row.id]);
     return { ...toServerDetailDto(name, row, this.urls), ...added(row.id) };
   }
@@ -113,6 +114,13 @@ export class ServersService implements OnApplicationShutdown {
     if (!affected) throw new ServerNotFoundError();
     this.pubSub.publish('servers.deleted', { id: server.id, slug: server.slug });
     return { success: true, namespace: server.namespace, server: server.name };
+  }
+
+  /** The owner of the namespace learns what is missing and the nearest name; others learn nothing. */
+  private async missing({ namespace, name }: QualifiedName, caller?: Caller): Promise<ServerNotFoundError> {
+    const names = caller ? await this.rows.ownNames(namespace, caller.accountId) : null;
+    if (names === null) return new ServerNotFoundError();
+    return new ServerNotFoundError(`Your namespace "${namespace}" has no such server.${didYouMean(name, names)}`);
   }
 
   async onApplicationShutdown(): Promise<void> {

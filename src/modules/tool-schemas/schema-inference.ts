@@ -31,7 +31,7 @@ export function inferEnum({ count, words }: TextShape): string[] | null {
 /** An inferred object: members by name, sorted, and the values under all other names. */
 export interface InferredObject {
   fields: [name: string, field: Shape][];
-  /** Null: no other names were observed. */
+  /** The values of a dictionary. Null beside fields: names that were folded away say nothing about other names. */
   rest: Shape | null;
 }
 
@@ -39,7 +39,7 @@ export interface InferredObject {
 export function inferObject({ count, fields, rest }: ObjectShape): InferredObject {
   const all = [...fields].sort(([one], [other]) => (one < other ? -1 : 1));
   const isDictionary = all.length >= MAP_NAMES_MIN && all.every(([, field]) => field.count / count < MAP_PRESENCE_MAX);
-  if (!isDictionary) return { fields: all, rest };
+  if (!isDictionary) return { fields: all, rest: all.length > 0 ? null : rest };
   return { fields: [], rest: all.reduce((sum, [, field]) => merged(sum, field), rest ?? emptyShape()) };
 }
 

@@ -11,6 +11,9 @@ const NAME_CHARS_MAX = 64;
 const DATA_NAME =
   /.@.|[/\\]|^-?\d+(?:\.\d+)?$|^\d{4}-\d\d|(?:\d\D*){4}|^[0-9a-f]{12,}$|[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]|^(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w+=-]{20,}$/u;
 
+/** `application/json`: a name that programs choose, although it looks like a path. */
+const MEDIA_TYPE = /^(?:application|audio|font|image|message|model|multipart|text|video)\/[a-z][a-z.+-]*$/;
+
 /** Last words of member names whose values are usually an enum. */
 const CLOSED_LISTS = new Set(
   (
@@ -238,7 +241,12 @@ export function placesBelow({ lists, objects }: Shape): Shape[] {
  * dictionary. Names that every JavaScript object inherits count as data too: validators find them in objects without them.
  */
 function isFieldName(name: string): boolean {
-  return name !== '' && name.length <= NAME_CHARS_MAX && !(name in Object.prototype) && !DATA_NAME.test(name);
+  return (
+    name !== '' &&
+    name.length <= NAME_CHARS_MAX &&
+    !(name in Object.prototype) &&
+    (MEDIA_TYPE.test(name) || !DATA_NAME.test(name))
+  );
 }
 
 /** True when the values of a member with this name may be stored as an enum. */

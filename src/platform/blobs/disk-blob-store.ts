@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { syncFile, syncFolder } from '../files/files.js';
 import { BlobStore, type Blob, type OpenBlob } from './blob-store.js';
 import { DomainError } from '../errors/domain-error.js';
+import { isStorageFull, StorageFullError } from './storage-space.js';
 
 const HASH = /^[0-9a-f]{64}$/;
 
@@ -28,7 +29,9 @@ export class DiskBlobStore extends BlobStore {
 
   async put(content: Readable, bytesMax: number): Promise<Blob> {
     const incoming = path.join(this.folder, 'incoming');
-    await mkdir(incoming, { recursive: true });
+    await mkdir(incoming, { recursive: true }).catch((error: unknown) => {
+      throw isStorageFull(error) ? new StorageFullError(error) : error;
+    });
     const file = path.join(incoming, randomUUID());
     const hash = createHash('sha256');
     let bytes = 0;
@@ -49,7 +52,7 @@ export class DiskBlobStore extends BlobStore {
       // A pipeline can fail while the file is still being opened, which would create it after its removal.
       if (!sink.closed) await new Promise<void>((closed) => sink.once('close', closed));
       await rm(file, { force: true });
-      throw error;
+      throw isStorageFull(error) ? new StorageFullError(error) : error;
     }
   }
 

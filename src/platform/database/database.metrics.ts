@@ -2,13 +2,14 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
+import { DatabaseWatch } from './database-watch.js';
 import { Metrics } from '../telemetry/metrics.js';
 import { bufferStats, type BufferStats } from './write-behind.js';
 
 /** Gauges of the database connections and of the write-behind buffers. */
 @Injectable()
 export class DatabaseMetrics {
-  constructor(metrics: Metrics, @InjectDataSource() { driver, options }: DataSource) {
+  constructor(metrics: Metrics, watch: DatabaseWatch, @InjectDataSource() { driver, options }: DataSource) {
     const pool = () => (driver as unknown as { master: Pool }).master;
     metrics.gauge('slipway_database_connections', 'Connections of the pool for queries, by what they do.', () => {
       const { totalCount, idleCount } = pool();
@@ -21,6 +22,11 @@ export class DatabaseMetrics {
       Number(options.poolSize),
     );
     metrics.gauge('slipway_database_queries_waiting', 'Queries that wait for a connection.', () => pool().waitingCount);
+    metrics.gauge(
+      'slipway_clock_offset_seconds',
+      "How far the clock of this process is ahead of the database's; calls between processes tolerate 30 s in all.",
+      () => watch.clockOffsetMs / 1_000,
+    );
     const buffers = (of: (stats: BufferStats) => number) =>
       bufferStats().map((stats) => ({ labels: { buffer: stats.name }, value: of(stats) }));
     metrics.gauge('slipway_buffer_rows', 'Rows that wait to be written, by buffer.', () =>

@@ -1,10 +1,12 @@
-import { Module } from '@nestjs/common';
+import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Env } from '../../config/env.js';
+import { DatabaseWatch } from './database-watch.js';
 import { DatabaseMetrics } from './database.metrics.js';
 import { dataSourceOptions } from './data-source-options.js';
 
 /** The process' connection pool; each module names its own entities. */
+@Global()
 @Module({
   imports: [
     TypeOrmModule.forRootAsync({
@@ -16,6 +18,7 @@ import { dataSourceOptions } from './data-source-options.js';
       }),
     }),
   ],
-  providers: [DatabaseMetrics],
+  providers: [DatabaseWatch, DatabaseMetrics],
+  exports: [DatabaseWatch],
 })
 export class DatabaseModule {}

@@ -1,4 +1,4 @@
-import { QueryFailedError, type DataSource } from 'typeorm';
+import { QueryFailedError } from 'typeorm';
 import { types } from 'node:util';
 import { DomainError } from '../errors/domain-error.js';
 
@@ -51,11 +51,6 @@ export function isDatabaseAway(error: unknown): boolean {
   if (!types.isNativeError(error)) return false;
   const { code } = error as NodeJS.ErrnoException;
   return typeof code === 'string' ? AWAY_CODE.test(code) : AWAY_MESSAGE.test(error.message);
-}
-
-/** Round trip to the database. @throws the error of the driver */
-export async function pingDatabase(database: DataSource): Promise<void> {
-  await database.query('SELECT 1');
 }
 
 /**

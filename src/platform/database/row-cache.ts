@@ -1,25 +1,45 @@
 import { LRUCache } from 'lru-cache';
+import { withTimeout } from '../limits/with-timeout.js';
+import { databaseAvailability } from './database-availability.js';
+import { isDatabaseAway } from './postgres-errors.js';
+
+/** Time after which a database that does not answer has been noticed by its ping. */
+const NOTICED_MS = 3_000;
+
+/** A row, and the moment at which its query began by the monotonic clock. */
+interface Entry<Row> {
+  row: Row;
+  readAt: number;
+}
 
 /**
- * Cache of rows with a lifetime of seconds. Concurrent callers share one query; a missing row is not cached.
+ * Cache of rows with a lifetime of seconds. Concurrent callers share one query; a missing row is not cached. While the
+ * database is away, rows are used for longer, as {@link databaseAvailability} allows; a dropped one is not.
  *
  * A row that is dropped while it is being read is returned to the callers that wait for it, and not cached: later callers
  * read it again. (`LRUCache.fetch` rejects the callers that wait, who would answer 500.)
  */
 export class RowCache<Row extends object> {
-  private readonly rows: LRUCache<string, Row>;
+  private readonly rows: LRUCache<string, Entry<Row>>;
   private readonly reading = new Map<string, Promise<Row | null>>();
+  private readonly ttlMs: number;
 
   constructor(
     private readonly load: (key: string) => Promise<Row | null>,
     { max, ttlMs }: { max: number; ttlMs: number },
   ) {
-    this.rows = new LRUCache({ max, ttl: ttlMs });
+    this.rows = new LRUCache({ max });
+    this.ttlMs = ttlMs;
   }
 
   /** The row, from the cache or read now. @throws errors of the query */
   async get(key: string): Promise<Row | null> {
-    return this.rows.get(key) ?? this.reading.get(key) ?? this.read(key);
+    const entry = this.rows.get(key);
+    if (entry && (performance.now() - entry.readAt < this.ttlMs || databaseAvailability.mayUse(entry.readAt))) {
+      return entry.row;
+    }
+    const read = this.reading.get(key) ?? this.read(key);
+    return entry ? this.orStale(key, read) : read;
   }
 
   /** Drops the row of this key. */
@@ -30,15 +50,31 @@ export class RowCache<Row extends object> {
 
   /** Drops every row that matches, and does not cache those being read, whose content is unknown. */
   dropWhere(matches: (row: Row) => boolean): void {
-    for (const [key, row] of this.rows.entries()) if (matches(row)) this.rows.delete(key);
+    for (const [key, { row }] of this.rows.entries()) if (matches(row)) this.rows.delete(key);
     this.reading.clear();
+  }
+
+  /** The row that is being read, or the one read before if the database turns out to be away. */
+  private async orStale(key: string, read: Promise<Row | null>): Promise<Row | null> {
+    const unanswered = {};
+    try {
+      const row = await withTimeout(NOTICED_MS, read, unanswered);
+      if (row !== unanswered) return row as Row | null;
+    } catch (error) {
+      if (!isDatabaseAway(error)) throw error;
+      databaseAvailability.failed();
+    }
+    const entry = this.rows.get(key);
+    return entry && databaseAvailability.mayUse(entry.readAt) ? entry.row : read;
   }
 
   private read(key: string): Promise<Row | null> {
     const isWanted = () => this.reading.get(key) === started;
+    const readAt = performance.now();
     const started: Promise<Row | null> = this.load(key)
       .then((row) => {
-        if (row && isWanted()) this.rows.set(key, row);
+        if (row && isWanted()) this.rows.set(key, { row, readAt });
+        else if (isWanted()) this.rows.delete(key);
         return row;
       })
       .finally(() => {

@@ -1,6 +1,6 @@
 import { Global, Inject, Logger, Module, type OnApplicationShutdown } from '@nestjs/common';
 import { Env } from '../../config/env.js';
-import { AddressPolicy, parseEgressAllow } from './address-policy.js';
+import { AddressPolicy, parseEgressAllow, portOf } from './address-policy.js';
 import { Egress } from './egress.js';
 
 function createEgress(env: Env): Egress {
@@ -8,7 +8,14 @@ function createEgress(env: Env): Egress {
   if (env.egressAllow === null && env.isLocalOnly) {
     new Logger('egress').log('Loopback addresses may be dialled, since only this machine can reach the service');
   }
-  return new Egress(new AddressPolicy(parseEgressAllow(allow)));
+  return new Egress(new AddressPolicy(parseEgressAllow(allow)), undefined, { closedPorts: ownPorts(env) });
+}
+
+/** Local ports that no rule opens: those of this service, its database and its Redis. */
+export function ownPorts({ databaseUrl, redisUrl, advertiseUrl, port }: Env): Set<number> {
+  const usual: Record<string, number> = { 'postgres:': 5432, 'postgresql:': 5432, 'redis:': 6379, 'rediss:': 6379 };
+  const urls = [databaseUrl, redisUrl, advertiseUrl].flatMap((url) => (url === null ? [] : [new URL(url)]));
+  return new Set([port, ...urls.map((url) => usual[url.port === '' ? url.protocol : ''] ?? portOf(url))]);
 }
 
 /** Outbound requests to addresses from users. */

@@ -7,8 +7,10 @@ import { createSecureContext } from 'node:tls';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { Dispatcher } from 'undici';
+import { loadEnv } from '../../config/env.js';
 import { AddressPolicy, parseEgressAllow } from './address-policy.js';
 import { EgressRefusedError } from './egress.errors.js';
+import { ownPorts } from './egress.module.js';
 import { Egress, type EgressConnectOptions, type EgressRequestOptions, type ResolveHost } from './egress.js';
 import { randomRuns } from '../../../test/support/random-runs.js';
 
@@ -565,5 +567,28 @@ bh+uc5q2ujcvYT8W1YXzAiGb4VcSVWVW3g==
     await refusal(() => egress.request(new URL(`https://mcp.example.test:${port}/`), GET));
     await refusal(() => egress.request(new URL(`https://127.0.0.1:${port}/`), GET));
     expect(sockets).toHaveLength(0);
+  });
+});
+
+describe('closed ports of this machine', () => {
+  it('are never dialled, by address or name, whatever is allowed', async () => {
+    const closed = await target();
+    const other = await target();
+    const egress = open('loopback,localhost,db.test', resolver(['127.0.0.1']), { closedPorts: new Set([closed.port]) });
+    for (const host of ['127.0.0.1', 'localhost', '[::1]']) {
+      expect(() => egress.check(`http://${host}:${closed.port}/`)).toThrow(EgressRefusedError);
+    }
+    await expect(egress.request(new URL(`http://db.test:${closed.port}/`), GET)).rejects.toThrow(EgressRefusedError);
+    await expect(egress.dial(new URL(`http://db.test:${closed.port}/`))).rejects.toThrow(EgressRefusedError);
+    expect(closed.sockets).toEqual([]);
+    expect(await text(egress.request(new URL(`http://db.test:${other.port}/`), GET))).toBe(`db.test:${other.port}`);
+  });
+
+  it('are those of the service, its database and its Redis', () => {
+    const env = loadEnv({
+      ...{ PORT: '3100', DATABASE_URL: 'postgres://localhost/x', ENCRYPTION_KEYS: `k1:${'A'.repeat(43)}=` },
+      ...{ REDIS_URL: 'redis://localhost:7000', ADVERTISE_URL: 'http://127.0.0.1:3101' },
+    });
+    expect([...ownPorts(env)]).toEqual([3100, 5432, 7000, 3101]);
   });
 });

@@ -6,7 +6,7 @@ import { domainToUnicode } from 'node:url';
 import { LRUCache } from 'lru-cache';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { parseUrl } from '../../config/parse-url.js';
-import { addressKind, type AddressPolicy } from './address-policy.js';
+import { addressKind, portOf, type AddressKind, type AddressPolicy } from './address-policy.js';
 import { EgressRefusedError } from './egress.errors.js';
 
 /** Resolves a name to all its addresses, in the order they should be tried; `dns.lookup` fits. */
@@ -20,6 +20,8 @@ export type ResolveHost = (
 export interface EgressConnectOptions {
   /** PEM certificates trusted instead of the bundled ones. Verification itself cannot be switched off. */
   ca?: string | string[];
+  /** Ports of loopback addresses that are refused whatever the policy allows. */
+  closedPorts?: ReadonlySet<number>;
 }
 
 /** One request through {@link Egress.request}. */
@@ -76,6 +78,9 @@ const HEADER_BYTES_MAX = 16 * 1024;
 /** Shared by every origin of an Agent; undici's default of 100 is meant per origin. */
 const TLS_SESSIONS_MAX = 1_000;
 
+/** Addresses of this machine itself. */
+const LOCAL_KINDS: ReadonlySet<AddressKind> = new Set(['loopback', 'unspecified']);
+
 /** Other parsers (git, curl, proxies) read these differently from ours, so a URL with one names no certain host. */
 // eslint-disable-next-line no-control-regex -- control characters are what it looks for
 const AMBIGUOUS = /[\u0000-\u001f\u007f\\]/;
@@ -90,6 +95,7 @@ const AMBIGUOUS = /[\u0000-\u001f\u007f\\]/;
  */
 export class Egress {
   private readonly connect: buildConnector.connector;
+  private readonly closedPorts: ReadonlySet<number>;
   private readonly calls: Agent;
   private readonly streams: Agent;
   private readonly connects = new LRUCache<string, LastConnect>({ max: LAST_CONNECTS_MAX });
@@ -102,6 +108,7 @@ export class Egress {
     private readonly resolve: ResolveHost = dnsLookup,
     connectOptions: EgressConnectOptions = {},
   ) {
+    this.closedPorts = connectOptions.closedPorts ?? new Set();
     this.connect = this.connector(connectOptions);
     this.calls = this.agent(CALL_SOCKETS_PER_ORIGIN);
     // No limit for streams: they end only when their listener leaves, so a full pool would be waited for without end.
@@ -119,7 +126,7 @@ export class Egress {
       throw new EgressRefusedError('The URL carries a user name or password: send credentials in a header instead.');
     }
     checked.hash = '';
-    this.judgeHost(checked.hostname, checked.origin);
+    this.judgeHost(checked.hostname, checked.origin, portOf(checked));
     return checked;
   }
 
@@ -172,10 +179,11 @@ export class Egress {
    *
    * @throws what DNS says
    */
-  async locate({ hostname, origin }: URL): Promise<{ addresses: number; refusal: EgressRefusedError | null }> {
+  async locate(url: URL): Promise<{ addresses: number; refusal: EgressRefusedError | null }> {
+    const { hostname, origin } = url;
     try {
-      this.judgeHost(hostname, origin);
-      const found = await this.lookupAll(hostname);
+      this.judgeHost(hostname, origin, portOf(url));
+      const found = await this.lookupAll(hostname, portOf(url));
       return { addresses: found.length, refusal: null };
     } catch (error) {
       if (!(error instanceof EgressRefusedError)) throw error;
@@ -228,18 +236,21 @@ export class Egress {
 
   /** Judges address literals itself, because Node asks `lookup` for names only. */
   private connector(connectOptions: EgressConnectOptions): buildConnector.connector {
-    const connect = buildConnector({
-      ca: connectOptions.ca,
-      lookup: this.lookup,
-      autoSelectFamily: true,
-      autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_AFTER_MS,
-      timeout: CONNECT_TIMEOUT_MS,
-      maxCachedSessions: TLS_SESSIONS_MAX,
-      allowH2: false,
-    });
+    const connectWith = (isClosedPort: boolean) =>
+      buildConnector({
+        ca: connectOptions.ca,
+        lookup: this.lookupFor(isClosedPort),
+        autoSelectFamily: true,
+        autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_AFTER_MS,
+        timeout: CONNECT_TIMEOUT_MS,
+        maxCachedSessions: TLS_SESSIONS_MAX,
+        allowH2: false,
+      });
+    const [connect, connectToClosed] = [connectWith(false), connectWith(true)];
     return (options, callback) => {
+      const port = Number(options.port) || (options.protocol === 'https:' ? 443 : 80);
       try {
-        this.judgeHost(options.hostname, originOf(options));
+        this.judgeHost(options.hostname, originOf(options), port);
       } catch (error) {
         // In a later turn, as a failing socket would: undici is still inside the call that asked for the connection.
         queueMicrotask(() => callback(error as EgressRefusedError, null));
@@ -247,7 +258,8 @@ export class Egress {
       }
       const from = performance.now();
       this.lookups.delete(options.hostname);
-      connect(options, (...outcome) => {
+      const dial = this.closedPorts.has(port) ? connectToClosed : connect;
+      dial(options, (...outcome) => {
         const at = performance.now();
         const guardMs = Math.min(this.lookups.get(options.hostname) ?? 0, at - from);
         this.connects.set(originOf(options), { guardMs, connectMs: at - from - guardMs, at });
@@ -264,21 +276,22 @@ export class Egress {
   }
 
   /** Throws if the host is an address, or a localhost name (RFC 6761), that is closed. Other names pass. */
-  private judgeHost(hostname: string, origin: string): void {
+  private judgeHost(hostname: string, origin: string, port: number): void {
     const literal = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
     const addresses = isIP(literal) !== 0 ? [literal] : isLocalhost(hostname) ? ['127.0.0.1', '::1'] : [];
     const [first] = addresses;
-    if (first === undefined || addresses.some((address) => this.policy.allows(address, hostname))) return;
+    if (first === undefined || addresses.some((address) => this.allows(address, hostname, this.closedPorts.has(port))))
+      return;
     throw EgressRefusedError.ofAddress(origin, first, addressKind(first));
   }
 
   /** The addresses of a host that may be dialled. */
-  private lookupAll(hostname: string): Promise<LookupAddress[]> {
+  private lookupAll(hostname: string, port: number): Promise<LookupAddress[]> {
     const literal = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
     const family = isIP(literal);
     if (family !== 0) return Promise.resolve([{ address: literal, family }]);
     return new Promise((resolve, reject) => {
-      this.lookup(hostname, { all: true }, (error, addresses) => {
+      this.lookupFor(this.closedPorts.has(port))(hostname, { all: true }, (error, addresses) => {
         if (error) reject(error);
         else resolve(addresses as LookupAddress[]);
       });
@@ -286,18 +299,25 @@ export class Egress {
   }
 
   /** Asked once per connection by `net.connect`, which then dials only addresses from this answer. */
-  private readonly lookup: LookupFunction = (hostname, options, callback) => {
-    const from = performance.now();
-    this.resolve(hostname, { all: true }, (error, addresses) => {
-      this.lookups.set(hostname, performance.now() - from);
-      if (error) return callback(error, []);
-      const allowed = addresses.filter(({ address }) => this.policy.allows(address, hostname));
-      const [first] = allowed;
-      if (first === undefined) return callback(noAddress(hostname, addresses), []);
-      if (options.all) callback(null, allowed);
-      else callback(null, first.address, first.family);
-    });
-  };
+  private lookupFor(isClosedPort: boolean): LookupFunction {
+    return (hostname, options, callback) => {
+      const from = performance.now();
+      this.resolve(hostname, { all: true }, (error, addresses) => {
+        this.lookups.set(hostname, performance.now() - from);
+        if (error) return callback(error, []);
+        const allowed = addresses.filter(({ address }) => this.allows(address, hostname, isClosedPort));
+        const [first] = allowed;
+        if (first === undefined) return callback(noAddress(hostname, addresses), []);
+        if (options.all) callback(null, allowed);
+        else callback(null, first.address, first.family);
+      });
+    };
+  }
+
+  private allows(address: string, hostname: string, isClosedPort: boolean): boolean {
+    if (isClosedPort && LOCAL_KINDS.has(addressKind(address))) return false;
+    return this.policy.allows(address, hostname);
+  }
 }
 
 function originOf({ protocol, host, hostname }: buildConnector.Options): string {

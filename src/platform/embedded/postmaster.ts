@@ -10,6 +10,8 @@ import type { Installation } from './server-files.js';
 /** A server that this process started. */
 export interface OwnServer {
   port: number;
+  /** Resolves with a sentence when it ends without {@link stop}. */
+  died: Promise<string>;
   /** Ends it in an orderly way and resolves when it has ended. May be called again. */
   stop(): Promise<void>;
 }
@@ -32,7 +34,7 @@ exit $status`;
 const tryAgain = /lock file ".*" already exists|pre-existing shared memory block|could not create any TCP\/IP sockets/;
 
 /**
- * Starts Postgres on a free loopback port and resolves when it accepts connections, which may take long after a crash
+ * Starts Postgres on a loopback port, a free one unless `wanted` names one, and resolves when it accepts connections, which may take long after a crash
  * (it replays its log first). Resolves to undefined when it is worth trying again in a moment.
  *
  * `settings` are `name=value`. Its messages go to `log` once it runs.
@@ -44,8 +46,9 @@ export async function startServer(
   dataDirectory: string,
   settings: string[],
   log: (line: string) => void,
+  wanted?: number,
 ): Promise<OwnServer | undefined> {
-  const port = await findFreePort();
+  const port = wanted ?? (await findFreePort());
   const network = [`port=${port}`, 'listen_addresses=127.0.0.1', 'unix_socket_directories='];
   const args = ['-D', dataDirectory, ...[...network, ...settings].flatMap((setting) => ['-c', setting])];
   const child = spawnServer(installation, args);
@@ -54,6 +57,8 @@ export async function startServer(
     isStopping = true;
     await endServer(child, installation, dataDirectory);
   };
+  let die: (sentence: string) => void = () => undefined;
+  const died = new Promise<string>((resolve) => (die = resolve));
   return new Promise((resolve, reject) => {
     let isReady = false;
     let said = '';
@@ -63,13 +68,14 @@ export async function startServer(
       if (isReady || !line.includes('database system is ready to accept connections')) return;
       isReady = true;
       letProcessEnd(child);
-      resolve({ port, stop });
+      resolve({ port, died, stop });
     });
     child.once('exit', () => child.stdin?.destroy());
     child.once('error', (error) => reject(cannotRun(child.spawnfile, error)));
     child.once('close', (code) => {
-      if (isReady && !isStopping) log(`The embedded Postgres ended by itself (exit code ${code}).`);
-      else if (tryAgain.test(said)) resolve(undefined);
+      if (isReady) {
+        if (!isStopping) die(`The embedded Postgres ended by itself (exit code ${code})`);
+      } else if (tryAgain.test(said)) resolve(undefined);
       else reject(explainFailure('The embedded Postgres did not start', said));
     });
   });

@@ -16,7 +16,8 @@ export type ErrorKind =
   | 'internal'
   | 'upstream'
   | 'unavailable'
-  | 'timeout';
+  | 'timeout'
+  | 'storage_full';
 
 /** The one table from kind to HTTP status. `Record` makes it exhaustive: a new kind does not compile until listed. */
 export const statusOf: Record<ErrorKind, number> = {
@@ -34,6 +35,7 @@ export const statusOf: Record<ErrorKind, number> = {
   upstream: 502,
   unavailable: 503,
   timeout: 504,
+  storage_full: 507,
 };
 
 /**
@@ -52,6 +54,10 @@ export abstract class DomainError extends Error {
   readonly ownBody?: object;
   /** Set when the same request may work after this long: sent as `Retry-After`. */
   readonly retryAfterSeconds?: number;
+  /** Advice that the body carries beside the text that the contract fixes, as its member `hint`. */
+  readonly advice?: string;
+  /** Headers of the answer. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** True with `retryAfterSeconds` when clients must still not repeat the request by themselves. */
   readonly noRetry?: boolean;
 
@@ -92,6 +98,19 @@ export class ConflictError extends DomainError {
 export class RouteNotFoundError extends NotFoundError {
   constructor(method: string, path: string) {
     super(`Nothing answers ${method} ${path}. GET /docs lists every operation.`);
+  }
+}
+
+/** The path has routes, none of them for this method. `Allow` names theirs (RFC 9110 section 15.5.6). */
+export class MethodNotAllowedError extends DomainError {
+  readonly kind = 'method_not_allowed';
+  readonly code = 'method_not_allowed';
+  override readonly headers: { Allow: string };
+
+  constructor(method: string, path: string, allowed: readonly string[]) {
+    const served = allowed.filter((one) => one !== 'HEAD' && one !== 'OPTIONS');
+    super(`${method} ${path} is not allowed: this path takes ${served.join(', ')}.`);
+    this.headers = { Allow: allowed.join(', ') };
   }
 }
 

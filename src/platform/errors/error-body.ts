@@ -1,9 +1,11 @@
-import { DatabaseAwayError, isDatabaseAway } from '../database/postgres-errors.js';
+import { StorageFullError } from '../blobs/storage-space.js';
+import { codeOf, DatabaseAwayError, isDatabaseAway } from '../database/postgres-errors.js';
 import { DomainError, statusOf, type ErrorKind } from './domain-error.js';
 
 /**
  * The two bodies of the contract (Spec 7): `connections` answers `{error: code, message}`, `registry` answers
- * `{error: message}`. What publishes a skill answers `{error: message, code: CODE}`, MCP endpoints JSON-RPC errors.
+ * `{error: message}`. What publishes a skill answers `{error: message, code: CODE}`, MCP endpoints JSON-RPC errors. A hint
+ * is a further member `hint`, so that the texts stay those of the contract.
  */
 export type ErrorFamily = 'registry' | 'connections' | 'publishing' | 'json-rpc';
 
@@ -11,8 +13,8 @@ export interface ErrorAnswer {
   status: number;
   headers: Record<string, string>;
   body:
-    | { error: string; message?: string; code?: string }
-    | { jsonrpc: '2.0'; id: null; error: { code: number; message: string } }
+    | { error: string; message?: string; code?: string; hint?: string }
+    | { jsonrpc: '2.0'; id: null; error: { code: number; message: string; data?: unknown } }
     | object;
 }
 
@@ -30,6 +32,7 @@ const notRepeatable: ReadonlySet<ErrorKind> = new Set([
   'upstream',
   'unavailable',
   'timeout',
+  'storage_full',
 ]);
 
 /**
@@ -43,9 +46,13 @@ export function familyOf(path: string, method = 'GET'): ErrorFamily {
   return /^\/skills(\/|$)/.test(path) && /^(PUT|POST)$/i.test(method) ? 'publishing' : 'registry';
 }
 
+/** SQLSTATE of Postgres on a full disk. */
+const DISK_FULL = '53100';
+
 /** The domain error for a thrown value; null for an unexpected one. */
 export function domainErrorOf(error: unknown): DomainError | null {
   if (error instanceof DomainError) return error;
+  if (codeOf(error) === DISK_FULL) return new StorageFullError(error);
   return isDatabaseAway(error) ? new DatabaseAwayError(error) : null;
 }
 
@@ -61,21 +68,42 @@ export function errorAnswer(error: unknown, family: ErrorFamily): ErrorAnswer {
   const kind = known?.kind ?? 'internal';
   const code = known?.code ?? 'internal_error';
   const message = known?.message ?? 'Internal server error';
-  const headers: Record<string, string> = {};
-  if (kind === 'unauthenticated') headers['www-authenticate'] = 'Bearer realm="slipway"';
+  const headers: Record<string, string> = { ...known?.headers };
+  if (kind === 'unauthenticated') {
+    headers['www-authenticate'] = `Bearer realm="slipway", error_description="${message.replace(/["\\]/g, "'")}"`;
+  }
   if (known?.retryAfterSeconds !== undefined) headers['retry-after'] = String(known.retryAfterSeconds);
   if (known?.noRetry || (known?.retryAfterSeconds === undefined && notRepeatable.has(kind))) {
     headers['x-should-retry'] = 'false';
   }
   const status = statusOf[kind];
+  const text = known?.registryText ?? message;
+  // Where the contract fixes the text, the sentence goes beside it.
+  const hint = known?.advice ?? (text === message ? undefined : message);
   switch (family) {
     case 'json-rpc':
-      return { status, headers, body: { jsonrpc: '2.0', id: null, error: { code: rpcCodeOf(status), message } } };
+      return {
+        status,
+        headers,
+        body: {
+          jsonrpc: '2.0',
+          id: null,
+          error: {
+            code: rpcCodeOf(status),
+            message,
+            ...(known?.advice !== undefined && { data: { hint: known.advice } }),
+          },
+        },
+      };
     case 'connections':
-      return { status, headers, body: known?.ownBody ?? { error: code, message } };
+      return { status, headers, body: known?.ownBody ?? { error: code, message, ...hinted(known?.advice) } };
     case 'publishing':
-      return { status, headers, body: { error: known?.registryText ?? message, code: code.toUpperCase() } };
+      return { status, headers, body: { error: text, code: code.toUpperCase(), ...hinted(hint) } };
     case 'registry':
-      return { status, headers, body: { error: known?.registryText ?? message } };
+      return { status, headers, body: { error: text, ...hinted(hint) } };
   }
+}
+
+function hinted(hint: string | undefined): { hint?: string } {
+  return hint === undefined ? {} : { hint };
 }

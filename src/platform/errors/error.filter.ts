@@ -3,14 +3,22 @@ import { types } from 'node:util';
 import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { DatabaseAwayError } from '../database/postgres-errors.js';
-import { DomainError, InvalidInputError, statusOf, RouteNotFoundError } from './domain-error.js';
+import { DomainError, InvalidInputError, MethodNotAllowedError, RouteNotFoundError, statusOf } from './domain-error.js';
 import { domainErrorOf, errorAnswer, familyOf } from './error-body.js';
 
 /** Errors of Express' and Nest's routers as domain errors. Other errors are returned unchanged. */
-function asDomainError(error: unknown, request: Request): unknown {
+function asDomainError(error: unknown, request: Request, allowed: (path: string) => string[]): unknown {
   if (error instanceof DomainError) return error;
   const status = error instanceof HttpException ? error.getStatus() : (error as { status?: number }).status;
-  if (status === 404) return new RouteNotFoundError(request.method, request.originalUrl.split('?')[0] ?? '');
+  if (status === 404) {
+    const path = request.originalUrl.split('?')[0] ?? '';
+    const methods = allowed(path);
+    // OPTIONS has no routes of its own: the filter answers it from this error.
+    const isServed = request.method !== 'OPTIONS' && methods.includes(request.method);
+    return methods.length > 0 && !isServed
+      ? new MethodNotAllowedError(request.method, path, methods)
+      : new RouteNotFoundError(request.method, path);
+  }
   if (status === 400) return new InvalidInputError((error as Error).message);
   return error;
 }
@@ -46,10 +54,17 @@ function brief(detail: unknown): unknown {
 export class ErrorFilter implements ExceptionFilter {
   private readonly logger = new Logger('http');
 
+  /** @param allowed the methods that the routes of a path serve; empty for an unknown path */
+  constructor(private readonly allowed: (path: string) => string[] = () => []) {}
+
   catch(thrown: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<Request>();
     const response = host.switchToHttp().getResponse<Response>();
-    const error = asDomainError(thrown, request);
+    const error = asDomainError(thrown, request, this.allowed);
+    if (error instanceof MethodNotAllowedError && request.method === 'OPTIONS') {
+      response.status(204).set(error.headers).end();
+      return;
+    }
     logFailure(this.logger, error, request);
     if (response.headersSent) {
       response.destroy();

@@ -25,8 +25,11 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
 /** Longer than the 60 s of common proxies, so that the proxy closes first and never meets a closing socket. */
 const KEEP_ALIVE_MS = 65_000;
 
-/** Time for running requests to finish at shutdown. A call may take 54 s. */
-const DRAIN_MS_MAX = 55_000;
+/** Time for running requests to finish at shutdown, below the 30 s after which supervisors kill. */
+const FINISH_MS = 25_000;
+
+/** Time for the errors of calls that did not finish to reach their clients. */
+const FAREWELL_MS = 1_000;
 
 /** Interval at which requests that take too long to arrive are looked for. */
 const CHECK_MS = 1_000;
@@ -45,6 +48,8 @@ export class SlipwayAdapter extends ExpressAdapter {
   private readonly unused = new Set<Socket>();
   private observe: ((request: IncomingMessage, response: ServerResponse) => void) | null = null;
   private meter: ((request: IncomingMessage, response: ServerResponse) => void) | null = null;
+
+  private abandon = () => undefined as void;
 
   /** @param env bounds of connections, bodies and answers */
   constructor(private readonly env: Env) {
@@ -75,10 +80,16 @@ export class SlipwayAdapter extends ExpressAdapter {
           msg: `${method} ${url.split('?')[0]} ${response.writableFinished ? response.statusCode : 'left'}`,
           requestId: request.headers['x-request-id'],
           address,
+          ...callerOf(request),
           ms: Math.round(performance.now() - startedAt),
         });
       });
     };
+  }
+
+  /** Calls `abandon` when running requests did not finish at shutdown: it answers them. */
+  useAbandon(abandon: () => void): void {
+    this.abandon = abandon;
   }
 
   /** Measures every request with `meter`, before routing. Without it, measuring costs nothing. */
@@ -131,10 +142,13 @@ export class SlipwayAdapter extends ExpressAdapter {
     this.httpServer = server;
   }
 
-  /** Stops accepting, lets what runs finish, and cuts it off after 55 s. */
+  /** Stops accepting and lets what runs finish. After 25 s calls are answered with an error; a second later the rest is cut off. */
   override async close(): Promise<void> {
     const server = this.getHttpServer() as http.Server;
-    const timer = setTimeout(() => server.closeAllConnections(), DRAIN_MS_MAX);
+    const timers = [
+      setTimeout(() => this.abandon(), FINISH_MS),
+      setTimeout(() => server.closeAllConnections(), FINISH_MS + FAREWELL_MS),
+    ];
     const sweep = repeat(IDLE_SWEEP_MS, () => {
       server.closeIdleConnections();
       for (const socket of this.unused) socket.destroy();
@@ -143,9 +157,17 @@ export class SlipwayAdapter extends ExpressAdapter {
       await super.close();
     } finally {
       sweep.stop();
-      clearTimeout(timer);
+      timers.forEach(clearTimeout);
     }
   }
+}
+
+/** Account and namespace of an authorized request, for its log line. */
+function callerOf(request: IncomingMessage): { account?: string; namespace?: string } {
+  const { grant } = request as IncomingMessage & {
+    grant?: { caller: { accountId: string }; namespace?: { name: string } };
+  };
+  return grant ? { account: grant.caller.accountId, namespace: grant.namespace?.name } : {};
 }
 
 /** Gives the request an id, unless its client did. @returns the id */

@@ -1,8 +1,27 @@
+import { createHash } from 'node:crypto';
 import { InvalidInputError } from '../errors/domain-error.js';
 
-/** The opaque cursor that continues a list after the row with this sequence number. */
-export function encodeCursor(seq: string): string {
-  return Buffer.from(`s${seq}`, 'latin1').toString('base64url');
+/** Bytes of the checksum: a cut or changed cursor is refused. */
+const CHECKSUM_BYTES = 6;
+
+function digest(...parts: string[]): Buffer {
+  return createHash('sha256').update(JSON.stringify(parts)).digest();
+}
+
+function masked(bytes: Buffer, checksum: Buffer, scope: string): Buffer {
+  const mask = digest('slipway cursor mask', scope, checksum.toString('hex'));
+  return Buffer.from(bytes.map((byte, i) => byte ^ mask[i % mask.length]));
+}
+
+/**
+ * The opaque cursor that continues a list after the row with this sequence number. Sequence numbers count the rows of all
+ * tenants, so they are masked; the checksum refuses a cursor of another list.
+ *
+ * @param scope the list, such as the id of its namespace, which callers do not know
+ */
+export function encodeCursor(seq: string, scope = ''): string {
+  const checksum = digest('slipway cursor', scope, seq).subarray(0, CHECKSUM_BYTES);
+  return Buffer.concat([checksum, masked(Buffer.from(seq, 'latin1'), checksum, scope)]).toString('base64url');
 }
 
 /**
@@ -10,9 +29,11 @@ export function encodeCursor(seq: string): string {
  *
  * @throws InvalidInputError for anything else, including numbers Postgres' bigint cannot hold
  */
-export function decodeCursor(cursor: string): string {
-  const seq = /^s([1-9]\d{0,18})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1'))?.[1];
-  if (seq === undefined || BigInt(seq) > 0x7fff_ffff_ffff_ffffn || encodeCursor(seq) !== cursor) {
+export function decodeCursor(cursor: string, scope = ''): string {
+  const bytes = Buffer.from(cursor, 'base64url');
+  const text = masked(bytes.subarray(CHECKSUM_BYTES), bytes.subarray(0, CHECKSUM_BYTES), scope).toString('latin1');
+  const seq = /^([1-9]\d{0,18})$/.exec(text)?.[1];
+  if (seq === undefined || BigInt(seq) > 0x7fff_ffff_ffff_ffffn || encodeCursor(seq, scope) !== cursor) {
     throw new InvalidInputError('cursor must be the nextCursor of an earlier answer');
   }
   return seq;

@@ -1,6 +1,6 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiProperty } from '@nestjs/swagger';
-import { Transform, Type } from 'class-transformer';
+import { Transform } from 'class-transformer';
 import { ArrayMaxSize, IsIn, IsInt, IsOptional, IsString, Matches, Max, MaxLength, Min, Length } from 'class-validator';
 
 const flags = new Map<unknown, boolean>([
@@ -18,12 +18,14 @@ export function IsFlag(): PropertyDecorator {
   );
 }
 
-/** An optional whole number in a query. */
+/** An optional whole number in a query, in digits: `1e1`, `0x10`, `+5` and ` 5` are refused. */
 export function IsWhole(min: number, max = Number.MAX_SAFE_INTEGER): PropertyDecorator {
   return applyDecorators(
     ApiProperty({ type: 'integer', minimum: min, maximum: max }),
     IsOptional(),
-    Type(() => Number),
+    Transform(({ value }: { value: unknown }) =>
+      typeof value === 'string' && /^-?\d+$/.test(value) ? Number(value) : value,
+    ),
     IsInt(),
     Min(min),
     Max(max),

@@ -76,11 +76,16 @@ function exampleBody(
   return { error: status === 401 ? 'Unauthorized' : message };
 }
 
+const hint = { type: 'string', description: 'Advice, such as the nearest name, where the text of the error is fixed.' };
+
 const schemas = {
   RegistryError: {
     type: 'object',
     required: ['error'],
-    properties: { error: { type: 'string', description: 'What happened, for people.' } },
+    properties: {
+      error: { type: 'string', description: 'What happened, for people.' },
+      hint,
+    },
   },
   PublishingError: {
     type: 'object',
@@ -88,6 +93,7 @@ const schemas = {
     properties: {
       error: { type: 'string', description: 'What happened and what to do, for people.' },
       code: { type: 'string', description: 'A word for programs.' },
+      hint,
     },
   },
   ConnectionsError: {
@@ -96,6 +102,7 @@ const schemas = {
     properties: {
       error: { type: 'string', description: 'A word for programs.' },
       message: { type: 'string', description: 'What happened and what to do, for people.' },
+      hint,
     },
   },
   JsonRpcError: {

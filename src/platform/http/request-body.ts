@@ -45,7 +45,7 @@ export async function readBytes(request: IncomingMessage, format: BodyFormat): P
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    const refuse = (error: unknown) => {
+    const refuse = (error: Error) => {
       source.off('data', onData).off('end', onEnd);
       if (isPacked) request.unpipe();
       request.pause();
@@ -59,7 +59,7 @@ export async function readBytes(request: IncomingMessage, format: BodyFormat): P
       try {
         lease.add(chunk.length);
       } catch (error) {
-        return refuse(error);
+        return refuse(error as Error);
       }
       chunks.push(chunk);
     };

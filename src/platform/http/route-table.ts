@@ -46,3 +46,38 @@ export function routeTable(app: INestApplicationContext): Route[] {
     });
   });
 }
+
+/** The parameters of a matching path, decoded once; null when it does not match or cannot be decoded. */
+export function matchPath(pattern: string[], segments: string[]): Record<string, string | string[]> | null {
+  const last = pattern[pattern.length - 1] ?? '';
+  const isOpen = last.startsWith('*');
+  if (isOpen ? segments.length < pattern.length : segments.length !== pattern.length) return null;
+  const params: Record<string, string | string[]> = {};
+  try {
+    for (let i = 1; i < pattern.length; i += 1) {
+      const part = pattern[i];
+      if (part.startsWith(':')) {
+        if (segments[i] === '') return null;
+        params[part.slice(1)] = decodeURIComponent(segments[i]);
+      } else if (part.startsWith('*')) {
+        const rest = segments.slice(i).map(decodeURIComponent);
+        if (rest.every((segment) => segment === '')) return null;
+        params[part.slice(1)] = rest;
+      } else if (part !== segments[i]) return null;
+    }
+  } catch {
+    return null;
+  }
+  return params;
+}
+
+/** The methods that the routes of a canonical path serve; HEAD with GET, and OPTIONS. Empty for an unknown path. */
+export function methodsOf(routes: readonly Route[], path: string): string[] {
+  const segments = path.split('/');
+  while (segments.length > 2 && segments[segments.length - 1] === '') segments.pop();
+  const found = routes
+    .filter((route) => matchPath(route.path.split('/'), segments) !== null)
+    .map(({ method }) => method);
+  if (found.length === 0) return [];
+  return [...new Set([...found, ...(found.includes('GET') ? ['HEAD'] : []), 'OPTIONS'])].sort();
+}

@@ -22,16 +22,17 @@ export function closeIfUnread(request: IncomingMessage, response: ServerResponse
   // On the instance, since Express replaces the prototype.
   response.writeHead = (...given: never[]) => {
     if (!request.complete) {
+      const { socket } = request;
       response.shouldKeepAlive = false;
-      request.socket.destroySoon = () => close(request);
+      // The request loses its socket when the client leaves.
+      socket.destroySoon = () => close(request, socket);
     }
     return (ServerResponse.prototype.writeHead as (...given: never[]) => ServerResponse).apply(response, given);
   };
 }
 
 /** Closes the connection of a request whose answer is sent. */
-function close(request: IncomingMessage): void {
-  const { socket } = request;
+function close(request: IncomingMessage, socket: Socket): void {
   if (request.complete) {
     Socket.prototype.destroySoon.call(socket);
     return;

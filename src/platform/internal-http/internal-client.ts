@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Agent, type Dispatcher } from 'undici';
 import { deserializeError, OutcomeUnknownError } from './error-codec.js';
 import { FrameReader, textFrame, type Frame } from './frames.js';
-import { INTERNAL_HEADER, InternalSignatures, type SignedHead } from './internal-signatures.js';
+import { AGE_MS_MAX, INTERNAL_HEADER, InternalSignatures, type SignedHead } from './internal-signatures.js';
 
 /** A process that does not accept a connection within this time counts as not reached. */
 const CONNECT_MS = 2_000;
@@ -16,7 +17,15 @@ const NOT_SENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UN
 export class ProcessUnreachedError extends Error {}
 
 /** The other process refused the request before it read the body: the signature did not match. */
-export class RequestRefusedError extends Error {}
+export class RequestRefusedError extends Error {
+  /** @param clockSeconds difference of the two clocks, when it is the reason */
+  constructor(
+    message: string,
+    readonly clockSeconds: number | null = null,
+  ) {
+    super(message);
+  }
+}
 
 /** One request to another process. */
 export interface InternalCall {
@@ -123,6 +132,8 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   private readonly reader = new FrameReader((frame) => this.onFrame(frame));
   private isStarted = false;
   private status = 0;
+  /** Difference between the clock of the other process and ours; NaN when it does not say its time. */
+  private clockSeconds = NaN;
   private isEnded = false;
   private failure: Error | null = null;
 
@@ -136,8 +147,9 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.handler.onStart?.(controller);
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status >= 200) this.status = status;
+    this.clockSeconds = Math.round(Math.abs(Date.now() - Date.parse(String(headers.date))) / 1_000);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -151,8 +163,10 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.logger.warn({
       msg: 'another process refused a request of this one: ENCRYPTION_KEYS must be the same and clocks agree to 30 s',
       status: this.status,
+      clockDifferenceSeconds: this.clockSeconds,
     });
-    this.handler.onFailure(new RequestRefusedError(`Another process answered ${this.status}`));
+    const seconds = this.clockSeconds * 1_000 > AGE_MS_MAX - 1_000 ? this.clockSeconds : null;
+    this.handler.onFailure(new RequestRefusedError(`Another process answered ${this.status}`, seconds));
   }
 
   onResponseError(controller: Dispatcher.DispatchController | null, error: Error): void {

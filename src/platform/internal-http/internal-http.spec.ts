@@ -92,6 +92,18 @@ describe('a request to another process', () => {
     expect((await ask('http://127.0.0.1:1')).error).toBeInstanceOf(ProcessUnreachedError);
   });
 
+  it('that is refused names the difference of the clocks, if that may be the reason', async () => {
+    let date = new Date();
+    const server = createServer((_request, response) => response.writeHead(404, { date: date.toUTCString() }).end());
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    closing.push(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    expect((await ask(url)).error).toMatchObject({ clockSeconds: null });
+    date = new Date(Date.now() + 3_600_000);
+    const { error } = await ask(url);
+    expect(Math.abs((error as RequestRefusedError).clockSeconds ?? 0)).toBeGreaterThan(3_590);
+  });
+
   it('ignores frames after the end of its answer', async () => {
     const faults: Error[] = [];
     const url = await serving((response) => {

@@ -15,7 +15,7 @@ export interface SignedHead {
 }
 
 /** Longest difference between the clocks of two processes. Claims are remembered for longer, so that each counts once. */
-const AGE_MS_MAX = 30_000;
+export const AGE_MS_MAX = 30_000;
 const REMEMBERED_MAX = 100_000;
 
 /**

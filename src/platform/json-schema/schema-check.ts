@@ -1,7 +1,10 @@
+import { createHash } from 'node:crypto';
+import { createContext, Script } from 'node:vm';
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv';
+import { LRUCache } from 'lru-cache';
 import type { JsonObject } from '../text/json.js';
 import { createAjv, type Dialect } from './ajv.js';
-import { createContext, Script } from 'node:vm';
+import { withoutRefusedPatterns } from './patterns.js';
 
 /** A larger schema is not compiled: that takes seconds. */
 const SCHEMA_CHARS_MAX = 256 * 1024;
@@ -21,45 +24,99 @@ const start = new Script('work()');
 /** The error of a value, as a sentence without full stop. Null if the schema allows it or its validation takes too long. */
 export type SchemaCheck = (value: unknown) => string | null;
 
+/** Compiled schemas at most: their number, and their characters of JSON. */
+const CACHED_MAX = 2_000;
+const CACHED_CHARS_MAX = 16 * 1024 * 1024;
+
 /**
  * A check against a JSON Schema of draft-07, 2019-09 or 2020-12 (the default, as MCP says). Null when the schema cannot be
- * used: it is no schema, larger than 256 KB, takes longer than 1.5 s to compile, or refers to another document.
+ * used: it is no schema, larger than 256 KB, takes longer than 1.5 s to compile, or refers to another document. Patterns
+ * that {@link withoutRefusedPatterns} refuses are not checked. A check that took too long once allows everything afterwards.
  */
 export function schemaCheck(schema: unknown, limits = usualLimits): SchemaCheck | null {
-  if (typeof schema !== 'object' || schema === null) return null;
-  if (JSON.stringify(schema).length > SCHEMA_CHARS_MAX) return null;
-  const validate = compiled(schema as JsonObject, limits.compileMs);
-  if (!validate) return null;
+  const validate = schemaValidator(schema, limits);
+  if (typeof validate === 'string') return null;
   return (value) => {
-    const outcome = withTimeLimit(limits.validateMs, () => validate(value));
-    if (!outcome || outcome.value) return null;
-    return (validate.errors ?? []).slice(0, ERRORS_MAX).map(errorText).join('; ') || 'does not match the schema';
+    const faults = validate(value);
+    if (!faults || faults.length === 0) return null;
+    return faults
+      .map(({ path, message }) => [path.join('.'), message].filter(Boolean).join(' ').slice(0, 500))
+      .join('; ');
   };
 }
 
-/** True when a text matches a regular expression, or when that takes longer than 50 ms. @throws SyntaxError */
-export function matchesPattern(pattern: string, text: string): boolean {
-  const expression = new RegExp(pattern, 'u');
-  return withTimeLimit(50, () => expression.test(text))?.value ?? true;
+/** A fault of a value: the names that lead to the faulty part, and a predicate such as `must be <= 5`. */
+export interface SchemaFault {
+  path: string[];
+  message: string;
+}
+
+/** Faults of a value, at most five; null when its validation takes too long, now or once before. */
+type SchemaValidator = (value: unknown) => SchemaFault[] | null;
+
+/** Validators by the hash of their schema: equal schemas are compiled once. A text says why there is none. */
+const validators = new LRUCache<string, { validator: SchemaValidator | string; chars: number }>({
+  max: CACHED_MAX,
+  maxSize: CACHED_CHARS_MAX,
+  sizeCalculation: ({ chars }) => chars,
+});
+
+/** A validator for a schema as in {@link schemaCheck}. A text instead says why the schema cannot be used. */
+export function schemaValidator(schema: unknown, limits = usualLimits): string | SchemaValidator {
+  if (typeof schema !== 'object' || schema === null) return 'no schema';
+  const text = JSON.stringify(schema);
+  if (text.length > SCHEMA_CHARS_MAX) return `larger than ${SCHEMA_CHARS_MAX / 1024} KB`;
+  const hash = createHash('sha256').update(text).digest('base64url');
+  const known = validators.get(hash);
+  if (known) return known.validator;
+  const validator = newValidator(schema as JsonObject, limits);
+  validators.set(hash, { validator, chars: text.length });
+  return validator;
+}
+
+function newValidator(schema: JsonObject, limits: typeof usualLimits): string | SchemaValidator {
+  const validate = compiled(schema, limits.compileMs);
+  if (typeof validate === 'string') return validate;
+  let isSlow = false;
+  return (value) => {
+    if (isSlow) return null;
+    const outcome = withTimeLimit(limits.validateMs, () => validate(value));
+    isSlow = outcome === null;
+    if (!outcome) return null;
+    if (outcome.value) return [];
+    const faults = (validate.errors ?? []).slice(0, ERRORS_MAX).map(toFault);
+    return faults.length > 0 ? faults : [{ path: [], message: 'does not match the schema' }];
+  };
+}
+
+/** True if `format` has a check; others are annotations. */
+export function isKnownFormat(format: string): boolean {
+  return Object.hasOwn(validatorFor('2020-12').formats, format);
 }
 
 const instances = new Map<Dialect, Ajv>();
 
-function compiled(schema: JsonObject, ms: number): ValidateFunction | null {
+function validatorFor(dialect: Dialect): Ajv {
+  const ajv = instances.get(dialect) ?? createAjv(dialect, true);
+  instances.set(dialect, ajv);
+  return ajv;
+}
+
+function compiled(schema: JsonObject, ms: number): ValidateFunction | string {
   // Ajv remembers ids, and two tools may use the same one.
   const { $schema, $id: _id, ...rest } = schema;
   const dialect = dialectOf(typeof $schema === 'string' ? $schema : '');
-  const ajv = instances.get(dialect) ?? createAjv(dialect, true);
-  instances.set(dialect, ajv);
+  const ajv = validatorFor(dialect);
+  const used = withoutRefusedPatterns(rest);
   try {
-    const validate = withTimeLimit(ms, () => ajv.compile(rest));
+    const validate = withTimeLimit(ms, () => ajv.compile(used));
     // An aborted compilation leaves the instance in an unknown state.
     if (!validate) instances.delete(dialect);
-    return validate && validate.value;
-  } catch {
-    return null;
+    return validate ? validate.value : 'compiling it takes too long';
+  } catch (error) {
+    return (error as Error).message;
   } finally {
-    ajv.removeSchema(rest);
+    ajv.removeSchema(used);
   }
 }
 
@@ -67,15 +124,19 @@ function dialectOf(uri: string): Dialect {
   return /draft-0[4-7]/.test(uri) ? 'draft-07' : uri.includes('2019-09') ? '2019-09' : '2020-12';
 }
 
-function errorText({ instancePath, message = 'is not allowed', keyword, params }: ErrorObject): string {
-  const path = instancePath.slice(1).replaceAll('/', '.');
+function toFault({ instancePath, message = 'is not allowed', keyword, params }: ErrorObject): SchemaFault {
+  const path = instancePath === '' ? [] : instancePath.slice(1).split('/').map(unescaped);
   const named = keyword === 'additionalProperties' ? ` (${String(params.additionalProperty)})` : '';
   const allowed = keyword === 'enum' ? ` (${(params.allowedValues as unknown[]).map(String).join(', ')})` : '';
-  return `${path === '' ? '' : `${path} `}${message}${named}${allowed}`.slice(0, 500);
+  return { path, message: `${message}${named}${allowed}`.slice(0, 500) };
+}
+
+function unescaped(part: string): string {
+  return part.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
 /**
- * Runs synchronous work of unbounded length, such as a tenant's regular expression, and aborts it after `ms`; the event
+ * Runs synchronous work of unbounded length, such as a check against a tenant's schema, and aborts it after `ms`; the event
  * loop serves nothing else meanwhile. Costs about 80 µs. Aborted work runs no `finally`. Must not be nested: when two
  * limits end together, the inner one cancels the outer one's abort and the work never ends.
  *

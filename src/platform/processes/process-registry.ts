@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { Injectable, Logger } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
@@ -133,7 +134,7 @@ export class ProcessRegistry {
 
   private async registration(): Promise<Registration> {
     const roles: string[] = [];
-    const details = {};
+    const details = { machine: hostname() };
     for (const holder of this.holders.keys()) {
       try {
         Object.assign(details, await holder.details?.());
@@ -142,7 +143,10 @@ export class ProcessRegistry {
         this.logger.warn({ msg: `this process is not registered as ${holder.role}`, err: error });
       }
     }
-    return { id: this.id, roles, address: this.env.internalUrl, details, leaseMs: this.leaseMs };
+    const { internalUrl: address, advertiseUrl, isLocalOnly } = this.env;
+    // A loopback address names one process of a machine, and others on other machines.
+    const isAddressOwn = advertiseUrl !== null || !isLocalOnly;
+    return { id: this.id, roles, address, details, leaseMs: this.leaseMs, isAddressOwn };
   }
 
   private async register(registration: Registration): Promise<void> {

@@ -16,6 +16,8 @@ export interface Registration {
   address: string | null;
   details: object;
   leaseMs: number;
+  /** True when no other process can have this address, so that a row with it is that of a process before this one. */
+  isAddressOwn: boolean;
 }
 
 /**
@@ -33,8 +35,18 @@ export function ownerLives(alias: string, processColumn = 'process_id'): string 
 export class ProcessesRepository {
   constructor(private readonly database: DataSource) {}
 
-  /** Registers the process with a new epoch, whatever its row was before. @returns the epoch */
-  async register({ id, roles, address, details, leaseMs }: Registration, tx: EntityManager): Promise<string> {
+  /**
+   * Registers the process with a new epoch, whatever its row was before, and removes the row of the process that had its
+   * address before: that one has ended, since its port is free. @returns the epoch
+   */
+  async register(registration: Registration, tx: EntityManager): Promise<string> {
+    const { id, roles, address, details, leaseMs, isAddressOwn } = registration;
+    await tx.query(`DELETE FROM processes WHERE id <> $1 AND address = $2 AND ($3 OR details->>'machine' = $4)`, [
+      id,
+      address,
+      isAddressOwn,
+      (details as { machine?: string }).machine ?? null,
+    ]);
     const [row] = await tx.query<[{ epoch: string }]>(
       `INSERT INTO processes (id, roles, address, details, lease_until)
        VALUES ($1, $2, $3, $4, now() + $5 * interval '1 millisecond')

@@ -7,12 +7,12 @@ export class HealthDto {
 
 export class ReadinessDto {
   /**
-   * `ok` or `unavailable`.
+   * `ok`, `unavailable`, or `stopping` after the process was told to stop.
    * @example 'ok'
    */
   status: string;
   /**
-   * `ok` or `down`.
+   * `ok`, `degraded` while calls use what was read before it stopped answering, or `down`.
    * @example 'ok'
    */
   database: string;
@@ -21,4 +21,14 @@ export class ReadinessDto {
    * @example 'ok'
    */
   queue: string;
+  /**
+   * `ok`, or how far the clock of this process is off: calls between processes fail then.
+   * @example 'ok'
+   */
+  clock: string;
+  /**
+   * `ok`, or `full` when the data folder cannot take an upload.
+   * @example 'ok'
+   */
+  storage: string;
 }

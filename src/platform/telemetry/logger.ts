@@ -55,8 +55,20 @@ export function createPino(env: Pick<Env, 'logLevel' | 'logFormat'>): Pino {
 /** Contexts of Nest's own start messages; only contributors need them. */
 const nestContexts = new Set(['NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer', 'NestApplication']);
 
+/** Interval in which a repeated warning is logged once. */
+const REPEAT_MS = 60_000;
+
+/** Different warnings that are counted at once. Above it, warnings are logged without a count. */
+const COUNTED_MAX = 1_000;
+
+/** Members of a record that pino writes itself: a second one of that name would make the record ambiguous. */
+const RESERVED = ['level', 'time'];
+
 /** Lets Nest and every `new Logger('context')` of ours write through pino. A message may be text or fields with `msg`. */
 export class PinoLoggerService implements LoggerService {
+  /** Repetitions of each warning since it was logged. */
+  private readonly repeats = new Map<string, number>();
+
   constructor(private readonly pino: Pino) {}
 
   log(message: unknown, ...rest: unknown[]): void {
@@ -84,8 +96,46 @@ export class PinoLoggerService implements LoggerService {
     const context = rest.pop();
     const stack = rest.find((part): part is string => typeof part === 'string');
     const fields = typeof message === 'object' && message !== null ? message : { msg: String(message) };
-    this.pino[level]({ context, ...(stack === undefined ? {} : { stack }), ...fields });
+    const entry = { context, ...(stack === undefined ? {} : { stack }), ...withoutReserved(fields) };
+    if (level === 'warn') this.warnOnce(entry);
+    else this.pino[level](entry);
   }
+
+  /** Logs a warning, and at most once a minute that it was repeated: `repeats` is the number since the last record. */
+  private warnOnce(entry: object): void {
+    const key = sameness(entry);
+    const repeats = this.repeats.get(key);
+    if (repeats !== undefined) {
+      this.repeats.set(key, repeats + 1);
+      return;
+    }
+    this.pino.warn(entry);
+    if (this.repeats.size < COUNTED_MAX) this.count(key, entry);
+  }
+
+  private count(key: string, entry: object): void {
+    this.repeats.set(key, 0);
+    setTimeout(() => {
+      const repeats = this.repeats.get(key) ?? 0;
+      this.repeats.delete(key);
+      if (repeats === 0) return;
+      this.pino.warn({ ...entry, repeats });
+      this.count(key, entry);
+    }, REPEAT_MS).unref();
+  }
+}
+
+function withoutReserved(fields: object): object {
+  if (!RESERVED.some((name) => name in fields)) return fields;
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [RESERVED.includes(name) ? `${name}_` : name, value]),
+  );
+}
+
+/** Equal for warnings that differ only in numbers, request ids and errors. */
+function sameness(entry: object): string {
+  const texts = Object.entries(entry).filter(([name, value]) => typeof value === 'string' && name !== 'requestId');
+  return JSON.stringify(texts).replace(/\b\d+\b/g, '#');
 }
 
 /** Blanks credentials in a finished log line. The last wall, not the first: nothing should log a secret at all. */

@@ -1,4 +1,5 @@
 import { Global, Module } from '@nestjs/common';
+import { Draining } from './draining.js';
 import { HealthController } from './health.controller.js';
 import { HttpMeter } from './http-meter.js';
 import { MetricsController } from './metrics.controller.js';
@@ -8,7 +9,7 @@ import { Metrics } from './metrics.js';
 @Global()
 @Module({
   controllers: [HealthController, MetricsController],
-  providers: [Metrics, HttpMeter],
+  providers: [Metrics, HttpMeter, Draining],
   exports: [Metrics, HttpMeter],
 })
 export class TelemetryModule {}

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { type EncryptionKey, loadEnv, SettingsError } from '../../config/env.js';
 import path from 'node:path';
 import { makeFolder, createOnce, readIfThere } from '../files/files.js';
@@ -39,6 +39,39 @@ export class Vault {
     return `${this.writer.id}.${wrapped.toString('base64url')}.${value.toString('base64url')}`;
   }
 
+  /** The id of the key that writes. */
+  get writerId(): string {
+    return this.writer.id;
+  }
+
+  /** True if the vault has a key of this id. */
+  has(keyId: string): boolean {
+    return this.keys.has(keyId);
+  }
+
+  /** True if the key of a sealed value opens its data key, whatever its owner. */
+  unwraps(sealed: string): boolean {
+    const [keyId = '', wrapped = ''] = sealed.split('.');
+    const secret = this.keys.get(keyId);
+    if (!secret) return false;
+    try {
+      decrypt(secret, Buffer.from(wrapped, 'base64url'), keyId);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** A keyed hash of a value, for an exact search: equal values have equal hashes until the first key changes. */
+  hash(plaintext: string): string {
+    return hashUnder(this.writer, plaintext);
+  }
+
+  /** The hashes of a value under all keys: those that earlier first keys wrote are found too. */
+  hashes(plaintext: string): string[] {
+    return [...this.keys].map(([id, secret]) => hashUnder({ id, secret }, plaintext));
+  }
+
   /** @throws VaultError when the value cannot be opened; the message holds nothing of it. */
   open(sealed: string, owner: string): string {
     const [keyId = '', wrapped = '', value = ''] = sealed.split('.');
@@ -55,6 +88,11 @@ export class Vault {
       );
     }
   }
+}
+
+function hashUnder({ id, secret }: EncryptionKey, plaintext: string): string {
+  const key = Buffer.from(hkdfSync('sha256', secret, '', 'slipway value hash', 32));
+  return `${id}.${createHmac('sha256', key).update(plaintext, 'utf8').digest('base64url')}`;
 }
 
 function encrypt(key: Buffer, plaintext: Buffer, associated: string): Buffer {

@@ -38,14 +38,18 @@ describe('with PUBLIC_READS=true', () => {
         expect([path, response.status, response.text]).toEqual([path, 200, keyed.text]);
       }
     }
-    expect((await get('/servers/never%2Fwas')).body).toEqual({ error: 'Server not found' });
+    expect((await get('/servers/never%2Fwas')).body).toEqual(expect.objectContaining({ error: 'Server not found' }));
   });
 
   verifies('public-reads:wrong-key', 'a wrong key stays refused', async () => {
     for (const path of readable()) {
       for (const authorization of ['Bearer nonsense', `Bearer ${generateApiKey()}`, 'Basic bWU6bWU=', owner.key]) {
         const response = await get(path, authorization);
-        expect([path, response.status, response.body]).toEqual([path, 401, { error: 'Unauthorized' }]);
+        expect([path, response.status, response.body]).toEqual([
+          path,
+          401,
+          expect.objectContaining({ error: 'Unauthorized' }),
+        ]);
       }
     }
   });

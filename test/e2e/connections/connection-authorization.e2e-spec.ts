@@ -315,7 +315,7 @@ describe('scopes that do not reach', () => {
     expect(status).toMatchObject({
       state: 'error',
       reason: 'scopes_refused',
-      message: expect.stringContaining('"tools:admin" again, although that was granted 2 times'),
+      message: expect.stringContaining('"tools:admin" again, although they were granted 2 times'),
     });
     expect(status).not.toHaveProperty('setupUrl');
   });

@@ -213,7 +213,7 @@ describe('a connection to a server that wants values', () => {
     );
     expect(await put(path, { mcpUrl: `${open.url}/other?a=1` })).toMatchObject({ code: 409 });
     const taken = await put(path, { mcpUrl: `${open.url}?a=1` });
-    expect(taken).toMatchObject({ code: 200, mcpUrl: `${open.url}?a=1`, status: { state: 'connected' } });
+    expect(taken).toMatchObject({ code: 200, mcpUrl: `${open.url}?a=***`, status: { state: 'connected' } });
     await open.close();
   });
 });
@@ -399,7 +399,10 @@ describe('a setup link', () => {
       await app.as(stranger).put(path, { headers: { 'X-Given-Key': SECRET } }),
       await app.as(stranger).post(`${path}/.tools/echo`, {}),
     ]) {
-      expect([answer.status, answer.body]).toEqual([404, { error: 'not_found', message: 'Resource not found' }]);
+      expect([answer.status, answer.body]).toEqual([
+        404,
+        expect.objectContaining({ error: 'not_found', message: 'Resource not found' }),
+      ]);
     }
   });
 });

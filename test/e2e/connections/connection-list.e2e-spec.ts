@@ -375,21 +375,6 @@ describe('GET /connect/{namespace}', () => {
     },
   );
 
-  verifies('connection:list:unknown-query', 'a parameter it does not know changes nothing', async () => {
-    const { namespace, all } = await seeded([{ name: 'a' }, { name: 'b' }]);
-    const odd = {
-      page: '2',
-      offset: '1',
-      metadata: 'x',
-      'metadata[a]': 'x',
-      Name: 'a',
-      status: 'error',
-      '': '',
-      q: "';--",
-    };
-    expect(await ids(namespace, odd)).toEqual(all.toReversed());
-  });
-
   verifies(
     ['connection:list:not-found', 'connection:list:foreign'],
     'an unknown and a foreign namespace look the same, also with a bad query',

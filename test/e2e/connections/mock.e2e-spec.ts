@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Vault } from '../../../src/platform/vault/vault.js';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
@@ -222,13 +223,15 @@ describe('a simulated connection', () => {
       } finally {
         await sibling.close();
       }
-      const rows = await app.database.query<{ seq: number; answer: string }[]>(
-        `SELECT m.seq, m.answer FROM mock_calls m JOIN connections c ON c.id = m.connection_id
+      const rows = await app.database.query<{ id: string; seq: number; sealed: string }[]>(
+        `SELECT c.id, m.seq, m.sealed FROM mock_calls m JOIN connections c ON c.id = m.connection_id
           WHERE c.connection_id = $1 ORDER BY seq`,
         [path.split('/').at(-1)],
       );
       expect(rows.map(({ seq }) => seq)).toEqual(Array.from({ length: 42 }, (_none, at) => at + 1));
-      expect(rows.map(({ answer }) => (JSON.parse(answer) as Result).content[0].text)).toEqual([
+      const vault = app.get(Vault);
+      const answers = rows.map(({ id, sealed }) => (JSON.parse(vault.open(sealed, id)) as { answer: string }).answer);
+      expect(answers.map((answer) => (JSON.parse(answer) as Result).content[0].text)).toEqual([
         'first',
         ...Array.from({ length: 20 }, () => 'some'),
         ...Array.from({ length: 21 }, () => 'end'),
@@ -379,4 +382,22 @@ describe('with a language model', () => {
       }
     },
   );
+});
+
+describe('a tool with a pattern that is not checked', () => {
+  it('says so, and its other keywords are checked', async () => {
+    const name = await createServer(app, owner, { namespace });
+    const properties = { m: { type: 'string', pattern: '^(?=a)' }, n: { type: 'string', pattern: '^(a+)+$' } };
+    const tools = [{ name: 'match', inputSchema: { type: 'object', properties } }];
+    await releaseServer(app, name, { tools, upstreamUrl: upstream.url });
+    const body = { server: name, mock: { enabled: true } };
+    const { path } = await createConnection(app, owner, body, { namespace, connectionId: uniqueName('mock') });
+    const listed = await app.as(owner).get(`${path}/.tools`);
+    expect(JSON.stringify(listed.body)).toContain(
+      JSON.stringify({ 'slipway/unchecked': ['inputSchema.properties.m.pattern: look-around "(?="'] }),
+    );
+    expect((await call(path, 'match', { m: 'b' })).isError).toBeUndefined();
+    expect((await call(path, 'match', { m: 1 })).isError).toBe(true);
+    expect((await call(path, 'match', { n: `${'a'.repeat(40)}!` })).isError).toBe(true);
+  });
 });

@@ -372,8 +372,10 @@ describe('listening', () => {
       client
         .of('resources/subscribe')
         .map(({ params }) => params.uri)
+        // Tried again with every change.
+        .filter((uri) => uri !== 'a:bad')
         .sort(),
-    ).toEqual(['a:1', 'a:2', 'a:bad', 'a:bad']);
+    ).toEqual(['a:1', 'a:2']);
     client.send({ method: 'notifications/resources/updated', params: { uri: 'a:1' } });
     await until(() => there.heard.length === 3, 'who stays hears on');
     expect(here.heard).toEqual(both);

@@ -84,7 +84,11 @@ async function refusalOf(account: TestAccount | undefined, path: string, options
   return { status, reason, body };
 }
 
-const notFound = { status: 404, reason: 'Not Found', body: { error: 'not_found', message: 'Resource not found' } };
+const notFound = {
+  status: 404,
+  reason: 'Not Found',
+  body: expect.objectContaining({ error: 'not_found', message: 'Resource not found' }),
+};
 
 /** An answer that is given when the test says so. */
 function gate(): { held: Promise<void>; release: () => void } {

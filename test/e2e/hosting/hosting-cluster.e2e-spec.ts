@@ -108,7 +108,7 @@ function newFolder(): string {
 /** A host in a process of its own; resolves once all processes know it. */
 async function startProcess(name: string, settings: NodeJS.ProcessEnv = {}) {
   const { env } = app;
-  const port = String(await freePort());
+  const port = settings.PORT ?? String(await freePort());
   const child = spawn(process.execPath, [here('../../support/hosting/placed-process.mjs'), builtFile(''), name], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
@@ -386,6 +386,29 @@ describe('a host that is killed', () => {
       expect(found.calls).toBe(3);
       expect((await whoRuns(app, kept)).name).toBe(found.name);
       expect(lifeOf(kept)).toEqual(['start killed', `start ${found.name}`]);
+    },
+    SLOW_MS,
+  );
+});
+
+describe('a host that restarts', () => {
+  verifies(
+    'health:host-restart',
+    'takes over the row of its former process at once, and its programs with it',
+    async () => {
+      const settings = { PORT: String(await freePort()), RUNTIME_LEASE_MS: '600000' };
+      const before = await startProcess('before', settings);
+      const ref = await placedOn(before.id);
+      before.child.kill('SIGKILL');
+      await once(before.child, 'exit');
+      const after = await startProcess('after', settings);
+      expect(after.id).not.toBe(before.id);
+      const rows = await app.database.query('SELECT id FROM processes WHERE address = $1', [after.url]);
+      expect(rows).toEqual([{ id: after.id }]);
+      // Its lease of 10 minutes is not waited for.
+      const found = await takenOver(ref, 'before');
+      expect(found.calls).toBe(2);
+      killed.push(after.id);
     },
     SLOW_MS,
   );

@@ -221,7 +221,7 @@ describe('the end of a stream', () => {
     const stranger = await app.account();
     for (const path of [pathOf(name, '/logs/stream'), pathOf(`${uniqueName('none')}/x-1`, '/logs/stream')]) {
       const { status, body } = await app.as(stranger).get(path);
-      expect([status, body]).toEqual([404, { error: 'Server not found' }]);
+      expect([status, body]).toEqual([404, expect.objectContaining({ error: 'Server not found' })]);
     }
     expect((await app.as().get(pathOf(name, '/logs/stream'))).status).toBe(401);
     const head = await fetch(`${app.url}${pathOf(name, '/logs/stream')}`, {

@@ -151,9 +151,12 @@ describe('records that a server elsewhere sends', () => {
     const bytes = exportBytes([{ body: 'x' }]);
     for (const account of [stranger, app.operator]) {
       const sent = await app.as(account).post(pathOf(name, '/logs'), [{}]);
-      expect([sent.status, sent.body]).toEqual([404, { error: 'Server not found' }]);
+      expect([sent.status, sent.body]).toEqual([404, expect.objectContaining({ error: 'Server not found' })]);
       const exported = await post(name, bytes, protobuf, account);
-      expect([exported.status, JSON.parse(exported.bytes.toString())]).toEqual([404, { error: 'Server not found' }]);
+      expect([exported.status, JSON.parse(exported.bytes.toString())]).toEqual([
+        404,
+        expect.objectContaining({ error: 'Server not found' }),
+      ]);
     }
     const none = `${name.split('/')[0]}/${uniqueName('none')}`;
     expect((await app.as(owner).post(pathOf(none, '/logs'), [{}])).status).toBe(404);

@@ -272,7 +272,7 @@ describe('the log of a server', () => {
       expect(await found('CANNOT READ')).toEqual(['cannot read x']);
       expect(await found(`' OR 1=1 --`)).toEqual([]);
       expect(await found('noise')).toHaveLength(texts.length);
-      for (const word of ['x'.repeat(201), '%00']) {
+      for (const word of ['x'.repeat(1_001), '%00']) {
         const raw = word === '%00' ? word : encodeURIComponent(word);
         const { status, body } = await app.as(owner).get(`${pathOf(name, '/logs')}?search=${raw}`);
         expect([status, Object.keys(body as object)]).toEqual([400, ['error']]);
@@ -294,7 +294,6 @@ describe('the log of a server', () => {
     expect(await shown('?minDurationMs=500')).toEqual(['a', 'b']);
     expect(await shown('?minDurationMs=0')).toEqual(['a', 'b', 'c']);
     expect(await shown('?method=tools%2Fcall&tool=forecast&search=A&minDurationMs=999')).toEqual(['a']);
-    expect(await shown('?unknown=filter')).toEqual(['a', 'b', 'c']);
     const paged: string[] = [];
     let before = '';
     for (;;) {
@@ -311,7 +310,7 @@ describe('the log of a server', () => {
 
   verifies(
     'runtime-log:total-bound',
-    'counts up to 1,000 and says when there are more, and shows the newest of them all the same',
+    'counts all matches beyond 1,000, with and without a word, and shows the newest of them',
     async () => {
       const { name, id } = await server();
       const day = new Date(Date.now() - 24 * HOUR_MS).toISOString().slice(0, 10);
@@ -326,12 +325,13 @@ describe('the log of a server', () => {
       await write(id, ['new rain 1', 'sun', 'new rain 2']);
       for (const query of ['?search=rain&limit=4', '?limit=4']) {
         const log = await readLog(app, owner, name, query);
-        expect([log.total, log.totalIsExact]).toEqual([1_000, false]);
+        expect([log.total, log.totalIsExact]).toEqual([query === '?limit=4' ? 1_403 : 1_402, true]);
         const messages = messagesOf(log);
         expect(messages).toHaveLength(4);
         expect(messages.slice(0, 1)).toEqual(['new rain 2']);
         expect(messages.at(-1)).toBe(query === '?limit=4' ? 'old rain 1399' : 'old rain 1398');
       }
+      expect(await readLog(app, owner, name, `?search=${'x'.repeat(1_000)}`)).toMatchObject({ total: 0 });
       const some = await readLog(app, owner, name, `?search=rain%201&to=${day}T01:30:00Z`);
       expect([some.total, some.totalIsExact]).toEqual([
         Array.from({ length: 450 }, (_, at) => `old rain ${at}`).filter(
@@ -385,10 +385,10 @@ describe('the log of a server', () => {
         return { ...totals, messages: invocations.map(({ lines }) => lines[0].message), last: invocations.at(-1)?.id };
       };
       const hail = await find({ search: 'HAIL' }, 5);
-      expect(hail).toMatchObject({ total: 1_000, totalIsExact: false });
+      expect(hail).toMatchObject({ total: 1_201, totalIsExact: true });
       expect(hail.messages).toEqual(['hail 6000', 'hail 3000', 'hail 1199', 'hail 1198', 'hail 1197']);
       const older = await find({ search: 'hail', before: hail.last }, 1);
-      expect(older).toMatchObject({ total: 1_000, totalIsExact: false, messages: ['hail 1196'] });
+      expect(older).toMatchObject({ total: 1_196, totalIsExact: true, messages: ['hail 1196'] });
       const sleet = [5_000, 4_000, 1_800, 100].map((at) => `sleet ${at}`);
       for (const limit of [1, 3, 9]) {
         const found = await find({ search: 'sleet' }, limit);
@@ -414,11 +414,11 @@ describe('whose log it is', () => {
         pathOf(namespace, '/logs'),
       ]) {
         const { status, body } = await app.as(owner).get(path);
-        expect([path, status, body]).toEqual([path, 404, { error: 'Server not found' }]);
+        expect([path, status, body]).toEqual([path, 404, expect.objectContaining({ error: 'Server not found' })]);
       }
       for (const account of [stranger, app.operator]) {
         const { status, body } = await app.as(account).get(pathOf(name, '/logs'));
-        expect([status, body]).toEqual([404, { error: 'Server not found' }]);
+        expect([status, body]).toEqual([404, expect.objectContaining({ error: 'Server not found' })]);
       }
       expect((await app.as().get(pathOf(name, '/logs'))).status).toBe(401);
     },

@@ -67,12 +67,22 @@ describe('a request', () => {
     expect(upstream.count('initialize')).toBe(1);
   });
 
-  verifies('mcp:no-handshake', 'needs no jsonrpc member, no Accept header and no known content type', async () => {
+  verifies('mcp:no-handshake', 'needs no Accept header and no known content type', async () => {
     const upstream = await start();
     const path = await connect(upstream.url);
     const headers = { accept: '*/*', 'content-type': 'text/plain' };
-    const answer = await mcp(app, owner, path, '{"id":1,"method":"tools/list"}', { headers });
+    const answer = await mcp(app, owner, path, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}', { headers });
     expect([answer.status, answer.body.result.tools.length]).toEqual([200, 13]);
+  });
+
+  verifies('mcp:jsonrpc', 'is -32600 without the member jsonrpc, with and without an id', async () => {
+    const upstream = await start();
+    const path = await connect(upstream.url);
+    for (const text of ['{"method":"tools/list"}', '{"id":1,"method":"tools/list"}']) {
+      const { status, body } = await mcp(app, owner, path, text);
+      expect([text, status, body.error]).toEqual([text, 400, { code: -32600, message: 'jsonrpc must be "2.0"' }]);
+    }
+    expect(upstream.count('tools/list')).toBe(0);
   });
 
   verifies('mcp:session-ignored', 'with an invented session id is answered, and the id goes nowhere', async () => {

@@ -393,7 +393,7 @@ describe('DELETE /namespaces/{name}', () => {
     const stranger = { ...owner, key: `${owner.key.slice(0, -4)}AAAA` };
     for (const account of [undefined, stranger, { ...owner, key: '' }]) {
       const response = await app.as(account).delete(`/namespaces/${name}`);
-      expect([response.status, response.body]).toEqual([401, { error: 'Unauthorized' }]);
+      expect([response.status, response.body]).toEqual([401, expect.objectContaining({ error: 'Unauthorized' })]);
     }
     expect(await ownersOf(name)).toEqual([owner.id]);
   });
@@ -413,7 +413,11 @@ describe('DELETE /namespaces/{name}', () => {
       'a'.repeat(5_000),
     ]) {
       const response = await app.as(owner).delete(`/namespaces/${name}`);
-      expect([name, response.status, response.body]).toEqual([name, 404, { error: 'Namespace not found' }]);
+      expect([name, response.status, response.body]).toEqual([
+        name,
+        404,
+        expect.objectContaining({ error: 'Namespace not found' }),
+      ]);
     }
   });
 

@@ -74,7 +74,7 @@ describe('every error', () => {
       [404, await app.as(owner).get(`${path}-none`)],
       [404, await app.as(other).delete(path)],
       [404, await app.as(owner).delete('/namespaces/no-such-one')],
-      [404, await app.as(owner).post(path, {})],
+      [405, await app.as(owner).post(path, {})],
       [409, await app.as(other).put(`/namespaces/${namespace}`)],
       [409, await app.as(owner).delete(`/namespaces/${namespace}`)],
       [413, await raw('put', path, `{"description":"${'x'.repeat(MEBIBYTE)}"}`)],
@@ -85,7 +85,8 @@ describe('every error', () => {
     for (const [status, answer] of answers) {
       const { url, method } = answer.request as unknown as { url: string; method: string };
       expect([method, url, answer.status, answer.text]).toEqual([method, url, status, answer.text]);
-      expect(answer.body).toEqual({ error: expect.stringMatching(/\S/) });
+      const { hint = 'none', ...rest } = answer.body as { hint?: string };
+      expect([hint, rest]).toEqual([expect.stringMatching(/\S/), { error: expect.stringMatching(/\S/) }]);
       expect(answer.headers['content-type']).toMatch(/^application\/json/);
     }
   });
@@ -130,7 +131,9 @@ describe('every error', () => {
     for (const [status, answer] of answers) {
       const { url, method } = answer.request as unknown as { url: string; method: string };
       expect([method, url, answer.status, answer.text]).toEqual([method, url, status, answer.text]);
-      expect(answer.body).toEqual({ error: expect.stringMatching(/^[a-z_]+$/), message: expect.stringMatching(/\S/) });
+      const { hint = 'none', ...rest } = answer.body as { hint?: string };
+      expect(hint).toMatch(/\S/);
+      expect(rest).toEqual({ error: expect.stringMatching(/^[a-z_]+$/), message: expect.stringMatching(/\S/) });
     }
   });
 
@@ -148,8 +151,57 @@ describe('every error', () => {
       await app.as(other).get(`/connect/${namespace}/.tools`),
     ];
     for (const { status, body } of answers) {
-      expect([status, body]).toEqual([404, { error: 'not_found', message: 'Resource not found' }]);
+      expect([status, body]).toEqual([
+        404,
+        expect.objectContaining({ error: 'not_found', message: 'Resource not found' }),
+      ]);
     }
+  });
+
+  verifies('error:hint', 'tells the owner what is missing and the nearest name', async () => {
+    const [, name = ''] = server.split('/');
+    const misspelt = `${name.slice(0, -1)}-`;
+    const id = connection.split('/').at(-1) ?? '';
+    const hints: [supertest.Test, string][] = [
+      [app.as(owner).get(`/connect/${namespace}x`), `You have no such namespace. Did you mean "${namespace}"?`],
+      [
+        app.as(owner).get(`/connect/${namespace}/${id}x`),
+        `Your namespace "${namespace}" has no such connection. Did you mean "${id}"?`,
+      ],
+      [app.as(owner).get(`${connection}/.tools/ecko`), `The connection "${id}" has no such tool. Did you mean "echo"?`],
+      [
+        app.as(owner).post(`${connection}/.tools/ecko`, {}),
+        `The connection "${id}" has no such tool. Did you mean "echo"?`,
+      ],
+      [
+        app.as(owner).get(`/servers/${namespace}%2F${misspelt}`),
+        `Your namespace "${namespace}" has no such server. Did you mean "${name}"?`,
+      ],
+      [
+        app.as(owner).get(`/servers/${namespace}%2F${misspelt}/releases`),
+        `Your namespace "${namespace}" has no such server. Did you mean "${name}"?`,
+      ],
+    ];
+    for (const [request, hint] of hints) {
+      const { status, body } = await request;
+      expect([status, body.hint]).toEqual([404, hint]);
+      expect(['not_found', 'Server not found']).toContain(body.error);
+    }
+    const never = await app.as(owner).get(`/servers/${namespace}%2Foa/releases`);
+    expect(never.body).toEqual({ error: 'Server not found', hint: expect.stringContaining('3 to 39') });
+  });
+
+  verifies('error:hint:stranger', 'tells a stranger nothing, whether the thing exists or not', async () => {
+    const pairs = [
+      [connection, `/connect/${uniqueName('no')}/${uniqueName('no')}`],
+      [`/connect/${namespace}`, `/connect/${uniqueName('no')}`],
+      [`/servers/${encodeURIComponent(server)}/releases`, `/servers/${uniqueName('no')}%2Fnothing/releases`],
+    ];
+    for (const [foreign, missing] of pairs) {
+      expect((await app.as(other).get(foreign)).text).toBe((await app.as(other).get(missing)).text);
+    }
+    const misspelt = await app.as(other).get(`/servers/${encodeURIComponent(`${server}x`)}`);
+    expect(misspelt.body).toEqual({ error: 'Server not found' });
   });
 
   verifies('error:no-retry-409', 'with status 409 tells clients not to repeat it', async () => {
@@ -203,15 +255,41 @@ describe('a path that no route serves', () => {
     }
   });
 
-  verifies('error:unknown-path', 'is not confused by a method the path does not have', async () => {
+  verifies('error:method', 'with another method answers 405 with Allow, before the key is read', async () => {
     const target = `/servers/${encodeURIComponent(server)}`;
-    for (const path of ['/namespaces', '/health', '/servers', `${target}/releases`]) {
-      const response = await supertest(app.url).patch(path).set('authorization', `Bearer ${owner.key}`);
-      expect([path, response.status, Object.keys(response.body as object)]).toEqual([path, 404, ['error']]);
+    const allowed: [string, string][] = [
+      ['/namespaces', 'GET, HEAD, OPTIONS, POST'],
+      ['/health', 'GET, HEAD, OPTIONS'],
+      [`${target}/releases`, 'GET, HEAD, OPTIONS, PUT'],
+      [connection, 'DELETE, GET, HEAD, OPTIONS, PUT'],
+      [`${connection}/.tools/echo`, 'GET, HEAD, OPTIONS, POST'],
+      [`${connection}/mcp`, 'DELETE, GET, HEAD, OPTIONS, POST'],
+    ];
+    for (const account of [undefined, owner]) {
+      for (const [path, allow] of allowed) {
+        const { status, headers } = await app.as(account).patch(path, {});
+        expect([path, status, headers.allow]).toEqual([path, 405, allow]);
+      }
     }
-    const connect = await supertest(app.url).patch(connection).set('authorization', `Bearer ${owner.key}`);
-    expect([connect.status, connect.body.error]).toEqual([404, 'not_found']);
+    const { body } = await app.as().patch('/namespaces/acme', {});
+    expect(body).toEqual({ error: 'PATCH /namespaces/acme is not allowed: this path takes DELETE, PUT.' });
+    expect((await app.as().patch(connection, {})).body.error).toBe('method_not_allowed');
   });
+
+  verifies(
+    'error:method:options',
+    'of OPTIONS answers 204 with Allow where a route is, and 404 elsewhere',
+    async () => {
+      const known = await supertest(app.url).options('/namespaces/acme');
+      expect([known.status, known.headers.allow, known.text]).toEqual([204, 'DELETE, OPTIONS, PUT', '']);
+      const mcp = await supertest(app.url).options(`${connection}/mcp`);
+      expect([mcp.status, mcp.headers.allow]).toEqual([204, 'DELETE, GET, HEAD, OPTIONS, POST']);
+      for (const path of ['/Nowhere', '/.well-known/anything', '/.well-known/oauth-protected-resource']) {
+        expect([path, (await supertest(app.url).options(path)).status]).toEqual([path, 404]);
+        expect([path, (await app.as(owner).get(path)).status]).toEqual([path, 404]);
+      }
+    },
+  );
 
   verifies('error:unknown-path', 'with broken percent-encoding is refused in the shape of its prefix', async () => {
     for (const path of ['/servers/%E0%A4%A', '/namespaces/%', '/%zz']) {

@@ -2,9 +2,10 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { once } from 'node:events';
-import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
 import pg from 'pg';
 import type supertest from 'supertest';
+import { ApiKeysService } from '../../../src/modules/auth/api-keys.service.js';
 import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { openDoor, type DatabaseDoor } from '../../support/database/database-door.js';
 import { createConnection } from '../../support/factories.js';
@@ -18,6 +19,9 @@ const HONEST_MS_MAX = 30_000;
 
 /** Debian's; the tests that need it run where it is installed. */
 const REDIS_SERVER = '/usr/bin/redis-server';
+
+/** Body of `/ready` while nothing is wrong. */
+const READY = { status: 'ok', database: 'ok', queue: 'ok', clock: 'ok', storage: 'ok' };
 
 async function timed<T>(work: PromiseLike<T>): Promise<{ answer: T; ms: number }> {
   const startedAt = Date.now();
@@ -59,7 +63,7 @@ describe('while the database is away', () => {
     database = await cloneDatabase();
     door = await openDoor(database.url);
     upstream = await startUpstream();
-    app = await startApp({ DATABASE_URL: door.url });
+    app = await startApp({ DATABASE_URL: door.url, STALE_READ_MS: '0' });
     hasRedis = app.env.redisUrl !== null;
     owner = await app.account();
     ({ path } = await createConnection(app, owner, { mcpUrl: upstream.url }));
@@ -115,12 +119,17 @@ describe('while the database is away', () => {
     'health:ready',
     'GET /ready is 503 and says which part, GET /health stays 200, and both recover',
     async () => {
-      expect((await app.as().get('/ready')).body).toEqual({ status: 'ok', database: 'ok', queue: 'ok' });
+      expect((await app.as().get('/ready')).body).toEqual(READY);
       await door.shut();
       const { answer, ms } = await timed(app.as().get('/ready'));
       expect(ms).toBeLessThan(HONEST_MS_MAX);
       expect(answer.status).toBe(503);
-      expect(answer.body).toEqual({ status: 'unavailable', database: 'down', queue: hasRedis ? 'ok' : 'down' });
+      expect(answer.body).toEqual({
+        ...READY,
+        status: 'unavailable',
+        database: 'down',
+        queue: hasRedis ? 'ok' : 'down',
+      });
       expect((await app.as().get('/health')).status).toBe(200);
       await door.open();
       await backToNormal();
@@ -206,30 +215,89 @@ describe('while the database is away', () => {
   );
 });
 
+describe('while the database is away, within STALE_READ_MS', () => {
+  verifies(
+    'health:stale-reads',
+    'calls of known connections go on, /ready says degraded, a revocation that is heard counts at once',
+    async () => {
+      const database = await cloneDatabase();
+      const door = await openDoor(database.url);
+      const upstream = await startUpstream();
+      const app = await startApp({ DATABASE_URL: door.url });
+      const [owner, other] = [await app.account(), await app.account()];
+      const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
+      const call = () => app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' });
+      expect((await call()).status).toBe(200);
+      expect((await app.as(other).get('/namespaces')).status).toBe(200);
+      await door.shut();
+      // Past the 5 s of the caches, so that only the stale rows are left.
+      const now = performance.now.bind(performance);
+      const clock = jest.spyOn(performance, 'now').mockImplementation(() => now() + 8_000);
+      try {
+        expect((await call()).status).toBe(200);
+        const { status, body } = await app.as().get('/ready');
+        expect([status, body]).toEqual([200, expect.objectContaining({ status: 'ok', database: 'degraded' })]);
+        // What other processes publish arrives here without the database, by Redis.
+        const [{ id }] = await pgQuery<{ id: string }>(database.url, 'SELECT id FROM api_keys WHERE account_id = $1', [
+          owner.id,
+        ]);
+        (app.get(ApiKeysService) as unknown as { forget(id: string): void }).forget(id);
+        expect((await call()).status).toBe(503);
+        clock.mockImplementation(() => now() + 70_000);
+        expect((await app.as().get('/ready')).status).toBe(503);
+        expect((await app.as(other).get('/namespaces')).status).toBe(503);
+      } finally {
+        clock.mockRestore();
+        await door.open();
+        await app.close();
+        await door.close();
+        await database.drop();
+        await upstream.close();
+      }
+    },
+  );
+});
+
+describe('a clock that is off', () => {
+  verifies('health:clock', 'is named in /ready and in the metrics', async () => {
+    const app = await startApp({ ROLES: 'worker', METRICS_TOKEN: 'open' });
+    const now = Date.now;
+    const clock = jest.spyOn(Date, 'now').mockImplementation(() => now() + 3_600_000);
+    try {
+      const { status, body } = await app.as().get('/ready');
+      expect([status, body.clock]).toEqual([200, '3600 s ahead of the database']);
+      expect((await app.as().get('/metrics')).text).toMatch(/slipway_clock_offset_seconds 3(599|600)/);
+    } finally {
+      clock.mockRestore();
+    }
+    await app.close();
+  });
+});
+
 describe('while the queue is away', () => {
-  verifies('health:ready', 'GET /ready is 503 and says which part, with the queue in Postgres', async () => {
+  verifies('health:ready', 'GET /ready stays 200 and names the queue, with the queue in Postgres', async () => {
     // Without a worker: one that misses its tables asks for them without a pause, and nothing else gets a turn.
     const app = await startApp({ REDIS_URL: '', ROLES: 'api' });
     await app.database.query('ALTER SCHEMA bullmq RENAME TO elsewhere');
     const { status, body } = await app.as().get('/ready');
-    expect([status, body]).toEqual([503, { status: 'unavailable', database: 'ok', queue: 'down' }]);
+    expect([status, body]).toEqual([200, { ...READY, queue: 'down' }]);
     const owner = await app.account();
     expect((await app.as(owner).get('/namespaces')).status).toBe(200);
     await app.database.query('ALTER SCHEMA elsewhere RENAME TO bullmq');
-    await until(async () => (await app.as().get('/ready')).status === 200, 'it is ready again');
+    await until(async () => (await app.as().get('/ready')).body.queue === 'ok', 'the queue is back');
     await app.close();
   });
 
   if (existsSync(REDIS_SERVER)) {
-    verifies('health:ready', 'GET /ready is 503 and says which part, with the queue in Redis', async () => {
+    verifies('health:ready', 'GET /ready stays 200 and names the queue, with the queue in Redis', async () => {
       const port = await freePort();
       let redis = await startRedis(port);
       const app = await startApp({ REDIS_URL: `redis://127.0.0.1:${port}` });
-      expect((await app.as().get('/ready')).body).toEqual({ status: 'ok', database: 'ok', queue: 'ok' });
+      expect((await app.as().get('/ready')).body).toEqual(READY);
       redis.kill('SIGKILL');
       await once(redis, 'exit');
       const { answer, ms } = await timed(app.as().get('/ready'));
-      expect([answer.status, answer.body]).toEqual([503, { status: 'unavailable', database: 'ok', queue: 'down' }]);
+      expect([answer.status, answer.body]).toEqual([200, { ...READY, queue: 'down' }]);
       expect(ms).toBeLessThan(HONEST_MS_MAX);
 
       // What needs the queue only to tell others works without it.
@@ -240,13 +308,23 @@ describe('while the queue is away', () => {
       expect(revoked.ms).toBeLessThan(HONEST_MS_MAX);
 
       redis = await startRedis(port);
-      await until(async () => (await app.as().get('/ready')).status === 200, 'it is ready again');
+      await until(async () => (await app.as().get('/ready')).body.queue === 'ok', 'the queue is back');
       await app.close();
       redis.kill('SIGKILL');
       await once(redis, 'exit');
     });
   }
 });
+
+async function pgQuery<T>(url: string, sql: string, values: unknown[]): Promise<T[]> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    return (await client.query(sql, values)).rows as T[];
+  } finally {
+    await client.end();
+  }
+}
 
 /** A Redis that keeps nothing, ready to answer. */
 async function startRedis(port: number): Promise<ChildProcess> {

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
@@ -9,7 +9,15 @@ import { loadEnv } from '../../../src/config/env.js';
 import { startInfrastructure } from '../../../src/infrastructure.js';
 import { generateApiKey, hashApiKey } from '../../../src/modules/auth/api-key.js';
 import { emptyDatabase } from '../../support/app.js';
-import { cleanUpPrograms, dataFolder, isAlive, postgresOf, runProgram, usedDataFolder } from '../../support/program.js';
+import {
+  cleanUpPrograms,
+  dataFolder,
+  isAlive,
+  postgresOf,
+  runProgram,
+  usedDataFolder,
+  type Program,
+} from '../../support/program.js';
 import { openDoor } from '../../support/database/database-door.js';
 import { until } from '../../support/until.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
@@ -296,9 +304,64 @@ describe('a start that cannot succeed', () => {
     expect(await migration.ended).toBe(0);
     const key = /^slipway_\S+$/m.exec(migration.output())?.[0] ?? '';
     expect(await query(database.url, 'SELECT hash FROM api_keys')).toEqual([{ hash: hashApiKey(key) }]);
-    const { firstKey } = await startInfrastructure(loadEnv(settings), () => undefined);
+    const { firstKey } = await startInfrastructure(loadEnv(settings));
     expect(firstKey).toBeNull();
     await database.drop();
+  });
+});
+
+describe('one process with the embedded Postgres, open to the network', () => {
+  let service: Program;
+  let url: string;
+  let dataDir: string;
+  let key: string;
+
+  beforeAll(async () => {
+    ({ dataDir, key } = await usedDataFolder());
+    const settings = { HOST: '0.0.0.0', DRAIN_MS: '60000', ACCESS_LOG: 'true', ROLES: 'api' };
+    service = runProgram('main.js', { DATA_DIR: dataDir, ...settings });
+    url = await service.url();
+  }, SLOW_MS);
+
+  const get = (path: string) =>
+    supertest(url)
+      .get(path)
+      .set(...bearer(key));
+
+  verifies('start:open-host', 'links say localhost, and a warning says so', () => {
+    expect(url).toMatch(/^http:\/\/localhost:\d+$/);
+    const warned = service.logs().filter(({ msg }) => String(msg).includes('PUBLIC_URL is not set'));
+    expect(warned).toMatchObject([{ level: 'warn', msg: expect.stringContaining(url) }]);
+  });
+
+  verifies('log:access', 'a request is logged at info with its account, status and address', async () => {
+    const { body } = await get('/accounts/me');
+    const logged = () => service.logs().find(({ msg }) => msg === 'GET /accounts/me 200');
+    const line = await until(logged, 'the line is written');
+    expect(line).toMatchObject({ level: 'info', context: 'request', account: body.id, address: '127.0.0.1' });
+  });
+
+  verifies(
+    'health:embedded-restart',
+    'Postgres that is killed is started again, and the process works on',
+    async () => {
+      process.kill((await postgresOf(dataDir)) as number, 'SIGKILL');
+      await until(async () => (await get('/ready')).body.database !== 'ok', 'it is noticed');
+      await until(async () => (await get('/ready')).body.database === 'ok', 'it is back', 60_000);
+      expect((await get('/namespaces')).status).toBe(200);
+      const warned = service.logs().filter(({ msg }) => String(msg).includes('ended by itself'));
+      expect(warned).toMatchObject([{ level: 'warn', msg: expect.stringContaining('it is started again') }]);
+    },
+    SLOW_MS,
+  );
+
+  verifies('stop:drain', 'serves after the signal while /ready is 503, and a second signal ends it', async () => {
+    service.kill('SIGTERM');
+    await until(async () => (await get('/ready')).status === 503, 'it is not ready any more');
+    expect((await get('/ready')).body).toMatchObject({ status: 'stopping', database: 'ok' });
+    expect((await get('/namespaces')).status).toBe(200);
+    service.kill('SIGTERM');
+    expect(await service.ended).toBe(1);
   });
 });
 
@@ -340,9 +403,10 @@ describe('the end', () => {
       const response = await running;
       expect(response.status).toBe(200);
       expect(response.body.content).toEqual([{ type: 'text', text: 'released' }]);
-      // Below the 55 s a running call may take, after which everything is cut off.
+      // Below the 60 s after which supervisors kill.
       await until(() => silent.destroyed, 'the silent connection is closed', 40_000);
       expect(await service.ended).toBe(0);
+      expect(service.output()).toMatch(/stopped in \d+\.\d s/);
       expect(upstream.sessions.size).toBe(0);
       expect(upstream.requests.filter(({ method }) => method === 'DELETE')).toHaveLength(1);
       expect(isAlive(postgres)).toBe(false);

@@ -1,12 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { WriteStream } from 'node:fs';
+import { Logger } from '@nestjs/common';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { StorageSpace } from '../../../src/platform/blobs/storage-space.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { blobFiles } from '../../support/database/blob-files.js';
 import { createServer } from '../../support/factories.js';
 import { formBytes, openForm, putForm, releaseForm } from '../../support/documentation/raw-form.js';
 import { releaseIn, releasesPath } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
+import { verifies } from '../../support/verifies.js';
 
 const MB = 1024 * 1024;
 const hosted = { type: 'hosted' };
@@ -18,7 +22,7 @@ let owner: TestAccount;
 let name: string;
 
 beforeAll(async () => {
-  app = await startApp();
+  app = await startApp({ METRICS_TOKEN: 'open' });
   owner = await app.account();
   name = await createServer(app, owner);
 });
@@ -171,5 +175,47 @@ describe('an upload that ends before its time', () => {
     expect(answer.status).toBe(400);
     await until(async () => (await blobFiles(app)).incoming.length === 0, 'no unfinished file is left');
     expect((await blobFiles(app)).blobs.length - blobs.length).toBeLessThanOrEqual(1);
+  });
+});
+
+describe('a full disk', () => {
+  verifies('health:storage', 'is answered 507 in our words, and told in /ready and a metric', async () => {
+    const refuse = (...args: unknown[]) => {
+      const done = args[args.length - 1] as (error: Error) => void;
+      done(Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' }));
+    };
+    const writes = [
+      jest.spyOn(WriteStream.prototype, '_write').mockImplementation(refuse),
+      jest.spyOn(WriteStream.prototype, '_writev' as '_write').mockImplementation(refuse),
+    ];
+    const space = jest.spyOn(app.get(StorageSpace), 'isFull').mockResolvedValue(true);
+    try {
+      const answer = await putForm(app, owner, name, releaseForm(stdio, { bundle: randomBytes(MB) }));
+      expect([answer.status, answer.body]).toEqual([
+        507,
+        { error: 'This service has no space left to store this: its operator must free some. Nothing was stored.' },
+      ]);
+      const ready = await app.as().get('/ready');
+      expect([ready.status, ready.body.storage]).toEqual([200, 'full']);
+    } finally {
+      for (const spy of [...writes, space]) spy.mockRestore();
+    }
+    expect((await app.as().get('/ready')).body.storage).toBe('ok');
+    expect((await app.as().get('/metrics')).text).toMatch(/^slipway_storage_free_bytes [1-9]/m);
+  });
+});
+
+describe('the log line of a release', () => {
+  verifies('log:names', 'names the server and the account', async () => {
+    const lines = jest.spyOn(Logger.prototype, 'log');
+    try {
+      const answer = await putForm(app, owner, name, releaseForm(stdio, { bundle: randomBytes(100) }));
+      const releaseId = answer.body.deploymentId as string;
+      await releaseIn(app, owner, name, releaseId, 'FAILURE');
+      const logged = () => lines.mock.calls.map(([line]) => line as object).find((line) => 'releaseId' in line);
+      expect(await until(logged, 'the end is logged')).toMatchObject({ releaseId, server: name, account: owner.id });
+    } finally {
+      lines.mockRestore();
+    }
   });
 });

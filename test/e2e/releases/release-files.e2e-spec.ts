@@ -137,6 +137,16 @@ describe('a bundle', () => {
     });
   });
 
+  verifies('server:detail:security-bundle', 'that nobody ran claims no passed scan and has no address', async () => {
+    const name = await createServer(app, owner);
+    const release = await publishFiles(name, stdio, { bundle: await bundleOf() }, 'SUCCESS');
+    expect(release).not.toHaveProperty('mcpUrl');
+    expect(messagesOf(release).join('\n')).toContain('it was not run: only its manifest was checked');
+    expect(messagesOf(release).join('\n')).not.toContain('security check passed');
+    const detail = (await app.as(stranger).get(`/servers/${encodeURIComponent(name)}`)).body;
+    expect(detail).toMatchObject({ security: null, deploymentUrl: null });
+  });
+
   it('counts by its manifest where that says more than its publisher', async () => {
     const name = await createServer(app, owner);
     const tools = [{ name: 'exact', inputSchema: { type: 'object' } }];
@@ -230,7 +240,7 @@ describe('the download of a bundle', () => {
     const response = await app.as(owner).get(downloadOf(name));
     expect([response.status, response.body]).toEqual([404, missing]);
     const gone = await app.as(owner).get(downloadOf(`${name}-${uniqueName()}`));
-    expect([gone.status, gone.body]).toEqual([404, { error: 'Server not found' }]);
+    expect([gone.status, gone.body]).toEqual([404, expect.objectContaining({ error: 'Server not found' })]);
   });
 
   it('needs a key, a signed link or open doors', async () => {

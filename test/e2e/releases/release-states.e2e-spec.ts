@@ -160,6 +160,34 @@ describe('a release that waits for authorization', () => {
     },
   );
 
+  verifies('release:link:cancelled', 'has a link that is over once it is cancelled', async () => {
+    const { name, id } = await paused();
+    const { logs } = await readRelease(app, owner, name, id);
+    const link = new URL(/http\S+\/setup\/\S+/.exec(logs.at(-1)?.message ?? '')?.[0] ?? '');
+    const open = () => app.as().get(link.pathname + link.search);
+    expect((await open()).status).toBe(200);
+    await app.database.query(`UPDATE releases SET status = 'CANCELLED', lease_until = NULL WHERE id = $1`, [id]);
+    const over = await open();
+    expect([over.status, over.text]).toEqual([410, expect.stringContaining('Nothing waits for this any more')]);
+  });
+
+  verifies('release:resume:repeated', 'answers a repeated resume as the first one, for 60 s', async () => {
+    const { name, id } = await paused();
+    const set = (ago: number) =>
+      app.database.query(
+        `UPDATE releases SET status = 'WORKING', attempt = 2, lease_holder = gen_random_uuid(),
+           lease_until = now() + interval '1 hour', updated_at = now() - make_interval(secs => $2) WHERE id = $1`,
+        [id, ago],
+      );
+    await set(0);
+    for (const by of [id, 'latest']) {
+      const { status, body } = await resume(name, by);
+      expect([status, body]).toEqual([202, { status: 'WORKING', deploymentId: id }]);
+    }
+    await set(61);
+    expect((await resume(name, id)).status).toBe(400);
+  });
+
   it('waits again when it is resumed and the server still wants authorization', async () => {
     const { name, id } = await paused();
     await resume(name, id);

@@ -232,7 +232,8 @@ describe('the stream of a release', () => {
       await get(owner, releasesPath(`${name}-x`, `/${id}/stream`)),
       await get(owner, releasesPath(uniqueName(), `/${id}/stream`)),
     ];
-    for (const { status, body } of answers) expect([status, body]).toEqual([404, { error: 'Server not found' }]);
+    for (const { status, body } of answers)
+      expect([status, body]).toEqual([404, expect.objectContaining({ error: 'Server not found' })]);
     for (const wrong of [randomUUID(), 'x']) {
       const { status, body } = await get(owner, releasesPath(name, `/${wrong}/stream`));
       expect([status, body]).toEqual([404, { error: 'Release not found' }]);

@@ -167,7 +167,7 @@ describe('an uploaded icon', () => {
       const gone = await app.as(owner).delete(pathOf(missing, '/icon'));
       const read = await app.as(owner).get(pathOf(missing, '/icon'));
       for (const { status, body } of [put, gone, read])
-        expect([status, body]).toEqual([404, { error: 'Server not found' }]);
+        expect([status, body]).toEqual([404, expect.objectContaining({ error: 'Server not found' })]);
     }
     expect((await getIcon(name)).body).toEqual(png);
   });
@@ -280,6 +280,28 @@ describe('an icon the server names', () => {
     await egress.close();
   });
 
+  verifies(
+    'icon:from-url',
+    'is fetched from the URL that the owner sets, and refused when it is no image',
+    async () => {
+      const name = await createServer(app, owner);
+      const set = (path: string) => app.as(owner).patch(pathOf(name), { iconUrl: `${base}${path}` });
+      expect((await set('/icon')).status).toBe(200);
+      expect(await iconUrlOf(name)).toBe(`${base}/icon`);
+      expect((await getIcon(name)).body).toEqual(png);
+      await app.get(ServerIconsService).adopt(await serverIdOf(app, name), undefined);
+      expect((await getIcon(name)).body).toEqual(png);
+      for (const [path, status] of [
+        ['/page', 400],
+        ['/none', 400],
+        ['/large', 413],
+      ] as const) {
+        expect([path, (await set(path)).status]).toEqual([path, status]);
+      }
+      expect(await iconUrlOf(name)).toBe(`${base}/icon`);
+    },
+  );
+
   verifies('icon:upload:wins', 'gives way to what the owner says', async () => {
     const name = await createServer(app, owner);
     const id = await serverIdOf(app, name);
@@ -287,7 +309,7 @@ describe('an icon the server names', () => {
     await icons.adopt(id, named('/icon'));
     expect((await getIcon(name)).body).toEqual(png);
     expect(await iconUrlOf(name)).toContain('/icon?expires=');
-    const elsewhere = 'https://weather.example.com/icon.png';
+    const elsewhere = named('/icon')[0].src;
     await app.as(owner).patch(pathOf(name), { iconUrl: elsewhere });
     expect(await iconUrlOf(name)).toBe(elsewhere);
     await uploadIcon(app, owner, name, images['image/gif']);

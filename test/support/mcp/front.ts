@@ -5,6 +5,7 @@ import { McpHttpServer } from '../../../src/mcp/server/mcp-http-server.js';
 import { PendingInputCalls } from '../../../src/mcp/server/pending-input/pending-input-calls.js';
 import { InternalClient } from '../../../src/platform/internal-http/internal-client.js';
 import { InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
+import { BodyBudget } from '../../../src/platform/http/body-budget.js';
 import { errorAnswer } from '../../../src/platform/errors/error-body.js';
 import { Vault } from '../../../src/platform/vault/vault.js';
 import type { PubSub } from '../../../src/platform/queue/pub-sub.js';
@@ -45,6 +46,7 @@ export async function startFront(channel: Channel, relay = new TestRelay()): Pro
     upstreamCallTimeoutMs: 5_000,
     baseUrl: 'http://127.0.0.1',
     isLocalOnly: true,
+    httpBodiesBytes: 64 * 1024 * 1024,
     encryptionKeys: [{ id: 'k1', secret: Buffer.alloc(32, 7) }],
   };
   const front = new McpHttpServer(
@@ -57,10 +59,12 @@ export async function startFront(channel: Channel, relay = new TestRelay()): Pro
     ),
   );
   await front.onModuleInit();
+  const bodies = new BodyBudget(env as unknown as Env);
   const server = createServer((request, response) => {
     const principal = request.headers.authorization ?? '';
     const account = String(request.headers['x-account'] ?? principal);
     const target = request.url ?? '/';
+    bodies.admit(request, response, account);
     front
       .serve(request, response, () => Promise.resolve({ channel, account, principal, target }))
       .catch((error: unknown) => {

@@ -5,6 +5,7 @@ import { HandlePool } from '../../../mcp/client/handle-pool.js';
 import type { AuthAdapter } from '../../../mcp/oauth/tokens.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
+import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { AuthAdaptersService } from '../../oauth/auth-adapters.service.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
@@ -14,7 +15,8 @@ import { ConnectionUrls } from './connection-urls.js';
 import { ConnectionValues } from './connection-values.js';
 import { Connection, type ConnectionTarget } from './connection.entity.js';
 import { ConnectionEvents, type ConnectionChange } from './connection.events.js';
-import { ResourceNotFoundError, withSetupUrl } from './connections.errors.js';
+import { missingConnection } from './connection.repository.js';
+import { withSetupUrl } from './connections.errors.js';
 import { StatusRecorder, type StatusObserver } from './status-recorder.js';
 import type { Channel, McpCall, McpReply } from '../../../mcp/protocol/channel.js';
 import { UpstreamHandle } from '../../../mcp/client/upstream-handle.js';
@@ -67,7 +69,9 @@ export class ConnectionHandle extends UpstreamHandle {
         (answer) => this.events.emit('answered', this.target, call, answer),
         () => undefined,
       )
-      .catch((error: unknown) => this.logger.error({ msg: 'a call was not recorded', err: error }));
+      .catch((error: unknown) =>
+        this.logger.error({ msg: 'a call was not recorded', ...namesOf(this.target), err: error }),
+      );
   }
 
   protected override succeeded(): void {
@@ -131,9 +135,9 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
 
   /** The target of a connection, at most 5 s old. @throws ResourceNotFoundError */
   async target(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionTarget> {
-    if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
-    const target = await this.targets.get(keyOf({ namespaceId: namespace.id, connectionId }));
-    if (!target) throw new ResourceNotFoundError();
+    const key = keyOf({ namespaceId: namespace.id, connectionId });
+    const target = isConnectionId(connectionId) ? await this.targets.get(key) : null;
+    if (!target) throw await missingConnection(this.connections, namespace, connectionId);
     return target;
   }
 
@@ -159,7 +163,8 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
       const target = await this.read({ id });
       if (target?.kind === 'server') this.handleTo(target);
     } catch (error) {
-      this.logger.warn({ msg: 'the upstream session of a deleted connection is not ended', err: error });
+      const names = await LogNamesRepository.find(this.connections.manager, 'connection', id);
+      this.logger.warn({ msg: 'the upstream session of a deleted connection is not ended', ...names, err: error });
     }
   }
 
@@ -239,6 +244,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
         serverId: true,
         serverName: true,
         mock: { scenario: true },
+        sealedUrl: true,
         sealedHeaders: true,
         sealedQuery: true,
         recordingUntil: true,
@@ -248,7 +254,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   }
 
   private toTarget(row: Connection): ConnectionTarget {
-    const { id, revision, namespaceId, connectionId, setupEpoch, recordingUntil, serverId, mcpUrl, mock } = row;
+    const { id, revision, namespaceId, connectionId, setupEpoch, recordingUntil, serverId, mock } = row;
     const { name: namespace, accountId } = row.namespace;
     const ref = { id, revision, namespaceId, namespace, accountId, connectionId, setupEpoch, recordingUntil };
     const serverName = row.serverName ?? '';
@@ -256,7 +262,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     if (row.targetKind === 'uplink') return { ...ref, kind: 'uplink' };
     if (row.targetKind === 'source') return { ...ref, kind: 'source', isStateful: row.isStateful };
     const headers = this.values.openHeaders(id, row.sealedHeaders);
-    if (row.targetKind === 'url') return { ...ref, kind: 'url', url: mcpUrl ?? '', headers };
+    if (row.targetKind === 'url') return { ...ref, kind: 'url', url: this.values.openUrl(row) ?? '', headers };
     const query = this.values.openQuery(id, row.sealedQuery);
     return { ...ref, kind: 'server', serverId, serverName, headers, query };
   }
@@ -264,6 +270,11 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
 
 function keyOf({ namespaceId, connectionId }: { namespaceId: string; connectionId: string }): string {
   return `${namespaceId}/${connectionId}`;
+}
+
+/** Name and account of a connection, for a log line. */
+function namesOf({ namespace, connectionId, accountId }: ConnectionTarget): LogNames {
+  return { connection: `${namespace}/${connectionId}`, account: accountId };
 }
 
 /** The error of a call whose session was ended here, because the connection was deleted. */

@@ -12,6 +12,7 @@ import { ConnectionRepository, type ConnectionRow, type ShownConnection } from '
 import { isConnectionId } from './connection-target.js';
 import type { TargetKind } from './connection.entity.js';
 import { ConnectionUrls } from './connection-urls.js';
+import { ConnectionValues } from './connection-values.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import type { MetadataFilter } from './metadata-filter.js';
 import { StatusRecorder } from './status-recorder.js';
@@ -27,25 +28,25 @@ export class ConnectionReader {
     private readonly targets: TargetResolver,
     private readonly statuses: StatusRecorder,
     private readonly urls: ConnectionUrls,
+    private readonly values: ConnectionValues,
   ) {}
 
   /** Includes the status that calls of this process have just observed. @throws ResourceNotFoundError */
   async get(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionDto> {
-    if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
     await this.statuses.settle();
-    return this.shown(await this.connections.findShown({ namespaceId: namespace.id, connectionId }));
+    const row = isConnectionId(connectionId)
+      ? await this.connections.findShown({ namespaceId: namespace.id, connectionId })
+      : null;
+    if (!row) throw await this.connections.missing(namespace, connectionId);
+    return toConnectionDto(row, this.urls);
   }
 
   /** The row of a connection. @param targetKind the kind that its target must have @throws ResourceNotFoundError */
-  async find(
-    { id: namespaceId }: OwnedNamespace,
-    connectionId: string,
-    targetKind?: TargetKind,
-  ): Promise<ConnectionRow> {
+  async find(namespace: OwnedNamespace, connectionId: string, targetKind?: TargetKind): Promise<ConnectionRow> {
     const row = isConnectionId(connectionId)
-      ? await this.connections.findRow({ namespaceId, connectionId, ...(targetKind && { targetKind }) })
+      ? await this.connections.findRow({ namespaceId: namespace.id, connectionId, ...(targetKind && { targetKind }) })
       : null;
-    if (!row) throw new ResourceNotFoundError();
+    if (!row) throw await this.connections.missing(namespace, connectionId);
     return row;
   }
 
@@ -67,17 +68,22 @@ export class ConnectionReader {
     await this.statuses.settle();
     const serverId = mcpUrl === undefined ? null : await this.targets.serverIdOf(mcpUrl);
     const found = await this.connections.listShown(namespace.id, limit + 1, {
-      ...(cursor !== undefined && { beforeSeq: decodeCursor(cursor) }),
+      ...(cursor !== undefined && { beforeSeq: decodeCursor(cursor, namespace.id) }),
       ...(name !== undefined && { name }),
-      ...(serverId === null ? mcpUrl !== undefined && { mcpUrl } : { serverId }),
+      ...(serverId === null ? mcpUrl !== undefined && { mcpUrl: this.stored(mcpUrl) } : { serverId }),
       metadata,
     });
     const page = found.slice(0, limit);
     const last = page[page.length - 1];
     return {
       connections: page.map((row) => toConnectionDto(row, this.urls)),
-      nextCursor: found.length > limit && last ? encodeCursor(last.seq) : null,
+      nextCursor: found.length > limit && last ? encodeCursor(last.seq, namespace.id) : null,
     };
+  }
+
+  private stored(mcpUrl: string): string | { hashes: string[] } {
+    const hashes = this.values.urlHashes(mcpUrl);
+    return hashes === null ? mcpUrl : { hashes };
   }
 
   private shown(row: ShownConnection | null): ConnectionDto {

@@ -164,7 +164,7 @@ export const connected = status('ok', null);
 /** The status of a connection whose check failed inside Slipway. */
 export const failedInside = status(
   'internal',
-  'The check failed inside Slipway. The log of the service has the error.',
+  'The check failed inside Slipway: its operator finds the error in the log of the service.',
 );
 
 /** The scopes of a challenge as it spells them; empty if it names none. */

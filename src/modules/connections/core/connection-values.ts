@@ -1,8 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { Vault } from '../../../platform/vault/vault.js';
-import type { QueryValues } from './connection.entity.js';
+import { hasQuery, maskedQuery } from '../../../platform/vault/masked-url.js';
+import type { Connection, QueryValues } from './connection.entity.js';
 
-/** Encrypts headers and query values for the row of a connection. The API never returns them. */
+/** The columns that hold the URL of a connection. */
+type UrlColumns = Pick<Connection, 'mcpUrl' | 'sealedUrl' | 'mcpUrlHash'>;
+
+/** Encrypts headers, query values and URLs with a query for the row of a connection. The API never returns the values. */
 @Injectable()
 export class ConnectionValues {
   constructor(private readonly vault: Vault) {}
@@ -20,6 +24,22 @@ export class ConnectionValues {
 
   sealQuery(id: string, query: QueryValues): string | null {
     return query.length === 0 ? null : this.vault.seal(JSON.stringify(query), id);
+  }
+
+  /** Masks the values of a query, and seals the whole URL. */
+  sealUrl(id: string, url: string | null): UrlColumns {
+    if (url === null || !hasQuery(url)) return { mcpUrl: url, sealedUrl: null, mcpUrlHash: null };
+    return { mcpUrl: maskedQuery(url), sealedUrl: this.vault.seal(url, id), mcpUrlHash: this.vault.hash(url) };
+  }
+
+  /** The whole URL. */
+  openUrl({ id, mcpUrl, sealedUrl }: Pick<Connection, 'id' | 'mcpUrl' | 'sealedUrl'>): string | null {
+    return sealedUrl === null ? mcpUrl : this.vault.open(sealedUrl, id);
+  }
+
+  /** The hashes under which rows of this URL are found; null for a URL without a query, which is stored in clear. */
+  urlHashes(url: string): string[] | null {
+    return hasQuery(url) ? this.vault.hashes(url) : null;
   }
 
   openQuery(id: string, sealed: string | null): QueryValues {

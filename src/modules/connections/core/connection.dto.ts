@@ -199,7 +199,7 @@ export class ConnectionDto {
   /** @example 'My first connection' */
   name: string;
   /**
-   * URL of the MCP server. Null for an uplink and for a source.
+   * URL of the MCP server, with `***` instead of the values of its query. Null for an uplink and for a source.
    * @example 'http://127.0.0.1:3001/mcp'
    */
   mcpUrl: string | null;

@@ -92,6 +92,7 @@ export type Metadata = Record<string, unknown>;
 @Index('connections_newest', ['namespaceId', 'seq'])
 @Index('connections_name', ['namespaceId', 'name', 'seq'])
 @Index('connections_mcp_url', ['namespaceId', 'mcpUrl', 'seq'])
+@Index('connections_mcp_url_hash', ['namespaceId', 'mcpUrlHash'])
 @Index('connections_metadata', { synchronize: false })
 @Index('connections_server', ['serverId', 'namespaceId', 'seq'])
 @Index('connections_due', ['nextCheckAt'], { where: 'next_check_at IS NOT NULL' })
@@ -126,9 +127,20 @@ export class Connection {
   @Column('text', { name: 'target_kind', default: 'url' })
   targetKind: TargetKind;
 
-  /** Null for uplinks and modules. Of a registry server its run address at creation; what is shown is computed. */
+  /**
+   * Null for uplinks and modules. Of a registry server its run address at creation; what is shown is computed. The values
+   * of a query are masked: `sealedUrl` has them.
+   */
   @Column('text', { name: 'mcp_url', nullable: true })
   mcpUrl: string | null;
+
+  /** A URL with a query, sealed by the vault for this row's id; null for other targets and URLs. */
+  @Column('text', { name: 'sealed_url', nullable: true, select: false })
+  sealedUrl: string | null;
+
+  /** Keyed hash of that URL, for the exact filter. */
+  @Column('text', { name: 'mcp_url_hash', nullable: true, select: false })
+  mcpUrlHash: string | null;
 
   /** By id: another server that is later registered under the same name must not receive the calls. */
   @Column('uuid', { name: 'server_id', nullable: true })

@@ -7,7 +7,9 @@ import {
   type SelectQueryBuilder,
   type QueryDeepPartialEntity,
 } from 'typeorm';
+import type { OwnedNamespace } from '../../auth/access.types.js';
 import { Connection, type TargetKind } from './connection.entity.js';
+import { ResourceNotFoundError } from './connections.errors.js';
 import { jsonValuesOf, type MetadataFilter } from './metadata-filter.js';
 
 /** The columns that an answer is made from. Sealed values are not among them. */
@@ -38,7 +40,8 @@ export interface ConnectionFilter {
   /** Only connections created before the one with this `seq`. */
   beforeSeq?: string;
   name?: string;
-  mcpUrl?: string;
+  /** An exact URL: its hashes when it has a query. */
+  mcpUrl?: string | { hashes: string[] };
   serverId?: string;
   metadata: MetadataFilter[];
 }
@@ -55,6 +58,21 @@ export interface DeletedConnection {
 }
 
 type ByIds = { id: string } | { namespaceId: string; connectionId: string };
+
+/** Connection ids that a misspelt one is compared with. */
+const NAMES_MAX = 1_000;
+
+/** The error for a connection that a namespace does not have, with its nearest connection id. */
+export async function missingConnection(
+  connections: Repository<Connection>,
+  { id: namespaceId, name }: OwnedNamespace,
+  connectionId: string,
+): Promise<ResourceNotFoundError> {
+  const select = { connectionId: true };
+  const rows = await connections.find({ where: { namespaceId }, select, order: { seq: 'DESC' }, take: NAMES_MAX });
+  const ids = rows.map((row) => row.connectionId);
+  return ResourceNotFoundError.ofConnection(name, connectionId, ids);
+}
 
 /** SQL on the table `connections`. */
 @Injectable()
@@ -79,19 +97,29 @@ export class ConnectionRepository {
       .limit(limit);
     if (beforeSeq !== undefined) rows.andWhere('connection.seq < :seq', { seq: beforeSeq });
     if (name !== undefined) rows.andWhere('connection.name = :name', { name });
-    if (mcpUrl !== undefined) rows.andWhere('connection.mcpUrl = :mcpUrl', { mcpUrl });
+    if (typeof mcpUrl === 'string') rows.andWhere('connection.mcpUrl = :mcpUrl', { mcpUrl });
+    else if (mcpUrl !== undefined) rows.andWhere('connection.mcpUrlHash IN (:...hashes)', mcpUrl);
     if (serverId !== undefined) rows.andWhere('connection.serverId = :serverId', { serverId });
     addMetadataFilters(rows, metadata);
     return rows.getRawMany<ShownConnection & { seq: string }>();
+  }
+
+  /** The error for a connection id that the namespace does not have. */
+  missing(namespace: OwnedNamespace, connectionId: string): Promise<ResourceNotFoundError> {
+    return missingConnection(this.connections, namespace, connectionId);
   }
 
   findRow(where: FindOptionsWhere<Connection>): Promise<ConnectionRow | null> {
     return this.connections.findOne({ where, select: { id: true, recordingUntil: true } });
   }
 
-  /** With `source`, which other reads leave out. */
+  /** With `source` and the sealed URL, which other reads leave out. */
   findWithSource(where: ByIds): Promise<Connection | null> {
-    return this.connections.createQueryBuilder('connection').addSelect('connection.source').where(where).getOne();
+    return this.connections
+      .createQueryBuilder('connection')
+      .addSelect(['connection.source', 'connection.sealedUrl'])
+      .where(where)
+      .getOne();
   }
 
   /** With its namespace, sealed values and challenges. */
@@ -99,7 +127,12 @@ export class ConnectionRepository {
     return this.connections
       .createQueryBuilder('connection')
       .innerJoinAndSelect('connection.namespace', 'namespace')
-      .addSelect(['connection.sealedHeaders', 'connection.sealedQuery', 'connection.statusChallenges'])
+      .addSelect([
+        'connection.sealedUrl',
+        'connection.sealedHeaders',
+        'connection.sealedQuery',
+        'connection.statusChallenges',
+      ])
       .where('connection.id = :id', { id })
       .getOne();
   }

@@ -2,6 +2,7 @@ import { DomainError } from '../../../platform/errors/domain-error.js';
 import { UpstreamAuthRequiredError } from '../../../mcp/protocol/mcp-errors.js';
 import { AuthorizationRequiredError } from '../../oauth/credentials.errors.js';
 import { McpRefusal } from '../../../mcp/server/mcp-server.errors.js';
+import { didYouMean } from '../../../platform/text/nearest.js';
 import { rpcCode } from '../../../mcp/protocol/protocol.js';
 import { InputInvalidError, InputRequiredError, type RequiredInputs } from '../../run/run.errors.js';
 
@@ -61,8 +62,24 @@ export class ResourceNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';
 
-  constructor(detail?: unknown) {
+  /** @param advice for the owner of the namespace: the missing thing and the nearest name */
+  constructor(
+    detail?: unknown,
+    override readonly advice?: string,
+  ) {
     super('Resource not found', detail);
+  }
+
+  /** No connection of this id in a namespace of the caller. */
+  static ofConnection(namespace: string, id: string, others: Iterable<string>): ResourceNotFoundError {
+    const advice = `Your namespace "${namespace}" has no such connection.${didYouMean(id, others)}`;
+    return new ResourceNotFoundError({ connection: id }, advice);
+  }
+
+  /** No tool or trigger of this name in a connection of the caller. */
+  static ofItem(kind: 'tool' | 'trigger', connectionId: string, name: string, others: string[]): ResourceNotFoundError {
+    const advice = `The connection "${connectionId}" has no such ${kind}.${didYouMean(name, others)}`;
+    return new ResourceNotFoundError({ [kind]: name }, advice);
   }
 }
 

@@ -18,6 +18,7 @@ import {
   type NewTarget,
   type RequestedTarget,
 } from './connection-target.js';
+import { ConnectionValues } from './connection-values.js';
 import { ConnectionTargetError } from './connections.errors.js';
 
 const NOWHERE = { mcpUrl: null, serverId: null, serverName: null, source: null, isStateful: false, query: [] };
@@ -35,6 +36,7 @@ export class TargetResolver {
   constructor(
     private readonly servers: ServersService,
     private readonly urls: ServerUrlsService,
+    private readonly values: ConnectionValues,
     private readonly env: Env,
   ) {}
 
@@ -62,7 +64,7 @@ export class TargetResolver {
   /**
    * The change of the target: at most another query of its address, which holds values.
    *
-   * @param existing with its `source`
+   * @param existing with its `source` and sealed URL
    * @throws ConnectionTargetError for another target, InvalidInputError
    */
   async change(existing: Connection, body: SetConnectionDto): Promise<{ mcpUrl?: string; query?: QueryValues }> {
@@ -81,7 +83,8 @@ export class TargetResolver {
     }
     if (requested.kind === 'server') throw new ConnectionTargetError('server');
     if (server || existing.mcpUrl === null) throw new ConnectionTargetError('mcpUrl');
-    if (requested.url === existing.mcpUrl) return {};
+    // Clients also send back what they read, which is masked.
+    if (requested.url === existing.mcpUrl || requested.url === this.values.openUrl(existing)) return {};
     if (existing.statusState !== 'input_required' || !isSamePlace(requested.url, existing.mcpUrl)) {
       throw new ConnectionTargetError('mcpUrl');
     }

@@ -20,7 +20,7 @@ export class ConnectionLogQueryDto {
 
   /** Only calls with this text in the tool name, a message or an exception, in any case. */
   @IsOptional()
-  @IsText(200)
+  @IsText(1_000)
   search?: string;
 
   /** Only calls with this outcome: `ok`, `exception`, `canceled` or `denied`. */

@@ -24,7 +24,8 @@ import {
   type ToolResult,
 } from './simulator/simulator.js';
 import { createHash } from 'node:crypto';
-import { canonicalJson } from '../../../platform/text/json.js';
+import { patternsOf } from '../../../platform/json-schema/patterns.js';
+import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
 
 /** Bounds of the frozen servers cached by one process: their number, and their characters of JSON. */
 const CACHED_MAX = 1_000;
@@ -116,7 +117,8 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
     const { id, scenario } = target;
     const row = await this.mocks.findOneBy({ connectionId: id });
     if (!row) throw new ResourceNotFoundError();
-    const { seed, server } = row;
+    const { seed } = row;
+    const server = { ...row.server, tools: row.server.tools?.map(withUncheckedPatterns) ?? null };
     const schema = new SchemaSimulator(server, { seed, scenario });
     const { simulator, chars } = await this.simulatorFor(target, schema);
     const simulated: SimulatedServer = { server, simulator, history: this.historyOf(id) };
@@ -163,6 +165,18 @@ function keyOf({ tool, arguments: args }: ToolCall): string {
     .update(canonicalJson([tool, args]))
     .digest('hex')
     .slice(0, 32);
+}
+
+/** The tool; when patterns of its schemas are not checked, its `_meta` says which ones and why. */
+function withUncheckedPatterns(tool: JsonObject): JsonObject {
+  const unchecked = ['inputSchema', 'outputSchema'].flatMap((name) =>
+    patternsOf(tool[name]).flatMap(({ place, refusal }) =>
+      refusal === null ? [] : [`${name}.${place}: ${refusal}`.slice(0, 300)],
+    ),
+  );
+  if (unchecked.length === 0) return tool;
+  const meta = isObject(tool._meta) ? tool._meta : {};
+  return { ...tool, _meta: { ...meta, [simulatorMark.unchecked]: unchecked.slice(0, 20) } };
 }
 
 /** The answers of the schemas alone, which say so where they replace the interpretation of prose. */

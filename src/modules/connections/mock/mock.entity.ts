@@ -97,13 +97,9 @@ export class MockCall {
   @Column('text')
   tool: string;
 
-  /** JSON text; null when it was longer than 16 KB. */
-  @Column('text', { nullable: true })
-  arguments: string | null;
-
-  /** The result as JSON text; null when it was longer than 16 KB. */
-  @Column('text', { nullable: true })
-  answer: string | null;
+  /** Arguments and result, each null when longer than 16 KB of JSON, sealed by the vault for the connection's row. */
+  @Column('text')
+  sealed: string;
 
   @Column({ type: 'timestamptz', name: 'called_at', precision: 3, default: () => 'now()' })
   calledAt: Date;

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
+import { Vault } from '../../../platform/vault/vault.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import type { Answer, Answerer, FrozenServer, PastCall, ToolCall, UseCounts } from './simulator/simulator.js';
 
@@ -13,7 +14,10 @@ const TEXT_CHARS_MAX = 16 * 1024;
 /** The rows of mocks, their calls, and the daily usage of the language model. */
 @Injectable()
 export class MockRepository {
-  constructor(@InjectDataSource() private readonly database: DataSource) {}
+  constructor(
+    @InjectDataSource() private readonly database: DataSource,
+    private readonly vault: Vault,
+  ) {}
 
   /** @param id of the connection's row @param replies recorded calls to replay, sealed, in order */
   async insert(
@@ -35,11 +39,14 @@ export class MockRepository {
 
   /** The newest calls of a mock, oldest first. */
   async recentCalls(id: string, limit: number): Promise<PastCall[]> {
-    const newest = await this.database.query<PastCall[]>(
-      'SELECT seq, tool, arguments, answer FROM mock_calls WHERE connection_id = $1 ORDER BY seq DESC LIMIT $2',
+    const newest = await this.database.query<{ seq: number; tool: string; sealed: string }[]>(
+      'SELECT seq, tool, sealed FROM mock_calls WHERE connection_id = $1 ORDER BY seq DESC LIMIT $2',
       [id, limit],
     );
-    return newest.reverse();
+    return newest.reverse().map(({ seq, tool, sealed }) => {
+      const texts = JSON.parse(this.vault.open(sealed, id)) as Pick<PastCall, 'arguments' | 'answer'>;
+      return { seq, tool, ...texts };
+    });
   }
 
   /**
@@ -56,15 +63,18 @@ export class MockRepository {
       if (!mock) throw new ResourceNotFoundError();
       const seq = mock.calls + 1;
       const answer = answerer(mock.uses);
+      const texts = JSON.stringify({ arguments: bounded(call.arguments), answer: bounded(answer.result) });
       await tx.query('UPDATE connection_mocks SET calls = $2, uses = $3::jsonb WHERE connection_id = $1', [
         id,
         seq,
         JSON.stringify(answer.uses ?? mock.uses),
       ]);
-      await tx.query(
-        'INSERT INTO mock_calls (connection_id, seq, tool, arguments, answer) VALUES ($1, $2, $3, $4, $5)',
-        [id, seq, call.tool, bounded(call.arguments), bounded(answer.result)],
-      );
+      await tx.query('INSERT INTO mock_calls (connection_id, seq, tool, sealed) VALUES ($1, $2, $3, $4)', [
+        id,
+        seq,
+        call.tool,
+        this.vault.seal(texts, id),
+      ]);
       await tx.query('DELETE FROM mock_calls WHERE connection_id = $1 AND seq <= $2', [id, seq - CALLS_MAX]);
       return answer;
     });

@@ -105,7 +105,11 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
       // Without a slot in time the connections are claimed again when the claim ends.
       this.results.inc({ result: error instanceof NoSlotError ? 'late' : 'failed' });
       if (error instanceof NoSlotError) return;
-      this.logger.error({ msg: 'a connection could not be checked', err: error });
+      this.logger.error({
+        msg: 'a connection could not be checked',
+        ...(await this.repository.namesOf(one)),
+        err: error,
+      });
       // For example secrets that cannot be opened: the connection is broken, and rechecked at growing intervals.
       if (!isDatabaseAway(error)) await this.checks.record(group, failedInside);
     }

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
+import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { StatusRepository } from '../core/status.repository.js';
 import type { CheckedConnection } from './connection-check.js';
 
@@ -51,6 +52,11 @@ export class RecheckRepository {
     private readonly env: Env,
   ) {}
 
+  /** Name and account of a connection, for a log line. */
+  namesOf({ id }: CheckedConnection): Promise<LogNames> {
+    return LogNamesRepository.find(this.database, 'connection', id);
+  }
+
   /**
    * Claims the connections that are due longest, by moving `next_check_at` past the end of their check: those of a process
    * that dies are claimed by another one then. Processes claim one after another, so that one process has all connections
@@ -98,7 +104,7 @@ export class RecheckRepository {
   }
 
   private async claim(tx: EntityManager): Promise<ClaimedConnection[]> {
-    const isShared = `target_kind = 'url' AND sealed_headers IS NULL AND NOT EXISTS (
+    const isShared = `target_kind = 'url' AND sealed_headers IS NULL AND sealed_url IS NULL AND NOT EXISTS (
       SELECT 1 FROM upstream_credentials u WHERE u.owner_kind = 'connection' AND u.owner_id = connections.id)`;
     const account = '(SELECT n.account_id FROM namespaces n WHERE n.id = connections.namespace_id)';
     const columns = `id, revision, mcp_url AS "mcpUrl", ${isShared} AS "isShared", ${account} AS "accountId"`;

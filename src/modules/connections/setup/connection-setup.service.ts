@@ -139,7 +139,8 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
   /** Null if no upstream can be called now. */
   private async targetOf(row: Connection, values = this.valuesOf(row)): Promise<SetupTarget | null> {
     const label = `${row.namespace.name}/${row.connectionId}`;
-    if (row.targetKind === 'url' && row.mcpUrl !== null) return targetAt(label, row.mcpUrl, []);
+    const url = row.targetKind === 'url' ? this.values.openUrl(row) : null;
+    if (url !== null) return targetAt(label, url, []);
     if (row.targetKind !== 'server' || row.serverId === null) return null;
     try {
       const connection = { serverName: row.serverName ?? '', ...values };

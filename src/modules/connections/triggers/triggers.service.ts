@@ -59,8 +59,9 @@ export class TriggersService {
 
   /** @throws ResourceNotFoundError, UpstreamFailure */
   async get(namespace: OwnedNamespace, connectionId: string, name: string): Promise<TriggerDto> {
-    const trigger = (await this.list(namespace, connectionId)).find((one) => one.name === name);
-    if (!trigger) throw new ResourceNotFoundError({ trigger: name });
+    const triggers = await this.list(namespace, connectionId);
+    const trigger = triggers.find((one) => one.name === name);
+    if (!trigger) throw unknownTrigger(connectionId, name, triggers);
     return trigger;
   }
 
@@ -80,8 +81,8 @@ export class TriggersService {
     await this.requireReachable(url);
     const handle = await this.handles.find(namespace, connectionId);
     const left = deadlineIn(this.env.upstreamCallTimeoutMs);
-    if (!(await triggersOf(handle, left()))?.some((one) => one.name === name))
-      throw new ResourceNotFoundError({ trigger: name });
+    const triggers = (await triggersOf(handle, left())) ?? [];
+    if (!triggers.some((one) => one.name === name)) throw unknownTrigger(connectionId, name, triggers);
     const id = subscriptionId(namespace.name, connectionId, name, params, url);
     const request = { id, name, params, delivery: { mode: 'webhook', url, secret } };
     const reply = await send(handle, 'subscribe', request, left());
@@ -203,4 +204,9 @@ function requireParams(params: Record<string, unknown>): void {
   if (Buffer.byteLength(JSON.stringify(params)) > PARAMS_BYTES_MAX) {
     throw new InvalidInputError(`params must be at most ${PARAMS_BYTES_MAX / 1024} KB of JSON`);
   }
+}
+
+function unknownTrigger(connectionId: string, name: string, triggers: TriggerDto[]): ResourceNotFoundError {
+  const names = triggers.map((one) => one.name);
+  return ResourceNotFoundError.ofItem('trigger', connectionId, name, names);
 }

@@ -11,8 +11,14 @@ import { DAY_MS, dayOf, dayOfId, searchRanges, type IndexedRange } from '../stor
 import { PartitionsRepository } from '../store/partitions.repository.js';
 import { condition, part, rangeOf, type Condition, type InvocationQuery } from './invocation-query.js';
 
-/** `total` is exact up to here: counting ten times as many of a common word takes hundreds of milliseconds. */
-export const TOTAL_MAX = 1_000;
+/** With `search`, `total` is exact up to here. */
+export const TOTAL_MAX = 100_000;
+
+/** Count of a word whose matches take too long to count: so many are counted, and `totalIsExact` is false. */
+const TOTAL_MIN = 1_000;
+
+/** Time limit of counting the matches of a word. */
+const COUNT_MS_MAX = 3_000;
 
 /** The newest invocations, read without the search index first: enough to count 1,000 if every fourth has the word. */
 const NEAREST_MAX = 4_000;
@@ -56,7 +62,7 @@ const CALLS = `
                       WHERE position(lower($6) IN lower(concat_ws(chr(10), entry ->> 'name', entry ->> 'message'))) > 0))
    ORDER BY id DESC LIMIT $7`;
 
-/** The number of matches, up to one more than the maximum, and the ids of the newest, newest first. */
+/** The number of matches, up to one more than a maximum, and the ids of the newest, newest first. */
 interface Counted {
   total: number;
   ids: string[];
@@ -94,7 +100,7 @@ export class InvocationSearchRepository {
   }
 
   /**
-   * The newest matches, newest first, and their number, exact up to 1,000.
+   * The newest matches, newest first, and their number: exact without a word, and up to 100,000 with one.
    *
    * @throws SearchTooLongError after 10 s, NoSlotError after 10 s of waiting for other searches
    */
@@ -105,12 +111,11 @@ export class InvocationSearchRepository {
   ): Promise<{ invocations: FoundInvocation[]; total: number; totalIsExact: boolean }> {
     const { oldest, indexed } = (await this.cache.get('all')) ?? { oldest: yesterday(), indexed: [] };
     return this.bounded(serverId, async (tx) => {
-      const counted =
-        query.search !== undefined
-          ? await searched(tx, serverId, query, limit, oldest, indexed)
-          : await count(tx, [part(rangeOf(query, oldest))], condition(serverId, query), limit, TOTAL_MAX + 1);
-      const invocations = await byIds(tx, serverId, counted.ids);
-      return { invocations, total: Math.min(counted.total, TOTAL_MAX), totalIsExact: counted.total <= TOTAL_MAX };
+      const { total, ids, isExact } =
+        query.search === undefined
+          ? await listed(tx, part(rangeOf(query, oldest)), condition(serverId, query), limit)
+          : await searched(tx, serverId, query, { limit, oldest, indexed });
+      return { invocations: await byIds(tx, serverId, ids), total, totalIsExact: isExact };
     });
   }
 
@@ -188,24 +193,61 @@ function yesterday(): number {
   return Date.parse(dayOf(Date.now() - DAY_MS));
 }
 
-/** Matches of a word: among the newest of the server, then among the rest unless those suffice. */
+type Found = Counted & { isExact: boolean };
+
+/** All matches without a word. They are counted along the index of the server. */
+async function listed(tx: EntityManager, whole: string, { sql, values }: Condition, limit: number): Promise<Found> {
+  const [row] = await tx.query<Counted[]>(
+    `SELECT (SELECT count(*) FROM invocations WHERE ${whole} AND ${sql})::int AS total,
+            ARRAY(SELECT id FROM invocations WHERE ${whole} AND ${sql} ORDER BY id DESC LIMIT ${limit})::text[] AS ids`,
+    values,
+  );
+  return { ...row, isExact: true };
+}
+
+/** Matches of a word: among the newest of the server, then among the rest. */
 async function searched(
   tx: EntityManager,
   serverId: string,
   query: InvocationQuery,
-  limit: number,
-  oldest: number,
-  indexed: readonly IndexedRange[],
-): Promise<Counted> {
+  { limit, oldest, indexed }: { limit: number; oldest: number; indexed: readonly IndexedRange[] },
+): Promise<Found> {
   const near = await nearest(tx, part(rangeOf(query, oldest)), condition(serverId, query), limit);
-  if (near.last === null || near.total > TOTAL_MAX) return near;
+  if (near.last === null) return { ...near, isExact: true };
   const rest = { ...query, before: near.last };
   const { from, to } = rangeOf(rest, oldest);
   const branches = searchRanges(from, to, indexed).map(
     ({ day, fromId, toId }) => `day = '${day}' AND id >= '${fromId}' AND id < '${toId}'`,
   );
-  const far = await count(tx, branches, condition(serverId, rest), limit, TOTAL_MAX + 1 - near.total);
-  return { total: near.total + far.total, ids: [...near.ids, ...far.ids].slice(0, limit) };
+  const counted = (totalMax: number): Promise<Found> =>
+    foundWith(near, totalMax, limit, (countMax) => count(tx, branches, condition(serverId, rest), limit, countMax));
+  await tx.query('SAVEPOINT counting');
+  await tx.query(`SELECT set_config('statement_timeout', '${COUNT_MS_MAX}', true)`);
+  try {
+    return await counted(TOTAL_MAX);
+  } catch (error) {
+    if (codeOf(error) !== QUERY_CANCELED) throw error;
+    await tx.query('ROLLBACK TO SAVEPOINT counting');
+    return counted(TOTAL_MIN);
+  }
+}
+
+/** The newest matches with those that `count` finds beyond them, up to a maximum. */
+async function foundWith(
+  near: Counted,
+  totalMax: number,
+  limit: number,
+  count: (countMax: number) => Promise<Counted>,
+): Promise<Found> {
+  const left = Math.max(0, totalMax + 1 - near.total);
+  const far = left === 0 ? { total: 0, ids: [] } : await count(left);
+  const total = near.total + far.total;
+  const max = Math.max(totalMax, near.total);
+  return {
+    total: Math.min(total, max),
+    ids: [...near.ids, ...far.ids].slice(0, limit),
+    isExact: left > 0 && total <= max,
+  };
 }
 
 /** Matches among the newest of the server. `last` is the id of the oldest that was read, null if there are no more. */

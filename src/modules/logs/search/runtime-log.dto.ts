@@ -6,9 +6,9 @@ import { invocationOutcomes, type InvocationOutcome } from '../invocation.types.
 
 /** Which invocations to list. All filters must match. */
 export class InvocationFilterDto {
-  /** Only invocations with this text in a message or an exception, in any case. */
+  /** Only invocations with this text in a message or an exception, in any case. 1,000 characters at most. */
   @IsOptional()
-  @IsText(200)
+  @IsText(1_000)
   search?: string;
 
   /** Only invocations with this outcome. */
@@ -126,7 +126,7 @@ export class InvocationDto {
 /** Newest first. */
 export class RuntimeLogDto {
   invocations: InvocationDto[];
-  /** Number of matches, counted up to 1,000. */
+  /** Number of matches. With `search` counted up to 100,000, or 1,000 of a word that takes longer than 3 s to count. */
   @ApiProperty({ type: 'integer' })
   total: number;
   /** False if there are more matches. */

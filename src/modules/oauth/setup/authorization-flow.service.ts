@@ -53,6 +53,7 @@ export class AuthorizationFlowService implements SetupSubject<PendingAuthorizati
     if (!pending) throw SetupPageError.unknownLink();
     if (pending.completedAt !== null) throw SetupPageError.usedLink();
     if (pending.expiresAt.getTime() <= Date.now()) throw SetupPageError.expiredLink();
+    if (!(await this.credentials.isWaiting(ownerOf(pending)))) throw SetupPageError.nothingWaits();
     return pending;
   }
 
@@ -119,6 +120,7 @@ export class AuthorizationFlowService implements SetupSubject<PendingAuthorizati
     const startedAfter = new Date(Date.now() - ANSWER_MS_MAX);
     const isClaimed = await this.repository.claimState(pending.id, stateHash, startedAfter);
     if (!isClaimed) throw SetupPageError.unknownState();
+    if (!(await this.credentials.isWaiting(ownerOf(pending)))) throw SetupPageError.nothingWaits();
     return pending;
   }
 

@@ -257,7 +257,7 @@ describe('a bundle that cannot be installed', () => {
       /^manifest\.json is not valid JSON: [^\u202E]*$/,
     );
     expect(await faultOf(read({ 'manifest.json': '{"a":'.repeat(100_000) + '1' + '}'.repeat(100_000) }))).toContain(
-      '100 levels',
+      '100 nested levels',
     );
     expect(await faultOf(read({ 'manifest.json': `"${randomBytes(600 * 1024).toString('hex')}"` }))).toContain(
       'larger than 1048576 bytes',

@@ -1,5 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { isObject } from '../../../platform/text/json.js';
+import { schemaValidator } from '../../../platform/json-schema/schema-check.js';
+import { quoted } from '../../../platform/text/quoted.js';
 import { parseBounded } from '../../../platform/text/json-bounds.js';
 
 /** Headers and query of a request to a run endpoint. */
@@ -14,13 +16,14 @@ export interface MappedConfig {
   query: [name: string, value: string][];
   /** Names of required values that were not sent and have no default. */
   missing: { headers: string[]; query: string[] };
-  /** Values of the wrong type. */
+  /** Values that the schema does not allow. */
   faults: ConfigFault[];
 }
 
 /** A fault of a value. The message never repeats the value: it may be a secret. */
 interface ConfigFault {
-  from: ConfigPlace;
+  /** Null for a fault of several values together. */
+  from: ConfigPlace | null;
   message: string;
 }
 
@@ -66,6 +69,33 @@ export interface ConfigField {
   to: ConfigPlace;
   /** The property as it was published, for title and description. */
   schema: Record<string, unknown>;
+  /** The whole schema, which the values must match together. */
+  root: ConfigSchema;
+}
+
+/** Keywords that {@link mapConfig} applies to single values, and annotations. Others need the whole schema's validator. */
+const PLAIN = new Set([
+  ...['type', 'properties', 'required', 'enum', 'default', 'title', 'description', 'examples', 'x-from', 'x-to'],
+  ...['$schema', '$id', '$comment', 'deprecated', 'readOnly', 'writeOnly', 'additionalProperties'],
+]);
+
+type ConfigValidator = Exclude<ReturnType<typeof schemaValidator>, string>;
+
+const validators = new WeakMap<ConfigSchema, ConfigValidator | null>();
+
+/** The validator of a whole schema; null where no keyword needs it, and for a stored schema that cannot be compiled. */
+function validatorOf(root: ConfigSchema): ConfigValidator | null {
+  const known = validators.get(root);
+  if (known !== undefined) return known;
+  const made = isPlain(root) ? null : schemaValidator(root);
+  const validator = typeof made === 'string' ? null : made;
+  validators.set(root, validator);
+  return validator;
+}
+
+function isPlain(schema: Record<string, unknown>): boolean {
+  const properties = isObject(schema.properties) ? Object.values(schema.properties) : [];
+  return Object.keys(schema).every((key) => PLAIN.has(key)) && properties.every((one) => isObject(one) && isPlain(one));
 }
 
 const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean']);
@@ -76,23 +106,25 @@ const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boo
  * worker's URL under that dotted name, wherever the caller passed it.
  */
 export function configFields(schema: ConfigSchema, kind: ConfigKind): ConfigField[] {
-  return fieldsBelow(schema, [], true, kind);
+  return fieldsBelow(schema, { path: [], isAroundRequired: true, kind, root: schema });
 }
 
-function fieldsBelow(
-  schema: Record<string, unknown>,
-  path: string[],
-  isAroundRequired: boolean,
-  kind: ConfigKind,
-): ConfigField[] {
+interface Around {
+  path: string[];
+  isAroundRequired: boolean;
+  kind: ConfigKind;
+  root: ConfigSchema;
+}
+
+function fieldsBelow(schema: Record<string, unknown>, { path, isAroundRequired, kind, root }: Around): ConfigField[] {
   const required: unknown[] = Array.isArray(schema.required) ? schema.required : [];
   return Object.entries((schema.properties ?? {}) as Record<string, unknown>).flatMap(([name, value]) => {
     const inner = [...path, name];
     const isRequired = isAroundRequired && required.includes(name);
     const property = isObject(value) ? value : {};
     return isObject(property.properties) && kind !== 'external'
-      ? fieldsBelow(property, inner, isRequired, kind)
-      : [toField(value as Record<string, unknown>, property, inner, isRequired, kind)];
+      ? fieldsBelow(property, { path: inner, isAroundRequired: isRequired, kind, root })
+      : [{ ...toField(value as Record<string, unknown>, property, inner, isRequired, kind), root }];
   });
 }
 
@@ -102,7 +134,7 @@ function toField(
   path: string[],
   isRequired: boolean,
   kind: ConfigKind,
-): ConfigField {
+): Omit<ConfigField, 'root'> {
   const type = typeOf(property);
   const from = placeOf(property['x-from']) ?? { place: 'query', name: path.join('.') };
   const to: ConfigPlace =
@@ -129,7 +161,7 @@ function typeOf({
 }
 
 /** A value as text; undefined when it is not of the type. */
-function textOf(value: unknown, type: ConfigField['type']): string | undefined {
+export function textOf(value: unknown, type: ConfigField['type']): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (type === 'json') return JSON.stringify(value);
   if (typeof value !== (type === 'integer' ? 'number' : type)) return undefined;
@@ -149,6 +181,7 @@ function placeOf(value: unknown): ConfigPlace | null {
  */
 export function mapConfig(fields: readonly ConfigField[], caller: CallerConfig): MappedConfig {
   const mapped: MappedConfig = { headers: {}, query: [], missing: { headers: [], query: [] }, faults: [] };
+  const values: [ConfigField, string][] = [];
   for (const field of fields) {
     const sent = sentValue(field, caller);
     const value = sent ?? field.fallback;
@@ -156,6 +189,7 @@ export function mapConfig(fields: readonly ConfigField[], caller: CallerConfig):
       if (field.isRequired) mapped.missing[field.from.place === 'header' ? 'headers' : 'query'].push(field.from.name);
       continue;
     }
+    values.push([field, value]);
     const { from, to } = field;
     const fault = sent === undefined ? null : faultOf(field, sent);
     const refuse = (must: string) =>
@@ -165,7 +199,37 @@ export function mapConfig(fields: readonly ConfigField[], caller: CallerConfig):
     else if (HEADER_VALUE.test(value)) mapped.headers[to.name] = value;
     else refuse('of visible ASCII characters: it is sent on in a header.');
   }
+  const { missing, faults } = mapped;
+  const isWhole = missing.headers.length + missing.query.length + faults.length === 0;
+  if (isWhole) mapped.faults = faultsTogether(fields, values);
   return mapped;
+}
+
+/** The faults of values of the right types against the whole schema: lengths, ranges, patterns, formats, conditions. */
+function faultsTogether(fields: readonly ConfigField[], values: [ConfigField, string][]): ConfigFault[] {
+  const [first] = fields;
+  const validate = first ? validatorOf(first.root) : null;
+  if (!validate) return [];
+  const found = validate(instanceOf(values));
+  if (!found) return [{ from: null, message: 'The values take too long to check against the configSchema.' }];
+  return found.map(({ path, message }) => {
+    const from = fields.find((field) => field.path.every((name, i) => name === path[i]))?.from ?? null;
+    const name = path.length > 0 ? `The value ${quoted(path.join('.'))}` : 'The configuration';
+    return { from, message: `${from ? `The ${from.place} ${quoted(from.name)}` : name} ${message}.` };
+  });
+}
+
+/** The object that the values make, with the types of their fields. */
+function instanceOf(values: [ConfigField, string][]): object {
+  const instance: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
+  for (const [{ path, type }, text] of values) {
+    let inner = instance;
+    for (const name of path.slice(0, -1)) {
+      inner = (inner[name] ??= Object.create(null)) as Record<string, unknown>;
+    }
+    inner[path[path.length - 1] ?? ''] = type === 'string' ? text : parseBounded(text);
+  }
+  return instance;
 }
 
 function sentValue({ from, headerKey }: ConfigField, caller: CallerConfig): string | undefined {

@@ -4,6 +4,7 @@ import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { ConfigKind } from './config-fields.js';
 import { configFields, mapConfig } from './config-fields.js';
 import { requireConfigSchema } from './config-schema.js';
+import { verifies } from '../../../../test/support/verifies.js';
 import { randomRuns } from '../../../../test/support/random-runs.js';
 
 const kinds: ConfigKind[] = ['external', 'hosted', 'stdio'];
@@ -22,6 +23,18 @@ function messageOf(value: unknown, kind: ConfigKind = 'external'): string {
 const one = (property: object) => ({ type: 'object', properties: { key: property } });
 
 describe('a config schema', () => {
+  it('is refused with the name of a construct that cannot be matched in linear time', () => {
+    expect(messageOf(one({ ...string, pattern: '^(?!a)' }))).toBe(
+      'configSchema.properties.key.pattern must be a pattern of RE2, without look-around "(?!"',
+    );
+    expect(messageOf(one({ ...string, pattern: '(a)\\1' }))).toContain('without the back-reference "\\1"');
+    expect(messageOf(one({ ...string, pattern: 'a{1001}' }))).toContain(
+      'without the repeat "{1001}", which is over 1000',
+    );
+    expect(messageOf(one({ ...string, pattern: '[' }))).toContain('must be a regular expression');
+    expect(messageOf(one({ ...string, pattern: '^(a+)+$' }))).toBe('accepted');
+  });
+
   it('is taken with everything it says, and without a warning when it keeps the documented limits', () => {
     const schema = {
       $schema: 'http://json-schema.org/draft-07/schema#',
@@ -263,5 +276,48 @@ describe('the configuration of a caller', () => {
     const lacking = mapConfig(hosted, { headers: {}, query: new URLSearchParams('tags=[') });
     expect(lacking.missing.query).toEqual(['db.host']);
     expect(lacking.faults).toMatchObject([{ message: 'The query "tags" must be JSON.' }]);
+  });
+});
+
+describe('a config schema with more than types', () => {
+  const rich = {
+    properties: {
+      count: { type: 'integer', minimum: 1, maximum: 5 },
+      r: { type: 'string', pattern: '^[a-z]+$', maxLength: 3 },
+      m: { type: 'string', format: 'email', 'x-from': { header: 'X-Mail' } },
+      mode: { const: 'fast' },
+      user: string,
+    },
+    dependentRequired: { user: ['m'] },
+  };
+  const faultsOf = (schema: object, query: string, headers = {}, kind: ConfigKind = 'external') =>
+    mapConfig(configFields(requireConfigSchema(schema, kind).schema, kind), {
+      headers,
+      query: new URLSearchParams(query),
+    }).faults.map(({ message }) => message);
+
+  verifies('config:whole-schema', 'is enforced whole, and no fault repeats a value', () => {
+    expect(faultsOf(rich, 'count=5&r=abc&mode=fast', { 'x-mail': 'a@example.com' })).toEqual([]);
+    expect(faultsOf(rich, 'count=99')).toEqual(['The query "count" must be <= 5.']);
+    expect(faultsOf(rich, 'r=abcd')).toEqual(['The query "r" must NOT have more than 3 characters.']);
+    expect(faultsOf(rich, 'r=A1')).toEqual(['The query "r" must match pattern "^[a-z]+$".']);
+    expect(faultsOf(rich, '', { 'x-mail': 'notmail' })).toEqual(['The header "X-Mail" must match format "email".']);
+    expect(faultsOf(rich, 'mode=slow')).toEqual(['The query "mode" must be equal to constant.']);
+    expect(faultsOf(rich, 'user=u')).toEqual([expect.stringContaining('must have property m when property user')]);
+    const nested = {
+      properties: { db: { type: 'object', properties: { port: { type: 'integer', maximum: 65535 } } } },
+    };
+    expect(faultsOf(nested, 'db.port=70000', {}, 'hosted')).toEqual(['The query "db.port" must be <= 65535.']);
+  });
+
+  verifies('config:whole-schema', 'is refused where a part of it has no check, naming it', () => {
+    expect(messageOf(one({ ...string, format: 'zip-code' }))).toBe(
+      'configSchema.properties.key.format "zip-code" has no check: leave it out, or say it with pattern',
+    );
+    expect(messageOf(one({ ...string, format: 'password' }))).toBe('accepted');
+    expect(messageOf(one({ ...string, maxLength: 'long' }))).toMatch(/^configSchema cannot be enforced: .*maxLength/);
+    expect(messageOf(one({ ...string, $ref: 'https://example.com/schema.json' }))).toMatch(
+      /^configSchema cannot be enforced: /,
+    );
   });
 });

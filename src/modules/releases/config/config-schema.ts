@@ -1,6 +1,8 @@
 import { storableFault } from '../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
-import { quoted } from '../../../platform/text/quoted.js';
+import { isLinearPattern, patternsOf } from '../../../platform/json-schema/patterns.js';
+import { quoted, visible } from '../../../platform/text/quoted.js';
+import { isKnownFormat, schemaValidator } from '../../../platform/json-schema/schema-check.js';
 import { isObject } from '../../../platform/text/json.js';
 import { configFields, HEADER_VALUE, type ConfigField, type ConfigKind, type ConfigSchema } from './config-fields.js';
 
@@ -39,7 +41,9 @@ export function requireConfigSchema(value: unknown, kind: ConfigKind): { schema:
   requireSize(schema, fields.length, warnings);
   for (const field of fields) requireField(field, kind, warnings);
   requireRequired(schema);
+  requirePatterns(schema);
   requireDistinctTargets(fields, kind);
+  requireEnforceable(schema, fields, warnings);
   return { schema, warnings };
 }
 
@@ -119,6 +123,22 @@ function requireName(place: 'header' | 'query', name: string, path: string): voi
   }
 }
 
+/** Values are checked against the whole schema, so every part of it must have a check. */
+function requireEnforceable(schema: ConfigSchema, fields: ConfigField[], warnings: string[]): void {
+  const validator = schemaValidator(schema);
+  if (typeof validator === 'string') {
+    throw new InvalidInputError(`configSchema cannot be enforced: ${visible(validator, 300)}`);
+  }
+  for (const { path, schema: property } of fields) {
+    const { format, pattern } = property;
+    if (typeof format !== 'string' || isKnownFormat(format)) continue;
+    const place = `configSchema.properties.${quotedPath(path)}.format`;
+    const fault = `${place} ${quoted(format)} has no check`;
+    if (pattern === undefined) throw new InvalidInputError(`${fault}: leave it out, or say it with pattern`);
+    warnings.push(`${fault}: its pattern is enforced.`);
+  }
+}
+
 /** A required name without a property would make every call fail. */
 function requireRequired({ required, properties }: ConfigSchema): void {
   if (required === undefined) return;
@@ -127,6 +147,17 @@ function requireRequired({ required, properties }: ConfigSchema): void {
     if (typeof name === 'string' && Object.hasOwn(properties, name)) return;
     throw new InvalidInputError(`configSchema.required.${at} must be the name of a property`);
   });
+}
+
+/** Values are matched in linear time: RE2's patterns, of bounded number and size. */
+function requirePatterns(schema: ConfigSchema): void {
+  for (const { pattern, place, refusal } of patternsOf(schema)) {
+    if (refusal !== null) {
+      throw new InvalidInputError(`configSchema.${place} must be a pattern of RE2, without ${refusal}`);
+    }
+    if (isLinearPattern(pattern)) continue;
+    throw new InvalidInputError(`configSchema.${place} must be a regular expression: ${quoted(pattern)}`);
+  }
 }
 
 function requireDistinctTargets(fields: ConfigField[], kind: ConfigKind): void {

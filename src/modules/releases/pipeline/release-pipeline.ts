@@ -6,6 +6,7 @@ import { DataSource } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
+import type { LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
 import { LeaseLostError, ReleaseLease, type StageOutcome } from '../release-lease.js';
 import { ReleaseLogRepository } from '../release-log.repository.js';
@@ -72,8 +73,8 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
    */
   async run(releaseId: string, attempt: number): Promise<void> {
     const claim = { releaseId, attempt, holder: randomUUID() };
-    const accountId = await this.slots.take(claim);
-    if (accountId === null) return;
+    const names = await this.slots.take(claim);
+    if (names === null) return;
     const lease = this.hold(claim);
     this.held.set(releaseId, lease);
     let stage: Stage = 'deploy';
@@ -82,14 +83,14 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
         const release = await this.load(releaseId);
         stage = release.stage;
         const outcome = await lease.whileHeld(this.stages.run(release, lease));
-        if (!(await this.conclude(lease, stage, outcome))) return;
+        if (!(await this.conclude(lease, stage, outcome, names))) return;
       }
     } catch (error) {
-      await this.fail(lease, stage, error);
+      await this.fail(lease, stage, error, names);
     } finally {
       lease.stop();
       this.held.delete(releaseId);
-      await this.startNext(accountId);
+      await this.startNext(names.account);
     }
   }
 
@@ -117,11 +118,11 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   }
 
   /** Writes the outcome of a stage. @returns true when another stage is due */
-  private async conclude(lease: ReleaseLease, stage: Stage, outcome: StageOutcome): Promise<boolean> {
+  private async conclude(lease: ReleaseLease, stage: Stage, outcome: StageOutcome, names: LogNames): Promise<boolean> {
     const { change = {}, lines = [], inTransaction } = outcome;
     if (change.status !== undefined) {
       await lease.commit(change, lines, inTransaction);
-      this.report(lease, change.status, lines);
+      this.report(lease, change.status, lines, names);
       outcome.onCommitted?.();
       return false;
     }
@@ -135,16 +136,21 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   }
 
   /** Logs the end of a release for the operator, without links from the release's own log, which are its publisher's. */
-  private report({ releaseId }: ReleaseLease, status: ReleaseStatus, lines: LogLine[]): void {
+  private report({ releaseId }: ReleaseLease, status: ReleaseStatus, lines: LogLine[], names: LogNames): void {
     const reason = lines.find(({ level }) => level === 'error')?.message;
     this.results.inc({ status });
-    this.logger.log({ msg: `a release is ${status}`, releaseId, ...(reason === undefined ? {} : { reason }) });
+    this.logger.log({
+      msg: `a release is ${status}`,
+      releaseId,
+      ...names,
+      ...(reason === undefined ? {} : { reason }),
+    });
   }
 
-  private async fail(lease: ReleaseLease, stage: Stage, error: unknown): Promise<void> {
+  private async fail(lease: ReleaseLease, stage: Stage, error: unknown, names: LogNames): Promise<void> {
     if (error instanceof LeaseLostError) return;
     if (isDatabaseAway(error)) throw error;
-    this.logger.error({ msg: `a release failed in ${stage}`, err: error });
+    this.logger.error({ msg: `a release failed in ${stage}`, releaseId: lease.releaseId, ...names, err: error });
     const message =
       'Something failed inside Slipway. Publish again; if it fails again, the operator finds the reason in the log.';
     try {

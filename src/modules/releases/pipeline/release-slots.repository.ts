@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
+import { SERVER_NAMES, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { leaseExpirySql, queueDeadlineSql, type Claim } from '../releases.repository.js';
 import type { RunReleaseJob } from '../releases.queue.js';
 
@@ -40,23 +41,23 @@ export class ReleaseSlotsRepository {
   /**
    * Takes a due release for a worker, or makes it wait for a slot of its account.
    *
-   * @returns the account, whose next release is due when this one ends; null when it was not taken
+   * @returns the account, whose next release is due when this one ends, and the server; null when it was not taken
    */
-  async take(claim: Claim): Promise<string | null> {
+  async take(claim: Claim): Promise<Required<Pick<LogNames, 'server' | 'account'>> | null> {
     const { releaseId, attempt, holder } = claim;
     return this.database.transaction(async (tx) => {
-      const sql = `SELECT n.account_id AS id FROM ${WITH_ACCOUNT} WHERE r.id = $1`;
-      const [account] = await tx.query<{ id: string }[]>(sql, [releaseId]);
-      if (!account) return null;
-      await lock(account.id, tx);
+      const sql = `SELECT ${SERVER_NAMES} FROM ${WITH_ACCOUNT} WHERE r.id = $1`;
+      const [names] = await tx.query<{ server: string; account: string }[]>(sql, [releaseId]);
+      if (!names) return null;
+      await lock(names.account, tx);
       const [taken] = await tx.query<[unknown[]]>(
         `UPDATE releases SET status = 'WORKING', lease_holder = $3, lease_until = ${leaseExpirySql(this.env.releaseLeaseMs)},
                 updated_at = CASE status WHEN 'WORKING' THEN updated_at ELSE now() END
           WHERE ${IS_FREE} AND ${freeSlots('$4')} > 0
           RETURNING id`,
-        [releaseId, attempt, holder, account.id],
+        [releaseId, attempt, holder, names.account],
       );
-      if (taken.length > 0) return account.id;
+      if (taken.length > 0) return names;
       const wait = `UPDATE releases SET lease_holder = NULL, lease_until = ${WAITS} WHERE ${IS_FREE}`;
       await tx.query(wait, [releaseId, attempt]);
       return null;

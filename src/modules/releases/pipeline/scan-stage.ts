@@ -55,10 +55,12 @@ export class ScanStage implements ReleaseStage {
     const findings = findingsOf(facts, source, snapshot);
     const hasPassed = findings.length === 0;
     const inTransaction: StageOutcome['inTransaction'] = async (tx) => {
-      if (!hasPassed || source !== 'claims') await this.servers.setScan(release.serverId, hasPassed, tx);
+      // Nobody runs a bundle here: its manifest may fail the check, and proves nothing about its code.
+      const scanPassed = hasPassed && release.type === 'stdio' ? null : hasPassed;
+      if (!hasPassed || source !== 'claims') await this.servers.setScan(release.serverId, scanPassed, tx);
     };
     return hasPassed
-      ? { change: { snapshot: snapshot as object }, lines: [summary(facts, source)], inTransaction }
+      ? { change: { snapshot: snapshot as object }, lines: [summary(facts, source, release.type)], inTransaction }
       : { change: { status: 'FAILURE_SCAN' }, lines: report(findings), inTransaction };
   }
 }

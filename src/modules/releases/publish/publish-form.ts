@@ -69,11 +69,14 @@ export async function readPublishForm(request: IncomingMessage, keep: KeepFile):
   })) as PublishForm['payload'];
   if (payload.serverCard !== undefined) payload.serverCard = parseServerCard(payload.serverCard);
   const checked = payload.configSchema === undefined ? null : requireConfigSchema(payload.configSchema, parsed.type);
-  const { scanCredentials = {} } = payload;
-  requireScanCredentials(scanCredentials, checked?.schema ?? null);
+  const scanCredentials = requireScanCredentials(payload.scanCredentials ?? {}, checked?.schema ?? null);
   return {
     type: kind.release,
-    payload: { ...payload, ...(checked && { configSchema: checked.schema }) },
+    payload: {
+      ...payload,
+      ...(checked && { configSchema: checked.schema }),
+      ...(payload.scanCredentials && { scanCredentials }),
+    },
     artifacts: files,
     warnings: [...(checked?.warnings ?? []), ...scanOnly(scanCredentials, checked?.schema ?? null)],
   };

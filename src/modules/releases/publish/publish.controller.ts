@@ -57,6 +57,11 @@ export class PublishController {
     { status: 400, message: 'Missing required part: bundle' },
     { status: 404, text: 'The server or its namespace does not exist.', message: 'Server not found' },
     413,
+    {
+      status: 507,
+      text: 'The disk of the service is full.',
+      message: 'This service has no space left to store this: its operator must free some. Nothing was stored.',
+    },
   )
   publish(@TargetServer() server: ServerRef, @Req() request: Request): Promise<PublishedDto> {
     return this.publishing.publish(server, (keep) => readPublishForm(request, keep));

@@ -7,6 +7,7 @@ import { isForeignKeyViolation } from '../../../platform/database/postgres-error
 import { toStorableJson } from '../../../platform/database/storable.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
+import { hasQuery, maskedQuery } from '../../../platform/vault/masked-url.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { ServerNotFoundError } from '../../servers/servers.errors.js';
@@ -88,6 +89,7 @@ export class PublishService {
   private async insert(id: string, server: ServerRef, form: PublishForm, tx: EntityManager): Promise<void> {
     const { type, payload, artifacts } = form;
     const { source, scanCredentials, serverCard, configSchema, runtime, upstreamUrl } = payload;
+    const url = upstreamUrl === undefined ? null : this.egress.check(upstreamUrl).href;
     await this.releases.insertQueued(
       {
         id,
@@ -96,7 +98,8 @@ export class PublishService {
         commit: source?.commit ?? null,
         commitMessage: source?.commitMessage ?? null,
         branch: source?.branch ?? null,
-        upstreamUrl: upstreamUrl === undefined ? null : this.egress.check(upstreamUrl).href,
+        upstreamUrl: url && maskedQuery(url),
+        sealedUpstreamUrl: url !== null && hasQuery(url) ? this.vault.seal(url, id) : null,
         runtime: runtime ?? null,
         configSchema: configSchema === undefined ? null : (toStorableJson(configSchema) as object),
         serverCard: serverCard === undefined ? null : (toStorableJson(serverCard) as object),

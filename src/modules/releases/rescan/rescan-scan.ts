@@ -53,7 +53,7 @@ export class RescanScan {
   private async runExternal(release: Release, sealed: string | null, hold: ScanHold): Promise<RescanResult> {
     const { id, configSchema, upstreamUrl, snapshot } = release;
     const credentials = { id, configSchema, sealedScanCredentials: sealed };
-    const target = credentialTarget(new URL(upstreamUrl ?? ''), credentials, this.vault);
+    const target = credentialTarget(new URL(this.external.addressOf(release)), credentials, this.vault);
     try {
       // Without authorization a server may show less than it has, which would look like a change.
       return { facts: await this.external.read(release, target, hold, true), source: 'server' };

@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
+import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import type { ReleaseType } from '../../servers/server.types.js';
 import { CHECK_FAILED } from './server-rescan.entity.js';
 
@@ -51,9 +52,9 @@ const COLUMNS = `r.server_id AS "serverId", l.id AS "releaseId", l.type, l.upstr
   r.asked_at AS "requestedAt", r.sealed_credentials AS "sealedCredentials", r.holder, r.failures, r.told AS reported,
   l.type = 'external_shttp' AND ${isOpen('r')} AS "isShared"`;
 
-/** The condition that no credentials would be sent with a scan of this row's server. */
+/** The condition that no credentials would be sent with a scan of this row's server. A URL with a query may hold some. */
 function isOpen(row: string): string {
-  return `${row}.upstream_url IS NOT NULL AND ${row}.sealed_credentials IS NULL AND NOT EXISTS (
+  return `${row}.upstream_url NOT LIKE '%?%' AND ${row}.sealed_credentials IS NULL AND NOT EXISTS (
     SELECT 1 FROM upstream_credentials u WHERE u.owner_kind = 'server' AND u.owner_id = ${row}.server_id)`;
 }
 
@@ -139,6 +140,11 @@ export class RescanRepository {
          asked_at = NULL, sealed_credentials = NULL, holder = NULL, failures = 0`,
       [serverId, upstreamUrl, pauseSeconds, isChecked, isScannable],
     );
+  }
+
+  /** Names of the server of a scan, for a log line. */
+  namesOf({ serverId }: ClaimedRescan): Promise<LogNames> {
+    return LogNamesRepository.find(this.database, 'server', serverId);
   }
 
   /** Makes a scan of the current release due now, or after the one under way. @returns false when it is not current */

@@ -175,7 +175,13 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
       if (error instanceof LeaseLostError) return this.rows.giveBack(group, 0);
       if (error instanceof NoSlotError) return this.rows.giveBack(group, NO_SLOT_SECONDS);
       if (isDatabaseAway(error)) throw error;
-      this.logger.error({ msg: 'a release could not be scanned again', releaseId: first.releaseId, err: error });
+      const names = await this.rows.namesOf(first);
+      this.logger.error({
+        msg: 'a release could not be scanned again',
+        releaseId: first.releaseId,
+        ...names,
+        err: error,
+      });
       for (const one of group) await this.outcomes.write(one, failedInside);
     }
   }

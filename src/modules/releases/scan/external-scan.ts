@@ -30,6 +30,9 @@ const USUAL_PATH_TIMEOUT_MS = 5_000;
 /** The facts about a server, or the outcome that ends or pauses its release. */
 type ScanResult = { facts: ServerFacts; source: FactsSource } | { outcome: StageOutcome };
 
+/** The columns of a release that name its upstream. */
+type UpstreamOfRelease = Pick<Release, 'id' | 'serverId' | 'upstreamUrl' | 'sealedUpstreamUrl'>;
+
 /** Scans servers that run elsewhere. */
 @Injectable()
 export class ExternalScan {
@@ -43,7 +46,7 @@ export class ExternalScan {
   ) {}
 
   async run(release: Release, lease: ScanHold): Promise<ScanResult> {
-    const target = credentialTarget(new URL(release.upstreamUrl ?? ''), release, this.vault);
+    const target = credentialTarget(new URL(this.addressOf(release)), release, this.vault);
     try {
       return { facts: await this.read(release, target, lease), source: 'server' };
     } catch (error) {
@@ -66,14 +69,15 @@ export class ExternalScan {
    * @throws UpstreamFailure, CredentialUnavailableError, LeaseLostError
    */
   async read(
-    { serverId, upstreamUrl }: Pick<Release, 'serverId' | 'upstreamUrl'>,
+    release: UpstreamOfRelease,
     target: ScanTarget,
     lease: ScanHold,
     mustBeAuthorized = false,
   ): Promise<ServerFacts> {
-    const owner: CredentialOwner = { kind: 'server', id: serverId };
+    const owner: CredentialOwner = { kind: 'server', id: release.serverId };
+    const upstreamUrl = this.addressOf(release);
     const bearer = (rejected?: string) =>
-      this.credentials.accessToken(owner, upstreamUrl ?? '', rejected).catch((error: unknown) => {
+      this.credentials.accessToken(owner, upstreamUrl, rejected).catch((error: unknown) => {
         // Without a valid token the server's 401 starts a new authorization.
         if (error instanceof AuthorizationRequiredError && !mustBeAuthorized) return null;
         throw error;
@@ -86,6 +90,11 @@ export class ExternalScan {
     const timeoutMs = this.env.releaseScanTimeoutMs;
     const redact = (message: string) => redactCredentials(message, target);
     return factsOfScan(await scanUnderLease(channel, lease, { timeoutMs, redact }));
+  }
+
+  /** The URL of an external release, with the values of its query. */
+  addressOf({ id, upstreamUrl, sealedUpstreamUrl }: UpstreamOfRelease): string {
+    return sealedUpstreamUrl === null ? (upstreamUrl ?? '') : this.vault.open(sealedUpstreamUrl, id);
   }
 
   /** The facts on the server's card; null when it publishes none. */
@@ -116,10 +125,10 @@ export class ExternalScan {
     return facts;
   }
 
-  private async askOwner({ serverId, upstreamUrl }: Release, challenges: string[]): Promise<StageOutcome> {
-    const label = formatQualifiedName(await this.servers.namesOf(serverId));
-    const request = { upstreamUrl: upstreamUrl ?? '', challenge: challenges, label };
-    const { setupUrl } = await this.credentials.begin({ kind: 'server', id: serverId }, request);
+  private async askOwner(release: Release, challenges: string[]): Promise<StageOutcome> {
+    const label = formatQualifiedName(await this.servers.namesOf(release.serverId));
+    const request = { upstreamUrl: this.addressOf(release), challenge: challenges, label };
+    const { setupUrl } = await this.credentials.begin({ kind: 'server', id: release.serverId }, request);
     const until = new Date(Date.now() + this.env.releaseAuthTimeoutMs);
     return {
       change: { status: 'AUTH_REQUIRED', leaseUntil: until },

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { Vault } from '../../../platform/vault/vault.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { ConfigSchema } from '../config/config-fields.js';
+import { verifies } from '../../../../test/support/verifies.js';
 import { redactCredentials, credentialTarget, requireScanCredentials } from './scan-credentials.js';
 
 const configSchema: ConfigSchema = {
@@ -79,5 +80,22 @@ describe('concealing', () => {
 
   it('takes no value for a pattern', () => {
     expect(redactCredentials('cost: $& and $1.(x)+', { secrets: ['$1.(x)+'] })).toBe('cost: $& and [credential]');
+  });
+});
+
+describe('a scan credential', () => {
+  const typed: ConfigSchema = { type: 'object', properties: { count: { type: 'integer' }, isOn: { type: 'boolean' } } };
+
+  verifies('scan-credentials:types', 'has the type that its property declares, or is a text', () => {
+    expect(requireScanCredentials({ count: 3, isOn: true, token: 't' }, typed)).toEqual({
+      count: '3',
+      isOn: 'true',
+      token: 't',
+    });
+    expect(requireScanCredentials({ count: '3' }, typed)).toEqual({ count: '3' });
+    expect(() => requireScanCredentials({ count: 1.5 }, typed)).toThrow(
+      'scanCredentials.count must be a string or of the type integer of its schema',
+    );
+    expect(() => requireScanCredentials({ token: 3 }, typed)).toThrow('scanCredentials.token must be a string');
   });
 });

@@ -4,6 +4,7 @@ import type { Vault } from '../../../platform/vault/vault.js';
 import type { Release } from '../release.entity.js';
 import {
   configFields,
+  textOf,
   HEADER_VALUE,
   type ConfigField,
   type ConfigPlace,
@@ -25,13 +26,24 @@ const REDACTED_CHARS_MIN = 6;
 /**
  * Refuses credentials that cannot be sent, before anything is stored. Their values are not repeated.
  *
+ * @returns them as texts: a number or boolean is accepted where the schema declares its type
  * @throws InvalidInputError
  */
-export function requireScanCredentials(credentials: Record<string, unknown>, configSchema: ConfigSchema | null): void {
+export function requireScanCredentials(
+  credentials: Record<string, unknown>,
+  configSchema: ConfigSchema | null,
+): Record<string, string> {
   const fields = fieldsOf(configSchema);
-  for (const [name, value] of Object.entries(credentials)) {
+  const texts: Record<string, string> = {};
+  for (const [name, sent] of Object.entries(credentials)) {
     const shown = HEADER_NAME.test(name) ? `scanCredentials.${name}` : `scanCredentials ${quoted(name)}`;
-    if (typeof value !== 'string') throw new InvalidInputError(`${shown} must be a string`);
+    const type = fields.find(({ path }) => path.join('.') === name)?.type ?? 'string';
+    const value = typeof sent === 'string' ? sent : textOf(sent, type);
+    if (value === undefined) {
+      const types = type === 'string' ? 'a string' : `a string or of the type ${type} of its schema`;
+      throw new InvalidInputError(`${shown} must be ${types}`);
+    }
+    texts[name] = value;
     const { place, name: target } = placeOf(name, fields);
     if (place === 'query') continue;
     if (!HEADER_NAME.test(target) || TRANSPORT.test(target)) {
@@ -43,6 +55,7 @@ export function requireScanCredentials(credentials: Record<string, unknown>, con
       throw new InvalidInputError(`${shown} must be of visible ASCII characters: it is sent on in a header`);
     }
   }
+  return texts;
 }
 
 /** Warnings about credentials without a property in the schema: the scan uses them, but callers cannot send theirs. */

@@ -1,5 +1,6 @@
 import type { AnySchemaObject, ValidateFunction } from 'ajv';
 import { createAjv, metaSchemaIds, type Dialect } from '../../../platform/json-schema/ajv.js';
+import { DATA_KEYWORDS } from '../../../platform/json-schema/patterns.js';
 import { atPointer, decodeFragment, SCHEMA_MAPS } from '../../../platform/json-schema/references.js';
 import { isObject, type JsonObject } from '../../../platform/text/json.js';
 import { quoted, visible } from '../../../platform/text/quoted.js';
@@ -23,9 +24,6 @@ const dialects: Record<string, Dialect> = {
   '//json-schema.org/draft-07/schema': 'draft-07',
   '//json-schema.org/draft-06/schema': 'draft-07',
 };
-
-/** Keywords that hold values, not schemas: a `$ref` inside them is data. */
-const DATA = new Set(['default', 'const', 'enum', 'examples', 'example']);
 
 const REFERENCES = ['$ref', '$dynamicRef', '$recursiveRef'];
 
@@ -113,7 +111,7 @@ class SchemaWalk {
         else if (name === 'patternProperties' && isObject(value)) {
           for (const pattern of Object.keys(value)) this.requirePattern(pattern, inner);
         }
-        if (DATA.has(name) || typeof value !== 'object' || value === null) continue;
+        if (DATA_KEYWORDS.has(name) || typeof value !== 'object' || value === null) continue;
         const parts = Array.isArray(value) || SCHEMA_MAPS.has(name) ? Object.entries(value) : [[null, value]];
         for (const [key, part] of parts as [string | null, unknown][]) {
           if (isObject(part)) stack.push([part, own, key === null ? inner : `${inner}/${key}`]);

@@ -96,14 +96,20 @@ export function report(findings: ScanFinding[]): LogLine[] {
 }
 
 /** The log line about a passed scan. */
-export function summary({ tools, resources, resourceTemplates, prompts }: ServerFacts, source: FactsSource): LogLine {
+export function summary(
+  { tools, resources, resourceTemplates, prompts }: ServerFacts,
+  source: FactsSource,
+  type: Release['type'],
+): LogLine {
   const counts = Object.entries({ tools, resources, 'resource templates': resourceTemplates, prompts })
     .map(([name, items]) => `${items === null ? 'unknown' : items.length} ${name}`)
     .join(', ');
   const verdict =
-    source === 'claims'
-      ? 'no problem in its claims, which could not be compared with the server'
-      : 'the security check passed';
+    type === 'stdio'
+      ? 'it was not run: only its manifest was checked'
+      : source === 'claims'
+        ? 'no problem in its claims, which could not be compared with the server'
+        : 'the security check passed';
   return { stage: 'scan', level: 'success', message: `Found ${counts}; ${verdict}` };
 }
 

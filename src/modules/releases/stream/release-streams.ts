@@ -170,7 +170,7 @@ class ReleaseStream {
     if (!isFirst && release.status !== this.status) this.send('status', { status: release.status }, this.last);
     this.status = release.status;
     if (!isAtRest(release.status)) return false;
-    this.send('complete', { status: release.status, mcpUrl: this.releases.mcpUrlOf(this.server) }, this.last);
+    this.send('complete', { status: release.status, ...this.releases.mcpUrlOf(this.server, release) }, this.last);
     return true;
   }
 

@@ -28,7 +28,17 @@ export class ServerIconsRepository {
     return row ?? null;
   }
 
-  /** Stores an icon from the server's own `serverInfo`, unless its owner uploaded one. Nothing happens without the server. */
+  /** True if the owner uploaded an icon or set the URL of one. */
+  async isChosen(serverId: string): Promise<boolean> {
+    const rows = await this.database.query<unknown[]>(
+      `SELECT 1 FROM servers s LEFT JOIN server_icons i ON i.server_id = s.id
+        WHERE s.id = $1 AND (s.icon_url IS NOT NULL OR i.source = 'upload')`,
+      [serverId],
+    );
+    return rows.length > 0;
+  }
+
+  /** Stores an icon from its URL or the server's own `serverInfo`, unless its owner uploaded one. Nothing happens without the server. */
   async saveUpstream(icon: Omit<ServerIcon, 'server' | 'source'>): Promise<void> {
     await this.database.query(
       `INSERT INTO server_icons (server_id, source, bytes, content_type, hash, updated_at)

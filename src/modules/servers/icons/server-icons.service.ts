@@ -9,7 +9,7 @@ import { ServerUrlsService } from '../server-urls.service.js';
 import type { UploadedIconDto } from '../settings/server-settings.dto.js';
 import { IconTooLargeError, ServerNotFoundError } from '../servers.errors.js';
 import type { ServerRef, QualifiedName } from '../server.types.js';
-import { NotFoundError } from '../../../platform/errors/domain-error.js';
+import { InvalidInputError, NotFoundError } from '../../../platform/errors/domain-error.js';
 import { fetchIcon, type FoundIcon } from './icon-fetch.js';
 import { ServerIcon } from './server-icon.entity.js';
 import { ServerIconsRepository } from './server-icons.repository.js';
@@ -54,6 +54,22 @@ export class ServerIconsService {
     return { iconUrl: this.urls.uploadedIcon(server) };
   }
 
+  /**
+   * Fetches the image at a URL that the owner set, and stores it unless one was uploaded; null deletes it. Takes 5 s at most.
+   *
+   * @throws InvalidInputError when there is no image, IconTooLargeError past 1 MB
+   */
+  async setUrl(serverId: string, url: string | null): Promise<void> {
+    if (url === null) {
+      await this.icons.delete({ serverId, source: 'upstream' });
+      return;
+    }
+    const icon = await fetchIcon(this.egress, [{ src: url }]);
+    if (icon === 'too_large') throw new IconTooLargeError();
+    if (icon === null) throw new InvalidInputError('iconUrl must lead to a PNG, JPEG, GIF, WebP or SVG image');
+    await this.rows.saveUpstream(rowOf(serverId, icon));
+  }
+
   /** Deletes the icon of either source. @throws NotFoundError */
   async remove({ id: serverId }: ServerRef): Promise<SuccessDto> {
     const { affected } = await this.icons.delete({ serverId });
@@ -62,12 +78,12 @@ export class ServerIconsService {
   }
 
   /**
-   * Stores the icon a server names in `serverInfo.icons`, unless one was uploaded, and deletes one it no longer names.
+   * Stores the icon a server names in `serverInfo.icons`, unless its owner uploaded one or set a URL, and deletes one it no longer names.
    * Fetches it (15 s at most), so never call this inside a transaction. An icon that cannot be fetched counts as none; only
    * database errors are thrown.
    */
   async adopt(serverId: string, icons: unknown): Promise<void> {
-    if (await this.icons.existsBy({ serverId, source: 'upload' })) return;
+    if (await this.rows.isChosen(serverId)) return;
     const icon = await fetchIcon(this.egress, icons);
     if (icon === null) {
       await this.icons.delete({ serverId, source: 'upstream' });

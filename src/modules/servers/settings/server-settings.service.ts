@@ -5,6 +5,7 @@ import { onViolation } from '../../../platform/database/postgres-errors.js';
 import type { Caller } from '../../auth/access.types.js';
 import { NamespaceNotFoundError } from '../../namespaces/namespaces.errors.js';
 import { NamespacesService } from '../../namespaces/namespaces.service.js';
+import { ServerIconsService } from '../icons/server-icons.service.js';
 import { Server } from '../server.entity.js';
 import { ServerUrlsService } from '../server-urls.service.js';
 import { ServersService } from '../servers.service.js';
@@ -37,13 +38,15 @@ export class ServerSettingsService {
     private readonly servers: ServersService,
     private readonly namespaces: NamespacesService,
     private readonly urls: ServerUrlsService,
+    private readonly icons: ServerIconsService,
   ) {}
 
-  /** Changes the members in the body; null clears. @throws ServerNotFoundError */
+  /** Changes the members in the body; null clears. @throws ServerNotFoundError, and those of `ServerIconsService.setUrl` */
   async update({ id, namespace, name }: ServerRef, body: UpdateServerDto): Promise<UpdatedServerDto> {
     const { repositoryUrl } = body;
     const repository = repositoryUrl === undefined ? {} : repositoryNameOf(repositoryUrl);
     const changes = Object.entries({ ...body, ...repository }).filter(([, value]) => value !== undefined);
+    if (body.iconUrl !== undefined) await this.icons.setUrl(id, body.iconUrl);
     if (changes.length > 0) {
       const { affected } = await this.rows.update({ id }, Object.fromEntries(changes));
       if (!affected) throw new ServerNotFoundError();

@@ -1,5 +1,6 @@
 import { fullFormats } from 'ajv-formats/dist/formats.js';
-import { matchesPattern, type SchemaCheck } from '../../../../platform/json-schema/schema-check.js';
+import { matchesPattern } from '../../../../platform/json-schema/patterns.js';
+import type { SchemaCheck } from '../../../../platform/json-schema/schema-check.js';
 import { isObject, type JsonObject } from '../../../../platform/text/json.js';
 import { mergedSchema, variantsOf } from './merged-schema.js';
 import { textOfPattern } from './pattern-text.js';
@@ -278,19 +279,11 @@ function isExcluded({ exclusiveMinimum, exclusiveMaximum, minimum, maximum }: Js
 
 /** True when a text has the pattern and the format of the schema. Unknown formats are ignored. */
 function hasForm({ pattern, format }: JsonObject, text: string): boolean {
-  if (typeof pattern === 'string' && !matches(pattern, text)) return false;
+  if (typeof pattern === 'string' && !matchesPattern(pattern, text)) return false;
   const known = typeof format === 'string' ? fullFormats[format as keyof typeof fullFormats] : undefined;
   if (known instanceof RegExp) return known.test(text);
   const check = typeof known === 'object' && 'validate' in known ? known.validate : known;
   return typeof check === 'function' ? (check as (text: string) => boolean)(text) : true;
-}
-
-function matches(pattern: string, text: string): boolean {
-  try {
-    return matchesPattern(pattern, text);
-  } catch {
-    return true;
-  }
 }
 
 function countOf(value: unknown): number | null {

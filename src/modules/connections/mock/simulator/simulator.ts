@@ -71,6 +71,8 @@ export const simulatorMark = {
   by: 'slipway/simulator',
   /** Why the scenario or the model did not answer. */
   reason: 'slipway/reason',
+  /** On a listed tool: the patterns of its schemas that are not checked, each with its reason. */
+  unchecked: 'slipway/unchecked',
 } as const;
 
 /** The result with more members in its `_meta`. */

@@ -1,0 +1,48 @@
+import { DataSource } from 'typeorm';
+import { loadEnv } from '../config/env.js';
+import { startInfrastructure } from '../infrastructure.js';
+import { dataSourceOptions } from '../platform/database/data-source-options.js';
+import { keyUses, rotateSealed, verifySealed } from '../platform/vault/sealed-values.repository.js';
+import { Vault } from '../platform/vault/vault.js';
+
+const USAGE = 'Usage: npm run secrets -- verify | rotate\n';
+
+/**
+ * `npm run secrets -- verify` opens every sealed value and counts them by key; `rotate` seals all with the first key of
+ * ENCRYPTION_KEYS. Both run beside the service, and again after they broke off. @returns 1 when a value does not open
+ */
+async function run(): Promise<number> {
+  const [action] = process.argv.slice(2);
+  if (action !== 'verify' && action !== 'rotate') {
+    process.stderr.write(USAGE);
+    return 2;
+  }
+  const { env, stop } = await startInfrastructure(loadEnv().with({ migrate: 'off' }));
+  const source = new DataSource({ ...dataSourceOptions(env.databaseUrl ?? '', 1), extra: {} });
+  try {
+    await source.initialize();
+    const vault = new Vault(env.encryptionKeys ?? []);
+    if (action === 'rotate') {
+      const { rotated } = await rotateSealed(source, vault);
+      process.stdout.write(`Sealed with the key "${vault.writerId}": ${rotated}\n`);
+    }
+    const { opened, broken } = await verifySealed(source, vault);
+    for (const { keyId, counts } of await keyUses(source)) {
+      for (const [place, count] of Object.entries(counts)) process.stdout.write(`${keyId}  ${place}  ${count}\n`);
+    }
+    process.stdout.write(`Opened: ${opened}\n`);
+    for (const [place, count] of Object.entries(broken)) process.stderr.write(`Does not open: ${place}  ${count}\n`);
+    return Object.keys(broken).length === 0 ? 0 : 1;
+  } finally {
+    if (source.isInitialized) await source.destroy();
+    await stop();
+  }
+}
+
+run().then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    process.stderr.write(`The sealed values were not read: ${(error as Error).message}\n`);
+    process.exit(1);
+  },
+);

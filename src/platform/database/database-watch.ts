@@ -1,0 +1,68 @@
+import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import type { Pool } from 'pg';
+import { DataSource } from 'typeorm';
+import { Env } from '../../config/env.js';
+import { withTimeout } from '../limits/with-timeout.js';
+import { repeat, type Repeat } from '../schedule/repeat.js';
+import { databaseAvailability } from './database-availability.js';
+
+const PING_EVERY_MS = 1_000;
+
+/** Longer than any healthy answer, shorter than a load balancer's patience. */
+const PING_MS_MAX = 2_000;
+
+/** Half of the difference that calls between processes tolerate: two clocks within it agree well enough. */
+const CLOCK_OFFSET_MS_MAX = 15_000;
+
+/** Pings the database every second: its availability, and its clock, which all processes of a service share. */
+@Injectable()
+export class DatabaseWatch implements OnApplicationBootstrap, OnApplicationShutdown {
+  /** Milliseconds by which the clock of this process is ahead of the database's; negative: behind. */
+  clockOffsetMs = 0;
+  private pings: Repeat | null = null;
+  private pinging: Promise<boolean> | null = null;
+
+  constructor(
+    private readonly database: DataSource,
+    env: Env,
+  ) {
+    databaseAvailability.allowStale(env.staleReadMs);
+  }
+
+  onApplicationBootstrap(): void {
+    this.pings = repeat(PING_EVERY_MS, () => void this.check());
+  }
+
+  onApplicationShutdown(): void {
+    this.pings?.stop();
+  }
+
+  /** True when the clock of this process is too far off for calls between processes. */
+  get isClockOff(): boolean {
+    return Math.abs(this.clockOffsetMs) > CLOCK_OFFSET_MS_MAX;
+  }
+
+  /** True when the database answers now, within 2 s. Concurrent callers share a ping. Never rejects. */
+  async check(): Promise<boolean> {
+    this.pinging ??= this.ping().finally(() => (this.pinging = null));
+    const isAnswered = await withTimeout(PING_MS_MAX, this.pinging, false);
+    if (!isAnswered) databaseAvailability.failed();
+    return isAnswered;
+  }
+
+  private async ping(): Promise<boolean> {
+    const pool = (this.database.driver as unknown as { master: Pool }).master;
+    // A ping that times out ends its connection, so that the next one does not wait on a dead network too.
+    const query = { text: 'SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now', query_timeout: PING_MS_MAX };
+    try {
+      const sentAt = Date.now();
+      const { rows } = await pool.query<{ now: string }>(query);
+      this.clockOffsetMs = (sentAt + Date.now()) / 2 - Number(rows[0]?.now);
+      databaseAvailability.answered();
+      return true;
+    } catch {
+      databaseAvailability.failed();
+      return false;
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import type { CanActivate, ExecutionContext, Type } from '@nestjs/common';
+import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
+import { getMetadataStorage } from 'class-validator';
+import type { Request } from 'express';
+import { InvalidInputError } from '../errors/domain-error.js';
+import { nearestName } from '../text/nearest.js';
+import { quoted } from '../text/quoted.js';
+import { ACCESS } from './public.decorator.js';
+
+/** Metadata key of `@ApiExcludeController()` and `@ApiExcludeEndpoint()`. */
+const EXCLUDED = ['swagger/apiExcludeController', 'swagger/apiExcludeEndpoint'];
+
+/** Metadata key of `@ApiQuery()` and its like. */
+const API_PARAMETERS = 'swagger/apiParameters';
+
+/** Begin of the metadata keys of arguments that take the query, as Nest stores them: `type:index`. */
+const QUERY_ARGUMENT = '4:';
+
+/** Parameters of a signed link, on routes that accept one. */
+const SIGNED = ['expires', 'signature'];
+
+/** The query parameters of a route. */
+interface KnownQuery {
+  names: string[];
+  /** Begin of parameters with any end, such as `metadata.`. */
+  prefixes: string[];
+}
+
+interface DeclaredParameter {
+  in?: string;
+  name?: string;
+  schema?: { additionalProperties?: unknown };
+}
+
+/**
+ * Refuses query parameters that a route does not declare, with the nearest one that it does. Runs after the access rule.
+ * Routes without a rule (pages, callbacks, health) and routes that the OpenAPI document leaves out accept any.
+ */
+export class KnownQueryGuard implements CanActivate {
+  private readonly routes = new WeakMap<object, KnownQuery | 'any'>();
+
+  canActivate(context: ExecutionContext): boolean {
+    const handler = context.getHandler();
+    let known = this.routes.get(handler);
+    if (known === undefined) this.routes.set(handler, (known = knownQuery(context.getClass(), handler)));
+    if (known !== 'any') requireKnown(context.switchToHttp().getRequest<Request>().query, known);
+    return true;
+  }
+}
+
+/** Refuses every parameter, on a route that takes none. @param query without its question mark @throws InvalidInputError */
+export function requireNoQuery(query: string): void {
+  if (query === '') return;
+  requireKnown(Object.fromEntries(new URLSearchParams(query)), { names: [], prefixes: [] });
+}
+
+/** The query parameters that a route declares, by its DTO and by `@ApiQuery()`. */
+export function knownQuery(controller: Type, handler: object): KnownQuery | 'any' {
+  const declared = (key: string): unknown => Reflect.getMetadata(key, handler) ?? Reflect.getMetadata(key, controller);
+  const access = declared(ACCESS);
+  if (access === 'public' || access === undefined || EXCLUDED.some((key) => declared(key) !== undefined)) return 'any';
+  const name = (handler as { name: string }).name;
+  const types = (Reflect.getMetadata('design:paramtypes', controller.prototype as object, name) ?? []) as Type[];
+  const parameters = (Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) ?? {}) as Record<
+    string,
+    { index: number; data?: unknown }
+  >;
+  const own = Object.entries(parameters).flatMap(([key, { index, data }]) => {
+    if (!key.startsWith(QUERY_ARGUMENT)) return [];
+    return typeof data === 'string' ? [data] : propertiesOf(types[index]);
+  });
+  const documented = ((Reflect.getMetadata(API_PARAMETERS, handler) ?? []) as DeclaredParameter[]).filter(
+    (parameter) => parameter.in === 'query' && parameter.name !== undefined,
+  );
+  const isOpen = ({ schema }: DeclaredParameter) => schema?.additionalProperties !== undefined;
+  const signed = (access as { signed?: true }).signed ? SIGNED : [];
+  const plain = documented.filter((parameter) => !isOpen(parameter)).map((parameter) => String(parameter.name));
+  return {
+    names: [...new Set([...own, ...plain, ...signed])],
+    prefixes: documented.filter(isOpen).map((parameter) => `${parameter.name}.`),
+  };
+}
+
+function propertiesOf(type: Type | undefined): string[] {
+  if (!type) return [];
+  const rules = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
+  return [...new Set(rules.map(({ propertyName }) => propertyName))];
+}
+
+function requireKnown(query: object, known: KnownQuery): void {
+  for (const name of Object.keys(query)) {
+    if (known.names.includes(name) || known.prefixes.some((prefix) => name.startsWith(prefix))) continue;
+    const near = nearest(name, known);
+    const all = [...known.names, ...known.prefixes.map((prefix) => `${prefix}{key}`)];
+    const advice =
+      near !== null
+        ? `did you mean ${quoted(near)}?`
+        : all.length > 0
+          ? `this route takes ${all.join(', ')}.`
+          : 'this route takes none.';
+    throw new InvalidInputError(`There is no query parameter ${quoted(name)}: ${advice}`);
+  }
+}
+
+/** The parameter that a misspelt one means: `metadata.i` for `metadata[i]`, and for `userId` where nothing else is near. */
+function nearest(name: string, { names, prefixes }: KnownQuery): string | null {
+  for (const prefix of prefixes) {
+    const word = prefix.slice(0, -1);
+    const [, head = '', key = ''] = /^([^.[{]*)[.[]?([^\]]*)/.exec(name) ?? [];
+    const isMeant = head.toLowerCase() === word.toLowerCase() || nearestName(head, [word]) !== null;
+    if (isMeant) return `${prefix}${key === '' ? '{key}' : key}`;
+  }
+  const near = nearestName(name, names);
+  if (near !== null || !/^[\w.-]{1,64}$/.test(name)) return near;
+  const [prefix] = prefixes;
+  return prefix === undefined ? null : `${prefix}${name}`;
+}

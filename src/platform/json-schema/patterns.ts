@@ -1,0 +1,180 @@
+import { LRUCache } from 'lru-cache';
+import { RE2JS } from 're2js';
+import { isObject, type JsonObject } from '../text/json.js';
+import { SCHEMA_MAPS } from './references.js';
+
+/** Patterns of one schema that are used. */
+const PATTERNS_MAX = 50;
+
+/** Length times counted repeats, of all patterns of one schema: about the instructions, of which 100,000 compile in 1 s. */
+const SIZE_MAX = 64_000;
+
+/** A longer pattern is refused: its compilation takes more than 0.1 s. */
+const PATTERN_CHARS_MAX = 2_000;
+
+/** The largest counted repeat of RE2. */
+const REPEATS_MAX = 1_000;
+
+/** A longer text is not matched. */
+const TEXT_CHARS_MAX = 64 * 1024;
+
+/** Instructions times characters of one match, about 40 ms at worst; a longer text is not matched. */
+const STEPS_MAX = 4_000_000;
+
+/** Compiled patterns that stand outside of a compiled schema. */
+const CACHED_MAX = 2_000;
+
+/** Keywords that hold values, not schemas: a `$ref` or `pattern` inside them is data. */
+export const DATA_KEYWORDS: ReadonlySet<string> = new Set(['default', 'const', 'enum', 'examples', 'example']);
+
+/** Parts of a pattern: escapes, brackets, groups, counted repeats. */
+const PARTS = /\\(?:[pP]\{[^}]*\}|[\s\S])|\[|\]|\(\?(?:<?[=!])?|\{(\d+)(?:,(\d*))?\}/g;
+
+/** A pattern of a schema. */
+export interface FoundPattern {
+  pattern: string;
+  /** Names from the root, joined by dots. */
+  place: string;
+  /** The reason why it is not used, such as `look-around "(?="`; null for a pattern that is used. */
+  refusal: string | null;
+  /** Takes the pattern out of the schema. */
+  remove: () => void;
+}
+
+/** A compiled pattern, as Ajv uses one. */
+export interface LinearPattern {
+  /** True also for a text that is too long to match. */
+  test: (text: string) => boolean;
+  toString: () => string;
+}
+
+const cached = new LRUCache<string, LinearPattern>({ max: CACHED_MAX });
+
+/**
+ * A regular expression of a tenant, compiled by RE2: matching takes linear time. JavaScript's engine takes exponential
+ * time for some patterns, and nothing else runs meanwhile. `\s` stands for ASCII white space only.
+ *
+ * @returns a pattern that matches every text when RE2 refuses the expression
+ */
+export function linearPattern(pattern: string): LinearPattern {
+  return { test: matcherOf(pattern) ?? (() => true), toString: () => JSON.stringify(pattern) };
+}
+
+/** True when the text matches the pattern, is too long to match, or RE2 refuses the pattern. Compiles it once. */
+export function matchesPattern(pattern: string, text: string): boolean {
+  const known = cached.get(pattern) ?? linearPattern(pattern);
+  cached.set(pattern, known);
+  return known.test(text);
+}
+
+/** True for a pattern that RE2 compiles. */
+export function isLinearPattern(pattern: string): boolean {
+  return matcherOf(pattern) !== null;
+}
+
+function matcherOf(pattern: string): ((text: string) => boolean) | null {
+  if (refusedConstruct(pattern) !== null) return null;
+  try {
+    const expression = RE2JS.compile(RE2JS.translateRegExp(pattern));
+    const charsMax = Math.min(TEXT_CHARS_MAX, STEPS_MAX / expression.programSize());
+    return (text) => text.length > charsMax || expression.test(text);
+  } catch {
+    return null;
+  }
+}
+
+/** The construct of a pattern that RE2 does not have, or that makes it too large; null without one. Compiles nothing. */
+export function refusedConstruct(pattern: string): string | null {
+  if (pattern.length > PATTERN_CHARS_MAX) return `more than ${PATTERN_CHARS_MAX} characters`;
+  let isInClass = false;
+  for (const [part, least, most] of pattern.matchAll(PARTS)) {
+    if (/^\\[pP]\{/.test(part)) {
+      if (!/^..\{\^?[A-Za-z]{1,2}\}$/.test(part) && !isCharacterClass(part)) return `the property "${part}"`;
+    } else if (isInClass) {
+      if (part === ']') isInClass = false;
+      else if (part === '\\b') return 'the escape "[\\b]"';
+    } else if (part === '[') isInClass = true;
+    else if (/^\(\?<?[=!]$/.test(part)) return `look-around "${part}"`;
+    else if (/^\\[1-9k]$/.test(part)) return `the back-reference "${part}"`;
+    else if (least !== undefined && Math.max(Number(least), Number(most ?? 0)) > REPEATS_MAX) {
+      return `the repeat "${part}", which is over ${REPEATS_MAX}`;
+    }
+  }
+  return sizeOf(pattern) > SIZE_MAX
+    ? `repeats of its ${pattern.length} characters that are over ${SIZE_MAX} in all`
+    : null;
+}
+
+/** True for a property such as `\p{Greek}` that RE2 knows. */
+function isCharacterClass(part: string): boolean {
+  try {
+    return RE2JS.compile(part).programSize() > 0;
+  } catch {
+    return false;
+  }
+}
+
+function sizeOf(pattern: string): number {
+  const repeats = [...pattern.matchAll(/\{(\d+)(?:,(\d*))?\}/g)].map(([, least, most]) => Number(most || least));
+  return (
+    pattern.length *
+    Math.max(
+      1,
+      repeats.reduce((sum, count) => sum + count, 0),
+    )
+  );
+}
+
+/**
+ * The patterns of a schema, in `pattern` and `patternProperties`, members with unknown names included: references can lead
+ * there. More than 50, or more than their size allows, are refused.
+ */
+export function patternsOf(schema: unknown): FoundPattern[] {
+  const found: FoundPattern[] = [];
+  let size = 0;
+  const add = (pattern: string, place: string, remove: () => void) => {
+    size += sizeOf(pattern);
+    const isSurplus = found.length >= PATTERNS_MAX || size > SIZE_MAX;
+    const surplus = isSurplus ? `more than ${PATTERNS_MAX} patterns, or larger ones, in one schema` : null;
+    found.push({ pattern, place, refusal: refusedConstruct(pattern) ?? surplus, remove });
+  };
+  const stack: [value: unknown, place: string, isMap: boolean][] = [[schema, '', false]];
+  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
+    const [value, at, isMap] = next;
+    if (typeof value !== 'object' || value === null) continue;
+    const isSchema = isObject(value) && !isMap;
+    if (isSchema) addPatterns(value, at, add);
+    // Reversed, so that the stack yields the author's order.
+    for (const [name, part] of Object.entries(value).reverse()) {
+      if (isSchema && DATA_KEYWORDS.has(name)) continue;
+      stack.push([part, at === '' ? name : `${at}.${name}`, isSchema && SCHEMA_MAPS.has(name)]);
+    }
+  }
+  return found;
+}
+
+function addPatterns(
+  schema: JsonObject,
+  at: string,
+  add: (pattern: string, place: string, remove: () => void) => void,
+): void {
+  const place = (keyword: string) => (at === '' ? keyword : `${at}.${keyword}`);
+  if (typeof schema.pattern === 'string') add(schema.pattern, place('pattern'), () => delete schema.pattern);
+  const { patternProperties } = schema;
+  if (!isObject(patternProperties)) return;
+  for (const pattern of Object.keys(patternProperties)) {
+    add(pattern, place('patternProperties'), () => {
+      delete patternProperties[pattern];
+      // Names that the pattern might match must not count as additional.
+      patternProperties[''] = true;
+    });
+  }
+}
+
+/** A copy of a schema without the patterns that are refused. */
+export function withoutRefusedPatterns<T>(schema: T): T {
+  if (!patternsOf(schema).some(({ refusal }) => refusal !== null)) return schema;
+  const copy = structuredClone(schema);
+  for (const { refusal, remove } of patternsOf(copy)) if (refusal !== null) remove();
+  return copy;
+}

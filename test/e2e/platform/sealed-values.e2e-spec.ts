@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { EncryptionKey } from '../../../src/config/env.js';
+import {
+  keyUses,
+  requireKeys,
+  rotateSealed,
+  SEALED_COLUMNS,
+  verifySealed,
+} from '../../../src/platform/vault/sealed-values.repository.js';
+import { Vault } from '../../../src/platform/vault/vault.js';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { createConnection, createNamespace, createServer } from '../../support/factories.js';
+import { publishExternal, releasesPath } from '../../support/releases/releases.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
+
+const CANARY = 'CANARYqueryvalue4711';
+
+let app: TestApp;
+let owner: TestAccount;
+let upstream: Upstream;
+let namespace: string;
+
+beforeAll(async () => {
+  [app, upstream] = await Promise.all([startApp(), startUpstream()]);
+  owner = await app.account();
+  namespace = await createNamespace(app, owner);
+});
+afterAll(async () => {
+  await app.close();
+  await upstream.close();
+});
+
+/** Every table that holds the text anywhere, jobs too. */
+async function tablesWith(text: string): Promise<string[]> {
+  const tables = await app.database.query<{ name: string }[]>(
+    `SELECT format('%I.%I', table_schema, table_name) AS name FROM information_schema.tables
+      WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')`,
+  );
+  const found: string[] = [];
+  for (const { name } of tables) {
+    const rows = await app.database.query<unknown[]>(`SELECT 1 FROM ${name} t WHERE t::text LIKE '%' || $1 || '%'`, [
+      text,
+    ]);
+    if (rows.length > 0) found.push(name);
+  }
+  return found;
+}
+
+/** Requests that carried the canary in their query. */
+const sent = () => upstream.requests.filter(({ path }) => path.includes(CANARY)).length;
+
+describe('query values of a URL', () => {
+  it('of a connection are sealed and masked, reach the server and are found by the exact URL', async () => {
+    const mcpUrl = `${upstream.url}?apiKey=${CANARY}`;
+    const masked = `${upstream.url}?apiKey=***`;
+    const { path } = await createConnection(app, owner, { mcpUrl }, { namespace });
+    expect(sent()).toBeGreaterThan(0);
+    const read = await app.as(owner).get(path);
+    expect(read.body).toMatchObject({ mcpUrl: masked, status: { state: 'connected' } });
+    const listed = async (url: string) => {
+      const { body } = await app.as(owner).get(`/connect/${namespace}?mcpUrl=${encodeURIComponent(url)}`);
+      return (body as { connections: object[] }).connections.length;
+    };
+    expect([await listed(mcpUrl), await listed(`${mcpUrl}x`)]).toEqual([1, 0]);
+    // The URL as it was sent, and as it is read, name the same target.
+    expect((await app.as(owner).put(path, { mcpUrl })).status).toBe(200);
+    expect((await app.as(owner).put(path, { mcpUrl: masked })).status).toBe(200);
+    expect((await app.as(owner).put(path, { mcpUrl: `${mcpUrl}x` })).status).toBe(409);
+    const before = sent();
+    expect((await app.as(owner).get(`${path}/.tools`)).status).toBe(200);
+    expect(sent()).toBeGreaterThanOrEqual(before);
+    expect(await tablesWith(CANARY)).toEqual([]);
+  });
+
+  it('of a release are sealed and masked, and calls carry them', async () => {
+    const name = await createServer(app, owner, { namespace });
+    const before = sent();
+    const release = await publishExternal(app, owner, name, { upstreamUrl: `${upstream.url}?k=${CANARY}` });
+    expect(release).toMatchObject({ upstreamUrl: `${upstream.url}?k=***` });
+    expect(sent()).toBeGreaterThan(before);
+    const { body } = await app.as(owner).get(releasesPath(name));
+    expect(JSON.stringify(body)).not.toContain(CANARY);
+    const scanned = sent();
+    const { path } = await createConnection(app, owner, { server: name }, { namespace });
+    expect((await app.as(owner).get(path)).body).toMatchObject({ status: { state: 'connected' } });
+    expect(sent()).toBeGreaterThan(scanned);
+    expect(await tablesWith(CANARY)).toEqual([]);
+  });
+});
+
+describe('calls of a mock', () => {
+  it('are sealed with their arguments and answers', async () => {
+    const name = await createServer(app, owner, { namespace });
+    await publishExternal(app, owner, name, { upstreamUrl: upstream.url });
+    const body = { server: name, mock: { enabled: true } };
+    const { path } = await createConnection(app, owner, body, { namespace, connectionId: uniqueName('mock') });
+    const { status } = await app.as(owner).post(`${path}/.tools/echo`, { message: CANARY, text: CANARY });
+    expect(status).toBe(200);
+    const [{ count }] = await app.database.query<[{ count: number }]>('SELECT count(*)::int AS count FROM mock_calls');
+    expect(count).toBeGreaterThan(0);
+    expect(await tablesWith(CANARY)).toEqual([]);
+  });
+});
+
+describe('the keys of sealed values', () => {
+  const key = (id: string, byte: number): EncryptionKey => ({ id, secret: Buffer.alloc(32, byte) });
+  const [k1, k2] = [key('k1', 7), key('k2', 8)];
+
+  it('are looked up in every column of sealed values', async () => {
+    const columns = await app.database.query<{ name: string }[]>(
+      `SELECT table_name || '.' || column_name AS name FROM information_schema.columns
+        WHERE table_schema = 'public' AND column_name LIKE 'sealed%'`,
+    );
+    const known = SEALED_COLUMNS.map(({ table, column }) => `${table}.${column}`);
+    expect(known.sort()).toEqual(columns.map(({ name }) => name).sort());
+  });
+
+  it('are refused at start when they cannot open what is stored, naming the missing one and its values', async () => {
+    await createConnection(app, owner, { mcpUrl: `${upstream.url}?n=1`, headers: { 'X-Key': 'v' } }, { namespace });
+    await expect(requireKeys(app.database, new Vault([k1]))).resolves.toBeUndefined();
+    await expect(requireKeys(app.database, new Vault([k2]))).rejects.toThrow(
+      /ENCRYPTION_KEYS lacks the key "k1", which sealed \d+ stored values \(.*connections\.sealed_url.*\)/,
+    );
+    await expect(requireKeys(app.database, new Vault([key('k1', 9)]))).rejects.toThrow(
+      'ENCRYPTION_KEYS has another key under the name "k1"',
+    );
+  });
+
+  it('are rotated beside a service in use; the filter by URL works before, between and after', async () => {
+    const rotating = await app.sibling({ ENCRYPTION_KEYS: [k2, k1].map(textOf).join(',') });
+    try {
+      const mcpUrl = `${upstream.url}?apiKey=${CANARY}rotated`;
+      const { path } = await createConnection(app, owner, { mcpUrl }, { namespace });
+      // As an earlier version stored it.
+      const clear = `${upstream.url}?old=${CANARY}clear`;
+      const old = await createConnection(app, owner, { mcpUrl: clear }, { namespace });
+      await app.database.query(
+        'UPDATE connections SET mcp_url = $1, sealed_url = NULL, mcp_url_hash = NULL WHERE connection_id = $2',
+        [clear, old.path.split('/').at(-1)],
+      );
+      const found = async (url: string) => {
+        const { body } = await rotating.as(owner).get(`/connect/${namespace}?mcpUrl=${encodeURIComponent(url)}`);
+        return (body as { connections: object[] }).connections.length;
+      };
+      expect(await found(mcpUrl)).toBe(1);
+      const writes = async () => {
+        for (let i = 0; i < 5; i += 1) {
+          const { status } = await rotating.as(owner).put(path, { headers: { 'X-Count': String(i) } });
+          expect(status).toBe(200);
+        }
+      };
+      const vault = new Vault([k2, k1]);
+      const [report] = await Promise.all([rotateSealed(app.database, vault), writes()]);
+      expect(report.broken).toEqual({});
+      // A value that was written meanwhile is left to the next pass.
+      await rotateSealed(app.database, vault);
+      expect((await keyUses(app.database)).map(({ keyId }) => keyId)).toEqual(['k2']);
+      expect(await verifySealed(app.database, new Vault([k2]))).toMatchObject({ rotated: 0, broken: {} });
+      await expect(requireKeys(app.database, new Vault([k2]))).resolves.toBeUndefined();
+      expect([await found(mcpUrl), await found(clear)]).toEqual([1, 1]);
+      expect((await rotating.as(owner).get(`${path}/.tools`)).status).toBe(200);
+      expect(await tablesWith(CANARY)).toEqual([]);
+    } finally {
+      await rotating.close();
+    }
+  });
+});
+
+function textOf({ id, secret }: EncryptionKey): string {
+  return `${id}:${secret.toString('base64')}`;
+}
