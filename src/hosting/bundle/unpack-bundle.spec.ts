@@ -1,6 +1,6 @@
 import { describe, expect } from '@jest/globals';
 import { verifies } from '../../../test/support/verifies.js';
-import { commandFor } from './bundle-manifest.js';
+import { commandFor } from './unpack-bundle.js';
 
 describe('the command of a session', () => {
   verifies('bundle:manifest', 'takes the value of the caller, else the secret of that name, else the default', () => {
