@@ -20,6 +20,13 @@ describe('Vault', () => {
     expect(new Set(sealed.map((text) => text.split('.')[2])).size).toBe(50);
   });
 
+  it('uses no nonce twice, neither under a key of the operator nor under a data key', () => {
+    const vault = new Vault([k1]);
+    const parts = Array.from({ length: 50 }, () => vault.seal('same', 'row-1').split('.').slice(1)).flat();
+    const nonces = parts.map((part) => Buffer.from(part, 'base64url').toString('hex', 0, 12));
+    expect(new Set(nonces).size).toBe(100);
+  });
+
   it('does not open a value for another owner', () => {
     const vault = new Vault([k1]);
     expect(() => vault.open(vault.seal('secret', 'row-1'), 'row-2')).toThrow(VaultError);

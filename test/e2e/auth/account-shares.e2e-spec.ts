@@ -51,6 +51,19 @@ describe('an account that takes all it may leaves room', () => {
     for (const leave of taken) leave();
   });
 
+  verifies('limits:account-share', 'for its own tunnels, when others of it were refused', async () => {
+    const { path } = await createConnection(app, busy, { transport: 'uplink' });
+    open.push(await pair(app, busy, path));
+    const places = app.get(TunnelLimits);
+    const taken = times(TUNNELS_EACH_MAX - 2, () => places.enter(busy.id));
+    for (let round = 0; round < 2; round += 1) {
+      const refused = (await openTunnel(app, busy, path).catch((error: unknown) => error)) as PairingRefused;
+      expect(refused.status).toBe(409);
+    }
+    places.enter(busy.id)();
+    for (const leave of taken) leave();
+  });
+
   verifies('limits:account-share', 'for those of others who follow releases', async () => {
     const name = await createServer(app, busy);
     const id = await insertRelease(app, name, { status: 'AUTH_REQUIRED' });

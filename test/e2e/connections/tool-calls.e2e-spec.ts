@@ -410,6 +410,9 @@ describe('the deadline', () => {
         expect(answer.body.message).toMatch(/unknown/);
         await upstream.waitFor(({ requests }) => requests.some((one) => isCall(one) && one.aborted));
         expect(upstream.count('tools/call')).toBe(before + 1);
+        // One slow tool says nothing of its server.
+        const { status } = (await hasty.as(owner).get(path)).body as { status: object };
+        expect(status).toMatchObject({ state: 'connected' });
       },
     );
   }

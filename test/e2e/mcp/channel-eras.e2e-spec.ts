@@ -316,6 +316,26 @@ describe('what was found out', () => {
     expect(upstream.count('initialize')).toBe(0);
   });
 
+  verifies(
+    'channel:era-remembered',
+    'is found out anew when its time is over, also in a process that knows it',
+    async () => {
+      const memory = new EraMemory(app.get(EraRepository));
+      const url = new URL('https://mcp.example.com/expiring');
+      let probes = 0;
+      const settle = (msLeft: number) =>
+        memory.settle(url, () => {
+          probes += 1;
+          const learnedAt = Date.now();
+          return Promise.resolve({ kind: 'streamable', reason: 'x', learnedAt, expiresAt: learnedAt + msLeft });
+        });
+      await settle(-1);
+      await settle(60_000);
+      await settle(60_000);
+      expect(probes).toBe(2);
+    },
+  );
+
   verifies('channel:era-remembered', 'needs no database to go on', async () => {
     const upstream = await start();
     const away = () => Promise.reject(new Error('away'));

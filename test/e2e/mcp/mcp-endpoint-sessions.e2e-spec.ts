@@ -164,7 +164,7 @@ describe('the stream of a session', () => {
     const session = await initialize(one.url);
     const first = await open(one.url, session);
     const second = await read(await open(one.url, session));
-    expect([second.status, second.body.jsonrpc]).toEqual([409, '2.0']);
+    expect([second.status, second.body.jsonrpc, one.front.stats().streams]).toEqual([409, '2.0', 1]);
     const third = await open(two.url, session);
     expect(await first.text()).toBe('');
     expect(third.status).toBe(200);

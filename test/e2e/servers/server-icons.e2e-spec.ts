@@ -336,6 +336,17 @@ describe('an icon the server names', () => {
     expect((await getIcon(name)).body).toEqual(images['image/gif']);
   });
 
+  verifies('icon:upload:wins', 'does not remove one that is uploaded while it cannot be fetched', async () => {
+    const name = await createServer(app, owner);
+    const before = held;
+    const adopting = app.get(ServerIconsService).adopt(await serverIdOf(app, name), named('/held'));
+    await until(() => held !== before, 'the icon is asked for');
+    await uploadIcon(app, owner, name, images['image/gif']);
+    held?.destroy();
+    await adopting;
+    expect((await getIcon(name)).body).toEqual(images['image/gif']);
+  });
+
   verifies('icon:get:too-large', 'and is too large answers so, until there is another', async () => {
     const name = await createServer(app, owner);
     const icons = app.get(ServerIconsService);

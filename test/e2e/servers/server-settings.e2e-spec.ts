@@ -373,7 +373,8 @@ describe('the managed domain of a server', () => {
     const taken = uniqueName('sub');
     expect((await rename(owner, one, taken)).status).toBe(200);
     const before = await stored(two);
-    for (const subdomain of [taken, theirs, `${theirs}--anything`]) {
+    const withDashes = await createNamespace(app, other, `${uniqueName('ns')}--x`);
+    for (const subdomain of [taken, theirs, `${theirs}--anything`, `${withDashes}--anything`]) {
       const response = await rename(owner, two, subdomain);
       expect([subdomain, response.status, response.body]).toEqual([subdomain, 409, notOne]);
     }

@@ -4,7 +4,7 @@ import { uuidV7 } from '../../../platform/database/uuid-v7.js';
 import { until } from '../../../../test/support/until.js';
 import { verifies } from '../../../../test/support/verifies.js';
 import type { Metrics } from '../../../platform/telemetry/metrics.js';
-import { WAITING_MAX, WAITING_OF_ONE_MAX } from './invocation-buffer.js';
+import { InvocationBuffer, WAITING_MAX, WAITING_OF_ONE_MAX } from './invocation-buffer.js';
 import type { Invocation } from '../invocation.types.js';
 import { InvocationsService } from './invocations.service.js';
 import type { KeepInvocationsJob, LogsQueue } from './logs.queue.js';
@@ -75,6 +75,15 @@ describe('InvocationsService', () => {
     expect(service.stats()).toMatchObject({ waiting: 15, dropped: 25 });
     for (let n = 0; n < 100; n += 1) service.record(invocation({ serverId: idOf(2 + (n % 8)), url: long }));
     expect(service.stats()).toMatchObject({ waiting: 63, dropped: 77 });
+  });
+
+  verifies('log-ingestion:bounded', 'counts only what waits: what the queue took leaves its room to others', () => {
+    const buffer = new InvocationBuffer();
+    const long = 'x'.repeat(1024 * 1024);
+    for (let n = 0; n < 100; n += 1) {
+      buffer.add(invocation({ url: long }));
+      expect([buffer.take(1_000, Infinity).length, buffer.size, buffer.dropped]).toEqual([1, 0, 0]);
+    }
   });
 
   it('says that there is no room for what waits under the same id of another server', () => {
