@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { until } from '../../../test/support/until.js';
 import { MultiplexedCalls, type Peer } from './multiplexed-calls.js';
 import { UplinkChannel, type FramePort } from './uplink/uplink-channel.js';
 
@@ -42,7 +43,7 @@ describe('a request of the peer that names no call', () => {
     calls.end(() => new Error('over'));
   });
 
-  it('is for nobody when several callers could be meant, in whatever order they came', () => {
+  it('is for nobody when several callers could be meant, in whatever order they came', async () => {
     for (const callers of [
       ['alice', 'bob'],
       ['bob', 'alice', 'bob'],
@@ -54,6 +55,7 @@ describe('a request of the peer that names no call', () => {
       calls.end(() => new Error('over'));
       calls.requested(rootsRequest, 'roots/list');
       expect(requests).toEqual([]);
+      await until(() => peer.answers.length === 2, 'both are answered');
       expect(peer.answers).toEqual(Array(2).fill(expect.stringMatching(/"id":7,"error":\{"code":-32601/)));
     }
   });

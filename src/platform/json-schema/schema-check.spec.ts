@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { schemaCheck } from './schema-check.js';
+import { schemaCheck, schemaValidator } from './schema-check.js';
 
 /** Limits that no load of the machine reaches. */
 const patient = { compileMs: 20_000, validateMs: 20_000 };
@@ -53,7 +53,7 @@ describe('a schema that would take for ever', () => {
   });
 
   it('is compiled once for equal schemas', () => {
-    expect(schemaCheck({ type: 'string', title: 'one' })).toBe(schemaCheck({ type: 'string', title: 'one' }));
+    expect(schemaValidator({ type: 'string', title: 'one' })).toBe(schemaValidator({ type: 'string', title: 'one' }));
   });
 
   it('is compiled once for all references to it', () => {
