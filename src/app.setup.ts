@@ -15,7 +15,7 @@ import { loadExternalModules } from './platform/external-modules/load-external-m
 import { SlipwayAdapter } from './platform/http/adapter.js';
 import { BodyBudget } from './platform/http/body-budget.js';
 import { InputPipe } from './platform/http/input.pipe.js';
-import { KnownQueryGuard } from './platform/http/known-query.js';
+import { KnownQueryGuard } from './platform/http/known-query.guard.js';
 import { reservePath } from './platform/http/resource-names.js';
 import { createOpenApi } from './platform/http/openapi-document.js';
 import { methodsOf, routeTable } from './platform/http/route-table.js';
