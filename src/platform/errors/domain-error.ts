@@ -107,9 +107,9 @@ export class MethodNotAllowedError extends DomainError {
   readonly code = 'method_not_allowed';
   override readonly headers: { Allow: string };
 
-  constructor(method: string, path: string, allowed: readonly string[]) {
+  constructor(method: string, allowed: readonly string[]) {
     const served = allowed.filter((one) => one !== 'HEAD' && one !== 'OPTIONS');
-    super(`${method} ${path} is not allowed: this path takes ${served.join(', ')}.`);
+    super(`${method} is not allowed: this path takes ${served.join(', ')}.`);
     this.headers = { Allow: allowed.join(', ') };
   }
 }

@@ -16,7 +16,7 @@ function asDomainError(error: unknown, request: Request, allowed: (path: string)
     // OPTIONS has no routes of its own: the filter answers it from this error.
     const isServed = request.method !== 'OPTIONS' && methods.includes(request.method);
     return methods.length > 0 && !isServed
-      ? new MethodNotAllowedError(request.method, path, methods)
+      ? new MethodNotAllowedError(request.method, methods)
       : new RouteNotFoundError(request.method, path);
   }
   if (status === 400) return new InvalidInputError((error as Error).message);

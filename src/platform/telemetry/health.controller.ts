@@ -31,8 +31,10 @@ export class HealthController {
   }
 
   /**
-   * The process can serve: the database answers, or calls go on without it for a while (`STALE_READ_MS`). A queue that is
-   * away, a clock that is off and a full disk are named, and take no process out: calls work.
+   * Check that the process can serve
+   *
+   * 200 while the database answers, or calls go on without it for a while (`STALE_READ_MS`). A queue that is away, a clock
+   * that is off and a full disk are named, and take no process out: calls work.
    */
   @Get('ready')
   @ApiOkResponse({ type: ReadinessDto })

@@ -23,7 +23,10 @@ export async function beginSetup(
   upstreamUrl: string,
   { challenge = null, label = 'acme/weather' }: { challenge?: string[] | null; label?: string } = {},
 ): Promise<string> {
-  const { setupUrl } = await app.get(CredentialsService).begin(owner, { upstreamUrl, challenge, label });
+  const credentials = app.get(CredentialsService);
+  // The servers of these tests have no releases, one of which would be waiting.
+  credentials.waitsWhile('server', () => Promise.resolve(true));
+  const { setupUrl } = await credentials.begin(owner, { upstreamUrl, challenge, label });
   return setupUrl;
 }
 

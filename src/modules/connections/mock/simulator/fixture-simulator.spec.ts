@@ -140,7 +140,7 @@ describe('a scenario', () => {
     [rule('{"times": 0}'), /\.echo\[0\]\.times must be a whole number from 1 to 1000000$/],
     [rule('{"times": 1e999}'), /\.echo\[0\]\.times must be a whole number/],
     [rule('{"times": null}'), /\.echo\[0\]\.times must be a whole number/],
-    [rule(`{"result": ${deep}}`), /^mock\.scenario: \$ must not be nested deeper than 100 levels$/],
+    [rule(`{"result": ${deep}}`), /^mock\.scenario: \$ is no JSON: it has more than 100 nested levels$/],
   ])('%s is refused with the path of what is wrong', (scenario, message) => {
     const read = () => parseFixture(scenario);
     expect(read).toThrow(InvalidInputError);
