@@ -392,11 +392,11 @@ describe('GET /connect/{namespace}', () => {
     },
   );
 
-  verifies('connection:list:foreign', 'a cursor of another namespace shows nothing of it', async () => {
+  verifies('connection:list:foreign', 'a cursor of another namespace is refused', async () => {
     const { namespace } = await seeded(times(3, () => ({})));
     const { nextCursor } = await page(namespace, { limit: '1' });
     const theirs = await createNamespace(app, other);
     const response = await app.as(other).get(`/connect/${theirs}?cursor=${nextCursor}`);
-    expect([response.status, response.body]).toEqual([200, { connections: [], nextCursor: null }]);
+    expect([response.status, response.body.error]).toEqual([400, 'validation_error']);
   });
 });
