@@ -31,7 +31,7 @@ export class HealthController {
   }
 
   /**
-   * Check that the process can serve
+   * The process can serve.
    *
    * 200 while the database answers, or calls go on without it for a while (`STALE_READ_MS`). A queue that is away, a clock
    * that is off and a full disk are named, and take no process out: calls work.

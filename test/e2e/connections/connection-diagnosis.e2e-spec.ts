@@ -204,7 +204,7 @@ describe('ownership', () => {
   verifies('diagnosis:own', 'a foreign connection and a missing one look alike', async () => {
     const path = await connect((await start()).url);
     const foreign = await app.as(other).get(`${path}/diagnosis`);
-    const missing = await app.as(owner).get(`${path.replace(/[^/]+$/, uniqueName())}/diagnosis`);
+    const missing = await app.as(other).get(`${path.replace(/[^/]+$/, uniqueName())}/diagnosis`);
     expect([foreign.status, missing.body]).toEqual([404, notFound]);
     expectAlike(foreign, missing);
     expect((await app.as().get(`${path}/diagnosis`)).status).toBe(401);
