@@ -121,8 +121,10 @@ export class AuthorizationsService {
   ): Promise<{ target: AuthorizationTarget; scopes: string | null }> {
     const { adapter } = request;
     if (adapter !== undefined) return { target: this.adapters.targetOf({ ...request, adapter }), scopes: null };
+    const upstreamUrl = new URL(request.upstreamUrl);
+    upstreamUrl.hash = '';
     const target = await discoverTarget(fetch, {
-      upstreamUrl: upstreamAddress(request.upstreamUrl),
+      upstreamUrl: upstreamUrl.href,
       challenge: request.challenge ?? [],
       knownAmong: (issuers) => this.clients.knownAmong(issuers, owner),
       pkceUnannounced: this.env.oauthPkceUnannounced,

@@ -515,8 +515,8 @@ describe('somebody else’s key', () => {
       const told = ({ response: { status, text, headers } }: Visit) => [status, text, Object.keys(headers).toSorted()];
       expect([nameOf(route), ...told(foreign)]).toEqual([nameOf(route), ...told(none)]);
       // In a namespace of one's own a missing connection looks the same but for the hint, where the route does not create or list.
-      const { hint: _hint, ...told404 } = inOwn.response.body as { hint?: string };
-      if (inOwn.response.status === 404) expect(foreign.response.body).toMatchObject(told404);
+      const withoutHint = ({ response: { text } }: Visit) => text.replace(/"hint":"(?:[^"\\]|\\.)*"/, '');
+      if (inOwn.response.status === 404) expect(withoutHint(foreign)).toEqual(withoutHint(inOwn));
       expect(foreign.response.text).not.toContain(namespace);
     }
   });

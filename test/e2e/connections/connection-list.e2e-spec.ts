@@ -224,7 +224,7 @@ describe('GET /connect/{namespace}', () => {
   verifies('connection:list:filter-url', 'a URL is matched exactly', async () => {
     const urls = ['http://a.invalid/mcp', 'http://a.invalid/mcp/', 'http://A.invalid/mcp'];
     const { namespace, all } = await seeded([...urls.map((mcpUrl) => ({ mcpUrl })), { mcpUrl: urls[0] }]);
-    expect(await ids(namespace, { mcpUrl: urls[0] })).toEqual([all[4], all[0]]);
+    expect(await ids(namespace, { mcpUrl: urls[0] })).toEqual([all[3], all[0]]);
     for (const i of [1, 2]) expect(await ids(namespace, { mcpUrl: urls[i] })).toEqual([all[i]]);
     expect(await ids(namespace, { mcpUrl: 'http://a.invalid/' })).toEqual([]);
   });
