@@ -11,11 +11,16 @@ function createEgress(env: Env): Egress {
   return new Egress(new AddressPolicy(parseEgressAllow(allow)), undefined, { closedPorts: ownPorts(env) });
 }
 
-/** Local ports that no rule opens: those of this service, its database and its Redis. */
+/**
+ * Local ports that no rule opens: those of the database, of Redis, and of requests between processes. The port of the API stays
+ * open: a connection that leads back there is recognized and says so.
+ */
 export function ownPorts({ databaseUrl, redisUrl, advertiseUrl, port }: Env): Set<number> {
   const usual: Record<string, number> = { 'postgres:': 5432, 'postgresql:': 5432, 'redis:': 6379, 'rediss:': 6379 };
   const urls = [databaseUrl, redisUrl, advertiseUrl].flatMap((url) => (url === null ? [] : [new URL(url)]));
-  return new Set([port, ...urls.map((url) => usual[url.port === '' ? url.protocol : ''] ?? portOf(url))]);
+  const closed = new Set(urls.map((url) => usual[url.port === '' ? url.protocol : ''] ?? portOf(url)));
+  closed.delete(port);
+  return closed;
 }
 
 /** Outbound requests to addresses from users. */

@@ -584,11 +584,11 @@ describe('closed ports of this machine', () => {
     expect(await text(egress.request(new URL(`http://db.test:${other.port}/`), GET))).toBe(`db.test:${other.port}`);
   });
 
-  it('are those of the service, its database and its Redis', () => {
+  it('are those of its database, its Redis and requests between processes', () => {
     const env = loadEnv({
       ...{ PORT: '3100', DATABASE_URL: 'postgres://localhost/x', ENCRYPTION_KEYS: `k1:${'A'.repeat(43)}=` },
       ...{ REDIS_URL: 'redis://localhost:7000', ADVERTISE_URL: 'http://127.0.0.1:3101' },
     });
-    expect([...ownPorts(env)]).toEqual([3100, 5432, 7000, 3101]);
+    expect([...ownPorts(env)]).toEqual([5432, 7000, 3101]);
   });
 });
