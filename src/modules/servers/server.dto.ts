@@ -1,6 +1,5 @@
 import { ApiExtraModels, ApiProperty, getSchemaPath } from '@nestjs/swagger';
-import { IsPrintable, IsText } from '../../platform/http/input-values.js';
-import { Omittable } from './server.validators.js';
+import { IsText } from '../../platform/http/input-values.js';
 import { IsOptional } from 'class-validator';
 import { bundleRuntimes } from './server.types.js';
 import type { BundleRuntime } from './server.types.js';
@@ -10,8 +9,8 @@ export class CreateServerDto {
    * Shown to people. Default: the server's name.
    * @example 'Weather'
    */
-  @Omittable()
-  @IsPrintable(255, 1)
+  @IsOptional()
+  @IsText(255)
   displayName?: string;
 
   /**

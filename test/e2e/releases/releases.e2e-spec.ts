@@ -261,7 +261,7 @@ describe('whoever does not own the server', () => {
     ] as const;
     for (const [account, server, error] of expected) {
       const response = await publish(app, account, server, external());
-      expect([server, response.status, response.body]).toEqual([server, 404, { error }]);
+      expect([server, response.status, response.body.error]).toEqual([server, 404, error]);
     }
   });
 });

@@ -248,7 +248,8 @@ describe('POST /skills', () => {
     const foreign = await app.as(other).post('/skills', body);
     expect([foreign.status, foreign.body.code]).toEqual([403, 'FORBIDDEN']);
     const missing = await app.as(other).post('/skills', { ...body, namespace: uniqueName('ns') });
-    expect([missing.status, missing.body]).toEqual([404, { error: 'Namespace not found', code: 'NOT_FOUND' }]);
+    expect(missing.status).toBe(404);
+    expect(missing.body).toMatchObject({ error: 'Namespace not found', code: 'NOT_FOUND' });
     expect((await app.as(owner).post('/skills', { gitUrl })).status).toBe(400);
     expect((await app.as().post('/skills', body)).status).toBe(401);
   });
