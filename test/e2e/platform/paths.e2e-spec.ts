@@ -61,7 +61,7 @@ describe('a qualified name in a path', () => {
             `@${namespace}/weather`,
             `${namespace}%2Fweather%2F`,
           ],
-          ...[`${namespace}/w%65ather`, `${namespace}%2Fweather?x=1`, `${namespace}/weather#x`],
+          ...[`${namespace}/w%65ather`, `${namespace}%2Fweather?`, `${namespace}/weather#x`],
         ],
         [namespace]: [
           ...[namespace, `${namespace}%2F`, `${namespace}%2f`, `${namespace}/`, `@${namespace}`, `@${namespace}%2F`],
@@ -402,7 +402,7 @@ describe('an odd spelling', () => {
     for (const { path, body } of calls) {
       const targets = ['', `http://${uniqueName('host')}`, 'HTTPS://host:1'].flatMap((origin) =>
         [`/connect/${namespace}/${path}`, `/${namespace}/${path}`].flatMap((target) =>
-          ['', '/', '//', '#x', '?x=1', '/?x=/', '?#'].map((end) => `${origin}${target}${end}`),
+          ['', '/', '//', '#x', '?', '/?', '?#'].map((end) => `${origin}${target}${end}`),
         ),
       );
       for (const target of targets) {

@@ -187,7 +187,6 @@ describe('GET /servers', () => {
       [`qualifiedName=@${encodeURIComponent(http)}`, ['http']],
       [`qualifiedName=${encodeURIComponent(http)}&namespace=${two}`, []],
       [`ownerId=${owner.id}`, []],
-      ['unknown=1', ['bare', 'http', 'stdio']],
     ];
     for (const [query, expected] of cases) {
       for (const base of [`ownerId=${account.id}`, `ownerId=${account.id}&q=${word}`]) {
