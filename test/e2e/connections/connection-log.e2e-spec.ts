@@ -218,7 +218,7 @@ describe('bounds and secrets', () => {
     const secret = 'do-not-keep-me';
     const upstream = await start({ rawToolResult: `{"content":[{"type":"text","text":"${secret}"}]}` });
     const path = await connect(`${upstream.url}?key=${secret}`, { headers: { 'x-key': secret } });
-    await send(app, owner, `${path}/.tools/raw?token=${secret}`, { argument: secret });
+    await send(app, owner, `${path}/.tools/raw`, { argument: secret });
     await mcp(app, owner, path, request(1, 'tools/call', { name: 'echo', arguments: secret }));
     await mcp(app, owner, path, request(2, 'resources/read', { uri: `file://${secret}` }));
     await logOf(path);
@@ -266,7 +266,7 @@ describe('ownership', () => {
     const path = await connect((await start()).url);
     await send(app, owner, `${path}/.tools/echo`, { message: 'hi' });
     const foreign = await app.as(other).get(`${path}/logs`);
-    const missing = await app.as(owner).get(`${path.replace(/[^/]+$/, uniqueName())}/logs`);
+    const missing = await app.as(other).get(`${path.replace(/[^/]+$/, uniqueName())}/logs`);
     expect(foreign.status).toBe(404);
     expect(missing.body).toEqual(notFound);
     expectAlike(foreign, missing);
