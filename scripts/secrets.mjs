@@ -2,4 +2,4 @@
 import { prepare } from './lib.mjs';
 
 prepare();
-await import('../dist/src/cli/secrets.js');
+await import('../dist/src/cli/sealed-values.js');
