@@ -65,7 +65,7 @@ describe('a qualified name in a path', () => {
         ],
         [namespace]: [
           ...[namespace, `${namespace}%2F`, `${namespace}%2f`, `${namespace}/`, `@${namespace}`, `@${namespace}%2F`],
-          ...[`%40${namespace}`, `${namespace}?x=/weather`],
+          ...[`%40${namespace}`, `${namespace}?&`],
         ],
       };
       for (const [qualifiedName, all] of Object.entries(spellings)) {

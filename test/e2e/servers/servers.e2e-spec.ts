@@ -284,7 +284,7 @@ describe('PUT of a server', () => {
         expect([path, response.status, response.body]).toEqual([path, 400, notOne]);
       }
       // Unencoded it is the sub-resource of the namespace-only server.
-      expect([400, 403, 404]).toContain((await app.as(owner).put(`/servers/${namespace}/${word}`)).status);
+      expect([400, 403, 404, 405]).toContain((await app.as(owner).put(`/servers/${namespace}/${word}`)).status);
     }
     expect(await storedIn(namespace)).toEqual([]);
   });
