@@ -2,7 +2,11 @@ import { DataSource } from 'typeorm';
 import type { Env } from './config/env.js';
 import { migrate, pendingMigrations, SchemaVersionError } from './platform/database/migrations.js';
 import { dataSourceOptions } from './platform/database/data-source-options.js';
-import { holdsDatabase, startEmbeddedPostgres, type EmbeddedPostgresOptions } from './platform/embedded/embedded-postgres.js';
+import {
+  holdsDatabase,
+  startEmbeddedPostgres,
+  type EmbeddedPostgresOptions,
+} from './platform/embedded/embedded-postgres.js';
 import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
 import { migrateQueue } from './platform/queue/queue-backend.js';
 import { requireKeys } from './platform/vault/sealed-values.repository.js';

@@ -20,7 +20,8 @@ describe('an embedded Postgres that dies and cannot be started again', () => {
       await rename(join(dataDir, 'pg', 'PG_VERSION'), join(dataDir, 'pg', 'LOST'));
       process.kill(postgres, 'SIGKILL');
       expect(await service.ended).toBe(1);
-      const of = (level: string) => service.logs().filter((line) => line.level === level && line.context === 'postgres');
+      const of = (level: string) =>
+        service.logs().filter((line) => line.level === level && line.context === 'postgres');
       expect(of('fatal')).toMatchObject([{ msg: expect.stringContaining('cannot be started again') }]);
       expect(of('warn').length).toBeGreaterThan(0);
     },

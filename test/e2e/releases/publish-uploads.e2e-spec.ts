@@ -212,7 +212,10 @@ describe('the log line of a release', () => {
       const answer = await putForm(app, owner, name, releaseForm(stdio, { bundle: randomBytes(100) }));
       const releaseId = answer.body.deploymentId as string;
       await releaseIn(app, owner, name, releaseId, 'FAILURE');
-      const logged = () => lines.mock.calls.map(([line]) => line as object).find((line) => 'releaseId' in line && line.releaseId === releaseId);
+      const logged = () =>
+        lines.mock.calls
+          .map(([line]) => line as object)
+          .find((line) => 'releaseId' in line && line.releaseId === releaseId);
       expect(await until(logged, 'the end is logged')).toMatchObject({ releaseId, server: name, account: owner.id });
     } finally {
       lines.mockRestore();
