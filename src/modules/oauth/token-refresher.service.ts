@@ -41,7 +41,7 @@ export type RefreshOutcome =
   | { kind: 'token'; accessToken: string }
   /** The owner must authorize again. */
   | { kind: 'required'; message: string }
-  /** The token endpoint does not answer; the authorization is kept. `accessToken` is the old one until it expires. */
+  /** The token endpoint does not answer; the authorization stays stored. `accessToken` is the old one until it expires. */
   | { kind: 'away'; message: string; accessToken: string | null }
   /** The credential was deleted. */
   | { kind: 'gone' };
@@ -291,12 +291,12 @@ function settledBefore(row: UpstreamCredential, request: RefreshRequest, vault: 
     return { kind: 'required', message: 'The MCP server refuses even a token that was issued a moment ago.' };
   }
   if (row.retryAt && !isPast(row.retryAt)) {
-    return away(`${issuerOf(row)} could not be asked a moment ago.`, row, held, rejected);
+    return away(`${issuerOf(row)} could not be reached a moment ago.`, row, held, rejected);
   }
   return null;
 }
 
-/** The outcome if the token endpoint cannot be asked. */
+/** The outcome if the token endpoint cannot be reached. */
 function away(reason: string, row: UpstreamCredential, held: HeldTokens, rejected: string | undefined): RefreshOutcome {
   const isUsable = !isPast(row.expiresAt) && held.accessToken !== rejected;
   return { kind: 'away', message: reason, accessToken: isUsable ? held.accessToken : null };

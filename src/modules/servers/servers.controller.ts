@@ -69,7 +69,6 @@ export class ServersController {
   @ApiErrors(400, notServerOwner, serverNotFound)
   update(
     @TargetServer() server: ServerRef,
-
     @Body() body: UpdateServerDto,
   ): Promise<UpdatedServerDto> {
     return this.settings.update(server, body);
@@ -86,7 +85,6 @@ export class ServersController {
   })
   transfer(
     @TargetServer() server: ServerRef,
-
     @CurrentCaller() caller: Caller,
     @Body() body: TransferServerDto,
   ): Promise<TransferredServerDto> {

@@ -48,7 +48,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
     metrics: Metrics,
   ) {
     this.slots = new FairSemaphore(CHECKS_MAX, env.upstreamConnectTimeoutMs);
-    const help = 'Looks at connections whose time had come, by result.';
+    const help = 'Rechecks of connections, by result.';
     this.results = metrics.labeledCounter('slipway_connection_rechecks_total', help, {
       result: ['done', 'late', 'failed'],
     });

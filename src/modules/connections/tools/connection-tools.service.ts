@@ -191,6 +191,6 @@ function argumentsText(body: string): string {
 
 /** An unknown tool may come back as an error or, from some servers, as an `isError` result. */
 function failed({ text, error, result }: McpReply): boolean {
-  if (error || !result) return error !== null;
-  return text.includes('"isError"') && memberText(slice(text, result), 'isError') === 'true';
+  if (error) return true;
+  return result !== null && text.includes('"isError"') && memberText(slice(text, result), 'isError') === 'true';
 }

@@ -1,4 +1,4 @@
-import { ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
@@ -77,7 +77,7 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
     if (!leave) throw new TooManyFollowersError(this.limiter.size >= STREAMS_MAX ? 'all' : 'account');
     const stream = new ReleaseStream(this.releases, server, release.id, last, response);
     try {
-      // No event comes for a client that left while the release was looked for; HEAD wants no events.
+      // The client may have left during the query for the release, and HEAD has no events.
       if (response.closed || response.req.method === 'HEAD') stream.close();
       else response.on('close', () => stream.close());
       response.writeHead(200, {

@@ -50,7 +50,6 @@ export class ServerIconsController {
   @ApiErrors(400, notServerOwner, serverNotFound)
   async upload(
     @TargetServer() server: ServerRef,
-
     @Req() request: Request,
   ): Promise<UploadedIconDto> {
     return this.icons.upload(server, await readUploadedIcon(request));

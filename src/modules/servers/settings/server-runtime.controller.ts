@@ -27,7 +27,6 @@ export class ServerRuntimeController {
   @ApiErrors(400, serverNotFound)
   update(
     @TargetServer() server: ServerRef,
-
     @Body() body: UpdateServerRuntimeDto,
   ): Promise<ServerRuntimeDto> {
     return this.settings.updateRuntime(server, body);

@@ -29,7 +29,6 @@ export class ServerSecretsController {
   @ApiErrors(400, serverNotFound)
   set(
     @TargetServer() server: ServerRef,
-
     @Body() body: SetSecretDto,
   ): Promise<SuccessDto> {
     return this.secrets.set(server, body);
