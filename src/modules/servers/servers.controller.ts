@@ -67,10 +67,7 @@ export class ServersController {
   @ApiServerName()
   @Access('servers:write', ownServer)
   @ApiErrors(400, notServerOwner, serverNotFound)
-  update(
-    @TargetServer() server: ServerRef,
-    @Body() body: UpdateServerDto,
-  ): Promise<UpdatedServerDto> {
+  update(@TargetServer() server: ServerRef, @Body() body: UpdateServerDto): Promise<UpdatedServerDto> {
     return this.settings.update(server, body);
   }
 
