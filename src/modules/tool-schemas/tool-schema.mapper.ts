@@ -1,5 +1,5 @@
 import { pathStep } from '../../platform/text/json.js';
-import type { ServerRef } from '../servers/server.types.js';
+import { formatQualifiedName, type ServerRef } from '../servers/server.types.js';
 import type { Drift } from './schema-drift.js';
 import {
   toJsonSchema,
@@ -36,14 +36,14 @@ interface ShapeField {
 
 /** @param drift null without a declared schema */
 export function toToolOutputSchemaDto(
-  { namespace, name }: ServerRef,
+  server: ServerRef,
   toolName: string,
   { samples, shape }: Observed,
   drift: Drift[] | null,
 ): ToolOutputSchemaDto {
   const zodSchema = toZodText(shape);
   return {
-    qualifiedName: name === '' ? namespace : `${namespace}/${name}`,
+    qualifiedName: formatQualifiedName(server),
     toolName,
     sampleCount: samples,
     validatorSchema: zodSchema,

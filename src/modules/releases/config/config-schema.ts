@@ -1,10 +1,11 @@
+import { HEADER_VALUE } from '../../../platform/http/input-values.js';
 import { storableFault } from '../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { isLinearPattern, patternsOf } from '../../../platform/json-schema/patterns.js';
 import { quoted, visible } from '../../../platform/text/quoted.js';
 import { isKnownFormat, schemaValidator } from '../../../platform/json-schema/schema-check.js';
 import { isObject } from '../../../platform/text/json.js';
-import { configFields, HEADER_VALUE, type ConfigField, type ConfigKind, type ConfigSchema } from './config-fields.js';
+import { configFields, type ConfigField, type ConfigKind, type ConfigSchema } from './config-fields.js';
 
 /** The documented limits of the format. Published clients exceed them, so that only causes a warning. */
 const PROPERTIES_DOCUMENTED = 20;

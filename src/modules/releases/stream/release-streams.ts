@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { EVENT_STREAM_HEADERS } from '../../../platform/http/event-stream.js';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { repeat } from '../../../platform/schedule/repeat.js';
@@ -80,11 +81,7 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
       // The client may have left during the query for the release, and HEAD has no events.
       if (response.closed || response.req.method === 'HEAD') stream.close();
       else response.on('close', () => stream.close());
-      response.writeHead(200, {
-        'content-type': 'text/event-stream; charset=utf-8',
-        'cache-control': 'no-cache',
-        'x-accel-buffering': 'no',
-      });
+      response.writeHead(200, EVENT_STREAM_HEADERS);
     } catch (error) {
       leave();
       throw error;
