@@ -154,7 +154,8 @@ export class ConnectionRefresher implements OnApplicationBootstrap, OnModuleDest
       await this.refresh(one);
     } catch (error) {
       const level = isDatabaseAway(error) ? 'debug' : 'error';
-      this.logger[level]({ msg: 'a token could not be refreshed before its end', connectionId: one.id, err: error });
+      const names = await this.repository.namesOf(one);
+      this.logger[level]({ msg: 'a token could not be refreshed before its end', ...names, err: error });
     }
   }
 
