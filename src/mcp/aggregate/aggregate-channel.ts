@@ -17,10 +17,8 @@ import { readUri, type Separator } from './member-names.js';
 import { errorReply, toolFailure } from '../protocol/messages.js';
 import { SearchTools } from './search-tools.js';
 import { AggregateEvents } from './aggregate-events.js';
-import { MemberRequests } from './member-requests.js';
-import { AggregateLists } from './aggregate-lists.js';
-import { listenToResources, withQualifiedContents } from './aggregate-lists.js';
-import type { AggregateSource } from './member-requests.js';
+import { MemberRequests, type AggregateSource } from './member-requests.js';
+import { AggregateLists, listenToResources, withQualifiedContents } from './aggregate-lists.js';
 
 /** Limit of client sessions whose upstream sessions are tracked, so that they end together. */
 const PROFILES_MAX = 10_000;

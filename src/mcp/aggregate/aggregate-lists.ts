@@ -47,7 +47,7 @@ export class AggregateLists {
 
   /**
    * One page: the items of up to 100 connections, newest connection first. `_meta["slipway/failed"]` reports failed
-   * connections, `_meta["slipway/shadowed"]` shadowed items ({@handle MemberNames}).
+   * connections, `_meta["slipway/shadowed"]` shadowed items ({@link MemberNames}).
    */
   async page(kind: ListKind, { params, timeoutMs, cancellation }: McpCall): Promise<McpReply> {
     const all = await this.source.members();

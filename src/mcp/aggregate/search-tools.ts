@@ -6,10 +6,9 @@ import { mcpLists } from '../protocol/list-pages.js';
 import type { ToolText } from '../client/tool-catalog.js';
 import { resultReply, toolFailure, toolReply } from '../protocol/messages.js';
 import { rankTools, readTools } from './tool-ranking.js';
-import type { MemberRequests } from './member-requests.js';
+import type { MemberRequests, MemberFault, AggregateSource } from './member-requests.js';
 import { withMember } from '../protocol/json-edit.js';
 import { leftOut, type AggregateLists } from './aggregate-lists.js';
-import type { MemberFault, AggregateSource } from './member-requests.js';
 
 /** Limit of tools per search. */
 const SEARCHED_MAX = 10_000;

@@ -17,16 +17,16 @@ import {
   setupSentence,
   toolFailure,
   withResult,
+  agreedVersion,
+  initializeResult,
 } from './mcp-responses.js';
 import type { McpRequest } from './mcp-request.js';
 import { withLogLevel } from './bridge/hop.js';
-import { inputRequired, retryParams } from './bridge/input.js';
+import { inputRequired, retryParams, setupError } from './bridge/input.js';
 import { legacyError, legacyResult } from './bridge/to-legacy.js';
-import { setupError } from './bridge/input.js';
 import { isLogLevel } from './classify.js';
 import { capabilityNames, takesPages } from './client-capabilities.js';
 import { INPUT_MS_MAX, type ClientInput } from './pending-client-requests.js';
-import { agreedVersion, initializeResult } from './mcp-responses.js';
 import { URI_CHARS_MAX, type LiveSessions } from './sessions/live-sessions.js';
 import type { SessionIds } from './sessions/session-ids.js';
 import type { ToolNotes } from './tool-notes.js';

@@ -12,13 +12,13 @@ import {
   setupSentence,
   withId,
   withResult,
+  discoverResult,
 } from './mcp-responses.js';
 import type { McpRequest } from './mcp-request.js';
 import { paramFault } from './bridge/header-params.js';
 import { paramsForLegacy, paramsForModern } from './bridge/hop.js';
-import { mayRequireInput } from './bridge/input.js';
-import { isOfRequest, modernError, modernResult, namesDemanded } from './bridge/to-modern.js';
 import {
+  mayRequireInput,
   inputOfSetup,
   inputOfUrlError,
   isDeclined,
@@ -27,8 +27,8 @@ import {
   urlCapability,
   withoutSetupAnswer,
 } from './bridge/input.js';
+import { isOfRequest, modernError, modernResult, namesDemanded } from './bridge/to-modern.js';
 import type { Envelope } from './classify.js';
-import { discoverResult } from './mcp-responses.js';
 import type { PendingInputCalls } from './pending-input/pending-input-calls.js';
 import { foreign, isRequestState, StateRefusedError } from './pending-input/pending-input-call.js';
 import type { Subscriptions } from './sessions/subscriptions.js';

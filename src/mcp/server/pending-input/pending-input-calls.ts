@@ -13,9 +13,12 @@ import { LEGACY_VERSIONS } from '../../protocol/protocol.js';
 import type { McpRequest } from '../mcp-request.js';
 import { canAnswer, capabilitiesOf, capabilityNames } from '../client-capabilities.js';
 import { INPUT_MS_MAX } from '../pending-client-requests.js';
-import { aboutOf, inputResult, PendingInputCall, type ResponseTarget, type Round } from './pending-input-call.js';
-import { remoteRound } from './remote-pending-calls.js';
 import {
+  aboutOf,
+  inputResult,
+  PendingInputCall,
+  type ResponseTarget,
+  type Round,
   lost,
   StateRefusedError,
   STATE_MARK,
@@ -23,6 +26,7 @@ import {
   type RequestState,
   type RoundRequest,
 } from './pending-input-call.js';
+import { remoteRound } from './remote-pending-calls.js';
 import type { UpstreamRequestOptions, UpstreamCalls } from '../upstream-calls.js';
 
 /** Limits of pending calls per account and per process. Each holds a socket to its upstream. */
