@@ -14,7 +14,7 @@ import type { UpstreamHandle } from '../client/upstream-handle.js';
 import { mcpLists, type ListKind } from '../protocol/list-pages.js';
 import { CLIENT_INFO, MODERN_VERSION, rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
 import { readUri, type Separator } from './member-names.js';
-import { errorReply, toolFailure } from '../protocol/messages.js';
+import { errorReply, toolFailureReply } from '../protocol/messages.js';
 import { SearchTools } from './search-tools.js';
 import { AggregateEvents } from './aggregate-events.js';
 import { MemberRequests, type AggregateSource } from './member-requests.js';
@@ -149,7 +149,7 @@ export class AggregateChannel implements Channel {
     const read = typeof name === 'string' ? names.read(name) : null;
     if (!read) {
       const text = `Unknown ${what}: ${quoted(String(name))}. Names begin with a connection of ${this.source.name}.`;
-      return this.form.isSearched && what === 'tool' ? toolFailure(text) : errorReply(rpcCode.invalidParams, text);
+      return this.form.isSearched && what === 'tool' ? toolFailureReply(text) : errorReply(rpcCode.invalidParams, text);
     }
     const handle = await this.source.handle(read.connectionId);
     let own = read.rest;

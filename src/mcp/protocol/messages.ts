@@ -212,6 +212,6 @@ export function toolReply(structured: string, isError = false): McpReply {
 }
 
 /** Failure of a built-in tool, with instructions for the model. */
-export function toolFailure(message: string): McpReply {
+export function toolFailureReply(message: string): McpReply {
   return resultReply(JSON.stringify({ content: [{ type: 'text', text: message }], isError: true }));
 }

@@ -128,10 +128,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
   ): Promise<void> {
     if (!isTrustedOrigin(request.headers.origin, this.env)) throw new OriginRefusedError();
     if (request.method === 'POST') return this.post(request, response, find, observer);
-    if (!isOurs(headerOf(request, 'mcp-session-id'))) {
-      response.setHeader('allow', 'POST');
-      throw new McpMethodNotAllowedError();
-    }
+    if (!isOurs(headerOf(request, 'mcp-session-id'))) throw new McpMethodNotAllowedError();
     const target = await find();
     const session = this.sessionOf(request, target);
     if (!session) throw new McpSessionNotFoundError();
