@@ -204,7 +204,7 @@ export class Listeners {
     }
   }
 
-  /** @param honoured part of the filter that the stream sends; anything else on it reaches nobody */
+  /** @param honoured part of the filter that the stream sends; other notifications on it are dropped */
   private notify(text: string, method: string, honoured?: ListenFilter): void {
     this.failures = 0;
     this.onChange(method);

@@ -5,12 +5,6 @@ import { elements, members, slice, splice, type Span } from './json-text.js';
 import { CLIENT_INFO, envelope, MODERN_VERSION, SUBSCRIPTION_ID, type Era, rpcCode } from './protocol.js';
 import { InputNeededError, UpstreamError } from './mcp-errors.js';
 
-const BEFORE_ID = '{"jsonrpc":"2.0","id":';
-
-const HEAD = `${BEFORE_ID}0,"result":`;
-
-const ID: Span = [BEFORE_ID.length, BEFORE_ID.length + 1];
-
 /** Members of a JSON-RPC message required for routing. */
 export interface RpcHead {
   id?: unknown;
@@ -191,6 +185,11 @@ export function withList(
   const parts = members(changed);
   return { ...reply, text: changed, id: parts.get('id') ?? null, result: parts.get('result') ?? null };
 }
+
+/** Beginning of a result of this service, and the position of its id. The id 0 is replaced by the caller's. */
+const BEFORE_ID = '{"jsonrpc":"2.0","id":';
+const HEAD = `${BEFORE_ID}0,"result":`;
+const ID: Span = [BEFORE_ID.length, BEFORE_ID.length + 1];
 
 /** Result of this service instead of an upstream. @param result JSON text */
 export function resultReply(result: string, era: Era = 'legacy'): McpReply {
