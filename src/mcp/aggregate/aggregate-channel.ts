@@ -13,12 +13,12 @@ import { members as membersOf, slice, splice } from '../protocol/json-text.js';
 import type { UpstreamHandle } from '../client/upstream-handle.js';
 import { mcpLists, type ListKind } from '../protocol/list-pages.js';
 import { CLIENT_INFO, MODERN_VERSION, rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
-import { readUri, type Separator } from './member-names.js';
+import { readUri, withQualifiedContents, type Separator } from './member-names.js';
 import { errorReply, toolFailureReply } from '../protocol/messages.js';
 import { SearchTools } from './search-tools.js';
-import { AggregateEvents } from './aggregate-events.js';
+import { AggregateEvents, listenToResources } from './aggregate-events.js';
 import { MemberRequests, type AggregateSource } from './member-requests.js';
-import { AggregateLists, listenToResources, withQualifiedContents } from './aggregate-lists.js';
+import { AggregateLists } from './aggregate-lists.js';
 
 /** Limit of client sessions whose upstream sessions are tracked, so that they end together. */
 const PROFILES_MAX = 10_000;
