@@ -221,7 +221,7 @@ export class ProgramProxy {
     }
   }
 
-  /** Runs one of the concurrent requests of the program; as many as there are sockets wait. */
+  /** Runs `work` when fewer than `atOnceMax` requests of the program run. Waiting requests are limited by the sockets. */
   private async inSlot(work: () => Promise<void>, host: string): Promise<void> {
     try {
       await this.slots.run([], work);
