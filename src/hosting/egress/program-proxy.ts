@@ -267,7 +267,7 @@ export class ProgramProxy {
 
 function noSlot({ atOnceMax, waitMs }: ProxyLimits): OutboundDeniedError {
   return new OutboundDeniedError(
-    `${atOnceMax} requests of this program are under way, as many as may be, and none ended in ${waitMs} ms: ` +
+    `The program has ${atOnceMax} requests in progress, which is the limit, and none ended in ${waitMs} ms: ` +
       'send fewer at once, and read or cancel every answer.',
     503,
   );

@@ -146,7 +146,7 @@ export class SearchTools {
     if (!read || !member) return unknownTool(name);
     const [one] = await this.gathering.gather([member], mcpLists.tools, { itemsMax: 1, timeoutMs: call.timeoutMs });
     if (!one || !('items' in one))
-      return toolFailureReply(one?.fault.message ?? 'The MCP server was not asked in time.');
+      return toolFailureReply(one?.fault.message ?? 'The tools of the MCP server could not be listed in time.');
     const names = await this.lists.names();
     const picked = names.pick(
       one.items.map((item) => item.name),

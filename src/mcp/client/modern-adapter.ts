@@ -220,7 +220,7 @@ function modernListening(wire: HttpWire, headers: Record<string, string>): OpenL
     let isEnded = false;
     const end = () => {
       isEnded = true;
-      fail(new UpstreamError(`${wire.target.url.host} ended the stream on which it should tell of changes.`));
+      fail(new UpstreamError(`${wire.target.url.host} ended the stream of its change notifications.`));
       handlers.lost();
     };
     const stream = await wire.stream({

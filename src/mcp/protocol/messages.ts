@@ -164,7 +164,7 @@ export function completeOrRefuse(reply: McpReply): McpReply {
   if (type === 'input_required') throw new InputNeededError();
   if (type === 'task') {
     throw new UpstreamError(
-      'The MCP server answered with a task to be asked for later, which this way of calling does not do.',
+      'The MCP server answered with a task, which its client must poll. Tasks are not supported here.',
     );
   }
   throw new UpstreamError(`The MCP server answered with a result of type "${type.slice(0, 40)}", which is not MCP.`);

@@ -82,7 +82,11 @@ const hopErrors: ReadonlySet<number> = new Set([
 export function hopError({ code, message }: RpcError): RpcError | null {
   if (!hopErrors.has(code)) return null;
   const data = { upstream: { code, message } };
-  return { code: rpcCode.internalError, message: 'The MCP server did not accept how it was asked', data };
+  return {
+    code: rpcCode.internalError,
+    message: 'The MCP server refused the protocol version, headers or capabilities of the request',
+    data,
+  };
 }
 
 /**

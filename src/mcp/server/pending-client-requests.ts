@@ -139,7 +139,7 @@ export class PendingClientRequests {
   ): Promise<ClientAnswer> {
     const isOff = this.isClosed || cancellation.isCancelled;
     const release = isOff ? null : this.waiting.enter(session.key);
-    if (!release) return Promise.resolve(errorAnswer('The client cannot be asked now'));
+    if (!release) return Promise.resolve(errorAnswer('The client cannot receive a request now'));
     const id = `${this.own}.${randomBytes(18).toString('base64url')}`;
     return new Promise((resolve) => {
       const settle = (answer: ClientAnswer) => {

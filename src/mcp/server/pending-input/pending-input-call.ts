@@ -78,7 +78,7 @@ interface Waiter {
 }
 
 const TOO_LONG =
-  'The MCP server answered while its client was being asked, with more than the 4 MB that are kept until it comes back.';
+  'The MCP server answered before the answer of its client came, with more than the 4 MB that are stored for the client.';
 
 /** Discards the messages. */
 export const discarded: ResponseTarget = { sink: { event: () => undefined }, token: null };
@@ -166,7 +166,7 @@ export class PendingInputCall {
     const refusal = this.outcome
       ? 'The call is over'
       : this.openChars + chars > WAITING_CHARS_MAX
-        ? 'The client is asked for too much at once'
+        ? 'Too many input requests wait for the client'
         : this.refusalOf(method, params);
     if (refusal !== null) {
       return Promise.resolve(errorAnswer(refusal, rpcCode.methodNotFound));
