@@ -30,7 +30,6 @@ const RELAYED_BYTES_MAX = 400 * 1024;
 
 /** Limits of `input_required` rounds per call, and of requests per round. */
 const ROUNDS_MAX = 8;
-
 const INPUTS_MAX = 16;
 
 /** Total time a client has for input requests of one call. */
@@ -45,7 +44,7 @@ export class ClientInput {
 
   /**
    * Upstream options for a client that can answer requests: it has a session, declared a capability, and accepts a
-   * stream.
+   * stream. Null for others.
    */
   responderFor(
     { channel, request, sink }: McpRequest,
