@@ -166,7 +166,7 @@ export class PendingInputCall {
     const refusal = this.outcome
       ? 'The call is over'
       : this.openChars + chars > WAITING_CHARS_MAX
-        ? 'Too many input requests wait for the client'
+        ? 'The open input requests of this call exceed 4 MB'
         : this.refusalOf(method, params);
     if (refusal !== null) {
       return Promise.resolve(errorAnswer(refusal, rpcCode.methodNotFound));
