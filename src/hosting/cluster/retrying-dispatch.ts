@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { HostAwayError, HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { HostedRequest } from '../hosting.types.js';
-import { RequestController } from '../request-controller.js';
+import { ForwardedRequest } from '../hosting.js';
 
 /** Attempts before the failure is returned. */
 const ATTEMPTS_MAX = 3;
@@ -35,7 +35,7 @@ export type ChoosePlace = (passedOver: ReadonlySet<string>) => Promise<Place>;
  * Sends one request to the host of its program. When a host certainly did not begin with the request and the body can still
  * be sent, another host gets it. The caller sees one request; its controller acts on the current attempt.
  */
-export class RetryingDispatch extends RequestController implements AttemptHandler {
+export class RetryingDispatch extends ForwardedRequest implements AttemptHandler {
   private readonly passedOver = new Set<string>();
   private place: Place | null = null;
   private attempts = 0;

@@ -17,7 +17,7 @@ import {
 } from '../hosting.types.js';
 import { noAnswer, overResponse, overWall } from './termination-errors.js';
 import { hopByHopOf } from '../../platform/http/hop-by-hop.js';
-import { RequestController } from '../request-controller.js';
+import { ForwardedRequest } from '../hosting.js';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
@@ -49,7 +49,7 @@ interface Ending {
  * One request to a program and its streamed answer, limited in time and size. Ends once, by the first of: the answer,
  * the caller, a limit, or the program's exit.
  */
-export class HostedCall extends RequestController implements Dispatcher.DispatchHandler {
+export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchHandler {
   private static readonly logger = new Logger('hosting');
   readonly invocationId: string;
   readonly at = Date.now();
