@@ -5,7 +5,7 @@
  *   npm test -- <args>    Jest with these arguments: `npm test -- connections -t "another owner"`
  *   npm run test:quick    unit tests, and the e2e tests of what differs from `main`
  *   npm run test:long     what takes minutes: documentation, generated module, soak, conformance
- *   npm test -- --all     both, with one count at the end, as the pipeline does
+ *   npm test -- --all     npm test and then test:long, with one count at the end
  *
  * Each step prints one line with its time; a failing step prints all of its output. The last line counts tests:
  * `N passed, N failed` or `N passed, N failed, N skipped`. A failed check that is no test counts as one failure.
