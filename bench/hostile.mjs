@@ -227,7 +227,8 @@ async function main() {
   const tenant = await startTenantServer();
   const service = await startService({ env: { HTTP_BODIES_MB: String(bodiesMb) } });
   let lost = 0;
-  const count = (chunk) => (lost += String(chunk).match(/was ended: stall|lease of this host is lost/g)?.length ?? 0);
+  const count = (chunk) =>
+    (lost += String(chunk).match(/a program of \S+ was killed|the lease of this process is lost/g)?.length ?? 0);
   service.child.stdout.on('data', count);
   service.child.stderr.on('data', count);
 
