@@ -3,12 +3,12 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { once } from 'node:events';
 import { afterAll, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
-import pg from 'pg';
 import type supertest from 'supertest';
 import { ApiKeysService } from '../../../src/modules/auth/api-keys.service.js';
 import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { openDoor, type DatabaseDoor } from '../../support/database/database-door.js';
 import { createConnection } from '../../support/factories.js';
+import { query } from '../../support/database/query.js';
 import { until } from '../../support/until.js';
 import { freePort } from '../../support/upstream/upstream-net.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
@@ -151,7 +151,7 @@ describe('while the database is away', () => {
     'requests are answered 503 with a sentence and Retry-After, and work again afterwards',
     async () => {
       await door.shut();
-      // What the service remembers of keys and owners is used up first: only then must it ask the database.
+      // The service needs the database when its cached keys and owners have expired.
       const answers = await until(async () => {
         const all = await askEverywhere();
         return all.every(({ status }) => status !== 200 && status !== 201) && all;
@@ -171,21 +171,16 @@ describe('while the database is away', () => {
     'health:ready',
     'connections that the server ends are replaced, and no request is left hanging',
     async () => {
-      const administrator = new pg.Client(database.url);
-      await administrator.connect();
-      try {
-        for (let i = 0; i < 3; i += 1) {
-          await administrator.query(
-            `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-              WHERE datname = current_database() AND pid <> pg_backend_pid()`,
-          );
-          const { answer: answers, ms } = await timed(askEverywhere());
-          expect(ms).toBeLessThan(HONEST_MS_MAX);
-          for (const answer of answers) if (answer.status >= 500) expectHonest(answer);
-          await backToNormal();
-        }
-      } finally {
-        await administrator.end();
+      for (let i = 0; i < 3; i += 1) {
+        await query(
+          database.url,
+          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+        );
+        const { answer: answers, ms } = await timed(askEverywhere());
+        expect(ms).toBeLessThan(HONEST_MS_MAX);
+        for (const answer of answers) if (answer.status >= 500) expectHonest(answer);
+        await backToNormal();
       }
     },
   );
@@ -237,8 +232,8 @@ describe('while the database is away, within STALE_READ_MS', () => {
         expect((await call()).status).toBe(200);
         const { status, body } = await app.as().get('/ready');
         expect([status, body]).toEqual([200, expect.objectContaining({ status: 'ok', database: 'degraded' })]);
-        // What other processes publish arrives here without the database, by Redis.
-        const [{ id }] = await pgQuery<{ id: string }>(database.url, 'SELECT id FROM api_keys WHERE account_id = $1', [
+        // A message of another process arrives through Redis, without the database.
+        const [{ id }] = await query<{ id: string }>(database.url, 'SELECT id FROM api_keys WHERE account_id = $1', [
           owner.id,
         ]);
         (app.get(ApiKeysService) as unknown as { forget(id: string): void }).forget(id);
@@ -300,7 +295,7 @@ describe('while the queue is away', () => {
       expect([answer.status, answer.body]).toEqual([200, { ...READY, queue: 'down' }]);
       expect(ms).toBeLessThan(HONEST_MS_MAX);
 
-      // What needs the queue only to tell others works without it.
+      // A request that uses the queue only to inform other processes works without it.
       const owner = await app.account();
       const made = await app.as(owner).post('/accounts/me/api-keys', { name: 'x' });
       const revoked = await timed(app.as(owner).delete(`/accounts/me/api-keys/${made.body.id}`));
@@ -315,16 +310,6 @@ describe('while the queue is away', () => {
     });
   }
 });
-
-async function pgQuery<T>(url: string, sql: string, values: unknown[]): Promise<T[]> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    return (await client.query(sql, values)).rows as T[];
-  } finally {
-    await client.end();
-  }
-}
 
 /** A Redis that keeps nothing, ready to answer. */
 async function startRedis(port: number): Promise<ChildProcess> {

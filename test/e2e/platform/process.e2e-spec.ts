@@ -19,6 +19,7 @@ import {
   type Program,
 } from '../../support/program.js';
 import { openDoor } from '../../support/database/database-door.js';
+import { query } from '../../support/database/query.js';
 import { until } from '../../support/until.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
@@ -26,7 +27,7 @@ import { verifies } from '../../support/verifies.js';
 /** Real processes take their time on a busy machine. */
 const SLOW_MS = 300_000;
 
-/** What processes that start together wait for each other on. */
+/** Advisory lock of the migrations, which processes that start together wait for. */
 const MIGRATION_LOCK = 7_265_017;
 
 const vaultKey = `k1:${Buffer.alloc(32, 7).toString('base64')}`;
@@ -35,16 +36,6 @@ afterAll(cleanUpPrograms, SLOW_MS);
 
 function bearer(key: string | null): [string, string] {
   return ['authorization', `Bearer ${key}`];
-}
-
-async function query<T>(url: string, sql: string, values: unknown[] = []): Promise<T[]> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    return (await client.query(sql, values)).rows as T[];
-  } finally {
-    await client.end();
-  }
 }
 
 describe('the first start', () => {
@@ -201,7 +192,7 @@ describe('npm run keys', () => {
 });
 
 describe('a start that cannot succeed', () => {
-  /** What was said, without the line that introduces it. */
+  /** Reasons that the process printed, without the line before them. */
   async function reasons(settings: Record<string, string>, uid?: number): Promise<string[]> {
     const service = runProgram('main.js', settings, { uid });
     expect(await service.ended).toBe(1);
@@ -489,7 +480,7 @@ describe('the log', () => {
       const password = 'walrus-basic-9c21';
       const needy = await startUpstream({ requireHeaders: { 'x-team-secret': `${secret}-right` } });
       const upstream = await startUpstream({ sessions: true });
-      // It sends back what it is sent, so its answers hold the headers of the connection and are no HTTP.
+      // The mirror returns every byte: its answers contain the headers of the connection and are no HTTP.
       const mirror = createServer((socket) => socket.on('error', () => undefined).pipe(socket)).listen(0, '127.0.0.1');
       await once(mirror, 'listening');
       const database = await emptyDatabase();
@@ -527,7 +518,7 @@ describe('the log', () => {
       const unknown = generateApiKey();
       await supertest(url).get('/namespaces').set('authorization', `Bearer ${unknown}`);
       await supertest(url).get('/namespaces').set('authorization', `Digest ${password}`);
-      // What the parser says about broken JSON quotes the place where it broke.
+      // The message of the JSON parser quotes the broken place.
       const broken = await as('put', '/connect/acme/good', 'request-bad')
         .set('content-type', 'application/json')
         .send(`{"headers":{"x":${secret}}}`);
@@ -547,7 +538,7 @@ describe('the log', () => {
       await until(async () => (await as('get', '/connect/acme', 'request-back')).status === 200, 'it is back');
       service.kill('SIGTERM');
       expect(await service.ended).toBe(0);
-      // What waited to be written was written before the end.
+      // Buffered writes are flushed before the end.
       const written = 'SELECT last_used_at IS NOT NULL AS used FROM api_keys WHERE hash = $1';
       expect(await query(database.url, written, [hashApiKey(key)])).toEqual([{ used: true }]);
 
