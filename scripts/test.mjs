@@ -340,7 +340,7 @@ function isExecutable(path) {
 
 /**
  * A real Redis on a free port, in memory, set up the way production must be (`noeviction`). Answers its URL.
- * It ends with this process.
+ * Redis ends with this process.
  */
 async function startRedis() {
   const port = await freePort();

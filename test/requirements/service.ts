@@ -1,6 +1,6 @@
 import type { Requirement } from '../requirements.js';
 
-/** What the service promises beyond the contract: calling tools, the MCP endpoint, its upstream side, and running it. */
+/** Rules of the service beyond the contract: tool calls, the MCP endpoint, upstream servers, operation. */
 export const service = {
   // Calling a tool over REST
   'call:passes-arguments': {

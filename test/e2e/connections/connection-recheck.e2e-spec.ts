@@ -246,7 +246,7 @@ describe('a connection whose server is away', () => {
     expect(waits).toBeGreaterThan(15);
     await recheck();
     expect(place.held).toBe(1);
-    // What remains of a process that died here is the time it took the connection for.
+    // A process that died here leaves only its reservation of the connection.
     place.isAway = false;
     await makeDue();
     const again = recheck();
@@ -347,7 +347,7 @@ describe('a connection that works', () => {
     place.dials = 0;
     await makeDue();
     await recheck();
-    // It was called a moment ago, which is as good as a look.
+    // A call a moment ago counts as a check.
     expect((await waiting())[0].waits).toBeGreaterThan(7_000);
     expect(place.dials).toBe(0);
     place.isAway = true;

@@ -274,7 +274,7 @@ describe('partitions', () => {
       await fill(start + 2.5 * HOUR_MS, 50_000, day);
       const client = new pg.Client(app.env.databaseUrl ?? '');
       await client.connect();
-      /** What it has after a build, in minutes, with so many rows as Postgres estimates. */
+      /** The indexes after a build, in minutes, with this estimated number of rows. */
       const built = async (hours: number, rows: number) => {
         const [partition] = (await app.get(PartitionsRepository).list()).filter((one) => one.day === day);
         await buildIndexes(

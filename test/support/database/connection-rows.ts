@@ -2,7 +2,7 @@ import { expect } from '@jest/globals';
 import type { Response } from 'supertest';
 import { uniqueName, type TestApp } from '../app.js';
 
-/** What a seeded connection may be given; the rest is made up. */
+/** Values of a seeded connection. The others are generated. */
 export interface ConnectionSeed {
   connectionId?: string;
   name?: string;

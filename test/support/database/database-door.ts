@@ -70,7 +70,7 @@ export async function openDoor(url: string): Promise<DatabaseDoor> {
     open: async (to) => {
       if (to !== undefined) target = new URL(to);
       if (isFrozen) {
-        // What was frozen has lost its pairing: cut it, as a network that comes back resets what it forgot.
+        // A frozen connection has no partner any more. It is cut, as a network that returns resets unknown connections.
         isFrozen = false;
         for (const socket of sockets) socket.destroy();
       }

@@ -12,7 +12,7 @@ export interface LogEvent {
 /** A listener of a server's log. */
 export interface LogFollower {
   response: Response;
-  /** What came so far. */
+  /** Events received so far. */
   events: LogEvent[];
   /** The first messages of the invocations told after `init`, in order. */
   told(): (string | undefined)[];

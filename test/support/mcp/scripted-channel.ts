@@ -11,7 +11,7 @@ import { CallerLeftError } from '../../../src/mcp/protocol/mcp-errors.js';
 import { replyTo } from '../../../src/mcp/protocol/messages.js';
 import type { Era, UpstreamIdentity } from '../../../src/mcp/protocol/protocol.js';
 
-/** What a scripted upstream answers: a result as a value or as JSON text, or an error. */
+/** Answer of a scripted upstream: a result as a value or as JSON text, or an error. */
 export type ScriptedAnswer = object | string | { error: RpcError };
 
 /** A channel to an upstream that exists in the test alone: answers what the script says, and keeps what it was asked. */
@@ -19,7 +19,7 @@ export class ScriptedChannel implements Channel {
   readonly calls: McpCall[] = [];
   readonly released: string[] = [];
   readonly listeners = new Set<{ filter: ListenFilter; listener: UpstreamListener }>();
-  /** How many calls wait for their answer. */
+  /** Number of calls that wait for their answer. */
   running = 0;
 
   constructor(

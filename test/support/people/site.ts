@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { listen, shut } from '../upstream/upstream-net.js';
 
-/** What a path answers: JSON, or something else. */
+/** Answer of a path: JSON, or a text. */
 export type SiteAnswer = object | { status?: number; headers?: Record<string, string>; text: string };
 
 /** A web server that answers fixed documents. */

@@ -5,7 +5,7 @@ import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import type { TestAccount, TestApp } from '../app.js';
 import { createServer } from '../factories.js';
 
-/** What the current release of a server is to be. */
+/** Values of the current release of a server. */
 export interface SeededRelease {
   type?: ReleaseType;
   upstreamUrl?: string | null;

@@ -11,9 +11,9 @@ export interface StreamEvent {
 /** A listener of a release's stream. */
 export interface Follower {
   response: Response;
-  /** What came so far. */
+  /** Events received so far. */
   events: StreamEvent[];
-  /** Everything that came so far, as it came. */
+  /** Text received so far. */
   text(): string;
   /** The stream is over, whoever ended it. */
   ended: Promise<void>;
