@@ -480,7 +480,7 @@ export const service = {
   'log:one-level': { source: 'House', behavior: 'No log record carries two levels.' },
   'log:names': {
     source: 'House',
-    behavior: 'Log lines about releases, connections and keys name the qualified name and the account.',
+    behavior: 'Log lines about releases and connections name the qualified name and the account.',
   },
   'log:access': { source: 'House', behavior: 'With ACCESS_LOG every request is logged at info, with its account.' },
   'start:open-host': {
