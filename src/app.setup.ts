@@ -13,7 +13,7 @@ import { UplinkGateway } from './modules/connections/uplink/uplink.gateway.js';
 import { ErrorFilter } from './platform/errors/error.filter.js';
 import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
 import { SlipwayAdapter } from './platform/http/adapter.js';
-import { BodyBudget } from './platform/http/body-budget.js';
+import { BodyBudget } from './platform/http/body/body-budget.js';
 import { InputPipe } from './platform/http/input.pipe.js';
 import { KnownQueryGuard } from './platform/http/known-query.guard.js';
 import { reservePath } from './platform/http/resource-names.js';

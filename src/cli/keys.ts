@@ -1,9 +1,6 @@
 import { parseArgs } from 'node:util';
-import { DataSource } from 'typeorm';
-import { loadEnv } from '../config/env.js';
-import { startInfrastructure } from '../infrastructure.js';
-import { dataSourceOptions } from '../platform/database/data-source-options.js';
-import { OPERATOR, ApiKeysRepository } from '../modules/auth/api-keys.repository.js';
+import { ApiKeysRepository, OPERATOR } from '../modules/auth/api-keys.repository.js';
+import { runCommand, withDatabase } from './with-database.js';
 
 const USAGE = 'Usage: npm run keys [-- --account NAME --name LABEL]\n';
 
@@ -20,10 +17,7 @@ async function run(): Promise<number> {
     process.stdout.write(USAGE);
     return 0;
   }
-  const { env, firstKey, stop } = await startInfrastructure(loadEnv());
-  const source = new DataSource(dataSourceOptions(env.databaseUrl ?? '', 1));
-  try {
-    await source.initialize();
+  return withDatabase({}, async ({ source, firstKey }) => {
     // On an empty database the operator's first key was made just now: it must not be lost.
     const isFirst = firstKey !== null && values.account === OPERATOR;
     const key = isFirst ? firstKey : await new ApiKeysRepository(source).addKey(values.account, values.name);
@@ -35,16 +29,7 @@ async function run(): Promise<number> {
     }
     process.stdout.write(`API key of ${values.account}, shown this once:\n${key}\n`);
     return 0;
-  } finally {
-    if (source.isInitialized) await source.destroy();
-    await stop();
-  }
+  });
 }
 
-run().then(
-  (code) => process.exit(code),
-  (error: unknown) => {
-    process.stderr.write(`No key was made: ${(error as Error).message}\n`);
-    process.exit(1);
-  },
-);
+runCommand(run, 'No key was made');

@@ -1,18 +1,11 @@
-import { loadEnv } from '../config/env.js';
-import { startInfrastructure } from '../infrastructure.js';
+import { runCommand, withDatabase } from './with-database.js';
 
 /** `npm run migrate`: brings the database to this version, for services that start with `MIGRATE=off`. */
-async function run(): Promise<void> {
-  const { firstKey, stop } = await startInfrastructure(loadEnv().with({ migrate: 'auto' }));
-  await stop();
+async function run(): Promise<number> {
+  const { firstKey } = await withDatabase({ migrate: 'auto' }, (database) => Promise.resolve(database));
   process.stdout.write('The database is at this version.\n');
   if (firstKey !== null) process.stdout.write(`Operator API key, shown this once:\n${firstKey}\n`);
+  return 0;
 }
 
-run().then(
-  () => process.exit(0),
-  (error: unknown) => {
-    process.stderr.write(`The database was not migrated: ${(error as Error).message}\n`);
-    process.exit(1);
-  },
-);
+runCommand(run, 'The database was not migrated');

@@ -1,9 +1,6 @@
-import { DataSource } from 'typeorm';
-import { loadEnv } from '../config/env.js';
-import { startInfrastructure } from '../infrastructure.js';
-import { dataSourceOptions } from '../platform/database/data-source-options.js';
 import { keyUses, rotateSealed, verifySealed } from '../platform/vault/sealed-values.repository.js';
 import { Vault } from '../platform/vault/vault.js';
+import { runCommand, withDatabase } from './with-database.js';
 
 const USAGE = 'Usage: npm run secrets -- verify | rotate\n';
 
@@ -17,10 +14,7 @@ async function run(): Promise<number> {
     process.stderr.write(USAGE);
     return 2;
   }
-  const { env, stop } = await startInfrastructure(loadEnv().with({ migrate: 'off' }));
-  const source = new DataSource({ ...dataSourceOptions(env.databaseUrl ?? '', 1), extra: {} });
-  try {
-    await source.initialize();
+  return withDatabase({ migrate: 'off' }, async ({ env, source }) => {
     const vault = new Vault(env.encryptionKeys ?? []);
     if (action === 'rotate') {
       const { rotated } = await rotateSealed(source, vault);
@@ -33,16 +27,7 @@ async function run(): Promise<number> {
     process.stdout.write(`Opened: ${opened}\n`);
     for (const [place, count] of Object.entries(broken)) process.stderr.write(`Does not open: ${place}  ${count}\n`);
     return Object.keys(broken).length === 0 ? 0 : 1;
-  } finally {
-    if (source.isInitialized) await source.destroy();
-    await stop();
-  }
+  });
 }
 
-run().then(
-  (code) => process.exit(code),
-  (error: unknown) => {
-    process.stderr.write(`The sealed values were not read: ${(error as Error).message}\n`);
-    process.exit(1);
-  },
-);
+runCommand(run, 'The sealed values were not read');

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { loadEnv, settingDocs, SettingsError } from './env.js';
+import { loadEnv, SettingsError } from './env.js';
+import { settingDocs } from './env.js';
 
 const base64Key = Buffer.alloc(32, 1).toString('base64');
 

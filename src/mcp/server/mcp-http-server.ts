@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { Env } from '../../config/env.js';
-import { readBody } from '../../platform/http/request-body.js';
+import { readBody } from '../../platform/http/body/request-body.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { Channel } from '../protocol/channel.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';

@@ -1,9 +1,9 @@
 import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { Request, Response } from 'express';
-import { BodyBudget } from '../../platform/http/body-budget.js';
+import { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { ACCESS } from '../../platform/http/public.decorator.js';
-import { readJsonBody } from '../../platform/http/request-body.js';
+import { readJsonBody } from '../../platform/http/body/request-body.js';
 import { SignedUrls } from '../../platform/http/signed-urls.js';
 import type { GrantedRequest } from './access.decorator.js';
 import { AccessService } from './access.service.js';

@@ -20,7 +20,7 @@ import {
 } from '@nestjs/common';
 import { APP_INTERCEPTOR, NestFactory } from '@nestjs/core';
 import { ErrorFilter } from '../../platform/errors/error.filter.js';
-import type { BodyBudget } from '../../platform/http/body-budget.js';
+import type { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { InputPipe } from '../../platform/http/input.pipe.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { routeTable } from '../../platform/http/route-table.js';

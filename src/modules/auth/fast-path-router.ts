@@ -10,7 +10,7 @@ import {
 import { ApplicationConfig } from '@nestjs/core';
 import { errorAnswer, familyOf } from '../../platform/errors/error-body.js';
 import { ErrorFilter, logFailure } from '../../platform/errors/error.filter.js';
-import type { BodyBudget } from '../../platform/http/body-budget.js';
+import type { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { InputPipe } from '../../platform/http/input.pipe.js';
 import { knownQuery, requireNoQuery, KnownQueryGuard } from '../../platform/http/known-query.guard.js';
 import { matchPath, type Route } from '../../platform/http/route-table.js';

@@ -6,7 +6,7 @@ import { HostedFailure } from '../../hosting/hosting.errors.js';
 import { Hosting } from '../../hosting/hosting.js';
 import { INVOCATION_HEADER, type HostedRequest, type ProgramRef } from '../../hosting/hosting.types.js';
 import { McpTooManyError } from '../../mcp/server/mcp-server.errors.js';
-import { hasBody } from '../../platform/http/unread-body.js';
+import { hasBody } from '../../platform/http/body/unread-body.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { CallerLeftError, UpstreamError } from '../../mcp/protocol/mcp-errors.js';
 import { asUpstreamFailure } from '../../hosting/mcp/hosted-dispatcher.js';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
-import { readMultipart } from '../../platform/http/multipart.js';
+import { readMultipart } from '../../platform/http/body/multipart.js';
 import { dropStalledReader } from '../../platform/http/stalled-reader.js';
 import { readWithin } from '../../platform/egress/follow.js';
 import type { SkillBundle } from './skill-files.service.js';

@@ -9,7 +9,7 @@ import type { Env } from '../../config/env.js';
 import { KeyedLimiter } from '../limits/keyed-limiter.js';
 import { canonicalPath } from './canonical-path.js';
 import { clientAddress, isTrusted, peerOf, plainAddress } from './client-address.js';
-import { closeIfUnread } from './unread-body.js';
+import { closeIfUnread } from './body/unread-body.js';
 import { UnreadAnswers } from './unread-answers.js';
 import { repeat } from '../schedule/repeat.js';
 

@@ -1,5 +1,5 @@
 import { Global, Module } from '@nestjs/common';
-import { BodyBudget } from './body-budget.js';
+import { BodyBudget } from './body/body-budget.js';
 import { SignedUrls } from './signed-urls.js';
 
 /** Providers for routes of several modules. */

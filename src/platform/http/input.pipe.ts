@@ -1,7 +1,7 @@
 import { ValidationPipe, type ArgumentMetadata, type ValidationError, type PipeTransform } from '@nestjs/common';
 import { InvalidInputError, type DomainError } from '../errors/domain-error.js';
 import { isUUID } from 'class-validator';
-import { UNREAD_BODY } from './request-body.js';
+import { UNREAD_BODY } from './body/request-body.js';
 
 const closedBodies = new WeakSet<object>();
 

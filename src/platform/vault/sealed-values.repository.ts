@@ -1,11 +1,7 @@
+import type { DataSource } from 'typeorm';
 import { StartError } from '../../config/env.js';
 import { maskedQuery } from './masked-url.js';
 import { VaultError, type Vault } from './vault.js';
-
-/** What this file needs of a database. */
-interface Queries {
-  query<T>(sql: string, parameters?: unknown[]): Promise<T>;
-}
 
 /** A column of sealed values. */
 interface SealedColumn {
@@ -68,7 +64,7 @@ export interface SealedReport {
 }
 
 /** Counts the sealed values by the key that sealed them. Reads every table that has some. */
-export async function keyUses(database: Queries): Promise<KeyUse[]> {
+export async function keyUses(database: Pick<DataSource, 'query'>): Promise<KeyUse[]> {
   const uses = new Map<string, Record<string, number>>();
   for (const { table, column } of SEALED_COLUMNS) {
     const rows = await database.query<{ keyId: string; count: number }[]>(
@@ -85,7 +81,7 @@ export async function keyUses(database: Queries): Promise<KeyUse[]> {
  *
  * @throws StartError naming the keys and the number of their values
  */
-export async function requireKeys(database: Queries, vault: Vault): Promise<void> {
+export async function requireKeys(database: Pick<DataSource, 'query'>, vault: Vault): Promise<void> {
   const faults: string[] = [];
   for (const { keyId, counts } of await keyUses(database)) {
     const count = Object.values(counts).reduce((sum, some) => sum + some, 0);
@@ -100,7 +96,7 @@ export async function requireKeys(database: Queries, vault: Vault): Promise<void
 }
 
 async function opensSamples(
-  database: Queries,
+  database: Pick<DataSource, 'query'>,
   vault: Vault,
   keyId: string,
   counts: Record<string, number>,
@@ -117,7 +113,7 @@ async function opensSamples(
 }
 
 /** Opens every sealed value. */
-export function verifySealed(database: Queries, vault: Vault): Promise<SealedReport> {
+export function verifySealed(database: Pick<DataSource, 'query'>, vault: Vault): Promise<SealedReport> {
   return pass(database, vault, false);
 }
 
@@ -126,13 +122,13 @@ export function verifySealed(database: Queries, vault: Vault): Promise<SealedRep
  * beside the service and again after it broke off: a value that changes meanwhile is left to its writer, who uses the
  * first key.
  */
-export async function rotateSealed(database: Queries, vault: Vault): Promise<SealedReport> {
+export async function rotateSealed(database: Pick<DataSource, 'query'>, vault: Vault): Promise<SealedReport> {
   const sealed = await sealClearUrls(database, vault);
   const report = await pass(database, vault, true);
   return { ...report, rotated: report.rotated + sealed };
 }
 
-async function pass(database: Queries, vault: Vault, rotates: boolean): Promise<SealedReport> {
+async function pass(database: Pick<DataSource, 'query'>, vault: Vault, rotates: boolean): Promise<SealedReport> {
   const report: SealedReport = { opened: 0, rotated: 0, broken: {} };
   for (const column of SEALED_COLUMNS) await passColumn(database, vault, column, rotates, report);
   return report;
@@ -140,7 +136,7 @@ async function pass(database: Queries, vault: Vault, rotates: boolean): Promise<
 
 /** Reads a column in the order of its rows on disk. Rows that are written meanwhile move behind. */
 async function passColumn(
-  database: Queries,
+  database: Pick<DataSource, 'query'>,
   vault: Vault,
   { table, column, owner, hash }: SealedColumn,
   rotates: boolean,
@@ -180,7 +176,7 @@ async function passColumn(
 }
 
 /** @returns the number of URLs */
-async function sealClearUrls(database: Queries, vault: Vault): Promise<number> {
+async function sealClearUrls(database: Pick<DataSource, 'query'>, vault: Vault): Promise<number> {
   let count = 0;
   for (const { table, url, sealed, hash, where } of URL_COLUMNS) {
     for (;;) {

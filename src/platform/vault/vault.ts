@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
-import { type EncryptionKey, loadEnv, SettingsError } from '../../config/env.js';
+import { loadEnv, SettingsError } from '../../config/env.js';
+import { type EncryptionKey } from '../../config/setting.js';
 import path from 'node:path';
 import { makeFolder, createOnce, readIfThere } from '../files/files.js';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { EncryptionKey } from '../../../src/config/env.js';
+import type { EncryptionKey } from '../../../src/config/setting.js';
 import {
   keyUses,
   requireKeys,

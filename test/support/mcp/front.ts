@@ -5,7 +5,7 @@ import { McpHttpServer } from '../../../src/mcp/server/mcp-http-server.js';
 import { PendingInputCalls } from '../../../src/mcp/server/pending-input/pending-input-calls.js';
 import { InternalClient } from '../../../src/platform/internal-http/internal-client.js';
 import { InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
-import { BodyBudget } from '../../../src/platform/http/body-budget.js';
+import { BodyBudget } from '../../../src/platform/http/body/body-budget.js';
 import { errorAnswer } from '../../../src/platform/errors/error-body.js';
 import { Vault } from '../../../src/platform/vault/vault.js';
 import type { PubSub } from '../../../src/platform/queue/pub-sub.js';

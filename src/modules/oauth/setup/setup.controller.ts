@@ -2,10 +2,10 @@ import { Controller, Get, Headers, Param, Post, Query, Req, Res, UseFilters } fr
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Env } from '../../../config/env.js';
-import { BodyBudget } from '../../../platform/http/body-budget.js';
+import { BodyBudget } from '../../../platform/http/body/body-budget.js';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Public } from '../../../platform/http/public.decorator.js';
-import { readBody } from '../../../platform/http/request-body.js';
+import { readBody } from '../../../platform/http/body/request-body.js';
 import { isSecret } from '../../../platform/http/secrets.js';
 import { bindBrowser, readCookie, sendCookie } from '../../../platform/pages/browser-cookie.js';
 import { PageFilter, requireOwnPage, sendPage } from '../../../platform/pages/page.js';

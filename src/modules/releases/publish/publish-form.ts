@@ -5,7 +5,7 @@ import { parseServerCard } from '../../../mcp/client/server-card.js';
 import type { Blob } from '../../../platform/blobs/blob-store.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { InputPipe } from '../../../platform/http/input.pipe.js';
-import { readMultipart } from '../../../platform/http/multipart.js';
+import { readMultipart } from '../../../platform/http/body/multipart.js';
 import type { ReleaseType } from '../../servers/server.types.js';
 import { requireConfigSchema } from '../config/config-schema.js';
 import { requireScanCredentials, scanOnly } from '../scan/scan-credentials.js';

@@ -3,7 +3,7 @@ import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { Egress } from '../../../platform/egress/egress.js';
 import { discard, follow, readWithin } from '../../../platform/egress/follow.js';
 import { IconTooLargeError } from '../servers.errors.js';
-import { readMultipart } from '../../../platform/http/multipart.js';
+import { readMultipart } from '../../../platform/http/body/multipart.js';
 
 /** Spec 4.12: the size limit of an icon. */
 export const ICON_BYTES_MAX = 1024 * 1024;

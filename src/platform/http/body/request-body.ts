@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
-import { BodyTooLargeError, InvalidInputError } from '../errors/domain-error.js';
-import { JsonScanner } from '../text/json-bounds.js';
+import { BodyTooLargeError, InvalidInputError } from '../../errors/domain-error.js';
+import { JsonScanner } from '../../text/json-bounds.js';
 import { bodyLeaseOf } from './body-budget.js';
 import { hasBody } from './unread-body.js';
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import busboy from 'busboy';
-import { DomainError, InvalidInputError } from '../errors/domain-error.js';
+import { DomainError, InvalidInputError } from '../../errors/domain-error.js';
 import { bodyLeaseOf } from './body-budget.js';
 
 /** Fields, files and sizes that a multipart body may have. */

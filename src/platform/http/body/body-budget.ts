@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
-import { Env } from '../../config/env.js';
-import { DomainError } from '../errors/domain-error.js';
-import { clientAddress, isTrusted, peerOf } from './client-address.js';
+import { Env } from '../../../config/env.js';
+import { DomainError } from '../../errors/domain-error.js';
+import { clientAddress, isTrusted, peerOf } from '../client-address.js';
 
 /** Charge of a body while it arrives, which bounds the number of slow ones. */
 const ARRIVING_BYTES_MIN = 16 * 1024;

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it } from '@jest/globals';
-import { loadEnv } from '../../config/env.js';
+import { loadEnv } from '../../../config/env.js';
 import { BodiesFullError, BodyBudget, bodyLeaseOf } from './body-budget.js';
 
 const KB = 1024;

@@ -2,8 +2,8 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { listen, shut } from '../../../test/support/upstream/upstream-net.js';
-import { until } from '../../../test/support/until.js';
+import { listen, shut } from '../../../../test/support/upstream/upstream-net.js';
+import { until } from '../../../../test/support/until.js';
 import { closeIfUnread } from './unread-body.js';
 
 let server: http.Server;

@@ -2,7 +2,7 @@ import http, { type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { loadEnv } from '../../config/env.js';
+import { loadEnv } from '../../../config/env.js';
 import { BodyBudget } from './body-budget.js';
 import { readBody } from './request-body.js';
 

@@ -1,0 +1,43 @@
+import { DataSource } from 'typeorm';
+import { loadEnv, type Env } from '../config/env.js';
+import { startInfrastructure } from '../infrastructure.js';
+import { dataSourceOptions } from '../platform/database/data-source-options.js';
+
+/** The service's database, for one command. */
+export interface CommandDatabase {
+  env: Env;
+  /** Connected, with one connection. */
+  source: DataSource;
+  /** The operator's first key, made by this command on an empty database; else null. */
+  firstKey: string | null;
+}
+
+/**
+ * Runs a command on the service's database, which is started if it is embedded, and stops what was started. Queries have
+ * no time limit.
+ */
+export async function withDatabase<T>(
+  changes: Parameters<Env['with']>[0],
+  command: (database: CommandDatabase) => Promise<T>,
+): Promise<T> {
+  const { env, firstKey, stop } = await startInfrastructure(loadEnv().with(changes));
+  const source = new DataSource({ ...dataSourceOptions(env.databaseUrl ?? '', 1), extra: {} });
+  try {
+    await source.initialize();
+    return await command({ env, source, firstKey });
+  } finally {
+    if (source.isInitialized) await source.destroy();
+    await stop();
+  }
+}
+
+/** Ends the process with the exit code of a command. @param failure begin of the sentence that names an error */
+export function runCommand(command: () => Promise<number>, failure: string): void {
+  command().then(
+    (code) => process.exit(code),
+    (error: unknown) => {
+      process.stderr.write(`${failure}: ${(error as Error).message}\n`);
+      process.exit(1);
+    },
+  );
+}

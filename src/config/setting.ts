@@ -1,0 +1,124 @@
+import { BlockList, isIP } from 'node:net';
+import { parseUrl } from './parse-url.js';
+
+/** Parses the text of a setting. @throws Error whose message follows the name of the setting */
+type Parse<T> = (text: string) => T;
+
+/** Documentation of a setting, for docs/settings.md. */
+export interface SettingDoc {
+  name: string;
+  /** The default as text; null when the setting is unset by default. */
+  fallback: string | null;
+  doc: string;
+}
+
+interface SettingEntry extends SettingDoc {
+  property: string;
+  parse: Parse<unknown>;
+}
+
+/** Every declared setting, in the order of docs/settings.md. */
+export const settings: SettingEntry[] = [];
+
+/** Declares one environment variable on the property that holds its value. */
+export function Setting<T>(name: string, parse: Parse<T>, fallback: string | null, doc: string): PropertyDecorator {
+  return (_target, property) => {
+    settings.push({ name, property: String(property), parse, fallback, doc });
+  };
+}
+
+export const text: Parse<string> = (value) => value;
+
+export function integer(min: number, max: number): Parse<number> {
+  return (value) => {
+    const number = Number(value);
+    if (!Number.isInteger(number) || number < min || number > max) {
+      throw new Error(`must be a whole number from ${min} to ${max}`);
+    }
+    return number;
+  };
+}
+
+export function oneOf<T extends string>(...allowed: T[]): Parse<T> {
+  return (value) => {
+    if (!allowed.includes(value as T)) throw new Error(`must be one of ${allowed.join(', ')}`);
+    return value as T;
+  };
+}
+
+export const flag: Parse<boolean> = (value) => oneOf('true', 'false')(value) === 'true';
+
+export function listOf<T>(parse: Parse<T>): Parse<T[]> {
+  return (value) => value.split(',').map((part) => parse(part.trim()));
+}
+
+export function url(...protocols: string[]): Parse<string> {
+  return (value) => {
+    const protocol = parseUrl(value)?.protocol ?? '';
+    if (!protocols.includes(protocol)) throw new Error(`must be a URL that starts with ${protocols.join(' or ')}//`);
+    return value;
+  };
+}
+
+/** A base URL of ours: no trailing slash, so that paths can be appended. */
+export const publicUrl: Parse<string> = (value) => {
+  const { search, hash } = new URL(url('http:', 'https:')(value));
+  if (search || hash) throw new Error('must be a URL without query and fragment');
+  return value.replace(/\/+$/, '');
+};
+
+/** One key of the vault: `id:base64` with 32 bytes behind the base64. */
+export interface EncryptionKey {
+  id: string;
+  secret: Buffer;
+}
+
+export const encryptionKey: Parse<EncryptionKey> = (value) => {
+  const [, id, base64] = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/=_-]+)$/.exec(value) ?? [];
+  const secret = Buffer.from(base64 ?? '', 'base64');
+  if (!id || secret.length !== 32) throw new Error('must be a list of id:key where key is 32 bytes in base64');
+  return { id, secret };
+};
+
+export const encryptionKeys: Parse<EncryptionKey[]> = (value) => {
+  const keys = listOf(encryptionKey)(value);
+  if (new Set(keys.map(({ id }) => id)).size < keys.length) throw new Error('must not give two keys the same id');
+  return keys;
+};
+
+export const bootstrapKey: Parse<string> = (value) => {
+  if (!/^slipway_[A-Za-z0-9_-]{43}$/.test(value)) {
+    throw new Error('must be "slipway_" and 32 random bytes in base64url (43 characters)');
+  }
+  return value;
+};
+
+export const issuerPattern: Parse<string> = (value) => {
+  if (!/^https?:\/\/[A-Za-z0-9.*:[\]-]+(\/[^\s,]*)?$/.test(value)) {
+    throw new Error('must be a list of issuer URLs, in which * stands for one label of the host or any path');
+  }
+  return value;
+};
+
+/** CIDR ranges or single addresses. */
+export const addressRanges: Parse<BlockList> = (value) => {
+  const list = new BlockList();
+  for (const part of listOf(text)(value)) {
+    const [address = '', bits] = part.split('/');
+    const version = isIP(address);
+    const width = version === 4 ? 32 : 128;
+    if (version === 0 || (bits !== undefined && (!/^\d+$/.test(bits) || Number(bits) > width))) {
+      throw new Error('must be a list of addresses and CIDR ranges, such as 10.0.0.0/8');
+    }
+    list.addSubnet(address, Number(bits ?? width), version === 4 ? 'ipv4' : 'ipv6');
+  }
+  return list;
+};
+
+/** 16 characters or more, from those of a bearer token (RFC 6750 section 2.1). */
+export const metricsToken: Parse<string> = (value) => {
+  if (value !== 'open' && !/^[A-Za-z0-9._~+/-]{16,256}=*$/.test(value)) {
+    throw new Error('must be 16 to 256 letters, digits or ._~+/-, or the word open');
+  }
+  return value;
+};
