@@ -174,7 +174,7 @@ async function lint() {
   return result;
 }
 
-/** The linted files, each with a hash of all that decides what the linter says. */
+/** The linted files, each with a hash of its text, of the files that it imports, and of the configuration. */
 function lintKeys() {
   const ignored = new Set(['.git', '.data', 'coverage', 'dist', 'node_modules']);
   const paths = readdirSync(root, { withFileTypes: true })
@@ -182,7 +182,7 @@ function lintKeys() {
     .flatMap((entry) => (entry.isDirectory() ? filesUnder(entry.name) : [join(root, entry.name)]))
     .filter((path) => /\.([cm]?[jt]s)$/.test(path) || /^(tsconfig.*|package-lock)\.json$/.test(repoPath(path)));
   const texts = new Map(paths.map((path) => [path, readFileSync(path, 'utf8')]));
-  // These import the service by its name, or as if they stood elsewhere.
+  // Imports of examples and templates do not resolve here: these files are linted again after every change.
   const isElsewhere = (path) => /^(examples|scripts)\//.test(repoPath(path));
   const imports = new Map(paths.map((path) => [path, isElsewhere(path) ? paths : importsOf(path, texts.get(path))]));
   const sha = (text) => createHash('sha256').update(text).digest('base64');
