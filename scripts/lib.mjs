@@ -67,7 +67,7 @@ export function ensureInstalled() {
   try {
     writeFileSync(join(modules, '.slipway-lock'), installHash());
   } catch {
-    // Installed by somebody else, read-only here: compare again next time.
+    // node_modules is read-only: compare again at the next start.
   }
 }
 

@@ -96,7 +96,7 @@ else if (args.length > 0) await runSome(args);
 else await runAll();
 finish();
 
-/** The long tests only when they are asked for: `npm test -- test/docs`. */
+/** Jest with these arguments. Long tests run only when an argument names them: `npm test -- test/docs`. */
 async function runSome(args) {
   const projects = args.some((arg) => /\b(docs|extension|long|soak)\b/.test(arg))
     ? ['unit', 'e2e', 'long']

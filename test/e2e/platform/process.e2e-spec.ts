@@ -18,7 +18,7 @@ import {
   usedDataFolder,
   type Program,
 } from '../../support/program.js';
-import { openDoor } from '../../support/database/database-door.js';
+import { startDatabaseRelay } from '../../support/database/database-relay.js';
 import { query } from '../../support/database/query.js';
 import { until } from '../../support/until.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
@@ -119,15 +119,15 @@ describe('the first start', () => {
     async () => {
       const database = await emptyDatabase();
       const settings = { DATABASE_URL: database.url, ENCRYPTION_KEYS: vaultKey };
-      // Both are held at the door of the migrations, so that they go through it in the same instant.
-      const doorkeeper = new pg.Client(database.url);
-      await doorkeeper.connect();
-      await doorkeeper.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+      // Both wait for the lock of the migrations, so that they begin at the same moment.
+      const lockHolder = new pg.Client(database.url);
+      await lockHolder.connect();
+      await lockHolder.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
       const services = [1, 2].map(() => runProgram('main.js', settings));
       const waiting = `SELECT 1 FROM pg_locks JOIN pg_database d ON d.oid = database
         WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()`;
-      await until(async () => (await doorkeeper.query(waiting)).rowCount === 2, 'both wait');
-      await doorkeeper.end();
+      await until(async () => (await lockHolder.query(waiting)).rowCount === 2, 'both wait');
+      await lockHolder.end();
       const keys = await Promise.all(services.map((service) => service.key()));
       const [key, ...others] = keys.filter((found) => found !== null);
       expect(others).toEqual([]);
@@ -484,9 +484,9 @@ describe('the log', () => {
       const mirror = createServer((socket) => socket.on('error', () => undefined).pipe(socket)).listen(0, '127.0.0.1');
       await once(mirror, 'listening');
       const database = await emptyDatabase();
-      const door = await openDoor(database.url);
+      const relay = await startDatabaseRelay(database.url);
       const service = runProgram('main.js', {
-        DATABASE_URL: door.url,
+        DATABASE_URL: relay.url,
         ENCRYPTION_KEYS: vaultKey,
         LOG_LEVEL: 'trace',
       });
@@ -532,9 +532,9 @@ describe('the log', () => {
       expect(failed.body).toEqual({ error: 'internal_error', message: 'Internal server error' });
       expect(failed.headers['x-request-id']).toBe('request-failed');
       await query(database.url, 'ALTER TABLE elsewhere RENAME TO connections');
-      await door.shut();
+      await relay.shut();
       expect((await as('get', '/connect/acme', 'request-away')).status).toBe(503);
-      await door.open();
+      await relay.open();
       await until(async () => (await as('get', '/connect/acme', 'request-back')).status === 200, 'it is back');
       service.kill('SIGTERM');
       expect(await service.ended).toBe(0);
@@ -566,7 +566,7 @@ describe('the log', () => {
       expect(ofRequests.length).toBeGreaterThan(6);
       for (const line of ofRequests) expect(line.requestId).toMatch(/^[A-Za-z0-9._-]{8,128}$/);
       mirror.close();
-      await Promise.all([upstream.close(), needy.close(), door.close()]);
+      await Promise.all([upstream.close(), needy.close(), relay.close()]);
       await database.drop();
     },
     SLOW_MS,

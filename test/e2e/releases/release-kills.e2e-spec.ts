@@ -7,7 +7,7 @@ import type { Stage } from '../../../src/modules/releases/release-state.js';
 import { ReleasesQueue } from '../../../src/modules/releases/releases.queue.js';
 import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { bundleOf } from '../../support/releases/bundles.js';
-import { openDoor, type DatabaseDoor } from '../../support/database/database-door.js';
+import { startDatabaseRelay, type DatabaseRelay } from '../../support/database/database-relay.js';
 import { createServer } from '../../support/factories.js';
 import { forecast, startGuarded } from '../../support/special-upstreams/guarded-upstream.js';
 import { cleanUpPrograms, runProgram, type Program } from '../../support/program.js';
@@ -324,24 +324,24 @@ describe('a queue that lost its jobs', () => {
 });
 
 describe('a database that goes away', () => {
-  let door: DatabaseDoor;
+  let relay: DatabaseRelay;
   beforeAll(async () => {
-    door = await openDoor(database.url);
+    relay = await startDatabaseRelay(database.url);
   });
-  afterAll(() => door.close());
+  afterAll(() => relay.close());
 
   it.each(['cut', 'silent'] as const)(
     'in the middle of a scan does not change how it ends: %s',
     async (how) => {
-      const worker = await startWorker({ DATABASE_URL: door.url, RELEASE_LEASE_MS: String(SHORT_LEASE_MS) });
+      const worker = await startWorker({ DATABASE_URL: relay.url, RELEASE_LEASE_MS: String(SHORT_LEASE_MS) });
       const { upstream, name, id } = await scanning();
-      if (how === 'cut') await door.shut();
-      else door.freeze();
+      if (how === 'cut') await relay.shut();
+      else relay.freeze();
       upstream.letThrough();
       // Longer than a lease.
       const since = Date.now();
       await until(() => Date.now() - since > 3 * SHORT_LEASE_MS, 'the database was away');
-      await door.open();
+      await relay.open();
       await expectPublishedOnce(name, id);
       expect(worker.output()).not.toContain('uncaught');
       expect(await end(worker, 'SIGTERM')).toBe(0);

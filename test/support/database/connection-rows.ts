@@ -28,7 +28,7 @@ export async function seedConnections(app: TestApp, namespace: string, seeds: Co
   return rows.map(({ id }) => id);
 }
 
-/** Expects answers that nobody can tell apart: the same status, body and headers but for request id and date. */
+/** Expects equal answers: the same status, body and headers, except request id and date. */
 export function expectAlike(...answers: Response[]): void {
   const [first, ...others] = answers.map(({ status, text, headers }) => {
     const { date, 'x-request-id': id, ...rest } = headers as Record<string, string>;

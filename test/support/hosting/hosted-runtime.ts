@@ -151,7 +151,7 @@ export class HostedRuntime implements ProgramOwner {
     return this.request(ref, path, given).answer;
   }
 
-  /** All that was told of one request, put together as its record would be. */
+  /** All trace events of one request, joined as in its record. */
   told(invocationId: string): Trace | undefined {
     const pieces = this.traces.filter((trace) => trace.invocationId === invocationId);
     if (pieces.length === 0) return undefined;

@@ -20,7 +20,7 @@ export interface Asking {
   /** Text received so far. */
   heard(): string;
   controller(): Dispatcher.DispatchController | null;
-  /** Rejects with what the handler was told. */
+  /** Rejects with the error that the handler received. */
   answer: Promise<Answered>;
 }
 

@@ -14,9 +14,9 @@ export interface LogFollower {
   response: Response;
   /** Events received so far. */
   events: LogEvent[];
-  /** The first messages of the invocations told after `init`, in order. */
+  /** The first messages of the invocations after `init`, in order. */
   told(): (string | undefined)[];
-  /** The stream is over, whoever ended it. */
+  /** True after the end of the stream, on either side. */
   ended: Promise<void>;
   /** Leaves. */
   close(): void;

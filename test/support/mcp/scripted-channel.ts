@@ -14,7 +14,7 @@ import type { Era, UpstreamIdentity } from '../../../src/mcp/protocol/protocol.j
 /** Answer of a scripted upstream: a result as a value or as JSON text, or an error. */
 export type ScriptedAnswer = object | string | { error: RpcError };
 
-/** A channel to an upstream that exists in the test alone: answers what the script says, and keeps what it was asked. */
+/** A channel to a scripted upstream, without a network. Records the calls. */
 export class ScriptedChannel implements Channel {
   readonly calls: McpCall[] = [];
   readonly released: string[] = [];
@@ -64,7 +64,7 @@ export class ScriptedChannel implements Channel {
     return Promise.resolve({ honoured: filter, close });
   }
 
-  /** Says something to whoever listens. */
+  /** Sends a notification to the listeners. */
   tell(method: string, params: object = {}): void {
     const text = JSON.stringify({ jsonrpc: '2.0', method, params });
     for (const { listener } of [...this.listeners]) listener.onNotification(text, method);

@@ -63,13 +63,13 @@ export interface ProtectOptions {
 /** A running authorization server. */
 export interface AuthorizationServer {
   issuer: string;
-  /** Everything that was asked, in order. */
+  /** All requests, in order. */
   seen: SeenRequest[];
   /** Every access and refresh token it gave, in order. */
   issued: { accessToken: string; refreshToken?: string }[];
   /** Clients it registered. */
   registrations: number;
-  /** Refreshes it was asked for, whatever it answered. */
+  /** Requested refreshes, successful or not. */
   refreshes: number;
   /** The life of access tokens from now on; 3600 at first. */
   setAccessTokenTtl(seconds: number): void;

@@ -7,7 +7,7 @@ export type SiteAnswer = object | { status?: number; headers?: Record<string, st
 /** A web server that answers fixed documents. */
 export interface Site {
   origin: string;
-  /** The paths that were asked for, in order. */
+  /** Requested paths, in order. */
   asked: string[];
   close(): Promise<void>;
 }

@@ -51,7 +51,7 @@ const RUN_MS_MAX = 150_000;
 const programOf = (name: string): string =>
   fileURLToPath(new URL(`../../../node_modules/${name}/dist/index.js`, import.meta.url));
 
-/** Prepares the tool: everything it can be told about where to go is told. */
+/** Prepares the tool: sets every address that it can be configured with. */
 export async function openCli(
   name: keyof typeof programs,
   { url, key }: { url: string; key: string },

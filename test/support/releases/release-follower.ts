@@ -15,7 +15,7 @@ export interface Follower {
   events: StreamEvent[];
   /** Text received so far. */
   text(): string;
-  /** The stream is over, whoever ended it. */
+  /** True after the end of the stream, on either side. */
   ended: Promise<void>;
   /** Leaves. */
   close(): void;
