@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { growingLru } from '../limits/growing-lru.js';
 import { RE2JS } from 're2js';
 import { isObject, type JsonObject } from '../text/json.js';
 import { SCHEMA_MAPS } from './references.js';
@@ -48,7 +48,7 @@ export interface LinearPattern {
   toString: () => string;
 }
 
-const cached = new LRUCache<string, LinearPattern>({ max: CACHED_MAX });
+const cached = growingLru<LinearPattern>(CACHED_MAX);
 
 /**
  * A regular expression of a tenant, compiled by RE2: matching takes linear time. JavaScript's engine takes exponential

@@ -32,7 +32,6 @@ beforeAll(async () => {
   });
   app = await startApp({
     HTTP_BODIES_MB: '8',
-    HTTP_REQUEST_TIMEOUT_MS: '8000',
     UPSTREAM_MESSAGES_MAX: '50',
     UPSTREAM_MESSAGES_MB: '1',
   });
@@ -204,9 +203,14 @@ describe('the bytes of bodies', () => {
   });
 
   it('that come too slowly are given up', async () => {
-    const slow = sent(app, route(), { account: owner, body: '{"a":' });
-    expect(await slow.status()).toBe(408);
-    await until(() => slow.socket.readableEnded, 'the connection is closed');
+    const impatient = await app.sibling({ HTTP_REQUEST_TIMEOUT_MS: '1000' });
+    try {
+      const slow = sent(impatient, route(), { account: owner, body: '{"a":' });
+      expect(await slow.status()).toBe(408);
+      await until(() => slow.socket.readableEnded, 'the connection is closed');
+    } finally {
+      await impatient.close();
+    }
   });
 });
 

@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { LRUCache } from 'lru-cache';
+import { growingLru } from '../../../platform/limits/growing-lru.js';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting, Programs, type ProgramOwner } from '../../../hosting/hosting.js';
 import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
@@ -38,7 +38,7 @@ const levels: Record<Trace['lines'][number]['level'], LogLevel> = {
 export class ScanTraces {
   private readonly logger = new Logger('releases');
   /** Lines that are still accepted, by release. */
-  private readonly left = new LRUCache<string, { lines: number }>({ max: SCANS_MAX, ttl: SCAN_MS_MAX });
+  private readonly left = growingLru<{ lines: number }>(SCANS_MAX, { ttl: SCAN_MS_MAX });
   private writing: Promise<void> = Promise.resolve();
 
   constructor(
