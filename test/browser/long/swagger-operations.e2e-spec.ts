@@ -64,7 +64,13 @@ describe('the docs page', () => {
         '/acme/skills/archive/main.zip',
         await zipOf({ 'skills-main/code-review/SKILL.md': skillMd() }),
       );
-      const replacements = { 'http://127.0.0.1:3001/mcp': everything.url, 'https://github.com': repositories.url };
+      repositories.serve('/icon.png', images['image/png']);
+      const replacements = {
+        'http://127.0.0.1:3001/mcp': everything.url,
+        'https://github.com': repositories.url,
+        // PATCH fetches the image.
+        'https://weather.example.com/icon.png': `${repositories.url}/icon.png`,
+      };
       const unexpected: string[] = [];
       // Following a log does not end by itself, and the page shows nothing before the end.
       for (const { operationId, tag } of operations.filter((one) => one.operationId !== 'LogStreams_follow')) {
