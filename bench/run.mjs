@@ -146,6 +146,9 @@ export async function startService({ env = {}, nodeArgs = [] } = {}) {
     BOOTSTRAP_API_KEY: key,
     LOG_LEVEL: 'warn',
     EGRESS_ALLOW: 'loopback',
+    // One key sends what many would.
+    REQUESTS_PER_KEY: '1000000000',
+    REQUESTS_PER_ACCOUNT: '1000000000',
     ...env,
   });
   const url = `http://127.0.0.1:${port}`;

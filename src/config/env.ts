@@ -219,6 +219,46 @@ export class Env {
   @Setting('HTTP_FORMS_MB', integer(1, 1_024), '4', 'Such bodies held in memory; one address may cause a quarter.')
   readonly httpFormsMb: number;
 
+  @Setting(
+    'REQUESTS_PER_KEY',
+    integer(1, 1_000_000_000),
+    '12000',
+    'Requests with one API key in a minute; more are 429.',
+  )
+  readonly requestsPerKey: number;
+
+  @Setting(
+    'REQUESTS_PER_ACCOUNT',
+    integer(1, 1_000_000_000),
+    '30000',
+    'Requests with all keys of one account in a minute.',
+  )
+  readonly requestsPerAccount: number;
+
+  @Setting(
+    'REQUESTS_PER_ADDRESS',
+    integer(1, 1_000_000_000),
+    '6000',
+    'Requests without a valid key of one address, or of one /64 network of IPv6, in a minute.',
+  )
+  readonly requestsPerAddress: number;
+
+  @Setting(
+    'AUTH_FAILURES_MAX',
+    integer(1, 1_000_000_000),
+    '100',
+    'Requests with a wrong key of one address in 15 minutes. Further ones are 429, with a longer `Retry-After` each time.',
+  )
+  readonly authFailuresMax: number;
+
+  @Setting(
+    'CALLS_PER_ACCOUNT',
+    integer(1, 1_000_000),
+    '2000',
+    'Calls that one account has at work at once in one process.',
+  )
+  readonly callsPerAccount: number;
+
   @Setting('JSON_DEPTH_MAX', integer(10, 1_000), '100', 'Nested levels of JSON that clients and MCP servers send.')
   readonly jsonDepthMax: number;
 

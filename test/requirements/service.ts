@@ -429,6 +429,24 @@ export const service = {
     behavior:
       'No account can take all places of a process: of tunnels, open streams, links and looks at connections it has a share.',
   },
+  'limits:requests': {
+    source: 'House',
+    behavior:
+      'Requests of a key, of an account, and of an address without a valid key beyond their limit in a minute are 429 in the body of their path, with `Retry-After`.',
+  },
+  'limits:headers': {
+    source: 'House',
+    behavior: 'Answers carry `RateLimit-Policy` and `RateLimit` with the limits that count and what is left of them.',
+  },
+  'limits:failures': {
+    source: 'House',
+    behavior:
+      'Many wrong keys from an address are 429 with a growing `Retry-After`, answered at once; a valid key from there passes.',
+  },
+  'limits:calls-at-once': {
+    source: 'House',
+    behavior: 'Calls that an account has at work at once beyond its limit are 429 `rate_limited` and not sent.',
+  },
   'metrics:access': {
     source: 'House',
     behavior:

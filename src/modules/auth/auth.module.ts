@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { RateCounter } from '../../platform/limits/rate-counter.js';
 import { roleModule } from '../../config/role-module.js';
 import { registerQueue } from '../../platform/queue/register-queue.js';
 import { AccessGuard } from './access.guard.js';
@@ -9,6 +10,7 @@ import { Account, ApiKey } from './account.entity.js';
 import { AccountsController } from './accounts.controller.js';
 import { AccountsService } from './accounts.service.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
+import { RequestLimits } from './request-limits.service.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AUTH_QUEUE, AuthProcessor } from './auth.processor.js';
 
@@ -24,7 +26,8 @@ export class AuthModule {
     },
     api: {
       controllers: [AccountsController],
-      providers: [AccountsService, { provide: APP_GUARD, useClass: AccessGuard }],
+      exports: [RequestLimits],
+      providers: [RateCounter, RequestLimits, AccountsService, { provide: APP_GUARD, useClass: AccessGuard }],
     },
     worker: { imports: [registerQueue(AUTH_QUEUE)], providers: [AuthProcessor] },
   }));
