@@ -147,8 +147,8 @@ export async function startService({ env = {}, nodeArgs = [] } = {}) {
     LOG_LEVEL: 'warn',
     EGRESS_ALLOW: 'loopback',
     // One key sends what many would.
-    REQUESTS_PER_KEY: '1000000000',
-    REQUESTS_PER_ACCOUNT: '1000000000',
+    ACCOUNT_LIMITS:
+      'requestsPerMinute=1000000000,keyRequestsPerMinute=1000000000,namespaces=1000000,connections=1000000000,connectionsPerNamespace=1000000000',
     ...env,
   });
   const url = `http://127.0.0.1:${port}`;

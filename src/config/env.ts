@@ -1,6 +1,7 @@
 import type { BlockList } from 'node:net';
 import { totalmem } from 'node:os';
 import path from 'node:path';
+import { accountLimitDefaults, parseAccountLimits, type AccountLimits } from './account-limits.js';
 import {
   type SettingDoc,
   settings,
@@ -220,20 +221,13 @@ export class Env {
   readonly httpFormsMb: number;
 
   @Setting(
-    'REQUESTS_PER_KEY',
-    integer(1, 1_000_000_000),
-    '12000',
-    'Requests with one API key in a minute; more are 429.',
+    'ACCOUNT_LIMITS',
+    parseAccountLimits,
+    null,
+    'Limits of every account that differ from the defaults, such as `namespaces=20,requestsPerMinute=6000`: see ' +
+      '[operate](operate.md#limits-of-accounts).',
   )
-  readonly requestsPerKey: number;
-
-  @Setting(
-    'REQUESTS_PER_ACCOUNT',
-    integer(1, 1_000_000_000),
-    '30000',
-    'Requests with all keys of one account in a minute.',
-  )
-  readonly requestsPerAccount: number;
+  readonly ownAccountLimits: Partial<AccountLimits> | null;
 
   @Setting(
     'REQUESTS_PER_ADDRESS',
@@ -250,14 +244,6 @@ export class Env {
     'Requests with a wrong key of one address in 15 minutes. Further ones are 429, with a longer `Retry-After` each time.',
   )
   readonly authFailuresMax: number;
-
-  @Setting(
-    'CALLS_PER_ACCOUNT',
-    integer(1, 1_000_000),
-    '2000',
-    'Calls that one account has at work at once in one process.',
-  )
-  readonly callsPerAccount: number;
 
   @Setting('JSON_DEPTH_MAX', integer(10, 1_000), '100', 'Nested levels of JSON that clients and MCP servers send.')
   readonly jsonDepthMax: number;
@@ -521,6 +507,8 @@ export class Env {
   @Setting('LOG_FORMAT', oneOf('pretty', 'json'), null, 'Default: `pretty` in a terminal, `json` otherwise.')
   readonly logFormat: 'pretty' | 'json' | null;
 
+  private limits?: AccountLimits;
+
   /** A copy with some settings filled in, for what is found out at start. */
   with(changes: Partial<Pick<Env, 'databaseUrl' | 'encryptionKeys' | 'migrate' | 'port'>>): Env {
     return Object.assign(new Env(), this, changes);
@@ -540,6 +528,12 @@ export class Env {
   get internalUrl(): string | null {
     if (this.advertiseUrl !== null) return this.advertiseUrl;
     return this.listensEverywhere ? null : this.ownUrl;
+  }
+
+  /** Limits of an account without limits of its own. Its logs of a day are a quarter of what all may use. */
+  get accountLimits(): AccountLimits {
+    const logBytesPerDay = Math.floor((this.logRetentionGb * 1024 * MB) / this.logRetentionDays / 4);
+    return (this.limits ??= { ...accountLimitDefaults, logBytesPerDay, ...this.ownAccountLimits });
   }
 
   /** Bytes of request bodies that may be held in memory. */

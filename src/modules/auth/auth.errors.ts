@@ -50,3 +50,17 @@ export class RateLimitedError extends DomainError {
     super(`${reason.replace(/\.$/, '')}. Try again in ${retryAfterSeconds} s.`);
   }
 }
+
+/** The account has as much as it may. The request must not be repeated by itself. */
+export class QuotaExceededError extends DomainError {
+  readonly kind = 'rate_limited';
+  readonly code = 'quota_exceeded';
+  override readonly noRetry = true;
+
+  constructor(name: string, used: number, limit: number) {
+    super(
+      `This account is at its limit of ${name}: ${used} of ${limit} are used. Delete what is not needed, or ask the ` +
+        'operator for more. GET /accounts/me/usage lists all limits.',
+    );
+  }
+}

@@ -7,6 +7,8 @@ import { registerQueue } from '../../platform/queue/register-queue.js';
 import { AccessGuard } from './access.guard.js';
 import { AccessService } from './access.service.js';
 import { Account, ApiKey } from './account.entity.js';
+import { AccountLimitsRepository } from './account-limits.repository.js';
+import { AccountLimitsService } from './account-limits.service.js';
 import { AccountsController } from './accounts.controller.js';
 import { AccountsService } from './accounts.service.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
@@ -21,8 +23,8 @@ export class AuthModule {
     module: AuthModule,
     always: {
       imports: [TypeOrmModule.forFeature([Account, ApiKey])],
-      providers: [ApiKeysRepository, ApiKeysService, AccessService],
-      exports: [AccessService],
+      providers: [ApiKeysRepository, ApiKeysService, AccessService, AccountLimitsRepository, AccountLimitsService],
+      exports: [AccessService, AccountLimitsService],
     },
     api: {
       controllers: [AccountsController],

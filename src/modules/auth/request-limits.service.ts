@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { clientAddress, isTrusted, peerOf } from '../../platform/http/client-address.js';
-import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { RateCounter, WINDOW_SECONDS } from '../../platform/limits/rate-counter.js';
 import { ANONYMOUS, type Caller } from './access.types.js';
 import { RateLimitedError, UnauthenticatedError } from './auth.errors.js';
@@ -23,14 +22,12 @@ interface Counted {
  */
 @Injectable()
 export class RequestLimits {
-  private readonly calls: KeyedLimiter;
+  private readonly calls = new Map<string, number>();
 
   constructor(
     private readonly env: Env,
     private readonly counter: RateCounter,
-  ) {
-    this.calls = new KeyedLimiter(env.callsPerAccount, Infinity);
-  }
+  ) {}
 
   /**
    * Counts a request whose caller is known, and sets its `RateLimit` headers.
@@ -40,10 +37,14 @@ export class RequestLimits {
    */
   admit(request: IncomingMessage, caller: Caller, response?: ServerResponse): void {
     if (caller === ANONYMOUS) return this.admitStranger(request, response);
-    const { keyId, accountId } = caller;
-    const key: Counted = { name: 'key', count: this.counter.add(keyId), max: this.env.requestsPerKey };
-    const account: Counted = { name: 'account', count: this.counter.add(accountId), max: this.env.requestsPerAccount };
-    this.apply([key, account], response);
+    const { keyId, accountId, limits = this.env.accountLimits } = caller;
+    this.apply(
+      [
+        { name: 'key', count: this.counter.add(keyId), max: limits.keyRequestsPerMinute },
+        { name: 'account', count: this.counter.add(accountId), max: limits.requestsPerMinute },
+      ],
+      response,
+    );
   }
 
   /** Counts a request without a key by its address. @throws RateLimitedError */
@@ -55,12 +56,17 @@ export class RequestLimits {
   }
 
   /** Counts a call among those that its account has at work, until it is answered. @throws RateLimitedError */
-  beginCall({ accountId }: Caller, response: ServerResponse): void {
-    const end = this.calls.enter(accountId);
-    const { callsPerAccount } = this.env;
-    if (!end)
-      throw new RateLimitedError(`This account has ${callsPerAccount} calls at work, the limit of a process`, 1);
-    response.once('close', end);
+  beginCall({ accountId, limits = this.env.accountLimits }: Caller, response: ServerResponse): void {
+    const running = this.calls.get(accountId) ?? 0;
+    if (running >= limits.callsAtOnce) {
+      throw new RateLimitedError(`This account has ${running} calls at work, the limit of a process`, 1);
+    }
+    this.calls.set(accountId, running + 1);
+    response.once('close', () => {
+      const left = (this.calls.get(accountId) ?? 1) - 1;
+      if (left > 0) this.calls.set(accountId, left);
+      else this.calls.delete(accountId);
+    });
   }
 
   /**

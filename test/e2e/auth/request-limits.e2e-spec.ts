@@ -26,11 +26,9 @@ beforeAll(async () => {
   });
   app = await startApp({
     TRUST_PROXY: '127.0.0.1',
-    REQUESTS_PER_KEY: '20',
-    REQUESTS_PER_ACCOUNT: '30',
+    ACCOUNT_LIMITS: 'keyRequestsPerMinute=20,requestsPerMinute=30,callsAtOnce=2',
     REQUESTS_PER_ADDRESS: '25',
     AUTH_FAILURES_MAX: '5',
-    CALLS_PER_ACCOUNT: '2',
   });
 });
 beforeEach(async () => {
