@@ -316,6 +316,17 @@ export class Env {
   )
   readonly releaseLeaseMs: number;
 
+  @Setting('RELEASE_KEEP', integer(1, 100_000), '20', 'Newest releases of a server that are stored whatever their age.')
+  readonly releaseKeep: number;
+
+  @Setting(
+    'RELEASE_KEEP_DAYS',
+    integer(1, 36_500),
+    '90',
+    'Age above which other releases, but for the current one, are deleted with their files.',
+  )
+  readonly releaseKeepDays: number;
+
   @Setting(
     'RELEASE_RESCAN_HOURS',
     integer(0, 720),
