@@ -207,6 +207,18 @@ describe('validation', () => {
       expect(await call(path, 'known', {})).toMatchObject({ status: 200, text: '{"content":[],"isError":true}' });
     },
   );
+
+  verifies('error:hint', 'the nearest tool costs no list of its own', async () => {
+    const lists = '{"tools":[{"name":"known","inputSchema":{}}],"ttlMs":0}';
+    const upstream = closing(
+      await startScripted(({ method }) => (method === 'tools/list' ? lists : '{"content":[],"isError":true}')),
+    );
+    const path = await connect(upstream.url);
+    const before = upstream.count('tools/list');
+    const { status, text } = await call(path, 'knwon', {});
+    expect([status, text]).toEqual([404, expect.stringContaining('Did you mean')]);
+    expect(upstream.count('tools/list')).toBe(before + 1);
+  });
 });
 
 describe('authentication and ownership', () => {

@@ -1,5 +1,6 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { DataSource } from 'typeorm';
 import {
   AuthorizationRequiredError,
   CredentialUnavailableError,
@@ -192,6 +193,17 @@ describe('many callers', () => {
       await roomy.close();
     },
   );
+});
+
+describe('a refresh that fails', () => {
+  verifies('oauth:single-refresh', 'takes one database connection, as any other', async () => {
+    await makeDue('ended');
+    server.failTokens(503);
+    const queries = jest.spyOn(DataSource.prototype, 'query');
+    await expect(token()).rejects.toThrow('503');
+    const names = queries.mock.calls.filter(([sql]) => sql.includes('AS account'));
+    expect(names.map(([, , runner]) => runner !== undefined)).toEqual([true]);
+  });
 });
 
 describe('a process that dies', () => {

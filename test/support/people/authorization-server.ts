@@ -5,6 +5,9 @@ import type { default as Provider } from 'oidc-provider';
 import { parseUrl } from '../../../src/config/parse-url.js';
 import { listen, shut } from '../upstream/upstream-net.js';
 
+/** The signing key of every server: making one takes 0.3 s. */
+const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
+
 /** How an authorization server behaves. Without options it does all that MCP asks for and lets everybody in. */
 export interface AuthorizationServerOptions {
   /** What metadata says about PKCE; it is required all the same. Default true. */
@@ -331,7 +334,6 @@ class TestAuthorizationServer implements AuthorizationServer {
   }
 
   private configuration(): object {
-    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
     const { fetchDocument, toleratesReuse = false, registers = true, clients = [] } = this.options;
     return {
       clients: clients.map(({ clientId, clientSecret, redirectUri, authMethod }) => ({

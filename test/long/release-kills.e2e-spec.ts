@@ -3,14 +3,14 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { tmpdir } from 'node:os';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Stage } from '../../../src/modules/releases/release-state.js';
-import { ReleasesQueue } from '../../../src/modules/releases/releases.queue.js';
-import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { bundleOf } from '../../support/releases/bundles.js';
-import { openDoor, type DatabaseDoor } from '../../support/database/database-door.js';
-import { createServer } from '../../support/factories.js';
-import { forecast, startGuarded } from '../../support/special-upstreams/guarded-upstream.js';
-import { cleanUpPrograms, runProgram, type Program } from '../../support/program.js';
+import type { Stage } from '../../src/modules/releases/release-state.js';
+import { ReleasesQueue } from '../../src/modules/releases/releases.queue.js';
+import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
+import { bundleOf } from '../support/releases/bundles.js';
+import { openDoor, type DatabaseDoor } from '../support/database/database-door.js';
+import { createServer } from '../support/factories.js';
+import { forecast, startGuarded } from '../support/special-upstreams/guarded-upstream.js';
+import { cleanUpPrograms, runProgram, type Program } from '../support/program.js';
 import {
   errorOf,
   published,
@@ -20,10 +20,10 @@ import {
   releasesPath,
   serverRow,
   steps,
-} from '../../support/releases/releases.js';
-import { brakeAt } from '../../support/releases/stage-brake.js';
-import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+} from '../support/releases/releases.js';
+import { brakeAt } from '../support/releases/stage-brake.js';
+import { until } from '../support/until.js';
+import { verifies } from '../support/verifies.js';
 
 /** Real processes take their time on a busy machine. */
 const SLOW_MS = 300_000;
