@@ -1,6 +1,6 @@
 import { ZipFile } from 'yazl';
 
-/** What a file of a zip holds; with a mode, e.g. `0o100755`, where that matters. */
+/** Content of a file of a zip, with a mode such as `0o100755` where that matters. */
 export type ZipContent = string | Buffer | { content: string | Buffer; mode: number };
 
 /** A zip of these files; a name that ends in `/` is a folder. */

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { growingLru } from '../../platform/limits/growing-lru.js';
-import { EraRepository } from './era.repository.js';
-import type { EraVerdict } from './era.repository.js';
+import { EraRepository, type EraVerdict } from './era.repository.js';
 
 /** Limit of endpoints cached in this process. */
 const KNOWN_MAX = 50_000;

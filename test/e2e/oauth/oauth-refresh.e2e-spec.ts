@@ -358,7 +358,7 @@ describe('an authorization that has ended', () => {
     await makeDue('ended');
     await expect(token()).rejects.toThrow('invalid_client');
     expect(server.registrations).toBe(before);
-    // What the other one holds still opens its server; only its renewal has to wait for somebody.
+    // The other access token is still valid. Only its renewal needs a new authorization.
     const service = app.get(CredentialsService);
     const still = await service.accessToken(other, guarded.url);
     expect(still).not.toBeNull();
