@@ -155,7 +155,11 @@ function addErrors(path: string, method: string, operation: Operation): void {
   const declared = operation[API_ERRORS] ?? [];
   const isLimited = declared.some((error) => error === 429 || (error as { status?: number }).status === 429);
   delete operation[API_ERRORS];
-  for (const error of [...declared, ...(needsKey ? [401, ...(isLimited ? [] : [429])] : []), ...(operation.requestBody ? [413] : [])]) {
+  for (const error of [
+    ...declared,
+    ...(needsKey ? [401, ...(isLimited ? [] : [429])] : []),
+    ...(operation.requestBody ? [413] : []),
+  ]) {
     const { status, text, ...given } =
       typeof error === 'number' ? ({ status: error } as Exclude<ApiError, number>) : error;
     operation.responses[status] = {
