@@ -8,7 +8,7 @@ const groups = [
   ['Data', ['DATA_DIR', 'DATABASE_', 'STALE_READ_MS', 'MIGRATE', 'REDIS_URL', 'QUEUE_PREFIX']],
   ['Access and secrets', ['BOOTSTRAP_API_KEY', 'ENCRYPTION_KEYS', 'PUBLIC_READS', 'EGRESS_ALLOW']],
   ['Requests', ['TRUST_PROXY', 'CORS_ORIGINS', 'HTTP_', 'JSON_']],
-  ['Connections and authorization', ['UPSTREAM_', 'CONNECTION_', 'OAUTH_']],
+  ['Connections and authorization', ['UPSTREAM_', 'CONNECTION_', 'OAUTH_', 'SETUP_']],
   ['Uplinks', ['UPLINK_']],
   ['Releases', ['RELEASE_']],
   ['Bundles', ['RUNTIME_BUNDLE']],

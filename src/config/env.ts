@@ -326,6 +326,14 @@ export class Env {
   readonly oauthSetupTtlMinutes: number;
 
   @Setting(
+    'SETUP_RETURN_ORIGINS',
+    listOf(webOrigin),
+    null,
+    'Origins of apps to which setup pages return, comma-separated: an app adds `&returnUrl=` to the link. Default: none.',
+  )
+  readonly setupReturnOrigins: string[] | null;
+
+  @Setting(
     'CONNECTION_RECHECK_HOURS',
     integer(0, 720),
     '6',

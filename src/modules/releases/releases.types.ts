@@ -1,3 +1,5 @@
+import type { SetupField } from '../oauth/setup/setup.types.js';
+
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
     /** Published when the status or the log of a release changed. */
@@ -30,22 +32,11 @@ export interface StoredValues {
   query: [name: string, value: string][];
 }
 
-/** A form field for one configuration value of a server. */
-export interface RunFormField {
+/** A form field for one configuration value of a server. `fault` is that of the stored value. */
+export interface RunFormField extends SetupField {
   place: 'headers' | 'query';
   /** The name of the header or query parameter. */
   name: string;
-  label: string;
-  description?: string;
-  isRequired: boolean;
-  /** True for a value that the form should not display. */
-  isSecret: boolean;
-  /** The allowed values; null for any. */
-  allowed: string[] | null;
-  /** There is a stored value. */
-  isStored: boolean;
   /** The server cannot be called without it. */
   isMissing: boolean;
-  /** A sentence about the fault of the stored value; null without one. */
-  fault: string | null;
 }
