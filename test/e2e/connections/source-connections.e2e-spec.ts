@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { Sandbox } from '../../../src/hosting/sandbox/sandbox.js';
 import { ConnectionCallsService } from '../../../src/modules/logs/connection-calls.service.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
@@ -26,6 +27,18 @@ const factory = () => {
 };
 export default factory satisfies (context: object) => unknown;
 `;
+
+/** Answers as the compiler does, with what a process sees there. */
+const LOOK_AROUND = `const { existsSync, readdirSync } = require('node:fs');
+const seen = {
+  isRoot: process.getuid() === 0,
+  network: Object.keys(require('node:os').networkInterfaces()),
+  isDataThere: existsSync(process.argv[1]),
+  isSecretThere: existsSync('/etc/shadow') || existsSync('/root'),
+  files: readdirSync('.').sort(),
+  env: Object.keys(process.env).filter((name) => !['PATH', 'PWD', 'OLDPWD', '_', 'SHLVL'].includes(name)),
+};
+process.stdout.write(JSON.stringify({ diagnostics: [{ path: 'a', line: 1, column: 1, message: JSON.stringify(seen) }] }));`;
 
 let app: TestApp;
 let owner: TestAccount;
@@ -102,7 +115,7 @@ describe('a connection with a module of its own', () => {
         ['export default () => {\n  const a: = 1;\n};', 2, 12, /Unexpected/],
         ["import { x } from './beside.js';\nexport default () => x;", 1, 19, /one file/],
         ["\nimport pg from 'pg';\nexport default () => pg;", 2, 16, /"pg", but only Node built-ins, zod and/],
-        ["import text from '/etc/hostname';\nexport default () => text;", 1, 18, /hostname/],
+        ["import text from '/etc/hostname';\nexport default () => text;", 1, 18, /bundle the import/],
         ['export const a = 1;', 1, 1, /no default export/],
       ] as const) {
         const path = `/connect/${namespace}/${uniqueName('conn')}`;
@@ -119,6 +132,60 @@ describe('a connection with a module of its own', () => {
         });
         expect((await app.as(owner).get(path)).status).toBe(404);
       }
+    },
+  );
+
+  verifies(
+    'connection:source:imports',
+    'imports no file of this machine, whatever it is called and however the import is written',
+    async () => {
+      const imports = ['/etc/hostname', '../etc/hostname', 'file:///etc/hostname', 'zod/../../package.json'];
+      const packages = ['@modelcontextprotocol/sdk/../../acorn/dist/acorn.mjs', 'acorn'];
+      for (const entrypoint of ['server.ts', '/node_modules/index.ts', 'node_modules/zod/index.js']) {
+        for (const name of [...imports, ...packages]) {
+          const contents = `import * as z from 'zod';\nimport * as text from '${name}';\nexport default () => [z, text];`;
+          const path = `/connect/${namespace}/${uniqueName('conn')}`;
+          const { status, body } = await app.as(owner).put(path, { source: source(contents, entrypoint) });
+          const { error } = body as { error: { diagnostics: { message: string }[] } };
+          expect([status, entrypoint, error.diagnostics]).toEqual([
+            400,
+            entrypoint,
+            [
+              expect.objectContaining({
+                line: 2,
+                message: expect.stringMatching(/^It imports|^Could not resolve|not exported/),
+              }),
+            ],
+          ]);
+          if (imports.slice(0, 3).includes(name)) expect(error.diagnostics[0]?.message).toMatch(/^It imports/);
+        }
+      }
+    },
+  );
+
+  verifies(
+    'connection:source:sandbox',
+    'is compiled in the sandbox: no network, no data, nobody else’s files',
+    async () => {
+      const sandbox = app.get(Sandbox);
+      const { measures } = await sandbox.describeIsolation();
+      expect(measures).toMatchObject({ 'own-user': 'active', 'own-network': 'active', 'own-files': 'active' });
+      const command = sandbox.command.bind(sandbox);
+      jest.spyOn(sandbox, 'command').mockImplementationOnce((program, _args, confinement) => {
+        return command(program, ['-e', LOOK_AROUND, app.env.dataDir], confinement);
+      });
+      const { body } = await app
+        .as(owner)
+        .put(`/connect/${namespace}/${uniqueName('conn')}`, { source: source('look') });
+      const [{ message }] = (body as { error: { diagnostics: { message: string }[] } }).error.diagnostics;
+      expect(JSON.parse(message)).toEqual({
+        isRoot: false,
+        network: [],
+        isDataThere: false,
+        isSecretThere: false,
+        files: ['dist', 'node_modules', 'package.json'],
+        env: [],
+      });
     },
   );
 
