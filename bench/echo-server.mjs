@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // The MCP server that stands behind every target of the bench: one tool, `echo`, over streamable HTTP.
-// It keeps no session and does as little as it can, so that what is measured is the way to it. With --era modern it is a
+// The server keeps no session and does little, so that the bench measures the path to it. With --era modern it is a
 // stateless server of 2026-07-28 that knows no `initialize`; with --sessions it hands out session ids and looks at none.
 //
 //   node bench/echo-server.mjs --port 3901 [--sse] [--delay-ms 20] [--era modern] [--sessions]

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What translating between protocol eras costs: a legacy and a modern client on connections to a legacy and a modern
+// Cost of translating between protocol eras: a legacy and a modern client on connections to a legacy and a modern
 // server. Rounds are interleaved; a ratio is taken inside its round, to the same client on a server of its own era.
 //
 //   node bench/eras.mjs [--rounds 5] [--calls 4000] [--callers 16]

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // `npm run bench:hostile`: a neighbour that sends 50 reads and 20 calls a second at a fixed rate, first alone and then beside
-// hostile callers, in one run. Hostile callers are processes at nice 10 and do what the findings S1 to S5 and W7 describe:
+// hostile callers, in one run. Each kind of hostile caller is a process at nice 10:
 //
 //   s1  8 callers without a key send 1 MB of nested JSON       s4  16 callers of a mock whose schema holds a slow pattern
 //   s2  1,200 sockets without a key, 1 MB unfinished each      s5  40 unfinished bodies of 15 MB with one key
@@ -80,7 +80,7 @@ function hold({ url, path, key, bytes, length }) {
   socket.write(Buffer.alloc(bytes, 'x').fill('{"a":"', 0, 6));
 }
 
-/** Repeats `work` at once in so many callers, until the process is ended. Failures are what the service means to answer. */
+/** Repeats `work` without a pause in this many callers, until the process ends. Failures are expected. */
 function forever(callers, work) {
   for (let n = 0; n < callers; n += 1) {
     void (async () => {
@@ -227,7 +227,8 @@ async function main() {
   const tenant = await startTenantServer();
   const service = await startService({ env: { HTTP_BODIES_MB: String(bodiesMb) } });
   let lost = 0;
-  const count = (chunk) => (lost += String(chunk).match(/was ended: stall|lease of this host is lost/g)?.length ?? 0);
+  const count = (chunk) =>
+    (lost += String(chunk).match(/a program of \S+ was killed|the lease of this process is lost/g)?.length ?? 0);
   service.child.stdout.on('data', count);
   service.child.stderr.on('data', count);
 

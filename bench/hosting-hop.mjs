@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What it costs that a hosted program runs in another process: the same request to a program here and to one there,
+// Cost of a hosted program in another process: the same request to a program here and to one there,
 // turn by turn, so that a slow moment of the machine falls on both alike. The programs are plain HTTP servers.
 //
 //   node bench/hosting-hop.mjs [--calls 3000] [--bytes 1000]

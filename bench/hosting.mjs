@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What running uploaded code costs, and what one program can do to another. The runtime, the load and the programs share
+// Cost of running uploaded code, and effects of one program on another. The runtime, the load and the programs share
 // the machine. Calls/s: the same workerd reached directly and through the runtime, in turn. Neighbour: one caller of a
 // program alone, and while another program loops, fills its memory or is flooded, as often as it can.
 //
@@ -202,7 +202,7 @@ async function compareCalls({ runtime, instances, add }, label, code, request, e
   await runtime.forget(ref.ownerId);
 }
 
-/** What the neighbour's one caller waits while `other` is done as often as can be. */
+/** Latencies of the neighbour's one caller while `other` is repeated without a pause. */
 async function neighbourWhile(neighbour, other) {
   let isOver = false;
   let times = 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What holding connections open costs, and what the first call on a cold one does. Every connection keeps an upstream
+// Cost of open connections, and of the first call on a cold one. Every connection keeps an upstream
 // session of its own at a server that hands out session ids. Cold: in a process that was just started.
 //
 //   node bench/open.mjs [--connections 10000] [--cold 200]
@@ -79,7 +79,7 @@ async function main() {
   await service.request('PUT', '/namespaces/bench');
   const call = (id) => post(`${service.url}/connect/bench/${id}/mcp`, callOf(1), auth);
 
-  // What a process needs once, however many connections it holds, is there before it is measured.
+  // Warms up: memory that a process needs once is not measured.
   await inParallel(200, (at) => service.connect('bench', `warm-${at}`, `${echo.url}/mcp`));
   await inParallel(200, (at) => call(`warm-${at}`));
   const before = await memoryOf(service);

@@ -82,7 +82,7 @@ const columns = `s.id, n.name AS namespace, s.name, s.display_name, s.descriptio
   s.created_at, s.homepage, s.icon_url, i.source, n.account_id`;
 const joined = `JOIN namespaces n ON n.id = s.namespace_id LEFT JOIN server_icons i ON i.server_id = s.id AND i.hash IS NOT NULL`;
 
-/** What somebody writes who needs one page and its total: one statement, with an offset. */
+/** One page and its total as one statement with an offset, for comparison. */
 async function listByHand({ page = 1 }) {
   const { rows } = await database.query(
     `SELECT ${columns} FROM servers s ${joined} WHERE NOT s.unlisted

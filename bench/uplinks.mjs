@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What idle tunnels cost: memory of the process that holds them, and its CPU while they are kept alive (pings every 25 s).
+// Cost of idle tunnels: memory of the process that holds them, and its CPU while they are kept alive (pings every 25 s).
 //
 //   node bench/uplinks.mjs [--tunnels 10000] [--idle-seconds 60]
 

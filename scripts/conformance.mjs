@@ -100,7 +100,7 @@ function resultsOf(run) {
   return folder;
 }
 
-/** What a revision requires of a `server` or `client`, and what the suite runs besides without counting it. */
+/** Scenarios that a revision requires of a `server` or `client`, and those that the suite runs without counting them. */
 async function scenariosOf(revision, leg) {
   const { parse } = await import('yaml');
   const requirements = parse(readFileSync(join(suite, 'requirements', `${revision}.yaml`), 'utf8'));
@@ -124,7 +124,7 @@ function checksIn(folder) {
   }));
 }
 
-/** What the suite says about the list of expected failures: the entries that failed, and those that passed. */
+/** Results of the suite for the expected failures: the entries that failed, and those that passed. */
 function verdictsIn(output) {
   const entries = [...output.matchAll(/^ {2}([~✓]) (\S+)$/gm)];
   const withMark = (wanted) => entries.filter(([, mark]) => mark === wanted).map(([, , entry]) => entry);

@@ -1,5 +1,5 @@
 /**
- * What every script needs before the compiled application can run: a fitting Node, installed packages, a fresh build.
+ * Preconditions of the compiled application, for every script: a supported Node, installed packages, a current build.
  *
  * Imports nothing outside Node, because on a fresh clone nothing else is there. A start that finds everything in place
  * must stay cheap: the three checks together take about 10 ms.
@@ -67,7 +67,7 @@ export function ensureInstalled() {
   try {
     writeFileSync(join(modules, '.slipway-lock'), installHash());
   } catch {
-    // Installed by somebody else, read-only here: compare again next time.
+    // node_modules is read-only: compare again at the next start.
   }
 }
 
@@ -150,7 +150,7 @@ function installHash() {
   return hash.digest('hex');
 }
 
-/** Whether npm's note lists every package of the lock file; other platforms' optional packages may be absent. */
+/** True if npm's record has every package of the lock file, except optional ones of other platforms. */
 function lockMatchesInstalled() {
   try {
     const wanted = JSON.parse(readFileSync(lockFile, 'utf8')).packages;

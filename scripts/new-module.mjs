@@ -35,7 +35,7 @@ function guessSingular(name) {
   return name.replace(/ies$/, 'y').replace(/(?<=[sxz]|ch|sh)es$|s$/, '');
 }
 
-/** The exemplar has two words in its name, so each way to write it can be told from the others. */
+/** The name of the template has two words, so that every spelling of it is different. */
 function renamed(text) {
   const [many, one] = [plural.split('-'), singular.split('-')];
   const pascal = (words) => words.map((word) => word[0].toUpperCase() + word.slice(1)).join('');

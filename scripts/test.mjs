@@ -5,7 +5,7 @@
  *   npm test -- <args>    Jest with these arguments: `npm test -- connections -t "another owner"`
  *   npm run test:quick    unit tests, and the e2e tests of what differs from `main`
  *   npm run test:long     what takes minutes: documentation, generated module, soak, conformance
- *   npm test -- --all     both, with one count at the end, as the pipeline does
+ *   npm test -- --all     npm test and then test:long, with one count at the end
  *
  * Each step prints one line with its time; a failing step prints all of its output. The last line counts tests:
  * `N passed, N failed` or `N passed, N failed, N skipped`. A failed check that is no test counts as one failure.
@@ -96,7 +96,7 @@ else if (args.length > 0) await runSome(args);
 else await runAll();
 finish();
 
-/** The long tests only when they are asked for: `npm test -- test/docs`. */
+/** Jest with these arguments. Long tests run only when an argument names them: `npm test -- test/docs`. */
 async function runSome(args) {
   const projects = args.some((arg) => /\b(docs|extension|long|soak)\b/.test(arg))
     ? ['unit', 'e2e', 'long']
@@ -174,7 +174,7 @@ async function lint() {
   return result;
 }
 
-/** The linted files, each with a hash of all that decides what the linter says. */
+/** The linted files, each with a hash of its text, of the files that it imports, and of the configuration. */
 function lintKeys() {
   const ignored = new Set(['.git', '.data', 'coverage', 'dist', 'node_modules']);
   const paths = readdirSync(root, { withFileTypes: true })
@@ -182,7 +182,7 @@ function lintKeys() {
     .flatMap((entry) => (entry.isDirectory() ? filesUnder(entry.name) : [join(root, entry.name)]))
     .filter((path) => /\.([cm]?[jt]s)$/.test(path) || /^(tsconfig.*|package-lock)\.json$/.test(repoPath(path)));
   const texts = new Map(paths.map((path) => [path, readFileSync(path, 'utf8')]));
-  // These import the service by its name, or as if they stood elsewhere.
+  // Imports of examples and templates do not resolve here: these files are linted again after every change.
   const isElsewhere = (path) => /^(examples|scripts)\//.test(repoPath(path));
   const imports = new Map(paths.map((path) => [path, isElsewhere(path) ? paths : importsOf(path, texts.get(path))]));
   const sha = (text) => createHash('sha256').update(text).digest('base64');
@@ -340,7 +340,7 @@ function isExecutable(path) {
 
 /**
  * A real Redis on a free port, in memory, set up the way production must be (`noeviction`). Answers its URL.
- * It ends with this process.
+ * Redis ends with this process.
  */
 async function startRedis() {
   const port = await freePort();

@@ -6,7 +6,7 @@ import ts from 'typescript';
 
 import { loadRequirements, type Requirement } from './requirements.js';
 
-/** What one test file says about requirements. `problems` are complete sentences with file and line. */
+/** Citations of requirements in one test file. `problems` are complete sentences with file and line. */
 interface Scan {
   cited: { id: string; at: string }[];
   problems: string[];

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /**
- * Who says so: `Spec 4.2` is a section of the interface specification, `Field` the behaviour of published clients and
+ * Origin of a rule: `Spec 4.2` is a section of the interface specification, `Field` the behaviour of published clients and
  * `House` our own promise. `Spec 4.2, Field` means that the section leaves the point open and the second one settles it.
  */
 export type RequirementSource = `Spec ${string}` | 'Field' | 'House';

@@ -80,3 +80,36 @@ export abstract class LocalHosting extends Hosting {
   /** Owners with state in this process' data folder. @throws file system errors */
   abstract ownersWithState(): Promise<string[]>;
 }
+
+/**
+ * A forwarded request. Controls it for its caller by the controller of the current attempt. The raw headers are hidden,
+ * since they include hop-by-hop ones.
+ */
+export abstract class ForwardedRequest implements Dispatcher.DispatchController {
+  aborted = false;
+  paused = false;
+  reason: Error | null = null;
+  readonly rawHeaders = null;
+  readonly rawTrailers = null;
+  protected inner: Dispatcher.DispatchController | null = null;
+
+  /** Ends the request because its caller left. Idempotent. */
+  abort(reason: Error): void {
+    if (this.aborted) return;
+    this.aborted = true;
+    this.reason = reason;
+    this.onAbort(reason);
+  }
+
+  pause(): void {
+    this.paused = true;
+    this.inner?.pause();
+  }
+
+  resume(): void {
+    this.paused = false;
+    this.inner?.resume();
+  }
+
+  protected abstract onAbort(reason: Error): void;
+}

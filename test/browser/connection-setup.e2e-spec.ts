@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { startBrowser } from '../support/documentation/docs-page.js';
+import { startBrowser } from '../support/people/browser.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { startAuthorizationServer, type AuthorizationServer } from '../support/people/authorization-server.js';
 import { createConnection, createNamespace, createServer } from '../support/factories.js';
@@ -44,7 +44,7 @@ let server: string;
 let browser: Browser;
 let context: BrowserContext;
 let page: Page;
-/** What a page should never do: errors, broken rules of its own policy. */
+/** Faults of the page: errors, violations of its content security policy. */
 let problems: string[];
 
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import type { Browser } from 'playwright-core';
-import { startBrowser } from '../support/documentation/docs-page.js';
+import { startBrowser } from '../support/people/browser.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection } from '../support/factories.js';
 import { startSite, type Site } from '../support/people/site.js';

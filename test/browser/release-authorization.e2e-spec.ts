@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import type { Browser, BrowserContext } from 'playwright-core';
-import { startBrowser } from '../support/documentation/docs-page.js';
+import { startBrowser } from '../support/people/browser.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { startAuthorizationServer, type AuthorizationServer } from '../support/people/authorization-server.js';
 import { createServer } from '../support/factories.js';
@@ -87,7 +87,7 @@ function linkIn({ logs }: ReleaseBody): string {
   return link;
 }
 
-/** What a publisher does with the link: open it, press the button, sign in, come back. */
+/** Authorizes as a publisher: opens the link, presses the button, signs in, and returns. */
 async function authorizeAt(link: string, label: string): Promise<void> {
   const page = await context.newPage();
   await page.goto(link);

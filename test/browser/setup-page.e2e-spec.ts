@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { CredentialsService } from '../../src/modules/oauth/credentials.service.js';
 import type { CredentialOwner } from '../../src/modules/oauth/credentials.types.js';
-import { startBrowser } from '../support/documentation/docs-page.js';
+import { startBrowser } from '../support/people/browser.js';
 import { startApp, type TestApp } from '../support/app.js';
 import {
   startAuthorizationServer,
@@ -27,7 +27,7 @@ let context: BrowserContext;
 let page: Page;
 let owner: CredentialOwner;
 let link: string;
-/** What a page should never do: errors, broken rules of its own policy, and requests to another host. */
+/** Faults of the page: errors, violations of its content security policy, requests to another host. */
 let problems: string[];
 
 beforeAll(async () => {

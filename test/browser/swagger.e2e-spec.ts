@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
-import { authorize, openDocs, Operation, startBrowser } from '../support/documentation/docs-page.js';
+import { authorize, openDocs, Operation } from '../support/documentation/docs-page.js';
+import { startBrowser } from '../support/people/browser.js';
 import { startEverything, type EverythingServer } from '../support/upstream/everything.js';
 import { startSite } from '../support/people/site.js';
 import { cleanUpPrograms, readySettings, runProgram } from '../support/program.js';
@@ -16,7 +17,7 @@ let url: string;
 let everything: EverythingServer;
 let browser: Browser;
 let page: Page;
-/** What the page should never do: errors, and requests to another host. */
+/** Faults of the page: errors, and requests to another host. */
 let problems: string[];
 
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// What the suite starts for each of its client scenarios: makes Slipway the client of the server at the given address,
-// and does there what the scenario wants. A person with a browser is played along, for scenarios with authorization.
+// The client that the suite starts for each of its client scenarios: makes Slipway the client of the server at the address,
+// and makes the calls of the scenario there. It also acts as the person with a browser in scenarios with authorization.
 //
 //   MCP_CONFORMANCE_SCENARIO=tools_call node test/conformance/client.mjs http://localhost:4200/mcp
 //
@@ -26,7 +26,7 @@ const address = `${slipwayUrl}/connect/conformance/${randomUUID()}`;
 const authorization = `Bearer ${key}`;
 const clientInfo = { name: 'conformance-client', version: '1.0.0' };
 
-/** How often the person of a scenario authorizes again before giving up: more than the suite lets a client ask. */
+/** Authorizations of the person in one scenario: more than the suite allows a client to request. */
 const authorizationsMax = 5;
 const redirectsMax = 10;
 
@@ -73,7 +73,7 @@ async function follow(shown) {
 
 const unescaped = (html) => html.replaceAll('&amp;', '&');
 
-/** What a page wants to know of a client that was registered by hand; undefined where it does not ask for one. */
+/** The fields of a client registered by hand, for a page that asks for one; undefined for other pages. */
 function clientFor({ text }) {
   const [, issuer] = /name="client\.issuer" value="([^"]*)"/.exec(text) ?? [];
   if (issuer === undefined) return undefined;

@@ -59,7 +59,7 @@ const listChanged = {
   prompts: (server) => server.sendPromptListChanged(),
 };
 
-/** What a running tool may do besides answering. */
+/** Functions that a running tool may use. */
 function callOf(args, { sendNotification, closeSSEStream, _meta }) {
   const progressToken = _meta?.progressToken;
   return {

@@ -48,7 +48,7 @@ async function converse({ rounds, finish, hasState }, args, { mcpReq }) {
   );
 }
 
-/** What a running tool may do besides answering. */
+/** Functions that a running tool may use. */
 function callOf(args, { mcpReq }) {
   const progressToken = mcpReq._meta?.progressToken;
   return {

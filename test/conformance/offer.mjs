@@ -1,6 +1,6 @@
 /**
- * What both fixture servers of the conformance run offer: the tools, resources and prompts whose names and answers the
- * official suite prescribes, in words of neither protocol era.
+ * Tools, resources and prompts of both fixture servers of the conformance run. The official suite prescribes their names
+ * and answers. They are described without the terms of either protocol era.
  *
  * A tool answers with `run(call)`, or asks the caller first: `rounds` gives for each round the requests by key (they
  * have the same shape in both eras), and `finish(answers)` the result. The old era sends them as requests of its own

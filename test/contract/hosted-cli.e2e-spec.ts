@@ -9,7 +9,7 @@ import { releaseIn } from '../support/releases/releases.js';
 import { connectV1, textOf } from '../support/upstream/upstream-clients.js';
 import { verifies } from '../support/verifies.js';
 
-/** It builds twice, starts what it built, and polls every two seconds. */
+/** The tool builds twice, starts the module that it built, and polls every two seconds. */
 const SLOW_MS = 300_000;
 
 const SERVER = `

@@ -23,7 +23,7 @@ function inspect(url: string, key: string, ...args: string[]): Promise<Run> {
   const manifest = createRequire(import.meta.url).resolve('@modelcontextprotocol/inspector-cli/package.json');
   const program = join(dirname(manifest), 'build', 'cli.js');
   const options = ['--cli', url, '--transport', 'http', '--header', `Authorization: Bearer ${key}`, ...args];
-  // It starts itself once more, with the `node` of the PATH.
+  // The inspector starts itself a second time, with the `node` of the PATH.
   const path = [dirname(process.execPath), process.env.PATH].join(delimiter);
   const env = { ...process.env, PATH: path, NODE_OPTIONS: '' };
   return new Promise((resolve) => {

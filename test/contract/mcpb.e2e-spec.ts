@@ -20,7 +20,7 @@ let folder: string;
 let bundle: Buffer;
 let name: string;
 
-/** What the registry says of a server whose release is a bundle. */
+/** Registry record of a server whose release is a bundle. */
 interface Details {
   connections: { type: string; bundleUrl: string; runtime: string; configSchema: object }[];
   tools: { name: string; description: string }[];

@@ -103,7 +103,7 @@ describe('the API document', () => {
 
     const odd = [...schemasIn({ paths: committed.paths, components: committed.components })].flatMap((part) => {
       if (typeof part.$ref === 'string') return document.resolve(part.$ref).schema ? [] : [part.$ref];
-      // What 3.1 and JSON Schema have and 3.0 has not.
+      // Keywords of OpenAPI 3.1 and JSON Schema that 3.0 does not have.
       const newer = ['const', '$defs', '$schema', 'patternProperties', 'prefixItems'].filter((word) => word in part);
       return Array.isArray(part.type) || part.type === 'null' ? [...newer, JSON.stringify(part.type)] : newer;
     });

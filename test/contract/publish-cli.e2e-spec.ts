@@ -85,7 +85,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
         const told = jsonOf(run);
         expect(told).toMatchObject({ qualifiedName: name, status: 'PENDING' });
         await releaseIn(app, owner, name, String(told.deploymentId), 'SUCCESS');
-        // It ends when the release has; whether its log is written by then is left to chance in the tool itself.
+        // The watcher ends after the release, perhaps before the tool has written its log, which is therefore not compared.
         await until(async () => (await cli.watchers()).length === 0, 'the watcher has seen the end', SLOW_MS / 2);
       },
       SLOW_MS,

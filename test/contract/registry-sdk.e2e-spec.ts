@@ -44,7 +44,7 @@ const external = (upstreamUrl: string, more: object = {}) => ({
   payload: JSON.stringify({ type: 'external', upstreamUrl, ...more }),
 });
 
-/** What the client's decoder makes of a stream: each event's data, parsed. */
+/** The events of a stream as the client decodes them: the parsed data of each. */
 async function eventsOf(stream: AsyncIterable<unknown>): Promise<Record<string, unknown>[]> {
   const events: Record<string, unknown>[] = [];
   for await (const event of stream) events.push(event as Record<string, unknown>);

@@ -27,7 +27,7 @@ interface Published {
 /** One way in which published programs reach us. */
 interface Dialect {
   name: string;
-  /** What stands before the namespace in paths of connections. */
+  /** Prefix of the namespace in paths of connections. */
   base: '' | '/connect';
   /** The error classes of this version. */
   errors: Pick<typeof newest, 'AuthenticationError' | 'BadRequestError' | 'ConflictError' | 'NotFoundError'>;
@@ -82,7 +82,7 @@ const dialects: Dialect[] = [
     errors: old as unknown as Dialect['errors'],
     open: (url, apiKey) => {
       const { sent, fetch } = watched(url);
-      // What both versions have is called the same way; what only the newest has is not asked of this one.
+      // The tests call only methods that both versions have, with equal arguments.
       return { client: new old.Smithery({ baseURL: url, apiKey, fetch }) as unknown as newest.Smithery, sent };
     },
     createConnection: oldMcp.createConnection as unknown as Dialect['createConnection'],

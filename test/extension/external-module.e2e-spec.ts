@@ -3,7 +3,7 @@ import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import pg from 'pg';
+import { query } from '../support/database/query.js';
 import { cleanUpPrograms, databaseUrlOf, dataFolder, runProgram, type Program } from '../support/program.js';
 import { verifies } from '../support/verifies.js';
 
@@ -84,11 +84,8 @@ describe('SLIPWAY_MODULES', () => {
       const { paths, components } = (await ask(service, 'GET', '/openapi.json')).body;
       expect(paths['/servers/{qualifiedName}/stars'].put).toMatchObject({ 'x-scope': 'stars:write', tags: ['Stars'] });
       expect(components.schemas.ServerSummaryDto.properties.stars).toMatchObject({ type: 'integer' });
-      const client = new pg.Client(await databaseUrlOf(dataDir));
-      await client.connect();
-      const { rows } = await client.query('SELECT name FROM module_migrations');
-      await client.end();
-      expect(rows).toEqual([{ name: 'stars:CreateStars1795300000000' }]);
+      const names = await query(await databaseUrlOf(dataDir), 'SELECT name FROM module_migrations');
+      expect(names).toEqual([{ name: 'stars:CreateStars1795300000000' }]);
       service.kill('SIGTERM');
       expect(await service.ended).toBe(0);
     },

@@ -11,6 +11,7 @@ import pg from 'pg';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from '../../src/platform/embedded/embedded-postgres.js';
 import { EmbeddedPostgresError } from '../../src/platform/embedded/server-account.js';
 import { builtFile } from '../support/built.js';
+import { query } from '../support/database/query.js';
 import { until } from '../support/until.js';
 
 const isRoot = process.getuid?.() === 0;
@@ -438,15 +439,6 @@ function isRunning(pid: number): boolean {
 
 function withLogin(url: string, user: string, password: string): string {
   return Object.assign(new URL(url), { username: user, password }).href;
-}
-
-async function query(url: string, sql: string, values?: unknown[]): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client(url);
-  await client.connect();
-  return client.query<Record<string, unknown>>(sql, values).then(
-    ({ rows }) => client.end().then(() => rows),
-    (error) => client.end().then(() => Promise.reject(error)),
-  );
 }
 
 async function insertUntilFailure(url: string, acknowledge: (id: number) => void): Promise<void> {

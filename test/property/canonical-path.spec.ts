@@ -11,7 +11,7 @@ import {
 import { verifies } from '../support/verifies.js';
 import { randomRuns } from '../support/random-runs.js';
 
-/** What may follow a server in a path. */
+/** Ends of a path after the server. */
 const tails = fc
   .tuple(
     fc.constantFrom('', ...[...SERVER_SUBRESOURCES].map((word) => `/${word}`)),

@@ -51,7 +51,7 @@ const values = fc.array(value, { minLength: 20, maxLength: 40 });
 const ajv = new Ajv2020({ strict: false, addUsedSchema: false });
 const accepts = (one: Schema) => ajv.compile(one);
 
-/** Whether a value says nothing that the schema is silent about. */
+/** True if the schema declares every member of the value. */
 function isSpokenOf(one: unknown, by: unknown): boolean {
   const place = (by ?? {}) as { properties?: Schema; items?: unknown };
   if (Array.isArray(one)) return one.every((element) => isSpokenOf(element, place.items));

@@ -90,7 +90,7 @@ describe('a walk along cursors', () => {
   });
   afterAll(() => app.close());
 
-  /** What happens between two pages: rows are added, and rows at these places of those that were there are deleted. */
+  /** Changes between two pages: the number of added rows, and the places of the deleted ones. */
   const between = fc.record({
     limit: fc.integer({ min: 1, max: 7 }),
     added: fc.nat({ max: 3 }),

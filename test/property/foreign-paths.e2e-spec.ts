@@ -62,7 +62,7 @@ const requests: [string, object?][] = [
   ['DELETE'],
 ];
 
-/** What the attacker is answered, in order of {@link requests}. */
+/** The answers to the attacker, in the order of {@link requests}. */
 async function attack(target: string): Promise<(RawAnswer & { method: string })[]> {
   const answers = [];
   for (const [method, body] of requests) {

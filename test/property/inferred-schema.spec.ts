@@ -94,7 +94,7 @@ const { output } = fc.letrec<{ output: unknown }>((tie) => ({
       .map((members) => JSON.parse(`{${members.map(([k, v]) => `${JSON.stringify(k)}:${JSON.stringify(v)}`).join()}}`)),
   ),
 }));
-/** What really came over the wire, which JSON.stringify alone does not make: `{"__proto__": …}`, 1e400. */
+/** A value after the transport as JSON: its own member `__proto__` stays, and an infinite number is null. */
 const asJson = (value: unknown): unknown => JSON.parse(JSON.stringify(value) ?? 'null') as unknown;
 /** Some outputs, many times: closed lists and formats need many samples. */
 const day = fc

@@ -50,13 +50,13 @@ const headers = fc.record(
   { requiredKeys: [] },
 );
 
-/** What the official server makes of a message, in our words. */
+/** Classification of a message by the official server, in our words. */
 function oracle(body: object, { version: protocolVersionHeader, method: mcpMethodHeader }: McpRequestHeaders): string {
   const outcome = classifyInboundRequest({ httpMethod: 'POST', body, protocolVersionHeader, mcpMethodHeader });
   return outcome.kind === 'reject' ? `${outcome.httpStatus} ${outcome.code}` : outcome.kind;
 }
 
-/** What the official server refuses later than it classifies: revisions it does not speak, and missing headers. */
+/** Refusals of the official server after its classification: unknown revisions and missing headers. */
 const later = new Set(['legacy 400 -32022', 'modern 400 -32022', 'modern 400 -32020']);
 
 describe('classification of what clients send', () => {

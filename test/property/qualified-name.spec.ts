@@ -66,7 +66,7 @@ describe('a qualified name', () => {
       fc.property(texts, (text) => {
         const error = thrown(() => pipe.transform(text));
         if (error !== undefined) expect(error).toBeInstanceOf(ServerNotFoundError);
-        // What it lets through is safe to ask the database for.
+        // A name that passes is safe in a query.
         else expect(text).toMatch(/^[a-z0-9][a-z0-9-]+[a-z0-9](\/([a-zA-Z0-9][a-zA-Z0-9_-]+)?)?$/);
       }),
       { numRuns: randomRuns(2_000) },

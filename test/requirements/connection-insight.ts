@@ -1,6 +1,6 @@
 import type { Requirement } from '../requirements.js';
 
-/** What the service tells of connections beyond the interface: logs, the namespace as one server, diagnosis, triggers. */
+/** Rules of connections beyond the interface: logs, the namespace as one server, diagnosis, triggers. */
 export const connectionInsight = {
   'log:shape': {
     source: 'House',

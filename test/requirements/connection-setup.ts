@@ -1,6 +1,6 @@
 import type { Requirement } from '../requirements.js';
 
-/** How connections are authorized, given values, and looked after. */
+/** Rules of authorization, values and health checks of connections. */
 export const connectionSetup = {
   'connection:setup:page': {
     source: 'House',

@@ -1,6 +1,6 @@
 import type { Requirement } from '../requirements.js';
 
-/** How other teams extend the service. */
+/** Rules of modules that other teams add. */
 export const extension = {
   'extension:card': {
     source: 'House',

@@ -1,6 +1,6 @@
 import type { Requirement } from '../requirements.js';
 
-/** Where hosted code may go, and what the owner of a server says about that and about its logs. */
+/** Rules of outgoing requests of hosted code, and of the runtime settings of its owner. */
 export const hostedEgress = {
   'egress:hosted:public-only': {
     source: 'House',

@@ -1,6 +1,6 @@
 import type { Requirement } from '../requirements.js';
 
-/** How several processes share hosted programs. */
+/** Rules of hosted programs on several hosts. */
 export const hostingHosts = {
   'hosting:hosts:share': {
     source: 'House',

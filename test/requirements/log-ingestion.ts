@@ -1,6 +1,6 @@
 import type { Requirement } from '../requirements.js';
 
-/** How runtime logs come into the database, and leave it. */
+/** Rules of storing and deleting runtime logs. */
 export const logIngestion = {
   'log-ingestion:merge': {
     source: 'House',

@@ -1,6 +1,6 @@
 import type { Requirement } from '../requirements.js';
 
-/** What runtime logs promise beyond the interface: more to see, following them live, and records from elsewhere. */
+/** Rules of runtime logs beyond the interface: more fields, live streams, and records that other programs send. */
 export const runtimeLogs = {
   'runtime-log:fields': {
     source: 'House',

@@ -139,7 +139,7 @@ export const servers = {
     behavior: 'Without a key nothing can be written, and nothing be read that belongs to an owner alone.',
   },
 
-  // What releases change for callers
+  // Changes of a release for its callers
   'contract:list': {
     source: 'House',
     behavior:

@@ -1,6 +1,6 @@
 import type { Requirement } from '../requirements.js';
 
-/** What the service promises beyond the contract: calling tools, the MCP endpoint, its upstream side, and running it. */
+/** Rules of the service beyond the contract: tool calls, the MCP endpoint, upstream servers, operation. */
 export const service = {
   // Calling a tool over REST
   'call:passes-arguments': {
@@ -494,7 +494,7 @@ export const service = {
   'log:one-level': { source: 'House', behavior: 'No log record carries two levels.' },
   'log:names': {
     source: 'House',
-    behavior: 'Log lines about releases, connections and keys name the qualified name and the account.',
+    behavior: 'Log lines about releases and connections name the qualified name and the account.',
   },
   'log:access': { source: 'House', behavior: 'With ACCESS_LOG every request is logged at info, with its account.' },
   'start:open-host': {

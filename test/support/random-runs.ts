@@ -5,7 +5,7 @@ const RUNS_MIN = 50;
 /** True in `npm run test:long`. */
 export const isThorough = process.env.RANDOM_RUNS === 'all';
 
-/** How many random cases a property is tried with, of the number that `npm run test:long` tries. */
+/** Number of random cases of a property. @param all the number in `npm run test:long` */
 export function randomRuns(all: number): number {
   return isThorough ? all : Math.min(all, Math.max(RUNS_MIN, all * SHARE));
 }

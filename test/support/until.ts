@@ -6,7 +6,7 @@ const POLL_MS = 20;
 const PATIENCE_MS = 60_000;
 
 /**
- * Asks again and again until the answer is truthy, and returns it. A question that throws is asked again.
+ * Repeats a function until its result is truthy, and returns the result. A function that throws is repeated.
  *
  * @param what finishes the sentence "It did not happen that …"
  * @param timeoutMs only where it is part of what is promised

@@ -40,7 +40,7 @@ export class BundleEngine extends Engine {
     if (why !== null) throw new HostingUnavailableError(why);
     const { env, sandbox, openProxy } = this;
     const workspace = await BundleWorkspace.create({ env, sandbox, openProxy }, program, context);
-    const onRefused = (trace: Pick<Trace, 'invocationId' | 'lines' | 'exceptions' | 'outcome'>) =>
+    const report = (trace: Pick<Trace, 'invocationId' | 'lines' | 'exceptions' | 'outcome'>) =>
       context.onTrace({ ref: program.ref, ...trace });
     let own = 0;
     const server = new BundleServer({
@@ -57,10 +57,10 @@ export class BundleEngine extends Engine {
         };
       },
       handlers: {
-        onLine: (invocationId, line) => onRefused({ invocationId, lines: [line], exceptions: [] }),
+        onLine: (invocationId, line) => report({ invocationId, lines: [line], exceptions: [] }),
         onFailure: (invocationId, outcome, message) => {
           const exceptions = [{ at: Date.now(), name: 'ServerEnded', message }];
-          onRefused({ invocationId, outcome, lines: [], exceptions });
+          report({ invocationId, outcome, lines: [], exceptions });
         },
       },
     });

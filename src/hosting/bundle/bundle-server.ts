@@ -128,7 +128,7 @@ export class BundleServer {
       return refuse(response, status, code, error.message);
     }
     this.logger.error({ msg: 'a request to a bundle failed', err: error });
-    refuse(response, 500, -32603, 'The server could not be asked.');
+    refuse(response, 500, -32603, 'The server could not process the request.');
   }
 }
 

@@ -253,11 +253,11 @@ export class BundleSession {
     };
     const waiting = [...this.pending];
     this.pending.clear();
-    const onRefused = waiting.map(async ([id, { invocationId }]) => {
+    const answers = waiting.map(async ([id, { invocationId }]) => {
       this.handlers.onFailure(invocationId, outcome, message);
       await this.transport.send({ jsonrpc: '2.0', id, error: { code: -32603, message } });
     });
-    void Promise.allSettled(onRefused)
+    void Promise.allSettled(answers)
       .then(() => this.transport.close())
       .catch((error: unknown) => this.logger.debug({ msg: 'the session of a bundle was closed already', err: error }));
     this.handlers.onEnd();

@@ -1,5 +1,5 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { LRUCache } from 'lru-cache';
+import { growingLru } from '../../platform/limits/growing-lru.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { ProcessesRepository } from '../../platform/processes/processes.repository.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
@@ -37,7 +37,7 @@ const SUSPECTS_MAX = 1_000;
 @Injectable()
 export class HostDirectory implements OnModuleInit {
   private readonly lists = new RowCache<LiveHost[]>(() => this.load(), { max: 1, ttlMs: CACHED_MS });
-  private readonly suspects = new LRUCache<string, true>({ max: SUSPECTS_MAX, ttl: SUSPECT_MS });
+  private readonly suspects = growingLru<true>(SUSPECTS_MAX, { ttl: SUSPECT_MS });
 
   constructor(
     private readonly processes: ProcessesRepository,

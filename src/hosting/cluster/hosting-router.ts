@@ -12,13 +12,13 @@ import { ProcessRegistry, type LeaseHolder } from '../../platform/processes/proc
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { Schedule } from '../../platform/schedule/schedule.js';
 import { Hosting, LocalHosting } from '../hosting.js';
-import { HostAwayError, HostingUnavailableError } from '../hosting.errors.js';
+import { HostAwayError } from '../hosting.errors.js';
 import type { EngineName, HostedRequest, ProgramRef } from '../hosting.types.js';
 import { HostClient } from './host-client.js';
 import { HostSelector } from './host-selector.js';
 import { HostDirectory, type HostDetails } from './host-directory.js';
 import { DataFolder, Placements } from './placements.js';
-import { RetryingDispatch, type AttemptHandler, type Place } from './retrying-dispatch.js';
+import { placementFailure, RetryingDispatch, type AttemptHandler, type Place } from './retrying-dispatch.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -190,7 +190,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
           if (isMine && !this.isStopping) local.dispatch(ref, request, handler);
           else handler.onResponseError(null, notHere());
         },
-        (error: unknown) => handler.onResponseError(null, new HostingUnavailableError(UNKNOWN_HOST, error)),
+        (error: unknown) => handler.onResponseError(null, placementFailure(error)),
       )
       .catch(this.onThrown);
   }
@@ -218,8 +218,6 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     }
   }
 }
-
-const UNKNOWN_HOST = 'Where this program runs cannot be told right now: try again in a moment.';
 
 function notHere(): HostAwayError {
   return new HostAwayError('Another process runs this program now: try again.', 1);

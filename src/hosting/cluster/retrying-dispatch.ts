@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { HostAwayError, HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { HostedRequest } from '../hosting.types.js';
+import { ForwardedRequest } from '../hosting.js';
 
 /** Attempts before the failure is returned. */
 const ATTEMPTS_MAX = 3;
@@ -34,14 +35,8 @@ export type ChoosePlace = (passedOver: ReadonlySet<string>) => Promise<Place>;
  * Sends one request to the host of its program. When a host certainly did not begin with the request and the body can still
  * be sent, another host gets it. The caller sees one request; its controller acts on the current attempt.
  */
-export class RetryingDispatch implements AttemptHandler, Dispatcher.DispatchController {
-  aborted = false;
-  paused = false;
-  reason: Error | null = null;
-  readonly rawHeaders = null;
-  readonly rawTrailers = null;
+export class RetryingDispatch extends ForwardedRequest implements AttemptHandler {
   private readonly passedOver = new Set<string>();
-  private inner: Dispatcher.DispatchController | null = null;
   private place: Place | null = null;
   private attempts = 0;
   private isStarted = false;
@@ -54,27 +49,16 @@ export class RetryingDispatch implements AttemptHandler, Dispatcher.DispatchCont
     private readonly handler: Dispatcher.DispatchHandler,
     /** Receives errors thrown by the handler, which must not end the process. */
     private readonly onThrown: (error: unknown) => void,
-  ) {}
+  ) {
+    super();
+  }
 
   start(failedBefore: HostedFailure | null = null): void {
     this.try(failedBefore).catch(this.onThrown);
   }
 
-  abort(reason: Error): void {
-    if (this.aborted) return;
-    this.aborted = true;
-    this.reason = reason;
+  protected onAbort(reason: Error): void {
     this.inner?.abort(reason);
-  }
-
-  pause(): void {
-    this.paused = true;
-    this.inner?.pause();
-  }
-
-  resume(): void {
-    this.paused = false;
-    this.inner?.resume();
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -131,7 +115,7 @@ export class RetryingDispatch implements AttemptHandler, Dispatcher.DispatchCont
     } catch (error) {
       // Without another host, the answer of the one that refused says more than that there is none.
       const isLessSpecific = failedBefore instanceof HostingUnavailableError && error instanceof HostAwayError;
-      this.finish(isLessSpecific ? failedBefore : asFailure(error));
+      this.finish(isLessSpecific ? failedBefore : placementFailure(error));
     }
   }
 
@@ -149,8 +133,9 @@ export class RetryingDispatch implements AttemptHandler, Dispatcher.DispatchCont
   }
 }
 
-/** An error that is not ours comes from the database, which holds the placements. */
-function asFailure(error: unknown): Error {
+/** The failure for the caller. Any other error comes from the database, which holds the placements. */
+export function placementFailure(error: unknown): HostedFailure {
   if (error instanceof HostedFailure) return error;
-  return new HostingUnavailableError('Where this program runs cannot be told right now: try again in a moment.', error);
+  const message = 'The process that runs this program cannot be determined right now: try again in a moment.';
+  return new HostingUnavailableError(message, error);
 }

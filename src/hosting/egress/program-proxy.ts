@@ -221,7 +221,7 @@ export class ProgramProxy {
     }
   }
 
-  /** Runs one of the concurrent requests of the program; as many as there are sockets wait. */
+  /** Runs `work` when fewer than `atOnceMax` requests of the program run. Waiting requests are limited by the sockets. */
   private async inSlot(work: () => Promise<void>, host: string): Promise<void> {
     try {
       await this.slots.run([], work);
@@ -267,7 +267,7 @@ export class ProgramProxy {
 
 function noSlot({ atOnceMax, waitMs }: ProxyLimits): OutboundDeniedError {
   return new OutboundDeniedError(
-    `${atOnceMax} requests of this program are under way, as many as may be, and none ended in ${waitMs} ms: ` +
+    `The program has ${atOnceMax} requests in progress, which is the limit, and none ended in ${waitMs} ms: ` +
       'send fewer at once, and read or cancel every answer.',
     503,
   );

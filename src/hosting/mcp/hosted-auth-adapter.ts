@@ -1,10 +1,9 @@
 import { exchange, type HttpDispatcher } from '../../mcp/client/http/http-exchange.js';
 import { UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
 import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
-import { tokenSetOf, type TokenSet } from '../../mcp/oauth/tokens.js';
+import { tokenSetOf, type TokenSet, type AuthAdapter } from '../../mcp/oauth/tokens.js';
 import { isObject } from '../../platform/text/json.js';
 import { parseUrl } from '../../config/parse-url.js';
-import type { AuthAdapter } from '../../mcp/oauth/tokens.js';
 import { withoutAddress } from '../../mcp/client/http/hidden-address.js';
 import { parseBounded } from '../../platform/text/json-bounds.js';
 

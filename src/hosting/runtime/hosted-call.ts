@@ -17,6 +17,7 @@ import {
 } from '../hosting.types.js';
 import { noAnswer, overResponse, overWall } from './termination-errors.js';
 import { hopByHopOf } from '../../platform/http/hop-by-hop.js';
+import { ForwardedRequest } from '../hosting.js';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
@@ -48,21 +49,14 @@ interface Ending {
  * One request to a program and its streamed answer, limited in time and size. Ends once, by the first of: the answer,
  * the caller, a limit, or the program's exit.
  */
-export class HostedCall implements Dispatcher.DispatchHandler, Dispatcher.DispatchController {
+export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchHandler {
   private static readonly logger = new Logger('hosting');
-  aborted = false;
-  paused = false;
-  reason: Error | null = null;
-  /** The raw headers are hidden, since they include hop-by-hop ones. */
-  readonly rawHeaders = null;
-  readonly rawTrailers = null;
   readonly invocationId: string;
   readonly at = Date.now();
   readonly startedAt = performance.now();
   private readonly hasRecord: boolean;
   private readonly timer: NodeJS.Timeout | undefined;
   private newsTimer: NodeJS.Timeout | undefined;
-  private inner: Dispatcher.DispatchController | null = null;
   private handedAt = 0;
   private status = 0;
   private bytes = 0;
@@ -74,6 +68,7 @@ export class HostedCall implements Dispatcher.DispatchHandler, Dispatcher.Dispat
     private readonly limits: ProgramLimits,
     private readonly host: CallHost,
   ) {
+    super();
     const given = request.headers[INVOCATION_HEADER];
     this.hasRecord = typeof given === 'string' && UUID.test(given);
     this.invocationId = this.hasRecord ? (given as string) : uuidV7(this.at);
@@ -119,22 +114,8 @@ export class HostedCall implements Dispatcher.DispatchHandler, Dispatcher.Dispat
     if (this.status !== 0) this.end({ error: null });
   }
 
-  /** Ends the call because its caller left. */
-  abort(reason: Error): void {
-    if (this.aborted) return;
-    this.aborted = true;
-    this.reason = reason;
+  protected onAbort(reason: Error): void {
     this.end({ error: reason, outcome: 'canceled' });
-  }
-
-  pause(): void {
-    this.paused = true;
-    this.inner?.pause();
-  }
-
-  resume(): void {
-    this.paused = false;
-    this.inner?.resume();
   }
 
   onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {

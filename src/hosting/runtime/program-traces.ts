@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { LRUCache } from 'lru-cache';
+import { growingLru } from '../../platform/limits/growing-lru.js';
 import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import type { ProgramRef, RuntimeOutcome, Trace } from '../hosting.types.js';
 import type { Programs } from '../hosting.js';
@@ -25,7 +25,7 @@ const START_PIECES_MAX = 100;
 export class ProgramTraces {
   private readonly logger = new Logger('hosting');
   /** Outcomes of requests that the runtime ended; they override the program's later report. */
-  private readonly verdicts = new LRUCache<string, RuntimeOutcome>({ max: ENDED_MAX });
+  private readonly verdicts = growingLru<RuntimeOutcome>(ENDED_MAX);
   private blamed: string | null = null;
   private starting: Trace[] | null = [];
   private minute = 0;

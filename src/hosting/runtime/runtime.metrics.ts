@@ -14,12 +14,12 @@ export class RuntimeMetrics {
     });
     metrics.gauge(
       'slipway_hosting_requests_in_flight',
-      'Requests hosted programs work on, open event streams among them.',
+      'Requests that hosted programs process, including open event streams.',
       () => runtime.stats().inFlight,
     );
     metrics.gauge(
       'slipway_hosting_memory_bytes',
-      'Memory hosted programs took for themselves, without bundles.',
+      'Anonymous memory of hosted programs, without bundles.',
       () => runtime.memoryMb() * 1_048_576,
     );
     const bundles = engines.find((engine) => engine instanceof BundleEngine);
@@ -39,15 +39,17 @@ export class RuntimeMetrics {
       'Hosted programs that did not start, or ended by themselves.',
       () => runtime.stats().crashes,
     );
-    metrics.counter('slipway_hosting_kills_total', 'Hosted programs that were ended by force, by what they took.', () =>
+    metrics.counter('slipway_hosting_kills_total', 'Hosted programs that were killed, by exceeded limit.', () =>
       each('reason', runtime.stats().kills),
     );
-    metrics.counter('slipway_hosting_refused_total', 'Requests that were given to no hosted program, by reason.', () =>
-      each('reason', runtime.stats().refused),
+    metrics.counter(
+      'slipway_hosting_refused_total',
+      'Requests that were refused before a hosted program received them, by reason.',
+      () => each('reason', runtime.stats().refused),
     );
     metrics.counter(
       'slipway_hosting_lines_dropped_total',
-      'Pieces of what hosted programs said that were not kept, counted when the program ends.',
+      'Records of the output of hosted programs that were dropped, counted when the program ends.',
       () => runtime.stats().dropped,
     );
   }

@@ -41,7 +41,7 @@ export function culprit(reason: KillReason, { cpuMs, memoryMb }: ProgramLimits, 
 /** Error of other requests in flight at the kill. */
 export function bystander(): ProgramCrashedError {
   return new ProgramCrashedError(
-    'The program was ended because another request to it took more than it may. This one may have run in part: try again.',
+    'The program was ended because another request to it exceeded a limit. This one may have run in part: try again.',
   );
 }
 
@@ -49,7 +49,7 @@ export function bystander(): ProgramCrashedError {
 export function overMemory(memoryMb: number): LimitExceededError {
   return new LimitExceededError(
     'exceededMemory',
-    `The program took more than the ${memoryMb} MB of memory it may, and was ended with all requests it worked on: keep less in memory at once.`,
+    `The program exceeded its limit of ${memoryMb} MB of memory and was ended with all its requests: keep less in memory at once.`,
   );
 }
 
@@ -99,17 +99,17 @@ export function resting(crashes: number, restMs: number, lastWords: string): Pro
 
 export function busy(concurrency: number): ProgramBusyError {
   return new ProgramBusyError(
-    `The program answers ${concurrency} requests already, as many as it may: try again in a moment.`,
+    `The program has ${concurrency} requests in progress, which is its limit: try again in a moment.`,
   );
 }
 
 export function tooManyStreams(max: number): ProgramBusyError {
-  return new ProgramBusyError(`${max} event streams of the program are open, as many as may be: close one first.`);
+  return new ProgramBusyError(`The program has ${max} open event streams, which is its limit: close one first.`);
 }
 
 export function noFreePlace(): HostingUnavailableError {
   return new HostingUnavailableError(
-    'All programs that may run here at once are at work: try again in a moment. The operator can allow more (RUNTIME_LIVE_MAX).',
+    'The limit of running programs is reached and all of them are busy: try again in a moment. The operator can raise it (RUNTIME_LIVE_MAX).',
   );
 }
 

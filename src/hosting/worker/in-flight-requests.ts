@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { growingLru } from '../../platform/limits/growing-lru.js';
 import type { Dispatcher } from 'undici';
 import { INVOCATION_HEADER } from '../hosting.types.js';
 
@@ -14,7 +14,7 @@ const BROKEN_MAX = 100;
 /** Invocations of one program, in flight and recently answered. */
 export class InFlight {
   private readonly open = new Map<string, number>();
-  private readonly ended = new LRUCache<string, true>({ max: ENDED_MAX });
+  private readonly ended = growingLru<true>(ENDED_MAX);
   private broken: { id: string; at: number }[] = [];
 
   /** The only invocation in flight; null for none or several. */

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { growingLru } from '../../platform/limits/growing-lru.js';
 import type { ProgramRef, Trace, TraceException, TraceLine } from '../hosting.types.js';
 import type { InFlight } from './in-flight-requests.js';
 import type { TailItem } from './trace-sink.js';
@@ -87,8 +87,8 @@ class WaitingLines {
 export class ProgramLog {
   private readonly printed = new WaitingLines();
   /** Counts lines that the tail reported before the pipe. */
-  private readonly reported = new LRUCache<string, number>({ max: WAITING_MAX });
-  private readonly bytes = new LRUCache<string, number>({ max: COUNTED_MAX });
+  private readonly reported = growingLru<number>(WAITING_MAX);
+  private readonly bytes = growingLru<number>(COUNTED_MAX);
 
   constructor(
     private readonly ref: ProgramRef,

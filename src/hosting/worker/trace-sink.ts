@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { readWithin } from '../../platform/egress/follow.js';
 import { parseBounded } from '../../platform/text/json-bounds.js';
 
 /** Size limit of a report: workerd stores 256 KB of an event, which escaping may multiply. */
@@ -27,12 +28,13 @@ export interface TailItem {
  * Listens on a unix socket for reports of one program's tail. Only that program's workerd reaches the socket, so
  * reports always belong to it; malformed ones are refused.
  *
- * @returns closes it with its connections; never rejects
+ * @returns function to close it with its connections; never rejects
  * @throws the error of `listen`
  */
 export async function openTraceSink(path: string, onItems: (items: TailItem[]) => void): Promise<() => Promise<void>> {
-  const server = createServer({ requestTimeout: REPORT_MS_MAX, headersTimeout: REPORT_MS_MAX }, (request, response) =>
-    receive(request, response, onItems),
+  const server = createServer(
+    { requestTimeout: REPORT_MS_MAX, headersTimeout: REPORT_MS_MAX },
+    (request, response) => void receive(request, response, onItems),
   );
   server.maxConnections = CONNECTIONS_MAX;
   server.on('clientError', (_error, socket) => socket.destroy());
@@ -45,21 +47,17 @@ export async function openTraceSink(path: string, onItems: (items: TailItem[]) =
     });
 }
 
-function receive(request: IncomingMessage, response: ServerResponse, onItems: (items: TailItem[]) => void): void {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  request.on('error', () => response.destroy());
+async function receive(
+  request: IncomingMessage,
+  response: ServerResponse,
+  onItems: (items: TailItem[]) => void,
+): Promise<void> {
   response.on('error', () => request.destroy());
-  request.on('data', (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > REPORT_BYTES_MAX) return request.destroy();
-    chunks.push(chunk);
-  });
-  request.on('end', () => {
-    const items = itemsIn(Buffer.concat(chunks).toString());
-    response.writeHead(items ? 204 : 400).end();
-    if (items) onItems(items);
-  });
+  const body = await readWithin(request, REPORT_BYTES_MAX).catch(() => null);
+  if (body === null) return void response.destroy();
+  const items = itemsIn(body.toString());
+  response.writeHead(items ? 204 : 400).end();
+  if (items) onItems(items);
 }
 
 /** Null for a malformed report. */

@@ -159,7 +159,7 @@ export class WorkerdEngine extends Engine {
   }
 }
 
-const TOO_MUCH_DISK = 'Its sessions took more disk than they may (1 GB, or 40,000 files): the oldest are removed.';
+const TOO_MUCH_DISK = 'Its sessions exceeded their disk limit (1 GB, or 40,000 files): the oldest are removed.';
 
 /** Path of the package's binary. @throws Error when it is not installed for this platform */
 function workerdPath(): string {
@@ -182,7 +182,7 @@ async function requireReady(process: WorkerdProcess): Promise<void> {
 
 function whyNotStarted({ by, hasRunOutOfMemory, lastWords }: ProcessEnd, isLate: boolean): string {
   if (isLate) return `The module did not finish loading within ${START_MS_MAX / 1_000} seconds.`;
-  if (hasRunOutOfMemory) return 'The module took more memory than it may while it loaded.';
+  if (hasRunOutOfMemory) return 'The module exceeded its memory limit while it was loaded.';
   return lastWords.length > 0 ? lastWords.join('\n') : `The module could not be started (${by}).`;
 }
 
@@ -192,7 +192,7 @@ function pool(socketPath: string): Pool {
 }
 
 function exitOf({ by, hasRunOutOfMemory, lastWords }: ProcessEnd, isAsked: boolean): InstanceExit {
-  if (hasRunOutOfMemory) return { reason: 'memory', detail: 'It took more memory than it may.' };
+  if (hasRunOutOfMemory) return { reason: 'memory', detail: 'It exceeded its memory limit.' };
   if (isAsked) return { reason: 'stopped', detail: '' };
   return { reason: 'crashed', detail: [...lastWords, `The process ended with ${by}.`].join('\n') };
 }

@@ -13,14 +13,12 @@ import { members as membersOf, slice, splice } from '../protocol/json-text.js';
 import type { UpstreamHandle } from '../client/upstream-handle.js';
 import { mcpLists, type ListKind } from '../protocol/list-pages.js';
 import { CLIENT_INFO, MODERN_VERSION, rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
-import { readUri, type Separator } from './member-names.js';
-import { errorReply, toolFailure } from '../protocol/messages.js';
+import { readUri, withQualifiedContents, type Separator } from './member-names.js';
+import { errorReply, toolFailureReply } from '../protocol/messages.js';
 import { SearchTools } from './search-tools.js';
-import { AggregateEvents } from './aggregate-events.js';
-import { MemberRequests } from './member-requests.js';
+import { AggregateEvents, listenToResources } from './aggregate-events.js';
+import { MemberRequests, type AggregateSource } from './member-requests.js';
 import { AggregateLists } from './aggregate-lists.js';
-import { listenToResources, withQualifiedContents } from './aggregate-lists.js';
-import type { AggregateSource } from './member-requests.js';
 
 /** Limit of client sessions whose upstream sessions are tracked, so that they end together. */
 const PROFILES_MAX = 10_000;
@@ -151,7 +149,7 @@ export class AggregateChannel implements Channel {
     const read = typeof name === 'string' ? names.read(name) : null;
     if (!read) {
       const text = `Unknown ${what}: ${quoted(String(name))}. Names begin with a connection of ${this.source.name}.`;
-      return this.form.isSearched && what === 'tool' ? toolFailure(text) : errorReply(rpcCode.invalidParams, text);
+      return this.form.isSearched && what === 'tool' ? toolFailureReply(text) : errorReply(rpcCode.invalidParams, text);
     }
     const handle = await this.source.handle(read.connectionId);
     let own = read.rest;

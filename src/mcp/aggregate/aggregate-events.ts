@@ -1,12 +1,16 @@
 import { Logger } from '@nestjs/common';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { ListenFilter, Listening, UpstreamListener } from '../protocol/channel.js';
-import { listChanges, listFilter } from '../protocol/list-pages.js';
+import { members as membersOf, slice, splice } from '../protocol/json-text.js';
+import { listChanges, listFilter, RESOURCE_UPDATED } from '../protocol/list-pages.js';
+import { qualifyUri, readUri, withQualifiedUri } from './member-names.js';
 import type { AggregateSource } from './member-requests.js';
 
 /** Limits of connections listened to, and of concurrent attempts. */
 const LISTENED_MAX = 100;
 const PARALLEL = 8;
+
+/** Timeout of listening to one upstream. */
 const LISTEN_TIMEOUT_MS = 5_000;
 
 /** Changes within this time are combined into one notification. */
@@ -137,4 +141,60 @@ export class AggregateEvents {
       if (list && filter[list]) listener.onNotification(text, change);
     }
   }
+}
+
+/** Listens to resource updates of the connections that own the URIs. Connections that fail honour nothing. */
+export async function listenToResources(
+  source: AggregateSource,
+  uris: string[],
+  listener: UpstreamListener,
+): Promise<{ uris: string[]; close: () => Promise<void> }> {
+  const own = await Promise.all(
+    groups(uris).map(([connectionId, rest]) => listenToUris(source, connectionId, rest, listener)),
+  );
+  return {
+    uris: own.flatMap((one) => one.uris),
+    close: async () => {
+      await Promise.all(own.map((one) => one.close()));
+    },
+  };
+}
+
+async function listenToUris(
+  source: AggregateSource,
+  connectionId: string,
+  uris: string[],
+  listener: UpstreamListener,
+): Promise<{ uris: string[]; close: () => Promise<void> }> {
+  const own: UpstreamListener = {
+    onNotification: (text, method) => {
+      if (method !== RESOURCE_UPDATED) return;
+      const params = membersOf(text).get('params');
+      listener.onNotification(
+        params ? splice(text, params, withQualifiedUri(slice(text, params), connectionId)) : text,
+        method,
+      );
+    },
+    onEnd: () => undefined,
+  };
+  try {
+    const handle = await source.handle(connectionId);
+    const listening = await handle.listen({ resourceSubscriptions: uris }, own, LISTEN_TIMEOUT_MS);
+    const honoured = listening.honoured.resourceSubscriptions ?? [];
+    return { uris: honoured.map((uri) => qualifyUri(connectionId, uri)), close: () => listening.close() };
+  } catch (error) {
+    // Rethrows errors that are not failures of the connection.
+    source.faultOf(connectionId, error);
+    return { uris: [], close: async () => undefined };
+  }
+}
+
+/** Groups URIs by connection. */
+function groups(uris: string[]): [connectionId: string, uris: string[]][] {
+  const found = new Map<string, string[]>();
+  for (const uri of uris) {
+    const read = readUri(uri);
+    if (read) found.set(read.connectionId, [...(found.get(read.connectionId) ?? []), read.rest]);
+  }
+  return [...found];
 }

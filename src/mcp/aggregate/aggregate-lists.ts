@@ -1,12 +1,11 @@
 import { withMember } from '../protocol/json-edit.js';
 import { decodeCursor, encodeCursor } from '../../platform/http/cursor.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
-import type { McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
-import { members as membersOf, splice, slice } from '../protocol/json-text.js';
-import { type ListKind, mcpLists, RESOURCE_UPDATED } from '../protocol/list-pages.js';
+import type { McpCall, McpReply } from '../protocol/channel.js';
+import { type ListKind, mcpLists } from '../protocol/list-pages.js';
 import { rpcCode } from '../protocol/protocol.js';
-import { MemberNames, qualifyUri, type Separator, readUri } from './member-names.js';
-import { errorReply, resultReply, withList } from '../protocol/messages.js';
+import { MemberNames, qualifyUri, type Separator } from './member-names.js';
+import { errorReply, resultReply } from '../protocol/messages.js';
 import {
   type GatheredItems,
   type MemberRequests,
@@ -28,8 +27,6 @@ const SHADOWED_REPORTED_MAX = 100;
 /** `_meta` names of a page's additional facts. */
 const meta = { failed: 'slipway/failed', shadowed: 'slipway/shadowed', leftOut: 'slipway/left-out' };
 
-const LISTEN_TIMEOUT_MS = 5_000;
-
 /** Paginated lists of an aggregate. */
 export class AggregateLists {
   private readonly known = new WeakMap<AggregateMembers, MemberNames>();
@@ -47,7 +44,7 @@ export class AggregateLists {
 
   /**
    * One page: the items of up to 100 connections, newest connection first. `_meta["slipway/failed"]` reports failed
-   * connections, `_meta["slipway/shadowed"]` shadowed items ({@handle MemberNames}).
+   * connections, `_meta["slipway/shadowed"]` shadowed items ({@link MemberNames}).
    */
   async page(kind: ListKind, { params, timeoutMs, cancellation }: McpCall): Promise<McpReply> {
     const all = await this.source.members();
@@ -139,72 +136,4 @@ function cursorOf(params: string | undefined): bigint | null {
   if (cursor === undefined) return null;
   if (typeof cursor !== 'string') throw new InvalidInputError('cursor must be the nextCursor of an earlier answer');
   return BigInt(decodeCursor(cursor));
-}
-
-/** A `resources/read` result with the aggregate's URIs. */
-export function withQualifiedContents(reply: McpReply, connectionId: string): McpReply {
-  return withList(reply, 'contents', (items) => items.map((item) => withQualifiedUri(item, connectionId)));
-}
-
-/** Listens to resource updates of the connections that own the URIs. Connections that fail honour nothing. */
-export async function listenToResources(
-  source: AggregateSource,
-  uris: string[],
-  listener: UpstreamListener,
-): Promise<{ uris: string[]; close: () => Promise<void> }> {
-  const own = await Promise.all(
-    groups(uris).map(([connectionId, rest]) => listenTo(source, connectionId, rest, listener)),
-  );
-  return {
-    uris: own.flatMap((one) => one.uris),
-    close: async () => {
-      await Promise.all(own.map((one) => one.close()));
-    },
-  };
-}
-
-async function listenTo(
-  source: AggregateSource,
-  connectionId: string,
-  uris: string[],
-  listener: UpstreamListener,
-): Promise<{ uris: string[]; close: () => Promise<void> }> {
-  const own: UpstreamListener = {
-    onNotification: (text, method) => {
-      if (method !== RESOURCE_UPDATED) return;
-      const params = membersOf(text).get('params');
-      listener.onNotification(
-        params ? splice(text, params, withQualifiedUri(slice(text, params), connectionId)) : text,
-        method,
-      );
-    },
-    onEnd: () => undefined,
-  };
-  try {
-    const handle = await source.handle(connectionId);
-    const listening = await handle.listen({ resourceSubscriptions: uris }, own, LISTEN_TIMEOUT_MS);
-    const honoured = listening.honoured.resourceSubscriptions ?? [];
-    return { uris: honoured.map((uri) => qualifyUri(connectionId, uri)), close: () => listening.close() };
-  } catch (error) {
-    // Rethrows errors that are not failures of the connection.
-    source.faultOf(connectionId, error);
-    return { uris: [], close: async () => undefined };
-  }
-}
-
-/** Groups URIs by connection. */
-function groups(uris: string[]): [connectionId: string, uris: string[]][] {
-  const found = new Map<string, string[]>();
-  for (const uri of uris) {
-    const read = readUri(uri);
-    if (read) found.set(read.connectionId, [...(found.get(read.connectionId) ?? []), read.rest]);
-  }
-  return [...found];
-}
-
-/** An object's JSON text with the aggregate's form of its `uri`. */
-function withQualifiedUri(text: string, connectionId: string): string {
-  const span = text.startsWith('{') ? membersOf(text).get('uri') : undefined;
-  const own: unknown = span && JSON.parse(slice(text, span));
-  return typeof own === 'string' ? withMember(text, 'uri', JSON.stringify(qualifyUri(connectionId, own))) : text;
 }

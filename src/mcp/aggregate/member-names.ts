@@ -1,3 +1,7 @@
+import type { McpReply } from '../protocol/channel.js';
+import { withMember } from '../protocol/json-edit.js';
+import { members as membersOf, slice } from '../protocol/json-text.js';
+import { withList } from '../protocol/messages.js';
 import type { AggregateMember } from './member-requests.js';
 
 /** Separator of composed names: `connectionId.tool`, or `connectionId__tool` for model APIs that refuse dots. */
@@ -93,4 +97,16 @@ export function readUri(uri: string): { connectionId: string; rest: string } | n
   const slash = uri.indexOf('/', URI_SCHEME.length);
   if (slash < 0) return null;
   return { connectionId: uri.slice(URI_SCHEME.length, slash), rest: uri.slice(slash + 1) };
+}
+
+/** An object's JSON text with the aggregate's form of its `uri`. */
+export function withQualifiedUri(text: string, connectionId: string): string {
+  const span = text.startsWith('{') ? membersOf(text).get('uri') : undefined;
+  const own: unknown = span && JSON.parse(slice(text, span));
+  return typeof own === 'string' ? withMember(text, 'uri', JSON.stringify(qualifyUri(connectionId, own))) : text;
+}
+
+/** A `resources/read` result with the aggregate's URIs. */
+export function withQualifiedContents(reply: McpReply, connectionId: string): McpReply {
+  return withList(reply, 'contents', (items) => items.map((item) => withQualifiedUri(item, connectionId)));
 }

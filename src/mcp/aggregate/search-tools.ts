@@ -4,12 +4,11 @@ import type { McpCall, McpReply } from '../protocol/channel.js';
 import { members as membersOf, slice } from '../protocol/json-text.js';
 import { mcpLists } from '../protocol/list-pages.js';
 import type { ToolText } from '../client/tool-catalog.js';
-import { resultReply, toolFailure, toolReply } from '../protocol/messages.js';
+import { resultReply, toolFailureReply, toolReply } from '../protocol/messages.js';
 import { rankTools, readTools } from './tool-ranking.js';
-import type { MemberRequests } from './member-requests.js';
+import type { MemberRequests, MemberFault, AggregateSource } from './member-requests.js';
 import { withMember } from '../protocol/json-edit.js';
 import { leftOut, type AggregateLists } from './aggregate-lists.js';
-import type { MemberFault, AggregateSource } from './member-requests.js';
 
 /** Limit of tools per search. */
 const SEARCHED_MAX = 10_000;
@@ -103,7 +102,7 @@ export class SearchTools {
         return this.describe(args, rest);
       case 'call_tool': {
         if (typeof args.name !== 'string')
-          return toolFailure('call_tool needs the name of a tool: search_tools finds it.');
+          return toolFailureReply('call_tool needs the name of a tool: search_tools finds it.');
         const span = given.get('arguments');
         const inner = span && membersOf(params ?? '', span[0]).get('arguments');
         const meta = given.get('_meta');
@@ -120,9 +119,9 @@ export class SearchTools {
   private async search(args: Record<string, unknown>, call: Omit<McpCall, 'params'>): Promise<McpReply> {
     const { query, limit = FOUND_DEFAULT } = args;
     if (typeof query !== 'string')
-      return toolFailure('search_tools needs a query: what the tool should do, in a few words.');
+      return toolFailureReply('search_tools needs a query: what the tool should do, in a few words.');
     if (!Number.isInteger(limit) || (limit as number) < 1 || (limit as number) > FOUND_MAX) {
-      return toolFailure(`limit must be a whole number from 1 to ${FOUND_MAX}.`);
+      return toolFailureReply(`limit must be a whole number from 1 to ${FOUND_MAX}.`);
     }
     const { tools, failed, notes } = await this.all(call);
     await readTools(tools);
@@ -146,7 +145,8 @@ export class SearchTools {
     const member = read && (await this.source.members()).members.find((one) => one.connectionId === read.connectionId);
     if (!read || !member) return unknownTool(name);
     const [one] = await this.gathering.gather([member], mcpLists.tools, { itemsMax: 1, timeoutMs: call.timeoutMs });
-    if (!one || !('items' in one)) return toolFailure(one?.fault.message ?? 'The MCP server was not asked in time.');
+    if (!one || !('items' in one))
+      return toolFailureReply(one?.fault.message ?? 'The tools of the MCP server could not be listed in time.');
     const names = await this.lists.names();
     const picked = names.pick(
       one.items.map((item) => item.name),
@@ -191,7 +191,7 @@ export class SearchTools {
 }
 
 function unknownTool(name: unknown): McpReply {
-  return toolFailure(`There is no tool ${quoted(String(name))}: search_tools finds the names there are.`);
+  return toolFailureReply(`There is no tool ${quoted(String(name))}: search_tools finds the names there are.`);
 }
 
 function shortOf({ text }: ToolText): string {

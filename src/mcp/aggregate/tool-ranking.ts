@@ -38,7 +38,7 @@ export interface RankedTool {
 
 const bags = new WeakMap<ToolText, WordBag>();
 
-/** Indexes tools for {@handle rankTools} in slices of 10 ms; ranking is then fast. */
+/** Indexes tools for {@link rankTools} in slices of 10 ms; ranking is then fast. */
 export async function readTools(tools: RankedTool[]): Promise<void> {
   let from = performance.now();
   for (const tool of tools) {

@@ -1,48 +1,44 @@
-import { Serializable } from '../../platform/internal-http/error-codec.js';
-import { UpstreamFailure } from '../protocol/mcp-errors.js';
+import type { McpCall, McpReply } from '../protocol/channel.js';
+import { asCallError, RestartingError } from '../protocol/mcp-errors.js';
 
-/** The process stops before the call was answered. */
-@Serializable()
-export class RestartingError extends UpstreamFailure {
-  readonly kind = 'unavailable';
-  readonly code = 'unavailable';
-  override readonly outcomeUnknown = true;
+/**
+ * Running calls, in no particular order. A list with linear search, since only rare events search it: a Map or Set is
+ * rehashed regularly under constant inserts and deletes, and its old tables keep the calls in them reachable until the
+ * next full garbage collection.
+ */
+export class CallList<T> {
+  private readonly entries: { call: T; at: number }[] = [];
 
-  constructor() {
-    super('The service is restarting, and the MCP server did not answer before.');
+  /** @returns function to call once when the call has ended */
+  add(call: T): () => void {
+    const entry = { call, at: this.entries.length };
+    this.entries.push(entry);
+    return () => {
+      const last = this.entries.pop();
+      if (!last || last === entry) return;
+      last.at = entry.at;
+      this.entries[entry.at] = last;
+    };
+  }
+
+  filter(matches: (call: T) => boolean): T[] {
+    return this.entries.map(({ call }) => call).filter(matches);
   }
 }
 
-interface PendingCall {
-  reject: (error: Error) => void;
-  /** Index in the list. */
-  at: number;
-}
+/** Calls of this process that wait for an upstream. */
+const waiting = new CallList<{ call: McpCall; reject: (reason: unknown) => void }>();
 
-/** Calls of this process that wait for an upstream. A list, for the reason of `InFlight`. */
-const pending: PendingCall[] = [];
-
-/** The outcome of `work`, or a RestartingError if {@link abandonCalls} comes first. */
-export function untilRestart<T>(work: Promise<T>): Promise<T> {
+/** The reply to `call`, or a RestartingError if {@link abandonCalls} comes first. */
+export function untilRestart(call: McpCall, reply: Promise<McpReply>): Promise<McpReply> {
   return new Promise((resolve, reject) => {
-    const one: PendingCall = { reject, at: pending.length };
-    pending.push(one);
-    const settle = (outcome: () => void) => {
-      const last = pending.pop();
-      if (last && last !== one) {
-        last.at = one.at;
-        pending[one.at] = last;
-      }
-      outcome();
-    };
-    work.then(
-      (value) => settle(() => resolve(value)),
-      (error: Error) => settle(() => reject(error)),
-    );
+    const end = waiting.add({ call, reject });
+    reply.then(end, end);
+    reply.then(resolve, reject);
   });
 }
 
-/** Answers every waiting call with an error: the process is about to end. */
+/** Fails every waiting call, because the process is about to end. */
 export function abandonCalls(): void {
-  for (const { reject } of pending) reject(new RestartingError().ofCall());
+  for (const { call, reject } of waiting.filter(() => true)) reject(asCallError(new RestartingError(), call));
 }

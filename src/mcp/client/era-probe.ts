@@ -4,11 +4,10 @@ import { resultOf, withEnvelope } from '../protocol/messages.js';
 import { LEGACY_VERSIONS, MODERN_VERSION, rpcCode } from '../protocol/protocol.js';
 import { identityOfDiscover, versionsOfDiscover } from '../protocol/session.js';
 import { verdictOf, type EraVerdict } from '../eras/era.repository.js';
-import { HandshakeRefusedError, isOutOfPlace } from './protocol-adapter.js';
+import { HandshakeRefusedError, isOutOfPlace, refusal } from './protocol-adapter.js';
 import type { HttpWire, ProbeResult } from './http/http-wire.js';
 import type { OpenedSession, OpenSession, SessionHandlers } from './session-slots.js';
 import { discovered, modernHeaders, type Discovered } from './modern-adapter.js';
-import { refusal } from './protocol-adapter.js';
 import { openSse } from './http/sse-session.js';
 import { openStreamable } from './http/streamable-session.js';
 

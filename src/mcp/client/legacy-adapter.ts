@@ -22,7 +22,13 @@ import { Listeners, type ListenStreamHandlers, type ListenStream } from './liste
 import { listFilter } from '../protocol/list-pages.js';
 import { isObject } from '../../platform/text/json.js';
 
-/** A session as far as its notifications need it. */
+/** Limit of concurrent subscribe requests. */
+const PARALLEL = 8;
+
+/** Timeout of unsubscribing from a resource. */
+const UNSUBSCRIBE_MS = 5_000;
+
+/** Part of a session that {@link LegacyListening} uses. */
 type ListeningSession = Pick<LegacySession, 'identity' | 'request' | 'startListening' | 'stopListening'>;
 
 /**
@@ -72,12 +78,6 @@ export class LegacyListening {
     await subscribe(session, subscribed, [], UNSUBSCRIBE_MS).catch(() => undefined);
   }
 }
-
-/** Limit of concurrent subscribe requests. */
-const PARALLEL = 8;
-
-/** Timeout of unsubscribing from a resource. */
-const UNSUBSCRIBE_MS = 5_000;
 
 /** Options of a legacy adapter that depend on the era verdict. */
 export interface LegacyOptions {
@@ -206,7 +206,7 @@ async function subscribe(
       .request({ method: `resources/${verb}`, params: JSON.stringify({ uri }), timeoutMs }, timeoutMs, false)
       .catch((error: unknown) => {
         if (!(error instanceof SessionLostError)) throw error;
-        throw new UpstreamError('The MCP server forgot the session in which it should tell of changes.');
+        throw new UpstreamError('The MCP server forgot the session of its change notifications.');
       });
   const gone = [...subscribed].filter((uri) => !wanted.includes(uri));
   for (const uri of gone) subscribed.delete(uri);

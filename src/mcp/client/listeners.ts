@@ -54,12 +54,20 @@ interface Member {
   listener: UpstreamListener;
 }
 
+/** The stream that all listeners of an upstream share. */
+interface SharedStream {
+  /** Distinguishes it from a replaced stream, which still delivers for a moment and is ignored. */
+  id: object;
+  current: ListenStream;
+  filter: ListenFilter;
+  /** Filter of a change in progress: the upstream may send notifications of new resources before all are subscribed. */
+  next?: ListenFilter;
+}
+
 /** Listeners of one upstream. They share one stream whose filter is the union of theirs. */
 export class Listeners {
   private readonly members = new Set<Member>();
-  private stream: { current: ListenStream; filter: ListenFilter } | null = null;
-  /** Identifies the current stream: a replaced stream still delivers for a moment and is ignored. */
-  private currentId: object | null = null;
+  private stream: SharedStream | null = null;
   private work: Promise<unknown> = Promise.resolve();
   private retry: NodeJS.Timeout | undefined;
   private failures = 0;
@@ -92,17 +100,17 @@ export class Listeners {
   }
 
   /**
-   * Handles a notification that arrived outside the stream; forwarded only without a stream, which would deliver it
-   * too.
+   * Handles a notification that arrived outside the stream; forwarded only if the upstream sends nothing on the stream,
+   * which would deliver it too.
    */
   onOtherNotification(text: string, method: string): void {
-    if (this.currentId === null) this.notify(text, method);
+    if (!this.stream || !hasAny(this.stream.current.honoured)) this.notify(text, method);
     else if (listChanges.has(method)) this.onChange(method);
   }
 
   /** Replaces the stream of a session that is gone, if there are listeners. */
   restart(): void {
-    if (this.stream) this.lost(this.currentId);
+    if (this.stream) this.lost(this.stream.id);
   }
 
   /** Ends all listeners and the stream. Never rejects. @param reason null when the connection was changed or deleted */
@@ -123,18 +131,21 @@ export class Listeners {
   private async adjust(timeoutMs: number): Promise<void> {
     if (this.members.size === 0) return this.shut();
     const filter = union([...this.members].map((member) => member.filter));
-    if (this.stream && isSame(this.stream.filter, filter)) return;
-    if (this.stream?.current.change) {
-      this.stream.current.honoured = await this.stream.current.change(filter, timeoutMs);
-      this.stream.filter = filter;
-      return;
+    const { stream } = this;
+    if (stream && isSame(stream.filter, filter)) return;
+    if (!stream?.current.change) return this.replace(filter, timeoutMs);
+    stream.next = filter;
+    try {
+      stream.current.honoured = await stream.current.change(filter, timeoutMs);
+      stream.filter = filter;
+    } finally {
+      stream.next = undefined;
     }
-    await this.replace(filter, timeoutMs);
   }
 
   /** Opens the new stream before the old one closes, so that no notification is lost. */
   private async replace(filter: ListenFilter, timeoutMs: number): Promise<void> {
-    const currentId = {};
+    const id = {};
     let isLost = false;
     let early: [string, string][] | null = [];
     let earlyChars = 0;
@@ -143,39 +154,39 @@ export class Listeners {
         if (early) {
           earlyChars += text.length;
           if (earlyChars <= EARLY_CHARS_MAX) early.push([text, method]);
-        } else if (this.currentId === currentId) this.notify(text, method, current.honoured);
+        } else if (this.stream?.id === id) this.notify(text, method, this.stream);
       },
       lost: () => {
         isLost = true;
-        this.lost(currentId);
+        this.lost(id);
       },
     };
     const current = await this.openStream(filter, handlers, timeoutMs);
     const before = this.stream;
-    this.stream = { current, filter };
+    const stream = { id, current, filter };
+    this.stream = stream;
     this.openedAt = Date.now();
-    this.currentId = hasAny(current.honoured) ? currentId : null;
     this.failures = 0;
-    for (const [text, method] of early) this.notify(text, method, current.honoured);
+    for (const [text, method] of early) this.notify(text, method, stream);
     early = null;
     await before?.current.close();
-    if (isLost) this.lost(currentId);
+    if (isLost) this.lost(id);
   }
 
   private async shut(): Promise<void> {
     clearTimeout(this.retry);
     const { stream } = this;
     this.stream = null;
-    this.currentId = null;
     await stream?.current.close();
   }
 
-  private lost(currentId: object | null): void {
-    if (currentId === null || this.currentId !== currentId) return;
-    this.currentId = null;
+  private lost(id: object): void {
     const { stream } = this;
+    if (stream?.id !== id) return;
     this.stream = null;
-    void stream?.current.close();
+    void stream.current.close();
+    // A stream on which nothing would be sent is opened again only for the next listener.
+    if (!stream.next && !hasAny(stream.current.honoured)) return;
     if (Date.now() - this.openedAt > GOOD_STREAM_MS) this.failures = 0;
     this.scheduleRetry();
   }
@@ -204,12 +215,12 @@ export class Listeners {
     }
   }
 
-  /** @param honoured part of the filter that the stream sends; anything else on it reaches nobody */
-  private notify(text: string, method: string, honoured?: ListenFilter): void {
+  /** @param stream origin of the notification, which is dropped if the upstream should not send it there */
+  private notify(text: string, method: string, stream?: SharedStream): void {
     this.failures = 0;
     this.onChange(method);
     const uri = method === RESOURCE_UPDATED ? uriIn(text) : undefined;
-    if (honoured && !wants(honoured, method, uri)) return;
+    if (stream && ![stream.current.honoured, stream.next ?? {}].some((sent) => wants(sent, method, uri))) return;
     for (const { filter, listener } of this.members)
       if (wants(filter, method, uri)) listener.onNotification(text, method);
   }

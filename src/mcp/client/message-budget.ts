@@ -12,12 +12,12 @@ export function useMessageLimits(given: MessageLimits): void {
   limits = given;
 }
 
-/** Renewal of the budget of a stream that carries no answers. */
+/** Interval of renewal on a stream that stays open. */
 const RENEWAL_MS = 60_000;
 
 /**
- * Budget of the messages that come with one answer. On a long-lived stream each answer renews it, and so does a minute.
- * Without it an upstream that floods its stream would use up the process for as long as a call may take.
+ * Limits the messages that come with one answer, so that an upstream cannot occupy the process with a flood of them for
+ * as long as a call may take. On a stream that stays open, each answer and each minute renews the budget.
  */
 export class MessageBudget {
   private messages = 0;
@@ -27,7 +27,7 @@ export class MessageBudget {
   /** @param isLasting true for a stream that stays open */
   constructor(private readonly isLasting = false) {}
 
-  /** Counts one message. @returns the limit that is exceeded, as a noun phrase; null while there is none */
+  /** Counts one message. @returns the exceeded limit, as a noun phrase; null while none is */
   spend(chars: number): string | null {
     if (this.isLasting && Date.now() - this.startedAt > RENEWAL_MS) this.renew();
     this.messages += 1;
@@ -37,10 +37,10 @@ export class MessageBudget {
     return null;
   }
 
-  /** Starts anew, after an answer. */
+  /** Starts a new count. */
   renew(): void {
     this.messages = 0;
     this.chars = 0;
-    this.startedAt = this.isLasting ? Date.now() : 0;
+    this.startedAt = Date.now();
   }
 }

@@ -12,19 +12,17 @@ import {
   requestText,
   withList,
   withoutSubscriptionId,
+  resultTypeOf,
 } from '../protocol/messages.js';
 import { MODERN_VERSION, rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
-import { resultTypeOf } from '../protocol/messages.js';
 import { identityOfDiscover } from '../protocol/session.js';
-import { EraContradictedError, isOutOfPlace, mayRepeat, type ProtocolAdapter } from './protocol-adapter.js';
+import { EraContradictedError, isOutOfPlace, mayRepeat, type ProtocolAdapter, refusal } from './protocol-adapter.js';
 import type { HttpWire } from './http/http-wire.js';
-import { Listeners, type OpenListening } from './listeners.js';
-import { refusal } from './protocol-adapter.js';
+import { Listeners, type OpenListening, common } from './listeners.js';
 import type { ResultCache } from './result-cache.js';
 import { SingleFlight } from './single-flight.js';
 import { paramHeaders, ToolHeaders } from './tool-headers.js';
 import { isObject } from '../../platform/text/json.js';
-import { common } from './listeners.js';
 
 /** Minimum cache lifetime of a `server/discover` result, whatever its `ttlMs`. */
 const IDENTITY_MS_MIN = 30_000;
@@ -222,7 +220,7 @@ function modernListening(wire: HttpWire, headers: Record<string, string>): OpenL
     let isEnded = false;
     const end = () => {
       isEnded = true;
-      fail(new UpstreamError(`${wire.target.url.host} ended the stream on which it should tell of changes.`));
+      fail(new UpstreamError(`${wire.target.url.host} ended the stream of its change notifications.`));
       handlers.lost();
     };
     const stream = await wire.stream({

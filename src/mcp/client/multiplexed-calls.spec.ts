@@ -19,7 +19,7 @@ function silentPeer(): Peer & { answers: string[] } {
 }
 
 /** Starts a call of this caller, who can answer requests, or of one who cannot. */
-function begin(calls: MultiplexedCalls, requests: string[], caller?: string): void {
+function begin(calls: MultiplexedCalls, requests: string[], caller?: string) {
   const responding = caller !== undefined && {
     profile: { key: caller, capabilities: { roots: {} } },
     onRequest: (method: string) => {
@@ -27,7 +27,7 @@ function begin(calls: MultiplexedCalls, requests: string[], caller?: string): vo
       return Promise.resolve({ result: '{}' });
     },
   };
-  calls.run({ method: 'tools/call', timeoutMs: 60_000, ...responding }).catch(() => undefined);
+  return calls.run({ method: 'tools/call', timeoutMs: 60_000, ...responding }).catch((error: Error) => error.message);
 }
 
 const rootsRequest = '{"jsonrpc":"2.0","id":7,"method":"roots/list"}';
@@ -35,9 +35,9 @@ const rootsRequest = '{"jsonrpc":"2.0","id":7,"method":"roots/list"}';
 describe('a request of the peer that names no call', () => {
   it('is for the only caller who can answer, beside those who cannot', () => {
     const [calls, requests] = [new MultiplexedCalls(silentPeer()), [] as string[]];
-    begin(calls, requests, 'alice');
-    begin(calls, requests, 'alice');
-    begin(calls, requests);
+    void begin(calls, requests, 'alice');
+    void begin(calls, requests, 'alice');
+    void begin(calls, requests);
     calls.requested(rootsRequest, 'roots/list');
     expect(requests).toEqual(['alice roots/list']);
     calls.end(() => new Error('over'));
@@ -50,7 +50,7 @@ describe('a request of the peer that names no call', () => {
     ]) {
       const peer = silentPeer();
       const [calls, requests] = [new MultiplexedCalls(peer), [] as string[]];
-      for (const caller of callers) begin(calls, requests, caller);
+      for (const caller of callers) void begin(calls, requests, caller);
       calls.requested(rootsRequest, 'roots/list');
       calls.end(() => new Error('over'));
       calls.requested(rootsRequest, 'roots/list');
@@ -58,6 +58,20 @@ describe('a request of the peer that names no call', () => {
       await until(() => peer.answers.length === 2, 'both are answered');
       expect(peer.answers).toEqual(Array(2).fill(expect.stringMatching(/"id":7,"error":\{"code":-32601/)));
     }
+  });
+
+  it('fails its call beyond 100 of them, but no other call and no ping', async () => {
+    const peer = silentPeer();
+    const [calls, requests] = [new MultiplexedCalls(peer), [] as string[]];
+    const other = begin(calls, requests);
+    const flooded = begin(calls, requests, 'alice');
+    for (let count = 0; count < 101; count += 1) calls.requested('{"jsonrpc":"2.0","id":1,"method":"ping"}', 'ping');
+    expect([peer.answers.length, calls.size]).toEqual([101, 2]);
+    for (let count = 0; count < 101; count += 1) calls.requested(rootsRequest, 'roots/list');
+    expect(await flooded).toBe('silent asked its client more than 100 things during one call.');
+    expect([requests.length, calls.size]).toEqual([100, 1]);
+    calls.end(() => new Error('over'));
+    expect(await other).toBe('over');
   });
 });
 

@@ -65,28 +65,22 @@ export class MultiplexedCalls {
     if (typeof token === 'number') this.running.get(token)?.progress(text);
   }
 
-  /** Delivers a notification that names no call, only if it is certain whose it is. */
+  /** Delivers a notification that names no call if all running calls have one caller; drops it otherwise. */
   notified(text: string, method: string): void {
     this.newest([...this.running.values()])?.notify(text, method);
   }
 
   /**
    * Forwards a request of the peer, which names no call, to the newest call whose caller can answer. Answers it here when
-   * there is none, or when several callers could answer, since a request for one must not be shown to another.
-   *
-   * @throws UpstreamError beyond 100 requests during one call
+   * there is none, when several callers could answer, since a request for one must not be shown to another, and a ping.
    */
   requested(text: string, method: string): void {
     const able = [...this.running.values()].filter(({ canRespond }) => canRespond);
+    const call = method === 'ping' ? null : this.newest(able);
+    if (call) return call.requested(text, method);
     const { peer } = this;
-    const responder =
-      this.newest(able)?.responder ??
-      new UpstreamRequestResponder(
-        (answer) => peer.answer(answer),
-        peer.host,
-        able.length > 0 ? refuseUnclear : undefined,
-      );
-    responder.take(text, method);
+    const refuse = able.length > 0 ? refuseUnclear : undefined;
+    new UpstreamRequestResponder((answer) => peer.answer(answer), peer.host, refuse).take(text, method);
   }
 
   /** Fails all running calls. */
@@ -110,7 +104,7 @@ function refuseUnclear(method: string): Promise<ClientAnswer> {
 
 /** One running request. */
 class RunningCall {
-  readonly responder: UpstreamRequestResponder;
+  private readonly responder: UpstreamRequestResponder;
   onOver: () => void = () => undefined;
   private readonly startedAt = Date.now();
   private timer: NodeJS.Timeout;
@@ -158,6 +152,15 @@ class RunningCall {
     if (!onNotification) return;
     if (Date.now() - this.startedAt < STREAM_MS_MAX) this.timer.refresh();
     onNotification(text, method);
+  }
+
+  /** Forwards a request of the peer to the caller. Too many fail this call only, since others share the pipe. */
+  requested(text: string, method: string): void {
+    try {
+      this.responder.take(text, method);
+    } catch (error) {
+      this.giveUp(error as Error);
+    }
   }
 
   succeed(reply: McpReply): void {

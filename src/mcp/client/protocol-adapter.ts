@@ -2,12 +2,6 @@ import type { Listening, ListenFilter, McpCall, McpReply, UpstreamListener } fro
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 
-/** Address and headers of the server that refused. */
-interface Target {
-  url: URL;
-  headers: Record<string, string>;
-}
-
 /** Client side of one era of the protocol. A channel has one, selected by the era of the endpoint. */
 export interface ProtocolAdapter {
   open(timeoutMs: number): Promise<UpstreamIdentity>;
@@ -56,6 +50,12 @@ const READS = /^(?:ping|server\/discover|completion\/complete|[\w/]+\/(?:list|re
 export function mayRepeat({ method, cancellation }: McpCall, error: unknown): boolean {
   const isLost = error instanceof UpstreamError && error.outcomeUnknown && error.hint === null && READS.test(method);
   return isLost && !cancellation?.isCancelled;
+}
+
+/** Address of a server that refused, and the headers that it was sent. */
+interface Target {
+  url: URL;
+  headers: Record<string, string>;
 }
 
 /**

@@ -5,7 +5,8 @@ import { resultOf } from '../protocol/messages.js';
 /** Size limits of cached results in characters: all channels of a process together, and one result. */
 const CHARS_MAX = 64 * 1024 * 1024;
 const RESULT_CHARS_MAX = 1024 * 1024;
-const RESULTS_MAX = 20_000;
+/** Shorter results count as this long, which bounds their number to 20,971. */
+const RESULT_CHARS_MIN = 3_200;
 
 /** Limit of cached results per channel. */
 const RESULTS_OF_CHANNEL_MAX = 200;
@@ -30,10 +31,9 @@ const staleBy: ReadonlyMap<string, ReadonlySet<string>> = new Map([
 /** Cached results of all channels of a process, under one size limit. */
 export class ResultStore {
   readonly results = new LRUCache<string, McpReply>({
-    max: RESULTS_MAX,
     maxSize: CHARS_MAX,
     maxEntrySize: RESULT_CHARS_MAX,
-    sizeCalculation: ({ text }) => text.length,
+    sizeCalculation: ({ text }) => Math.max(text.length, RESULT_CHARS_MIN),
   });
   private lastChannel = 0;
 

@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
-import type { LegacySession, OpenSession } from './session-slots.js';
-import { ProfileSlots, SessionSlot } from './session-slots.js';
+import { type LegacySession, type OpenSession, ProfileSlots, SessionSlot } from './session-slots.js';
 
 afterEach(() => void jest.useRealTimers());
 

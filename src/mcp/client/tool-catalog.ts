@@ -44,6 +44,11 @@ export class ToolCatalog {
     return this.refresh(timeoutMs);
   }
 
+  /** Names of the tools that were listed last; empty before the first list. */
+  get names(): string[] {
+    return this.known?.tools.map(({ name }) => name) ?? [];
+  }
+
   /** Invalidates the list after `notifications/tools/list_changed`. */
   forget(): void {
     this.known = null;

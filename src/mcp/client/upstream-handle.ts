@@ -29,7 +29,7 @@ export abstract class UpstreamHandle implements Channel {
     const observed = onNotification ? { ...call, onNotification: this.withListChanges(onNotification) } : call;
     const reply = this.watched(call.method, this.channel.request(observed));
     this.started(call, reply);
-    return untilRestart(reply);
+    return untilRestart(call, reply);
   }
 
   async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {

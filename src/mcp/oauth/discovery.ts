@@ -209,7 +209,7 @@ function checkedEndpoint(endpoint: string, issuer: string): string {
     assertSecureTokenEndpoint(endpoint);
   } catch {
     throw new OAuthSetupError(
-      `The authorization server ${quoted(issuer, 200)} wants to be used at ${quoted(endpoint, 200)}, which is not https.`,
+      `The authorization server ${quoted(issuer, 200)} names the endpoint ${quoted(endpoint, 200)}, which is not https.`,
     );
   }
   return checkedText(endpoint, 'endpoint');

@@ -26,6 +26,11 @@ export function listFilter(isWanted: (flag: ListFlag) => boolean): ListenFilter 
 /** Notification about a subscribed resource. */
 export const RESOURCE_UPDATED = 'notifications/resources/updated';
 
+/** True for notifications of changes, which belong to no call. */
+export function isChange(method: string): boolean {
+  return listChanges.has(method) || method === RESOURCE_UPDATED;
+}
+
 /** A paginated list. */
 export interface ListKind {
   method: string;
@@ -58,7 +63,7 @@ export function isDeclared(capability: unknown): boolean {
   return capability !== undefined && capability !== null && capability !== false;
 }
 
-/** Facts of a list that reading its pages needs. */
+/** Part of a {@link ListKind} that reading its pages needs. */
 type PagedList = Pick<ListKind, 'method' | 'member' | 'noun'>;
 
 /** One page of a list. */

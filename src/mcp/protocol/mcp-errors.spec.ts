@@ -5,6 +5,7 @@ import * as errors from './mcp-errors.js';
 const samples: errors.UpstreamFailure[] = [
   new errors.UpstreamTimeoutError('slow', true),
   new errors.UplinkDisconnectedError(true).ofCall(),
+  new errors.RestartingError().ofCall(),
   new errors.UpstreamBusyError('busy'),
   new errors.CallerLeftError(),
   new errors.InputNeededError(),

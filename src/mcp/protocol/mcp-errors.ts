@@ -137,6 +137,18 @@ export class UplinkDisconnectedError extends UpstreamFailure {
   }
 }
 
+/** This process stops before the upstream has answered. */
+@Serializable()
+export class RestartingError extends UpstreamFailure {
+  readonly kind = 'unavailable';
+  readonly code = 'unavailable';
+  override readonly outcomeUnknown = true;
+
+  constructor() {
+    super('The service is restarting, and the MCP server has not answered yet.');
+  }
+}
+
 /** The upstream has reached its limit of concurrent requests; the request was not sent. */
 @Serializable()
 export class UpstreamBusyError extends UpstreamFailure {

@@ -5,12 +5,6 @@ import { elements, members, slice, splice, type Span } from './json-text.js';
 import { CLIENT_INFO, envelope, MODERN_VERSION, SUBSCRIPTION_ID, type Era, rpcCode } from './protocol.js';
 import { InputNeededError, UpstreamError } from './mcp-errors.js';
 
-const BEFORE_ID = '{"jsonrpc":"2.0","id":';
-
-const HEAD = `${BEFORE_ID}0,"result":`;
-
-const ID: Span = [BEFORE_ID.length, BEFORE_ID.length + 1];
-
 /** Members of a JSON-RPC message required for routing. */
 export interface RpcHead {
   id?: unknown;
@@ -170,7 +164,7 @@ export function completeOrRefuse(reply: McpReply): McpReply {
   if (type === 'input_required') throw new InputNeededError();
   if (type === 'task') {
     throw new UpstreamError(
-      'The MCP server answered with a task to be asked for later, which this way of calling does not do.',
+      'The MCP server answered with a task, which its client must poll. Tasks are not supported here.',
     );
   }
   throw new UpstreamError(`The MCP server answered with a result of type "${type.slice(0, 40)}", which is not MCP.`);
@@ -192,6 +186,11 @@ export function withList(
   return { ...reply, text: changed, id: parts.get('id') ?? null, result: parts.get('result') ?? null };
 }
 
+/** Beginning of a result of this service, and the position of its id. The id 0 is replaced by the caller's. */
+const BEFORE_ID = '{"jsonrpc":"2.0","id":';
+const HEAD = `${BEFORE_ID}0,"result":`;
+const ID: Span = [BEFORE_ID.length, BEFORE_ID.length + 1];
+
 /** Result of this service instead of an upstream. @param result JSON text */
 export function resultReply(result: string, era: Era = 'legacy'): McpReply {
   const text = `${HEAD}${result}}`;
@@ -212,6 +211,6 @@ export function toolReply(structured: string, isError = false): McpReply {
 }
 
 /** Failure of a built-in tool, with instructions for the model. */
-export function toolFailure(message: string): McpReply {
+export function toolFailureReply(message: string): McpReply {
   return resultReply(JSON.stringify({ content: [{ type: 'text', text: message }], isError: true }));
 }

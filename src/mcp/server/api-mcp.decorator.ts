@@ -25,6 +25,6 @@ export function ApiMcp(result: object = { tools: [] }): MethodDecorator {
 /** For `ApiErrors`: every MCP endpoint refuses foreign web pages. */
 export const pageRefused = {
   status: 403,
-  text: 'A web page of another site asked.',
+  text: 'The request comes from a web page of another site.',
   message: 'The Origin header names a web site that is not this service',
 };

@@ -34,7 +34,7 @@ function hasEnvelope(message: unknown): boolean {
   return isObject(meta) && envelope.version in meta;
 }
 
-const noStream = { event: () => undefined, open: () => undefined, end: () => undefined };
+const nothing = () => undefined;
 
 /**
  * Processes the messages of a batch independently and answers with the array of their answers, in the order of the
@@ -51,12 +51,13 @@ export async function serveBatch(
   let next = 0;
   const work = async () => {
     for (let i = next++; i < texts.length; i = next++) {
-      let text: string | null = null;
-      const own = { reply: (_status: number, answer: string | null) => void (text = answer), ...noStream };
+      const reply = (_status: number, text: string | null) => void (answers[i] = text);
       // A JSON array carries only answers: no server requests, no progress.
+      const own = { reply, event: nothing, open: nothing, end: nothing };
       await serve({ ...request, text: texts[i] ?? '', acceptsStream: false }, own);
-      chars += (text as string | null)?.length ?? 0;
-      answers[i] = text !== null && chars > ANSWERS_CHARS_MAX ? tooMuch(text) : text;
+      const answer = answers[i] ?? null;
+      chars += answer?.length ?? 0;
+      if (answer !== null && chars > ANSWERS_CHARS_MAX) answers[i] = tooMuch(answer);
     }
   };
   await Promise.all(Array.from({ length: Math.min(AT_ONCE_MAX, texts.length) }, work));

@@ -15,18 +15,18 @@ import {
   resultText,
   rpcErrorText,
   setupSentence,
-  toolFailure,
+  toolFailureText,
   withResult,
+  agreedVersion,
+  initializeResult,
 } from './mcp-responses.js';
 import type { McpRequest } from './mcp-request.js';
 import { withLogLevel } from './bridge/hop.js';
-import { inputRequired, retryParams } from './bridge/input.js';
+import { inputRequired, retryParams, setupError } from './bridge/input.js';
 import { legacyError, legacyResult } from './bridge/to-legacy.js';
-import { setupError } from './bridge/input.js';
 import { isLogLevel } from './classify.js';
 import { capabilityNames, takesPages } from './client-capabilities.js';
 import { INPUT_MS_MAX, type ClientInput } from './pending-client-requests.js';
-import { agreedVersion, initializeResult } from './mcp-responses.js';
 import { URI_CHARS_MAX, type LiveSessions } from './sessions/live-sessions.js';
 import type { SessionIds } from './sessions/session-ids.js';
 import type { ToolNotes } from './tool-notes.js';
@@ -156,11 +156,11 @@ export class LegacyServer {
       return await this.parts.calls.send(incoming, options);
     } catch (error) {
       const { session, observer } = incoming.request;
-      const isLed = session !== null && takesPages(session.capabilities);
-      if (!(error instanceof UpstreamAuthRequiredError) || error.setupUrl === undefined || !isLed) throw error;
+      const opensPages = session !== null && takesPages(session.capabilities);
+      if (!(error instanceof UpstreamAuthRequiredError) || error.setupUrl === undefined || !opensPages) throw error;
       observer?.failed(error);
-      const led = setupError(setupSentence(error), error.setupUrl, randomUUID());
-      incoming.sink.reply(200, rpcErrorText(incoming.id, led));
+      const setup = setupError(setupSentence(error), error.setupUrl, randomUUID());
+      incoming.sink.reply(200, rpcErrorText(incoming.id, setup));
       return null;
     }
   }
@@ -189,7 +189,7 @@ export class LegacyServer {
 
   private translatedError({ method, id }: McpRequest, reply: McpReply, error: RpcError): string {
     if (method === 'tools/call' && error.code === rpcCode.missingCapability) {
-      return toolFailure(id, `The tool needs what this client did not offer: ${neededBy(error)}.`, 'legacy');
+      return toolFailureText(id, `The tool needs what this client did not offer: ${neededBy(error)}.`, 'legacy');
     }
     return withOwnError(reply, id, hopError(error) ?? legacyError(method, error));
   }

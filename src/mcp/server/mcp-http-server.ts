@@ -8,8 +8,8 @@ import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { Channel } from '../protocol/channel.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
 import type { McpRequestContext, CallObserver } from './mcp-request.js';
-import { ClientInput } from './pending-client-requests.js';
-import { whileConnected } from './response-sink.js';
+import { ClientInput, PendingClientRequests } from './pending-client-requests.js';
+import { whileConnected, ResponseSink } from './response-sink.js';
 import {
   McpRefusal,
   McpLoopError,
@@ -24,8 +24,6 @@ import { LiveSessions } from './sessions/live-sessions.js';
 import { McpServer } from './mcp-server.js';
 import { ModernServer } from './modern-server.js';
 import { PendingInputCalls } from './pending-input/pending-input-calls.js';
-import { PendingClientRequests } from './pending-client-requests.js';
-import { ResponseSink } from './response-sink.js';
 import { isOurs, SessionIds, type ClientSession } from './sessions/session-ids.js';
 import { SessionStream } from './sessions/session-stream.js';
 import { Streams } from './sessions/streams.js';
@@ -130,10 +128,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     // Programs send none.
     if (origin !== undefined && !isTrustedOrigin(origin, this.env)) throw new OriginRefusedError();
     if (request.method === 'POST') return this.post(request, response, find, observer);
-    if (!isOurs(headerOf(request, 'mcp-session-id'))) {
-      response.setHeader('allow', 'POST');
-      throw new McpMethodNotAllowedError();
-    }
+    if (!isOurs(headerOf(request, 'mcp-session-id'))) throw new McpMethodNotAllowedError();
     const target = await find();
     const session = this.sessionOf(request, target);
     if (!session) throw new McpSessionNotFoundError();

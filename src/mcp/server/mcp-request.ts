@@ -6,44 +6,6 @@ import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import { statusOf } from '../../platform/errors/domain-error.js';
 import { domainErrorOf } from '../../platform/errors/error-body.js';
 
-/** Collects the facts of one request for a log; subclasses decide what of its content they record. */
-export abstract class RequestRecord implements CallObserver {
-  protected readonly at = Date.now();
-  protected readonly startedAt = performance.now();
-  /** Null until the message was parsed, and for a client's response to a server's request. */
-  protected rpcMethod: string | null = null;
-  protected toolName: string | null = null;
-  /** True for a client's response to a server's request. */
-  protected isResponse = false;
-  protected failure: Error | null = null;
-  /** HTTP status of an error thrown before the MCP server answered. */
-  protected thrownStatus: number | null = null;
-
-  /** @param invocationId id of the record; hosted code receives it, so that its console lines refer to it */
-  constructor(readonly invocationId = uuidV7()) {}
-
-  received(method: string | null, params: unknown): void {
-    this.rpcMethod = method;
-    this.isResponse = method === null;
-    const name = method === 'tools/call' ? (params as { name?: unknown } | undefined)?.name : undefined;
-    this.toolName = typeof name === 'string' ? name : null;
-  }
-
-  failed(error: Error): void {
-    this.failure = error;
-  }
-
-  /** The request failed before the MCP server answered it. */
-  threw(error: unknown): void {
-    this.failure = error as Error;
-    this.thrownStatus = statusOf[domainErrorOf(error)?.kind ?? 'internal'];
-  }
-
-  protected get elapsedMs(): number {
-    return performance.now() - this.startedAt;
-  }
-}
-
 /** One POST to an MCP endpoint. */
 export interface McpRequestContext {
   /** Request body. */
@@ -110,4 +72,42 @@ export interface McpRequest {
   id: string;
   request: McpRequestContext;
   sink: McpResponseSink;
+}
+
+/** Collects the facts of one request for a log; subclasses decide what of its content they record. */
+export abstract class RequestRecord implements CallObserver {
+  protected readonly at = Date.now();
+  protected readonly startedAt = performance.now();
+  /** Null until the message was parsed, and for a client's response to a server's request. */
+  protected rpcMethod: string | null = null;
+  protected toolName: string | null = null;
+  /** True for a client's response to a server's request. */
+  protected isResponse = false;
+  protected failure: Error | null = null;
+  /** HTTP status of an error thrown before the MCP server answered. */
+  protected thrownStatus: number | null = null;
+
+  /** @param invocationId id of the record; hosted code receives it, so that its console lines refer to it */
+  constructor(readonly invocationId = uuidV7()) {}
+
+  received(method: string | null, params: unknown): void {
+    this.rpcMethod = method;
+    this.isResponse = method === null;
+    const name = method === 'tools/call' ? (params as { name?: unknown } | undefined)?.name : undefined;
+    this.toolName = typeof name === 'string' ? name : null;
+  }
+
+  failed(error: Error): void {
+    this.failure = error;
+  }
+
+  /** The request failed before the MCP server answered it. */
+  threw(error: unknown): void {
+    this.failure = error as Error;
+    this.thrownStatus = statusOf[domainErrorOf(error)?.kind ?? 'internal'];
+  }
+
+  protected get elapsedMs(): number {
+    return performance.now() - this.startedAt;
+  }
 }

@@ -40,12 +40,12 @@ export function replyError(
 export function replyFailure({ method, id, sink }: McpRequest, message: string, era: Era): void {
   sink.reply(
     200,
-    method === 'tools/call' ? toolFailure(id, message, era) : errorText(id, rpcCode.internalError, message),
+    method === 'tools/call' ? toolFailureText(id, message, era) : errorText(id, rpcCode.internalError, message),
   );
 }
 
 /** Tool result that reports an error to the model and its user. Modern clients require its `resultType`. */
-export function toolFailure(id: string, message: string, era: Era): string {
+export function toolFailureText(id: string, message: string, era: Era): string {
   const type = era === 'modern' ? { resultType: 'complete' } : {};
   return resultText(id, JSON.stringify({ ...type, content: [{ type: 'text', text: message }], isError: true }));
 }
@@ -82,7 +82,11 @@ const hopErrors: ReadonlySet<number> = new Set([
 export function hopError({ code, message }: RpcError): RpcError | null {
   if (!hopErrors.has(code)) return null;
   const data = { upstream: { code, message } };
-  return { code: rpcCode.internalError, message: 'The MCP server did not accept how it was asked', data };
+  return {
+    code: rpcCode.internalError,
+    message: 'The MCP server refused the protocol version, headers or capabilities of the request',
+    data,
+  };
 }
 
 /**
@@ -94,7 +98,7 @@ export function failureText(id: string, method: string, error: unknown, era: Era
   if (error instanceof McpRefusal) return errorText(id, error.rpcCode, error.message, error.data);
   if (error instanceof UpstreamAuthRequiredError) {
     const { setupUrl } = error;
-    if (method === 'tools/call') return toolFailure(id, setupSentence(error), era);
+    if (method === 'tools/call') return toolFailureText(id, setupSentence(error), era);
     return errorText(id, rpcCode.authRequired, error.message, setupUrl === undefined ? undefined : { setupUrl });
   }
   if (error instanceof CallerLeftError) return errorText(id, rpcCode.cancelled, 'The call was cancelled');

@@ -60,7 +60,7 @@ export class McpTooManyError extends DomainError {
 
   /** @param what in the plural */
   constructor(what: 'requests' | 'streams') {
-    super(`Too many ${what} of this account are under way: wait until some are over`);
+    super(`Too many ${what} of this account are open: wait until some have ended`);
   }
 }
 

@@ -18,7 +18,7 @@ export class McpServerMetrics {
     );
     metrics.gauge(
       'slipway_mcp_sessions',
-      'Client sessions of which something is remembered, such as a log level.',
+      'Client sessions with stored state, such as a log level.',
       () => server.stats().sessions,
     );
   }

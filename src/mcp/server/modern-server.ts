@@ -12,13 +12,13 @@ import {
   setupSentence,
   withId,
   withResult,
+  discoverResult,
 } from './mcp-responses.js';
 import type { McpRequest } from './mcp-request.js';
 import { paramFault } from './bridge/header-params.js';
 import { paramsForLegacy, paramsForModern } from './bridge/hop.js';
-import { mayRequireInput } from './bridge/input.js';
-import { isOfRequest, modernError, modernResult, namesDemanded } from './bridge/to-modern.js';
 import {
+  mayRequireInput,
   inputOfSetup,
   inputOfUrlError,
   isDeclined,
@@ -27,8 +27,8 @@ import {
   urlCapability,
   withoutSetupAnswer,
 } from './bridge/input.js';
+import { isOfRequest, modernError, modernResult, namesDemanded } from './bridge/to-modern.js';
 import type { Envelope } from './classify.js';
-import { discoverResult } from './mcp-responses.js';
 import type { PendingInputCalls } from './pending-input/pending-input-calls.js';
 import { foreign, isRequestState, StateRefusedError } from './pending-input/pending-input-call.js';
 import type { Subscriptions } from './sessions/subscriptions.js';
@@ -92,10 +92,10 @@ export class ModernServer {
       if (reply === null) return replyFailure(incoming, DECLINED, 'modern');
     } catch (error) {
       if (error instanceof StateRefusedError) return this.refused(incoming, error);
-      const led = this.leadToSetup(incoming, envelope, error);
-      if (led === null) throw error;
+      const setup = this.setupInput(incoming, envelope, error);
+      if (setup === null) throw error;
       request.observer?.failed(error as Error);
-      return sink.reply(200, resultText(id, led));
+      return sink.reply(200, resultText(id, setup));
     }
     if (method === 'tools/list') this.parts.notes.learn(channel, reply);
     if (reply.error) return this.failed(incoming, envelope, reply, reply.error);
@@ -154,10 +154,10 @@ export class ModernServer {
   }
 
   /**
-   * `input_required` result with our setup page, in place of an upstream's authorization error; undefined without such
-   * a page.
+   * `input_required` result with our setup page, in place of an upstream's authorization error; null without such a
+   * page.
    */
-  private leadToSetup({ method }: McpRequest, { capabilities }: Envelope, error: unknown): string | null {
+  private setupInput({ method }: McpRequest, { capabilities }: Envelope, error: unknown): string | null {
     if (!(error instanceof UpstreamAuthRequiredError) || error.setupUrl === undefined) return null;
     return mayRequireInput.has(method) && takesUrls(capabilities)
       ? inputOfSetup(setupSentence(error), error.setupUrl)

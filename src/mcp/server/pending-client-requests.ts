@@ -30,7 +30,6 @@ const RELAYED_BYTES_MAX = 400 * 1024;
 
 /** Limits of `input_required` rounds per call, and of requests per round. */
 const ROUNDS_MAX = 8;
-
 const INPUTS_MAX = 16;
 
 /** Total time a client has for input requests of one call. */
@@ -45,7 +44,7 @@ export class ClientInput {
 
   /**
    * Upstream options for a client that can answer requests: it has a session, declared a capability, and accepts a
-   * stream.
+   * stream. Null for others.
    */
   responderFor(
     { channel, request, sink }: McpRequest,
@@ -139,7 +138,7 @@ export class PendingClientRequests {
   ): Promise<ClientAnswer> {
     const isOff = this.isClosed || cancellation.isCancelled;
     const release = isOff ? null : this.waiting.enter(session.key);
-    if (!release) return Promise.resolve(errorAnswer('The client cannot be asked now'));
+    if (!release) return Promise.resolve(errorAnswer('The client cannot receive a request now'));
     const id = `${this.own}.${randomBytes(18).toString('base64url')}`;
     return new Promise((resolve) => {
       const settle = (answer: ClientAnswer) => {

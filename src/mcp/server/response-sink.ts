@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { EVENT_STREAM_HEADERS } from '../../platform/http/event-stream.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { McpResponseSink } from './mcp-request.js';
 import { Cancellation } from '../protocol/cancellation.js';
@@ -65,11 +66,7 @@ export class ResponseSink implements McpResponseSink {
 
   private begin(): void {
     if (this.keepAlive) return;
-    this.response.writeHead(200, {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache',
-      'x-accel-buffering': 'no',
-    });
+    this.response.writeHead(200, EVENT_STREAM_HEADERS);
     this.keepAlive = repeat(KEEP_ALIVE_MS, () => void this.response.write(': keep-alive\n\n'));
     this.response.on('close', () => this.keepAlive?.stop());
   }

@@ -1,10 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import { Cancellation } from '../protocol/cancellation.js';
-import { InFlight } from './upstream-calls.js';
+import { CancellableCalls } from './upstream-calls.js';
 
-describe('InFlight', () => {
+describe('running calls', () => {
   it('cancels the one call that a caller runs under an id', () => {
-    const calls = new InFlight();
+    const calls = new CancellableCalls();
     const [mine, beside, theirs] = [new Cancellation(), new Cancellation(), new Cancellation()];
     calls.begin('me', '1', mine);
     calls.begin('me', '"1"', beside);
@@ -14,7 +14,7 @@ describe('InFlight', () => {
   });
 
   it('cancels none of two, and the one that is left when the other is over', () => {
-    const calls = new InFlight();
+    const calls = new CancellableCalls();
     const [first, second] = [new Cancellation(), new Cancellation()];
     const end = calls.begin('me', '1', first);
     calls.begin('me', '1', second);
@@ -26,7 +26,7 @@ describe('InFlight', () => {
   });
 
   it('knows nothing of a call that is over', () => {
-    const calls = new InFlight();
+    const calls = new CancellableCalls();
     const call = new Cancellation();
     calls.begin('me', '1', call)();
     calls.cancel('me', '1');

@@ -3,49 +3,31 @@ import { memberText } from '../protocol/json-edit.js';
 import { progressTokenIn } from '../protocol/messages.js';
 import { members, slice, splice } from '../protocol/json-text.js';
 import type { McpRequest, McpRequestContext } from './mcp-request.js';
+import { CallList } from '../client/call-registry.js';
 import { isLoud } from './classify.js';
 import { VIA_HEADER } from '../protocol/via.js';
 import type { ResponseTarget } from './pending-input/pending-input-call.js';
 import type { Cancellation } from '../protocol/cancellation.js';
 
-/** A running call. */
-interface Running {
-  caller: string;
-  /** Request id as JSON text. */
-  id: string;
-  call: Cancellation;
-  /** Index in the list of running calls. */
-  at: number;
-}
-
 /**
  * Running calls by caller and JSON-RPC id, for `notifications/cancelled`. Ids are not unique even for one caller (some
  * clients number every request 1): when two calls match, neither is cancelled.
- * A list with linear search for the rare cancellations: a Map is rehashed regularly under constant inserts and deletes,
- * and its old tables keep the calls in them reachable until the next full garbage collection.
  */
-export class InFlight {
-  private readonly running: Running[] = [];
+export class CancellableCalls {
+  private readonly running = new CallList<{ caller: string; id: string; cancellation: Cancellation }>();
 
   /**
    * @param id request id as JSON text
    *
    * @returns function to call once when the call has ended
    */
-  begin(caller: string, id: string, call: Cancellation): () => void {
-    const one: Running = { caller, id, call, at: this.running.length };
-    this.running.push(one);
-    return () => {
-      const last = this.running.pop();
-      if (!last || last === one) return;
-      last.at = one.at;
-      this.running[one.at] = last;
-    };
+  begin(caller: string, id: string, cancellation: Cancellation): () => void {
+    return this.running.add({ caller, id, cancellation });
   }
 
   cancel(caller: string, id: string): void {
     const [only, ...others] = this.running.filter((one) => one.id === id && one.caller === caller);
-    if (only && others.length === 0) only.call.cancel();
+    if (only && others.length === 0) only.cancellation.cancel();
   }
 }
 
@@ -63,7 +45,7 @@ export interface UpstreamRequestOptions {
 
 /** Sends requests to channels, each with our progress token in place of the client's. */
 export class UpstreamCalls {
-  private readonly inFlight = new InFlight();
+  private readonly running = new CancellableCalls();
   private lastToken = 0;
 
   constructor(private readonly timeoutMs: number) {}
@@ -81,7 +63,7 @@ export class UpstreamCalls {
       if (name === 'notifications/progress') relayProgress(text, ours, target);
       else if (accepts(name, text)) target.sink.event(text);
     };
-    const end = this.inFlight.begin(inFlightKey(request), id, cancellation);
+    const end = this.running.begin(inFlightKey(request), id, cancellation);
     try {
       const reply = await channel.request({
         method,
@@ -104,7 +86,7 @@ export class UpstreamCalls {
 
   /** Cancels the client's call with this id, JSON text. */
   cancel(request: McpRequestContext, id: string): void {
-    this.inFlight.cancel(inFlightKey(request), id);
+    this.running.cancel(inFlightKey(request), id);
   }
 }
 

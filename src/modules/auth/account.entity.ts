@@ -11,6 +11,7 @@ import {
 } from 'typeorm';
 
 export const accountKinds = ['user', 'organization'] as const;
+export type AccountKind = (typeof accountKinds)[number];
 
 /** An API key. Only its SHA-256 and its first characters are stored. */
 @Entity('api_keys')
@@ -49,8 +50,6 @@ export class ApiKey {
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3, nullable: true })
   expiresAt: Date | null;
 }
-
-export type AccountKind = (typeof accountKinds)[number];
 
 /** A user or an organization: owns namespaces and API keys. */
 @Entity('accounts')

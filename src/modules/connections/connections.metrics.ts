@@ -7,7 +7,7 @@ import { UplinkTunnels } from './uplink/uplink-tunnels.js';
 @Injectable()
 export class ConnectionsMetrics {
   constructor(metrics: Metrics, handles: ConnectionHandles, tunnels: UplinkTunnels) {
-    metrics.gauge('slipway_connection_links', 'Open ways to MCP servers, of connections.', () => handles.size);
+    metrics.gauge('slipway_connection_links', 'Open handles to MCP servers, of connections.', () => handles.size);
     metrics.gauge('slipway_uplink_tunnels', 'Tunnels to local servers.', () => tunnels.size);
   }
 }

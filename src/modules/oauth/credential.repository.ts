@@ -4,7 +4,7 @@ import type { CredentialOwner } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
 
-/** Expired links are kept this long, so that their page can say that they have expired. */
+/** Retention of expired links, so that their page can say that they have expired. */
 const KEPT_AFTER_EXPIRY = '1 day';
 
 /** A refresh holds the row of its credential for 10 s at most. */

@@ -10,7 +10,7 @@ export class AuthorizationRequiredError extends DomainError {
   readonly code = 'auth_required';
 }
 
-/** The token has expired and the token endpoint does not answer. The authorization is kept. */
+/** The token has expired and the token endpoint does not answer. The authorization stays stored. */
 export class CredentialUnavailableError extends DomainError {
   readonly kind = 'upstream';
   readonly code = 'upstream_error';
@@ -37,7 +37,7 @@ export class SetupPageError extends PageError {
   static readonly usedLink = page(
     'gone',
     'This link was used before',
-    'Each link works once, in the browser that pressed its button, and ends when what it is for is changed by other ways. ' +
+    'Each link works once, in the browser that pressed its button. It also ends when the connection or release changes. ' +
       'If the server still asks for something, ask for a new link.',
   );
   static readonly expiredLink = page(

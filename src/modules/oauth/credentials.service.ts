@@ -51,7 +51,7 @@ interface CachedCredential {
   tokenHost: string;
 }
 
-/** The OAuth credentials of servers and connections: access tokens, and links to the page that authorizes anew. */
+/** The OAuth credentials of servers and connections: access tokens, and links to the page that authorizes again. */
 @Injectable()
 export class CredentialsService implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger('credentials');

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+
 /** The query of a stored form. */
 const HASHED_QUERY = /^\?sha256:[\w-]{43}$/;
 
@@ -34,7 +35,7 @@ export interface PreregisteredClient {
 
 /** The page where a person authorizes Slipway at an upstream. */
 export interface AuthorizationSetup {
-  /** Gives access to whoever has it, so only the owner may read it. */
+  /** Gives access to anyone who has it, so only the owner may read it. */
   setupUrl: string;
   expiresAt: Date;
 }

@@ -93,7 +93,7 @@ export class OAuthClientsService {
   }
 
   /**
-   * After its server refused a client: deletes a registered one, so that the next authorization registers anew, and marks a
+   * After its server refused a client: deletes a registered one, so that the next authorization registers again, and marks a
    * pre-registered one, since only a person can replace it.
    */
   async refused(id: string): Promise<void> {

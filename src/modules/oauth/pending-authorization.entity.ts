@@ -1,5 +1,4 @@
-import { Check, Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
-import type { Relation } from 'typeorm';
+import { Check, Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryGeneratedColumn } from 'typeorm';
 import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
 import { ownerKinds, type CredentialOwner } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
@@ -33,14 +32,10 @@ export class PendingAuthorization {
   @Column('jsonb')
   server: AuthorizationServer;
 
-  /** Null for an auth adapter, which needs no client. */
+  /** Null for an auth adapter, which needs no client. CASCADE: an answer for a deleted client cannot be redeemed. */
+  @ForeignKey(() => OAuthClient, { name: 'pending_authorizations_client_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'client_row_id', nullable: true })
   clientRowId: string | null;
-
-  /** CASCADE: an answer for a deleted client cannot be redeemed. */
-  @ManyToOne(() => OAuthClient, { nullable: true, onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'client_row_id', foreignKeyConstraintName: 'pending_authorizations_client_fk' })
-  client: Relation<OAuthClient> | null;
 
   @Column('text')
   resource: string;

@@ -41,7 +41,7 @@ export type RefreshOutcome =
   | { kind: 'token'; accessToken: string }
   /** The owner must authorize again. */
   | { kind: 'required'; message: string }
-  /** The token endpoint does not answer; the authorization is kept. `accessToken` is the old one until it expires. */
+  /** The token endpoint does not answer; the authorization stays stored. `accessToken` is the old one until it expires. */
   | { kind: 'away'; message: string; accessToken: string | null }
   /** The credential was deleted. */
   | { kind: 'gone' };
@@ -215,7 +215,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
       const held = openTokens(row, this.vault) as HeldTokens;
       return this.postpone(tx, row, held, undefined, message);
     }
-    this.logger.warn({ msg: 'an authorization has ended', ...(await this.namesOf(row)), host, code });
+    this.logger.warn({ msg: 'an authorization has ended', ...(await namesOf(row, tx)), host, code });
     const what = isClient && client.kind === 'given' ? 'client that was given for this' : 'authorization';
     if (isClient) onRefused(client);
     return this.drop(tx, row, `${host} no longer accepts the ${what} (${code}).`);
@@ -237,13 +237,8 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     const failures = row.failures + 1;
     const pauseMs = Math.min(RETRY_MS_MAX, 2 ** Math.min(failures, 20) * 1_000);
     await tx.update(UpstreamCredential, { id: row.id }, { failures, retryAt: new Date(Date.now() + pauseMs) });
-    this.logger.warn({ msg: 'a token could not be refreshed', ...(await this.namesOf(row)), failures, reason });
+    this.logger.warn({ msg: 'a token could not be refreshed', ...(await namesOf(row, tx)), failures, reason });
     return away(reason, row, held, rejected);
-  }
-
-  /** The owner of a credential, for a log line. */
-  private async namesOf({ id, ownerKind, ownerId }: UpstreamCredential): Promise<object> {
-    return { credentialId: id, ...(await LogNamesRepository.find(this.dataSource, ownerKind, ownerId)) };
   }
 
   /** Stores a token again after the database failed: the server has rotated it, so the old one is no longer valid. */
@@ -251,7 +246,11 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     for (let tries = 1; ; tries += 1) {
       try {
         await write(this.dataSource.manager, rotated, rotated.generation - 1);
-        this.logger.warn({ msg: 'a rotated token was stored late', ...(await this.namesOf(rotated)), tries });
+        this.logger.warn({
+          msg: 'a rotated token was stored late',
+          ...(await namesOf(rotated, this.dataSource)),
+          tries,
+        });
         const row = await this.dataSource.manager.findOne(UpstreamCredential, { where: { id: rotated.id } });
         const held = row && openTokens(row, this.vault);
         return held ? { kind: 'token', accessToken: held.accessToken } : { kind: 'gone' };
@@ -259,7 +258,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
         if (tries === RESCUE_TRIES) {
           this.logger.error({
             msg: 'a rotated token could not be stored',
-            ...(await this.namesOf(rotated)),
+            ...(await namesOf(rotated, this.dataSource)),
             err: again,
           });
           throw error;
@@ -291,12 +290,20 @@ function settledBefore(row: UpstreamCredential, request: RefreshRequest, vault: 
     return { kind: 'required', message: 'The MCP server refuses even a token that was issued a moment ago.' };
   }
   if (row.retryAt && !isPast(row.retryAt)) {
-    return away(`${issuerOf(row)} could not be asked a moment ago.`, row, held, rejected);
+    return away(`${issuerOf(row)} could not be reached a moment ago.`, row, held, rejected);
   }
   return null;
 }
 
-/** The outcome if the token endpoint cannot be asked. */
+/** The owner of a credential, for a log line. @param database the transaction, if there is one: it holds a connection */
+async function namesOf(
+  { id, ownerKind, ownerId }: UpstreamCredential,
+  database: Pick<EntityManager, 'query'>,
+): Promise<object> {
+  return { credentialId: id, ...(await LogNamesRepository.find(database, ownerKind, ownerId)) };
+}
+
+/** The outcome if the token endpoint cannot be reached. */
 function away(reason: string, row: UpstreamCredential, held: HeldTokens, rejected: string | undefined): RefreshOutcome {
   const isUsable = !isPast(row.expiresAt) && held.accessToken !== rejected;
   return { kind: 'away', message: reason, accessToken: isUsable ? held.accessToken : null };

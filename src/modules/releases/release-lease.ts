@@ -110,7 +110,7 @@ export class ReleaseLease extends Hold {
     try {
       if (!(await this.context.releases.renewLease(this.claim))) this.lose();
     } catch (error) {
-      this.logger.debug({ msg: 'a lease was not renewed', err: error });
+      this.logger.debug({ msg: 'a lease was not renewed', releaseId: this.releaseId, err: error });
     }
   }
 

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { toStorableText } from '../../platform/database/storable.js';
+import { LogNamesRepository, type LogNames } from '../../platform/telemetry/log-names.repository.js';
 import { ReleaseLog, type LogLine } from './release.entity.js';
 
 /** Enough for a sentence with a URL or two; texts of upstreams have no bound of their own. */
@@ -27,6 +28,11 @@ export class ReleaseLogRepository {
       error: error === undefined ? null : fit(error),
     }));
     await tx.createQueryBuilder().insert().into(ReleaseLog).values(rows).updateEntity(false).execute();
+  }
+
+  /** Names of the server of a release, for a log line. */
+  namesOf(releaseId: string): Promise<LogNames> {
+    return LogNamesRepository.find(this.database, 'release', releaseId);
   }
 
   /** Removes all but the newest 500 lines that were written after the end of the pipeline. */

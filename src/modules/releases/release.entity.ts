@@ -16,6 +16,7 @@ const listed = (values: readonly string[]) => values.map((value) => `'${value}'`
 
 /** `start` and `end` frame a stage; `error` is the line with the reason why a release failed. */
 export const logLevels = ['start', 'end', 'info', 'success', 'warning', 'error'] as const;
+export type LogLevel = (typeof logLevels)[number];
 
 /** The files a release may bring. */
 export const artifactKinds = ['module', 'sourcemap', 'bundle'] as const;
@@ -24,7 +25,7 @@ export type ArtifactKind = (typeof artifactKinds)[number];
 
 /** A file of a release, in the blob store. */
 @Entity('release_artifacts')
-@Check('release_artifacts_kind', `"kind" IN (${artifactKinds.map((kind) => `'${kind}'`).join(', ')})`)
+@Check('release_artifacts_kind', `"kind" IN (${listed(artifactKinds)})`)
 export class ReleaseArtifact {
   @ForeignKey(() => Release, { name: 'release_artifacts_release_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'release_id' })
@@ -42,8 +43,6 @@ export class ReleaseArtifact {
   bytes: number;
 }
 
-export type LogLevel = (typeof logLevels)[number];
-
 /** A line to be written to a release's log. */
 export interface LogLine {
   stage: Stage;
@@ -56,7 +55,7 @@ export interface LogLine {
 /** One line of a release's log. */
 @Entity('release_logs')
 @Index('release_logs_release', ['releaseId', 'seq'])
-@Check('release_logs_stage', `"stage" IN (${stages.map((stage) => `'${stage}'`).join(', ')})`)
+@Check('release_logs_stage', `"stage" IN (${listed(stages)})`)
 export class ReleaseLog {
   /** Order within all releases, and the value of `Last-Event-ID`. Text, since a bigint does not fit a number. */
   @PrimaryColumn({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })

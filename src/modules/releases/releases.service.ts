@@ -193,7 +193,7 @@ export class ReleasesService implements OnModuleInit {
 /** Time in which a client may repeat a resume whose answer it lost. */
 const RESUME_REPEAT_MS = 60_000;
 
-/** True while a resumed release works, for 60 s after its last change. */
+/** True while a release works that was enqueued again, by a resume or after a wait, for 60 s after its last change. */
 function wasJustResumed({ status, attempt, updatedAt }: Release): boolean {
   return status === 'WORKING' && attempt > 1 && Date.now() - updatedAt.getTime() < RESUME_REPEAT_MS;
 }

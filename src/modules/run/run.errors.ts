@@ -1,7 +1,7 @@
 import { McpRefusal } from '../../mcp/server/mcp-server.errors.js';
 import { UpstreamAuthRequiredError, UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
 import { rpcCode } from '../../mcp/protocol/protocol.js';
-import { DomainError } from '../../platform/errors/domain-error.js';
+import { NotFoundError } from '../../platform/errors/domain-error.js';
 
 /** The server has no release, or one that cannot be called over HTTP; the message names the reason and what to do. */
 export class NotRunnableError extends McpRefusal {
@@ -62,10 +62,7 @@ export class ServerGoneError extends UpstreamFailure {
 }
 
 /** The server does not answer at this path. */
-export class RunPathNotFoundError extends DomainError {
-  readonly kind = 'not_found';
-  readonly code = 'not_found';
-}
+export class RunPathNotFoundError extends NotFoundError {}
 
 /** The upstream requires authorization, and the caller uses no connection that could store it. */
 export class ServerAuthRequiredError extends UpstreamAuthRequiredError {

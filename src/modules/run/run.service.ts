@@ -47,7 +47,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     private readonly outputs: ToolOutputsService,
     gauges: Metrics,
   ) {
-    gauges.gauge('slipway_run_links', 'Open ways to servers, of run addresses.', () => this.handles.size);
+    gauges.gauge('slipway_run_links', 'Open handles to servers, of run endpoints.', () => this.handles.size);
   }
 
   onModuleInit(): void {
@@ -64,8 +64,8 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    * Serves one request to a run endpoint or a path below it. Of MCP requests only POSTs are recorded. Upstream failures and
    * missing values become JSON-RPC errors.
    *
-   * @throws ServerNotFoundError, RunPathNotFoundError, NotRunnableError, errors of the MCP server, and
-   * for other paths UpstreamFailure
+   * @throws ServerNotFoundError, RunPathNotFoundError, NotRunnableError, errors of the MCP server, and for other paths
+   * UpstreamFailure
    */
   async forward(
     { slug, keyId, accountId, path }: RunCall,

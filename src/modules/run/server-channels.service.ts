@@ -121,7 +121,8 @@ export class ServerChannelsService {
 
   /**
    * A channel for one connection to a server's current release; it switches to later releases. Calls are recorded and
-   * counted like those at the run endpoint, without HTTP in between. Its calls reject with ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError.
+   * counted like those at the run endpoint, without HTTP in between. Its calls reject with ServerGoneError,
+   * NotRunnableError, InputRequiredError, InputInvalidError.
    */
   channelFor(serverId: string, user: ServerUser): Channel {
     return new ServerChannel(

@@ -7,7 +7,7 @@ import { ServersService } from '../servers/servers.service.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { parseUrl } from '../../config/parse-url.js';
 import type { ProgramRef } from '../../hosting/hosting.types.js';
-import type { RunnableServer } from '../servers/server.types.js';
+import { formatQualifiedName, type RunnableServer } from '../servers/server.types.js';
 import { configFields, type ConfigField, type ConfigKind } from '../releases/config/config-fields.js';
 import { hostedAddress } from '../../hosting/mcp/hosted-channels.service.js';
 import { bundleProgram, releaseProgram } from '../releases/program-ref.js';
@@ -107,10 +107,9 @@ export class ServerResolver implements OnModuleInit {
 
 /** Prepares a server for calls. @param runsBundles true if this service runs bundles */
 function toResolvedServer(server: RunnableServer, runsBundles: boolean): ResolvedServer {
-  const { id, namespace, name, slug, logPayloads } = server;
-  const qualifiedName = name === '' ? namespace : `${namespace}/${name}`;
-  const release = releaseOf(qualifiedName, server, runsBundles);
-  return { serverId: id, name: qualifiedName, slug, logPayloads, release };
+  const { id, slug, logPayloads } = server;
+  const name = formatQualifiedName(server);
+  return { serverId: id, name, slug, logPayloads, release: releaseOf(name, server, runsBundles) };
 }
 
 function releaseOf(

@@ -24,7 +24,7 @@ export interface ServerCardContributor {
   fieldsFor(serverIds: string[]): Promise<Map<string, unknown>>;
 }
 
-/** Metadata of a contributor's class, by which {@link ServerCards} finds it. */
+/** Metadata of a contributor's class, by which `ServerCardsService` finds it. */
 export const ContributesCardField = DiscoveryService.createDecorator<ServerCardFieldOptions>();
 
 /**

@@ -67,11 +67,7 @@ export class ServersController {
   @ApiServerName()
   @Access('servers:write', ownServer)
   @ApiErrors(400, notServerOwner, serverNotFound)
-  update(
-    @TargetServer() server: ServerRef,
-
-    @Body() body: UpdateServerDto,
-  ): Promise<UpdatedServerDto> {
+  update(@TargetServer() server: ServerRef, @Body() body: UpdateServerDto): Promise<UpdatedServerDto> {
     return this.settings.update(server, body);
   }
 
@@ -86,7 +82,6 @@ export class ServersController {
   })
   transfer(
     @TargetServer() server: ServerRef,
-
     @CurrentCaller() caller: Caller,
     @Body() body: TransferServerDto,
   ): Promise<TransferredServerDto> {

@@ -55,7 +55,7 @@ export class ServersRepository {
     return row ?? null;
   }
 
-  /** The columns that calls to a server need; null when there is none. Large snapshots have megabytes, so six members are read. */
+  /** The columns that calls to a server need; null when there is none. Snapshots may have megabytes: six members are read. */
   async findRunnable(by: { slug: string } | { id: string }): Promise<RunnableServer | null> {
     const [column, value] = 'slug' in by ? ['slug', by.slug] : ['id', by.id];
     const [row] = await this.database.query<(RunnableServer & { sealedUrl: string | null })[]>(

@@ -166,8 +166,15 @@ export class SkillDto extends SkillSummaryDto {
 
 /** A skill that was just published. */
 export class PublishedSkillDto extends PickType(SkillSummaryDto, [
-  ...(['id', 'namespace', 'slug', 'displayName', 'description', 'gitUrl'] as const),
-  ...(['externalStars', 'listed', 'createdAt'] as const),
+  'id',
+  'namespace',
+  'slug',
+  'displayName',
+  'description',
+  'gitUrl',
+  'externalStars',
+  'listed',
+  'createdAt',
 ]) {
   /**
    * When its files were published last.

@@ -77,7 +77,7 @@ export class SkillsService {
     });
   }
 
-  /** {@link publishFromGit} with the namespace in the body, which the guard did not check. @throws also NotSkillOwnerError */
+  /** {@link publishFromGit} with the namespace in the body, which the guard did not check. @throws also ForbiddenError */
   async create(caller: Caller, { namespace: name, slug, gitUrl }: CreateSkillDto): Promise<PublishedSkillDto> {
     const rule = { scope: 'skills:write', ...ownNamespace } as const;
     const { namespace } = await this.access.authorize(caller, rule, { owner: name });

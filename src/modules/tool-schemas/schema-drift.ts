@@ -10,6 +10,7 @@ import type { Observed } from './tool-shape.repository.js';
  * absent. `forbidden`: a member that the schema forbids. `undeclared`: a member that the schema does not mention.
  */
 export const driftKinds = ['unstructured', 'type', 'missing', 'forbidden', 'undeclared'] as const;
+export type DriftKind = (typeof driftKinds)[number];
 
 /** References followed one after another: a schema may refer to itself. */
 const REFERENCES_MAX = 16;
@@ -76,8 +77,6 @@ export class DeclaredSchema {
     return all;
   }
 }
-
-export type DriftKind = (typeof driftKinds)[number];
 
 /** One deviation of results from the declared output schema. */
 export interface Drift {

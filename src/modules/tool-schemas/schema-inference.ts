@@ -106,7 +106,7 @@ function schemaOf(shape: Shape): Schema {
   };
 }
 
-function membersOf({ fields, rest }: ReturnType<typeof inferObject>): Schema {
+function membersOf({ fields, rest }: InferredObject): Schema {
   return {
     ...(fields.length > 0 && {
       properties: Object.fromEntries(fields.map(([name, field]) => [name, schemaOf(field)])),

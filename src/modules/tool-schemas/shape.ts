@@ -1,9 +1,7 @@
 import { formatOf, type TextFormat } from './text-format.js';
 
-/**
- * Names and texts of a result that may be stored. Results belong to their callers, so only words that a program's author
- * chose are stored: names of members, and enum values such as a status.
- */
+// Results belong to their callers, so only words that a program's author chose are stored: names of members, and enum
+// values such as a status.
 
 const NAME_CHARS_MAX = 64;
 

@@ -1,5 +1,5 @@
 import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
-import { LRUCache } from 'lru-cache';
+import { growingLru } from '../../platform/limits/growing-lru.js';
 import { toStorableText } from '../../platform/database/storable.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { isObject } from '../../platform/text/json.js';
@@ -20,7 +20,7 @@ const HOUR_MS = 3_600_000;
 
 /** Selects the results that are sampled. */
 class Sampler {
-  private readonly tools = new LRUCache<string, { hour: number; seen: number }>({ max: TOOLS_MAX });
+  private readonly tools = growingLru<{ hour: number; seen: number }>(TOOLS_MAX);
 
   /** Counts a result of this tool. @returns true when it is to be sampled */
   select(tool: string, now = Date.now()): boolean {

@@ -1,10 +1,17 @@
 import { pathStep } from '../../platform/text/json.js';
-import type { ServerRef } from '../servers/server.types.js';
+import { formatQualifiedName, type ServerRef } from '../servers/server.types.js';
 import type { Drift } from './schema-drift.js';
-import { toJsonSchema, inferFormat, inferObject, inferEnum, inferTypes } from './schema-inference.js';
+import {
+  toJsonSchema,
+  inferFormat,
+  inferObject,
+  inferEnum,
+  inferTypes,
+  type InferredObject,
+} from './schema-inference.js';
 import type { ToolOutputSchemaDto } from './tool-schema.dto.js';
 import type { Observed } from './tool-shape.repository.js';
-import { type Shape, type TextShape } from './shape.js';
+import type { Shape, TextShape } from './shape.js';
 import type { TextFormat } from './text-format.js';
 
 /** Calls for the formats that Zod 3 and Zod 4 share. */
@@ -29,14 +36,14 @@ interface ShapeField {
 
 /** @param drift null without a declared schema */
 export function toToolOutputSchemaDto(
-  { namespace, name }: ServerRef,
+  server: ServerRef,
   toolName: string,
   { samples, shape }: Observed,
   drift: Drift[] | null,
 ): ToolOutputSchemaDto {
   const zodSchema = toZodText(shape);
   return {
-    qualifiedName: name === '' ? namespace : `${namespace}/${name}`,
+    qualifiedName: formatQualifiedName(server),
     toolName,
     sampleCount: samples,
     validatorSchema: zodSchema,
@@ -75,11 +82,10 @@ function textCall(texts: TextShape): string {
   return format ? `z.string()${formatCalls[format]}` : 'z.string()';
 }
 
-function objectCall({ fields, rest }: ReturnType<typeof inferObject>): string {
-  if (rest && fields.length === 0) return `z.record(z.string(), ${toZodText(rest)})`;
+function objectCall({ fields, rest }: InferredObject): string {
+  if (rest) return `z.record(z.string(), ${toZodText(rest)})`;
   const members = fields.map(([name, field]) => `${literal(name)}: ${toZodText(field)}.optional()`);
-  const object = members.length === 0 ? 'z.object({})' : `z.object({ ${members.join(', ')} })`;
-  return rest ? `${object}.catchall(${toZodText(rest)})` : object;
+  return members.length === 0 ? 'z.object({})' : `z.object({ ${members.join(', ')} })`;
 }
 
 /**

@@ -8,7 +8,7 @@ import { emptyShape, merged, shapeOf, type Shape } from './shape.js';
 const WEEKS = 5;
 const WEEK_MS = 7 * 24 * 3_600_000;
 
-/** Most tools of one server with samples in one week: with the bounds of a shape at most 90 MB before compression, usually 2 MB. */
+/** Most tools of one server with samples in one week: at most 90 MB of shapes before compression, usually 2 MB. */
 const TOOLS_MAX = 200;
 
 /** Most tools with buffered samples. */

@@ -1,4 +1,5 @@
-import { LRUCache } from 'lru-cache';
+import type { LRUCache } from 'lru-cache';
+import { growingLru } from '../limits/growing-lru.js';
 import { withTimeout } from '../limits/with-timeout.js';
 import { databaseAvailability } from './database-availability.js';
 import { isDatabaseAway } from './postgres-errors.js';
@@ -28,7 +29,7 @@ export class RowCache<Row extends object> {
     private readonly load: (key: string) => Promise<Row | null>,
     { max, ttlMs }: { max: number; ttlMs: number },
   ) {
-    this.rows = new LRUCache({ max });
+    this.rows = growingLru(max);
     this.ttlMs = ttlMs;
   }
 

@@ -3,7 +3,7 @@ import type { EventEmitter } from 'node:events';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { domainToUnicode } from 'node:url';
-import { LRUCache } from 'lru-cache';
+import { growingLru } from '../limits/growing-lru.js';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { parseUrl } from '../../config/parse-url.js';
 import { addressKind, portOf, type AddressKind, type AddressPolicy } from './address-policy.js';
@@ -98,10 +98,10 @@ export class Egress {
   private readonly closedPorts: ReadonlySet<number>;
   private readonly calls: Agent;
   private readonly streams: Agent;
-  private readonly connects = new LRUCache<string, LastConnect>({ max: LAST_CONNECTS_MAX });
+  private readonly connects = growingLru<LastConnect>(LAST_CONNECTS_MAX);
   private socketCount = 0;
   /** How long the last answer for a name took. */
-  private readonly lookups = new LRUCache<string, number>({ max: LAST_CONNECTS_MAX });
+  private readonly lookups = growingLru<number>(LAST_CONNECTS_MAX);
 
   constructor(
     private readonly policy: AddressPolicy,

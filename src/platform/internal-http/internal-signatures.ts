@@ -1,6 +1,6 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { LRUCache } from 'lru-cache';
+import { growingLru } from '../limits/growing-lru.js';
 import { Env } from '../../config/env.js';
 import { isSameSignature, keysFor } from '../http/secrets.js';
 
@@ -25,7 +25,7 @@ const REMEMBERED_MAX = 100_000;
 @Injectable()
 export class InternalSignatures {
   private readonly secrets: Buffer[];
-  private readonly seen = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: 2 * AGE_MS_MAX });
+  private readonly seen = growingLru<true>(REMEMBERED_MAX, { ttl: 2 * AGE_MS_MAX });
 
   constructor(env: Env) {
     this.secrets = keysFor(env, 'slipway internal calls');

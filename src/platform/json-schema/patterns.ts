@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { growingLru } from '../limits/growing-lru.js';
 import { RE2JS } from 're2js';
 import { isObject, type JsonObject } from '../text/json.js';
 import { SCHEMA_MAPS } from './references.js';
@@ -48,7 +48,7 @@ export interface LinearPattern {
   toString: () => string;
 }
 
-const cached = new LRUCache<string, LinearPattern>({ max: CACHED_MAX });
+const cached = growingLru<LinearPattern>(CACHED_MAX);
 
 /**
  * A regular expression of a tenant, compiled by RE2: matching takes linear time. JavaScript's engine takes exponential
@@ -126,8 +126,32 @@ function sizeOf(pattern: string): number {
 }
 
 /**
- * The patterns of a schema, in `pattern` and `patternProperties`, members with unknown names included: references can lead
- * there. More than 50, or more than their size allows, are refused.
+ * A schema and the schemas within it, each with its place: names from the root, joined by dots. In the author's order.
+ * Members with unknown names count as schemas, since references can lead there.
+ *
+ * @param isData true for a keyword whose value is no schema
+ */
+export function* schemasIn(
+  schema: unknown,
+  isData = (keyword: string): boolean => DATA_KEYWORDS.has(keyword),
+): Generator<[schema: JsonObject, place: string]> {
+  const stack: [value: unknown, place: string, isMap: boolean][] = [[schema, '', false]];
+  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
+    const [value, at, isMap] = next;
+    if (typeof value !== 'object' || value === null) continue;
+    const isSchema = isObject(value) && !isMap;
+    if (isSchema) yield [value, at];
+    // Reversed, so that the stack yields the author's order.
+    for (const [name, part] of Object.entries(value).reverse()) {
+      if (isSchema && isData(name)) continue;
+      stack.push([part, at === '' ? name : `${at}.${name}`, isSchema && SCHEMA_MAPS.has(name)]);
+    }
+  }
+}
+
+/**
+ * The patterns of a schema, in `pattern` and `patternProperties`. More than 50, or more than their size allows, are
+ * refused.
  */
 export function patternsOf(schema: unknown): FoundPattern[] {
   const found: FoundPattern[] = [];
@@ -138,18 +162,7 @@ export function patternsOf(schema: unknown): FoundPattern[] {
     const surplus = isSurplus ? `more than ${PATTERNS_MAX} patterns, or larger ones, in one schema` : null;
     found.push({ pattern, place, refusal: refusedConstruct(pattern) ?? surplus, remove });
   };
-  const stack: [value: unknown, place: string, isMap: boolean][] = [[schema, '', false]];
-  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
-    const [value, at, isMap] = next;
-    if (typeof value !== 'object' || value === null) continue;
-    const isSchema = isObject(value) && !isMap;
-    if (isSchema) addPatterns(value, at, add);
-    // Reversed, so that the stack yields the author's order.
-    for (const [name, part] of Object.entries(value).reverse()) {
-      if (isSchema && DATA_KEYWORDS.has(name)) continue;
-      stack.push([part, at === '' ? name : `${at}.${name}`, isSchema && SCHEMA_MAPS.has(name)]);
-    }
-  }
+  for (const [one, at] of schemasIn(schema)) addPatterns(one, at, add);
   return found;
 }
 

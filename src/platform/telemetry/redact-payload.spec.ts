@@ -110,12 +110,18 @@ describe('a payload without its secrets', () => {
     'a.'.repeat(32_000),
     'a://b:'.repeat(10_000),
     'eyJ-'.repeat(15_000),
+    `eyJ.${'eyJ-'.repeat(15_000)}`,
+    'sk-'.repeat(20_000),
+    'SG.'.repeat(20_000),
+    'xoxb-'.repeat(12_000),
+    'password: '.repeat(6_000),
+    '"'.repeat(60_000),
     '-----BEGIN '.repeat(5_000),
     'token '.repeat(10_000),
     'A'.repeat(64_000),
   ])('costs no more for a text made to cost: %#', (text) => {
     const from = process.cpuUsage().user;
     redacted({ text });
-    expect((process.cpuUsage().user - from) / 1_000).toBeLessThan(10_000);
+    expect((process.cpuUsage().user - from) / 1_000).toBeLessThan(1_000);
   });
 });

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import type { Browser } from 'playwright-core';
-import { authorize, openDocs, Operation, startBrowser } from '../../support/documentation/docs-page.js';
+import { authorize, openDocs, Operation } from '../../support/documentation/docs-page.js';
+import { startBrowser } from '../../support/people/browser.js';
 import { startEverything, type EverythingServer } from '../../support/upstream/everything.js';
 import { images } from '../../support/releases/icons.js';
 import { cleanUpPrograms, readySettings, runProgram } from '../../support/program.js';
@@ -63,7 +64,13 @@ describe('the docs page', () => {
         '/acme/skills/archive/main.zip',
         await zipOf({ 'skills-main/code-review/SKILL.md': skillMd() }),
       );
-      const replacements = { 'http://127.0.0.1:3001/mcp': everything.url, 'https://github.com': repositories.url };
+      repositories.serve('/icon.png', images['image/png']);
+      const replacements = {
+        'http://127.0.0.1:3001/mcp': everything.url,
+        'https://github.com': repositories.url,
+        // PATCH fetches the image.
+        'https://weather.example.com/icon.png': `${repositories.url}/icon.png`,
+      };
       const unexpected: string[] = [];
       // Following a log does not end by itself, and the page shows nothing before the end.
       for (const { operationId, tag } of operations.filter((one) => one.operationId !== 'LogStreams_follow')) {
@@ -84,30 +91,30 @@ describe('the docs page', () => {
   );
 });
 
-/** What has to be there before anything else can be tried, in this order. */
+/** Operations that run first, in this order: the others use what they create. */
 const first = ['Namespaces_claim', 'Servers_create', 'Publish_publish', 'Connections_set', 'Skills_set'];
 
-/** What others would not work after. */
+/** Operations that run after the others and before deletions: the examples of the others fail after them. */
 const last = ['ServerDomains_rename', 'Skills_upload'];
 
-/** What a newcomer is answered where the example cannot fit a newcomer's service. */
+/** Status of each operation whose example fails on a new service. */
 const statuses: Record<string, number> = {
-  // The operator has turned it off.
+  // METRICS_TOKEN is not set.
   Metrics_read: 404,
-  // It succeeded.
+  // The release is not paused.
   Releases_resume: 400,
-  // Nobody called its tools.
+  // The tool has no stored samples.
   ToolSchemas_infer: 404,
-  // It has no bundle.
+  // The release is a URL.
   Bundle_download: 404,
-  // The server of the example has no triggers, and is no uplink.
+  // The example server has no triggers, and the connection is no uplink.
   Triggers_get: 404,
   Triggers_subscribe: 404,
   Triggers_unsubscribe: 404,
   Uplink_paired: 404,
-  // It takes a second namespace.
+  // The target namespace does not exist.
   Servers_transfer: 404,
-  // Keys have ids nobody can foresee.
+  // The id of the example is no key.
   Accounts_revokeKey: 404,
 };
 

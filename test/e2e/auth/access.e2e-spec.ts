@@ -21,7 +21,7 @@ import { startUpstream, type Upstream } from '../../support/upstream/upstream.js
 import { verifies } from '../../support/verifies.js';
 import { zipOf } from '../../support/zips.js';
 
-/** What somebody owns, enough to fill the parameters of every route. */
+/** Things of one owner that fill the parameters of every route. */
 interface Estate {
   owner: TestAccount;
   keyId: string;
@@ -49,7 +49,7 @@ let app: TestApp;
 let upstream: Upstream;
 /** Behind the servers, which anybody with a key may call. */
 let published: Upstream;
-/** Where skills come from; each estate has a repository of its own there. */
+/** Host of the Git repositories of skills, one for each estate. */
 let repositories: RepositoryHost;
 /** A skill. */
 let archive: Buffer;
@@ -151,10 +151,10 @@ function bodyOf({ method, path }: Route, { namespace, server } = estate): object
   return bodies[`${method} ${path}`] ?? (method === 'PUT' || method === 'POST' ? {} : undefined);
 }
 
-/** Whether this is the MCP address of a connection or a server. */
+/** True for the MCP address of a connection or a server. */
 const isMcp = (path: string): boolean => /^\/connect\/.*[./]mcp$|^\/run\//.test(path);
 
-/** Whether this publishes a skill, whose errors have a code. */
+/** True for a route that publishes a skill: its errors have a code. */
 const isPublishing = (name: string): boolean => /^(PUT|POST) \/skills(\/|$)/.test(name);
 
 const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
@@ -192,7 +192,7 @@ function guarded(): Route[] {
   return routes.filter((route) => declarationOf(route) !== 'public' && route.method !== 'HEAD');
 }
 
-/** What goes into the routes that take a form. */
+/** Bodies of the routes that accept a form. */
 const forms: Record<string, (request: supertest.Test) => supertest.Test> = {
   'PUT /servers/:qualifiedName/icon': (request) => request.attach('file', images['image/png'], 'icon.png'),
   'PUT /servers/:qualifiedName/releases': (request) =>
@@ -409,7 +409,7 @@ describe('a request without a valid key', () => {
   });
 });
 
-/** What a route answers to the right key when the estate has nothing for it. */
+/** Status of the routes for which the estate has nothing, with the right key. */
 const unfit: Record<string, number> = {
   'POST /servers/:qualifiedName/releases/:id/resume': 400,
   'GET /servers/:qualifiedName/download': 404,
@@ -419,19 +419,19 @@ const unfit: Record<string, number> = {
   'GET /connect/:namespace/:connectionId/.triggers/:triggerName': 404,
   'POST /connect/:namespace/:connectionId/.triggers/:triggerName': 400,
   'DELETE /connect/:namespace/:connectionId/.triggers/:triggerName': 400,
-  // What older tools ask for, of which there is none.
+  // Paths of older tools.
   'POST /connect/:namespace/.subscriptions': 404,
   'DELETE /connect/:namespace/.subscriptions/:id': 404,
   'POST /connect/:namespace/:connectionId/.subscriptions': 404,
   'DELETE /connect/:namespace/:connectionId/.subscriptions/:id': 404,
-  // It comes after an upload.
+  // The skill was uploaded.
   'POST /skills/:namespace/:slug/sync': 422,
 };
 
 describe('a valid key', () => {
   verifies('auth:bearer', 'is accepted by every route', async () => {
     const own = await createEstate();
-    // What is deleted comes last, and what holds it after it.
+    // Deletions come last, and a container after its contents.
     const order = ['/accounts', '/connect', '/skills', '/servers', '/namespaces'];
     const rank = ({ method, path }: Route) =>
       method === 'DELETE' ? order.findIndex((prefix) => path.startsWith(prefix)) : -1;
@@ -460,7 +460,7 @@ describe('a valid key', () => {
   it('routes without a key are those of monitors, of people with a setup link and of our own processes, and need none', async () => {
     const open = routes.filter((route) => declarationOf(route) === 'public');
     const setup = ['GET /oauth/callback', 'GET /oauth/client.json', 'GET /setup/*path', 'POST /setup/*path'];
-    // Those of the processes among themselves, and of what collects metrics, which hold secrets of their own.
+    // Internal requests and the metrics have secrets of their own.
     const internal = [
       'GET /metrics',
       'POST /internal/hosting/:host/:epoch',
@@ -514,7 +514,7 @@ describe('somebody else’s key', () => {
       });
       const told = ({ response: { status, text, headers } }: Visit) => [status, text, Object.keys(headers).toSorted()];
       expect([nameOf(route), ...told(foreign)]).toEqual([nameOf(route), ...told(none)]);
-      // In a namespace of one's own a missing connection looks the same but for the hint, where the route does not create or list.
+      // A missing connection in an own namespace differs only in the hint, except on routes that create or list.
       const withoutHint = ({ response: { text } }: Visit) => text.replace(/,?"hint":"(?:[^"\\]|\\.)*"/, '');
       if (inOwn.response.status === 404) expect(withoutHint(foreign)).toEqual(withoutHint(inOwn));
       expect(foreign.response.text).not.toContain(namespace);

@@ -343,7 +343,7 @@ describe('DELETE /accounts/{id}/api-keys/{keyId}', () => {
   );
 
   verifies('auth:revoked-key', 'ends it after 5 s in another process that the message does not reach', async () => {
-    // It listens on another channel, so every message of ours is lost on it.
+    // The sibling listens on another channel, so it receives no message.
     const elsewhere = await app.sibling({ QUEUE_PREFIX: uniqueName('deaf') });
     const usedAt = performance.now();
     const now = jest.spyOn(performance, 'now').mockReturnValue(usedAt);

@@ -65,7 +65,7 @@ describe('with PUBLIC_READS=true', () => {
     ]) {
       expect((await get(`/servers?${query}`)).body.servers).toEqual([]);
     }
-    // Who knows its name may read it still.
+    // An unlisted server can be read by its name.
     expect((await get(pathOf(name))).status).toBe(200);
     const routes = routeTable(await createApp(app.env, { preview: true }));
     const closed = routes.filter((route) => {

@@ -1,5 +1,6 @@
 // Also run with the queue on Redis by test:long: messages between processes.
-import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
+import { Logger } from '@nestjs/common';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
 import { ConnectionRefresher } from '../../../src/modules/connections/recheck/connection-rechecker.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
@@ -225,24 +226,23 @@ describe('the token of a connection', () => {
 
   verifies('connection:auth:ahead', 'is renewed although many others cannot be, which are due longer', async () => {
     const { id } = await authorized();
-    const seeded = await seedConnections(
-      app,
-      namespace,
-      times(25, () => ({})),
-    );
-    await app.database.query('UPDATE connections SET last_ok_at = now() WHERE connection_id = ANY($1)', [seeded]);
-    await app.database.query(
-      `INSERT INTO upstream_credentials (owner_kind, owner_id, upstream_url, server, resource, state, sealed_tokens, due_at)
-       SELECT 'connection', c.id, c.mcp_url, u.server, c.mcp_url, 'active', 'of another key', now() - interval '1 hour'
-         FROM connections c, upstream_credentials u WHERE c.connection_id = ANY($1) AND u.owner_id = $2`,
-      [seeded, id],
-    );
+    const seeded = await unreadable(25, id);
     const before = server.refreshes;
     await grow(id, 'due');
     await app.get(ConnectionRefresher).run();
     await until(() => isRenewed(id), 'it is renewed');
     expect(server.refreshes - before).toBe(1);
     await app.database.query('DELETE FROM connections WHERE connection_id = ANY($1)', [seeded]);
+  });
+
+  verifies('log:names', 'is named in the log if it cannot be renewed', async () => {
+    const { id } = await authorized();
+    const [seeded] = await unreadable(1, id);
+    const errors = jest.spyOn(Logger.prototype, 'error');
+    await app.get(ConnectionRefresher).run();
+    const line = { connection: `${namespace}/${seeded}`, account: owner.id };
+    expect(errors.mock.calls).toContainEqual([expect.objectContaining(line)]);
+    await app.database.query('DELETE FROM connections WHERE connection_id = $1', [seeded]);
   });
 
   verifies('connection:auth:ahead', 'is renewed without anybody starting it', async () => {
@@ -350,6 +350,23 @@ async function revokeAt(token: string): Promise<void> {
 
 function isRevoked(token: string): boolean {
   return server.seen.some(({ endpoint, params }) => endpoint === 'revoke' && params.get('token') === token);
+}
+
+/** Connections with due tokens that no key opens, at the authorization server of another connection. */
+async function unreadable(count: number, like: string): Promise<string[]> {
+  const seeded = await seedConnections(
+    app,
+    namespace,
+    times(count, () => ({})),
+  );
+  await app.database.query('UPDATE connections SET last_ok_at = now() WHERE connection_id = ANY($1)', [seeded]);
+  await app.database.query(
+    `INSERT INTO upstream_credentials (owner_kind, owner_id, upstream_url, server, resource, state, sealed_tokens, due_at)
+     SELECT 'connection', c.id, c.mcp_url, u.server, c.mcp_url, 'active', 'of another key', now() - interval '1 hour'
+       FROM connections c, upstream_credentials u WHERE c.connection_id = ANY($1) AND u.owner_id = $2`,
+    [seeded, like],
+  );
+  return seeded;
 }
 
 /** True once the token of a connection is not due any more. */

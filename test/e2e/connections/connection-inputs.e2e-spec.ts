@@ -78,7 +78,7 @@ async function put(path: string, body: object): Promise<Body & { code: number }>
 
 const echo = (path: string) => app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' });
 
-/** What the upstream saw last. */
+/** Values of the upstream's last request. */
 function lastSeen(): { key: unknown; query: Record<string, string> } {
   const last = upstream.requests.at(-1);
   const { searchParams } = new URL(last?.path ?? '/', 'http://x');

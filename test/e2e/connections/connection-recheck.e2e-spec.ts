@@ -1,6 +1,7 @@
 // Also run with the queue on Redis by test:long: messages between processes.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
+import { Logger } from '@nestjs/common';
 import { ConnectionCheck } from '../../../src/modules/connections/recheck/connection-check.js';
 import { ConnectionRechecker } from '../../../src/modules/connections/recheck/connection-rechecker.js';
 import { Schedule } from '../../../src/platform/schedule/schedule.js';
@@ -246,7 +247,7 @@ describe('a connection whose server is away', () => {
     expect(waits).toBeGreaterThan(15);
     await recheck();
     expect(place.held).toBe(1);
-    // What remains of a process that died here is the time it took the connection for.
+    // A process that died here leaves only its reservation of the connection.
     place.isAway = false;
     await makeDue();
     const again = recheck();
@@ -256,25 +257,33 @@ describe('a connection whose server is away', () => {
     expect(await stateOf(path)).toBe('connected');
   });
 
-  verifies('connection:recheck:failed', 'does not stay connected when its secrets cannot be opened', async () => {
-    place.isAway = false;
-    const { path } = await connect();
-    expect(await stateOf(path)).toBe('connected');
-    // Nothing seen before comes in later.
-    await app.get(StatusRecorder).settle();
-    await app.database.query(`UPDATE connections SET sealed_headers = 'nothing', last_ok_at = NULL`);
-    await makeDue();
-    await recheck();
-    const { body } = await app.as(owner).get(path);
-    expect(body.status).toMatchObject({
-      state: 'error',
-      reason: 'internal',
-      message: expect.stringMatching(/operator/),
-    });
-    const [{ waits }] = await waiting();
-    expect(waits).toBeGreaterThan(30);
-    expect(JSON.stringify(body)).not.toContain('nothing');
-  });
+  verifies(
+    ['connection:recheck:failed', 'log:names'],
+    'does not stay connected when its secrets cannot be opened',
+    async () => {
+      const lines = jest.spyOn(Logger.prototype, 'error');
+      place.isAway = false;
+      const { path } = await connect();
+      expect(await stateOf(path)).toBe('connected');
+      // Nothing seen before comes in later.
+      await app.get(StatusRecorder).settle();
+      await app.database.query(`UPDATE connections SET sealed_headers = 'nothing', last_ok_at = NULL`);
+      await makeDue();
+      await recheck();
+      const { body } = await app.as(owner).get(path);
+      expect(body.status).toMatchObject({
+        state: 'error',
+        reason: 'internal',
+        message: expect.stringMatching(/operator/),
+      });
+      const [{ waits }] = await waiting();
+      expect(waits).toBeGreaterThan(30);
+      expect(JSON.stringify(body)).not.toContain('nothing');
+      // The line names the connection and its account.
+      const names = { connection: path.replace('/connect/', ''), account: owner.id };
+      expect(lines.mock.calls).toContainEqual([expect.objectContaining(names)]);
+    },
+  );
 
   verifies('connection:recheck:polite', 'is not dialled while only its user can help', async () => {
     const locked = await startUpstream({ requireHeaders: { 'x-key': 'k' } });
@@ -347,7 +356,7 @@ describe('a connection that works', () => {
     place.dials = 0;
     await makeDue();
     await recheck();
-    // It was called a moment ago, which is as good as a look.
+    // A call a moment ago counts as a check.
     expect((await waiting())[0].waits).toBeGreaterThan(7_000);
     expect(place.dials).toBe(0);
     place.isAway = true;

@@ -15,7 +15,7 @@ import { closing, start } from '../../support/upstream/upstream-clients.js';
 import { listen, shut } from '../../support/upstream/upstream-net.js';
 import { verifies } from '../../support/verifies.js';
 
-/** How long opening a session may take in the process that is not patient. */
+/** Time limit for opening a session in the process with short deadlines. */
 const CONNECT_MS = 500;
 
 /** An address nobody has: listed, so that the default of `loopback` is gone and nothing of this machine may be dialled. */

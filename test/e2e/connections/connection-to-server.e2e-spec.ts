@@ -44,7 +44,7 @@ async function statusIn(path: string, state: string): Promise<Record<string, unk
   }, `the connection is ${state}`);
 }
 
-/** What the upstream saw last of a method. */
+/** The upstream's last request of a method. */
 function lastOf(method: string) {
   return upstream.requests.findLast(({ body }) => (body as { method?: string } | undefined)?.method === method);
 }

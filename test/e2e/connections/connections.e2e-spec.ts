@@ -12,7 +12,7 @@ import { closing, start } from '../../support/upstream/upstream-clients.js';
 import { listen, shut } from '../../support/upstream/upstream-net.js';
 import { verifies } from '../../support/verifies.js';
 
-/** What the tests read of a connection. */
+/** Fields of a connection that the tests read. */
 interface ConnectionBody {
   [field: string]: unknown;
   iconUrl: string | null;

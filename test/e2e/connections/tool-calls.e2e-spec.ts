@@ -15,9 +15,9 @@ import { closing, start, textOf } from '../../support/upstream/upstream-clients.
 import { RAW_TOOL_RESULT, type RecordedRequest, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
-/** What a call may take in the app with short deadlines, and what a slow machine may add. */
+/** Time limit of a call in the app with short deadlines. */
 const CALL_MS = 1_500;
-/** Room for a busy machine: what had no deadline would take for ever. */
+/** Tolerance for a busy machine. A call without a deadline would never end. */
 const MARGIN_MS = 20_000;
 
 const notFound = expect.stringMatching(/^\{"error":"not_found","message":"Resource not found"[,}]/);
@@ -207,6 +207,18 @@ describe('validation', () => {
       expect(await call(path, 'known', {})).toMatchObject({ status: 200, text: '{"content":[],"isError":true}' });
     },
   );
+
+  verifies('error:hint', 'the nearest tool costs no list of its own', async () => {
+    const lists = '{"tools":[{"name":"known","inputSchema":{}}],"ttlMs":0}';
+    const upstream = closing(
+      await startScripted(({ method }) => (method === 'tools/list' ? lists : '{"content":[],"isError":true}')),
+    );
+    const path = await connect(upstream.url);
+    const before = upstream.count('tools/list');
+    const { status, text } = await call(path, 'knwon', {});
+    expect([status, text]).toEqual([404, expect.stringContaining('Did you mean')]);
+    expect(upstream.count('tools/list')).toBe(before + 1);
+  });
 });
 
 describe('authentication and ownership', () => {
@@ -410,7 +422,7 @@ describe('the deadline', () => {
         expect(answer.body.message).toMatch(/unknown/);
         await upstream.waitFor(({ requests }) => requests.some((one) => isCall(one) && one.aborted));
         expect(upstream.count('tools/call')).toBe(before + 1);
-        // One slow tool says nothing of its server.
+        // A slow tool does not change the status of its server.
         const { status } = (await hasty.as(owner).get(path)).body as { status: object };
         expect(status).toMatchObject({ state: 'connected' });
       },

@@ -27,7 +27,7 @@ import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 import { listen, shut } from '../../support/upstream/upstream-net.js';
 
-/** What a hostile bundle tries, beside the tools of an ordinary one. */
+/** Tools of a hostile bundle, beside those of an ordinary one. */
 const HOSTILE = `
 import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';

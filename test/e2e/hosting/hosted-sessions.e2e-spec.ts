@@ -53,7 +53,7 @@ const COUNTER = `
 interface Count {
   stored: number;
   inMemory: number;
-  /** How often it heard that it is initialized. */
+  /** Number of `initialized` notifications that it received. */
   greeted: number;
   id: string;
 }
@@ -67,7 +67,7 @@ let owner: TestAccount;
 let guest: TestAccount;
 let namespace: string;
 let counter: HostedServer;
-/** What runs now: the last one that was started. */
+/** The program that was started last. */
 let running: Instance | undefined;
 
 beforeAll(async () => {
@@ -96,7 +96,7 @@ async function restartOther(): Promise<void> {
   other = await app.sibling({ ROLES: 'api' });
 }
 
-/** Where another process serves the same. */
+/** The same address at another process. */
 const at = (process: TestApp, url: string) => new URL(new URL(url, app.url).pathname, process.url).href;
 
 /** Calls a tool as clients without sessions do. */
@@ -132,7 +132,7 @@ async function client(process: TestApp, url: string, sessionId?: string) {
   return { tool, transport, close: () => made.close() };
 }
 
-/** Whether the program still keeps a session. */
+/** True while the program has the session. */
 async function isThere(id: string): Promise<boolean> {
   const headers = { authorization: `Bearer ${owner.key}` };
   const answer = await fetch(`${counter.url}/send?to=${id}`, { headers });

@@ -22,7 +22,7 @@ import { INTERNAL_HEADER, InternalSignatures } from '../../../src/platform/inter
 import { ProcessRegistry } from '../../../src/platform/processes/process-registry.js';
 import { builtFile } from '../../support/built.js';
 import { startApp, type TestApp } from '../../support/app.js';
-import { openDoor, type DatabaseDoor } from '../../support/database/database-door.js';
+import { startDatabaseRelay, type DatabaseRelay } from '../../support/database/database-relay.js';
 import { PlacedPrograms } from '../../support/hosting/placed-programs.mjs';
 import { ask, begin, programOf, programRef, whoRuns } from '../../support/hosting/hosting-calls.js';
 import { until } from '../../support/until.js';
@@ -46,7 +46,7 @@ let front: TestApp;
 let programs: PlacedPrograms;
 let otherPrograms: PlacedPrograms;
 const children = new Set<ChildProcess>();
-const doors: DatabaseDoor[] = [];
+const relays: DatabaseRelay[] = [];
 const folders: string[] = [];
 /** Hosts whose lease is held for them, until a test ends it. */
 const killed: string[] = [];
@@ -69,7 +69,7 @@ afterEach(async () => {
     for (const id of killed.splice(0)) await leaseOver({ id });
     await seen(app, other);
   }
-  for (const door of doors.splice(0)) await door.close();
+  for (const relay of relays.splice(0)) await relay.close();
   for (const each of [programs, otherPrograms]) each.failure = null;
 });
 afterAll(async () => {
@@ -419,16 +419,16 @@ describe('a host that loses the database', () => {
     'hosting:hosts:fenced',
     'ends its programs with state before another one starts them, and comes back as a new host',
     async () => {
-      const door = await openDoor(app.env.databaseUrl ?? '');
-      doors.push(door);
-      const cut = await startProcess('cut', { DATABASE_URL: door.url });
+      const relay = await startDatabaseRelay(app.env.databaseUrl ?? '');
+      relays.push(relay);
+      const cut = await startProcess('cut', { DATABASE_URL: relay.url });
       const refs = [await placedOn(cut.id), await placedOn(cut.id)];
-      await door.shut();
+      await relay.shut();
       for (const ref of refs) {
         const { name } = await takenOver(ref, 'cut');
         expect(lifeOf(ref)).toEqual(['start cut', 'end cut', `start ${name}`]);
       }
-      await door.open();
+      await relay.open();
       const back = async () => (await app.database.query('SELECT epoch FROM processes WHERE id = $1', [cut.id]))[0];
       await until(async () => ((await back())?.epoch ?? cut.epoch) !== cut.epoch, 'it is back');
       for (const ref of refs) expect(lifeOf(ref)).toHaveLength(3);

@@ -78,7 +78,7 @@ const AUTHORIZED = `
 
 const CLIENT = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } };
 
-/** What a tool of these servers answers. */
+/** Calls a tool. @returns the JSON in its answer */
 async function call(program: HostedProgram, name: string, wishes: Parameters<typeof rpc>[3] = {}) {
   const { reply } = await rpc(program, 'tools/call', { name, arguments: {} }, wishes);
   return JSON.parse(reply.result.content[0].text);

@@ -238,7 +238,7 @@ class SeenEngine extends WorkerdEngine {
   }
 }
 
-/** How far it yields, as proc(5) tells it. */
+/** Nice value of the process, from proc(5). */
 function niceOf(pid: number | undefined): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]);

@@ -14,7 +14,7 @@ import { PartitionsRepository } from '../../../src/modules/logs/store/partitions
 import { timeOfUuidV7, uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { openDoor } from '../../support/database/database-door.js';
+import { startDatabaseRelay } from '../../support/database/database-relay.js';
 import { createServer } from '../../support/factories.js';
 import { cleanUpPrograms, runProgram, type Program } from '../../support/program.js';
 import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
@@ -274,7 +274,7 @@ describe('partitions', () => {
       await fill(start + 2.5 * HOUR_MS, 50_000, day);
       const client = new pg.Client(app.env.databaseUrl ?? '');
       await client.connect();
-      /** What it has after a build, in minutes, with so many rows as Postgres estimates. */
+      /** The indexes after a build, in minutes, with this estimated number of rows. */
       const built = async (hours: number, rows: number) => {
         const [partition] = (await app.get(PartitionsRepository).list()).filter((one) => one.day === day);
         await buildIndexes(
@@ -456,24 +456,25 @@ describe('with parts of the service away', () => {
     'takes invocations at once while the queue and the database are away, and keeps them when they are back',
     async () => {
       const given = await settings();
-      const door = await openDoor(given.DATABASE_URL);
-      closing.push(door);
-      const redis = process.env.TEST_REDIS_URL === undefined ? null : await openDoor(process.env.TEST_REDIS_URL);
+      const relay = await startDatabaseRelay(given.DATABASE_URL);
+      closing.push(relay);
+      const redis =
+        process.env.TEST_REDIS_URL === undefined ? null : await startDatabaseRelay(process.env.TEST_REDIS_URL);
       if (redis) closing.push(redis);
-      const whole = await startApp({ ...given, DATABASE_URL: door.url, ...(redis && { REDIS_URL: redis.url }) });
+      const whole = await startApp({ ...given, DATABASE_URL: relay.url, ...(redis && { REDIS_URL: redis.url }) });
       closing.push(whole);
       const own = await serverOn(whole);
       const before = invocation({ serverId: own });
       whole.get(InvocationsService).record(before);
       await keptOne(before.id, undefined, whole);
 
-      await door.shut();
+      await relay.shut();
       await redis?.shut();
       const many = Array.from({ length: 2_500 }, () => invocation({ serverId: own, lines: [line('while away')] }));
       for (const one of many) whole.get(InvocationsService).record(one);
       expect(whole.get(InvocationsService).stats()).toMatchObject({ waiting: many.length, dropped: 0 });
       expect((await whole.as().get('/health')).status).toBe(200);
-      await door.open();
+      await relay.open();
       await redis?.open();
       const ids = many.map(({ id }) => id);
       await until(async () => (await kept(ids, whole)).length === many.length, 'all are kept');

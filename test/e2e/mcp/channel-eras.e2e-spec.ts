@@ -86,7 +86,7 @@ describe('servers of every kind', () => {
 });
 
 describe('finding out', () => {
-  /** How a server answers `server/discover`, and what it must be taken for. */
+  /** Answers of a server to `server/discover`, and the era that follows from each. */
   const outcomes: [string, (message: WireMessage, res: ServerResponse, nth: number) => unknown, 'modern' | 'legacy'][] =
     [
       ['a result with our version', (message, res) => answer(res, message, modernHello), 'modern'],
@@ -282,7 +282,7 @@ describe('what was found out', () => {
   verifies('channel:era-remembered', 'is found out anew after an answer of legacy shape, which is given', async () => {
     const { upstream, become } = await changing(asModern);
     await echo(channelTo(upstream.url), 'a');
-    // It runs what declares 2026-07-28 as if it were its own.
+    // The server runs calls that declare 2026-07-28.
     become(legacy((message, res) => answer(res, message, { content: [{ type: 'text', text: 'ran' }] })));
     const channel = channelTo(upstream.url);
     expect(await echo(channel, 'b')).toBe('ran');

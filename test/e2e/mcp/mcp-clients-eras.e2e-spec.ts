@@ -37,7 +37,7 @@ async function endpointOf(upstream: AskingUpstream, account = owner): Promise<st
   return `${app.url}${(await createConnection(app, account, { mcpUrl: closing(upstream).url })).path}/mcp`;
 }
 
-/** What the clients of both packages do alike. */
+/** Methods that the clients of both packages have. */
 interface AnyClient {
   callTool(
     params: { name: string; arguments?: Record<string, unknown> },
@@ -45,7 +45,7 @@ interface AnyClient {
   ): Promise<unknown>;
 }
 
-/** What a client answers to a question, and what it hears. */
+/** Answer of a client to an elicitation, and the messages that it received. */
 interface Person {
   name: string | null;
   asked: string[];

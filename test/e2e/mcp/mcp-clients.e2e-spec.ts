@@ -34,7 +34,7 @@ interface CallOptions {
   onprogress?: (progress: { progress: number; total?: number }) => void;
 }
 
-/** What the clients of both packages do alike. */
+/** Methods that the clients of both packages have. */
 interface AnyClient {
   callTool(params: { name: string; arguments?: Record<string, unknown> }, options?: CallOptions): Promise<unknown>;
   listTools(): Promise<{ tools: { name: string }[] }>;

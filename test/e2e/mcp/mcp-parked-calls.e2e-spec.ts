@@ -172,9 +172,9 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
     const { url } = await startFront(channel);
     const { inputRequests, requestState } = (await call(url)).body.result;
     expect(Object.keys(inputRequests)).toEqual(['question-1']);
-    expect(refused).toEqual({ error: { code: -32601, message: expect.stringMatching(/too much at once/) } });
+    expect(refused).toEqual({ error: { code: -32601, message: expect.stringMatching(/exceed 4 MB/) } });
     await until(() => channel.running === 0, 'the server has answered');
     const { error } = (await call(url, { requestState, inputResponses: {} })).body;
-    expect(error.message).toMatch(/more than the 4 MB that are kept/);
+    expect(error.message).toMatch(/more than the 4 MB that are stored/);
   });
 });

@@ -97,7 +97,7 @@ async function pressed(path: string): Promise<{ person: Person; shown: Shown; as
   return { person, shown, asked: new URL(url).searchParams };
 }
 
-/** What the authorization server answers with, by way of the browser. */
+/** Redirect of the authorization server, through the browser. */
 function answer(asked: URLSearchParams, code = asked.get('code_challenge') ?? ''): string {
   const query = new URLSearchParams({ code, state: asked.get('state') ?? '', iss: 'https://id.test' });
   return `${asked.get('redirect_uri')}?${query.toString()}`;

@@ -27,7 +27,7 @@ afterAll(async () => {
   await shut(answering);
 });
 
-/** What opening a session with the server fails with. */
+/** Error of opening a session with the server. */
 async function failure(status: number, challenges: string[], headers: Record<string, string> = {}): Promise<unknown> {
   answer = { status, challenges };
   const channel = channelTo(egress, url, { headers });

@@ -1,5 +1,6 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { DataSource } from 'typeorm';
 import {
   AuthorizationRequiredError,
   CredentialUnavailableError,
@@ -194,6 +195,17 @@ describe('many callers', () => {
   );
 });
 
+describe('a refresh that fails', () => {
+  verifies('oauth:single-refresh', 'takes one database connection, as any other', async () => {
+    await makeDue('ended');
+    server.failTokens(503);
+    const queries = jest.spyOn(DataSource.prototype, 'query');
+    await expect(token()).rejects.toThrow('503');
+    const names = queries.mock.calls.filter(([sql]) => sql.includes('AS account'));
+    expect(names.map(([, , runner]) => runner !== undefined)).toEqual([true]);
+  });
+});
+
 describe('a process that dies', () => {
   verifies(
     'oauth:crash',
@@ -346,7 +358,7 @@ describe('an authorization that has ended', () => {
     await makeDue('ended');
     await expect(token()).rejects.toThrow('invalid_client');
     expect(server.registrations).toBe(before);
-    // What the other one holds still opens its server; only its renewal has to wait for somebody.
+    // The other access token is still valid. Only its renewal needs a new authorization.
     const service = app.get(CredentialsService);
     const still = await service.accessToken(other, guarded.url);
     expect(still).not.toBeNull();

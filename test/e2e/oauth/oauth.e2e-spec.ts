@@ -368,6 +368,17 @@ describe('an answer', () => {
     expect(await credentials.accessToken(owner, guarded.url)).toBeNull();
   });
 
+  verifies('release:link:cancelled', 'for which nothing waits any more stores no token', async () => {
+    const owner = newOwner();
+    const { person, callback } = await backFromServer(await beginSetup(app, owner, guarded.url));
+    credentials.waitsWhile('server', () => Promise.resolve(false));
+    expect(await person.open(callback)).toMatchObject({
+      status: 410,
+      html: expect.stringContaining('Nothing waits for this any more'),
+    });
+    expect(await credentials.accessToken(owner, guarded.url)).toBeNull();
+  });
+
   it('while the token endpoint is in trouble can be had again', async () => {
     const owner = newOwner();
     const link = await beginSetup(app, owner, guarded.url);

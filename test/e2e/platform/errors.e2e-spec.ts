@@ -43,7 +43,7 @@ function raw(method: 'put' | 'post', path: string, body: string, type = 'applica
   return request.set('authorization', `Bearer ${owner.key}`).set('content-type', type).send(body);
 }
 
-/** What makes `work` fail as nobody foresaw: the table it needs has gone. */
+/** Makes `work` fail unexpectedly: its table is renamed meanwhile. */
 async function without(table: string, work: () => Promise<void>): Promise<void> {
   await app.database.query(`ALTER TABLE ${table} RENAME TO gone_${table}`);
   try {

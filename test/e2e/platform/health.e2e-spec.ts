@@ -3,12 +3,12 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { once } from 'node:events';
 import { afterAll, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
-import pg from 'pg';
 import type supertest from 'supertest';
 import { ApiKeysService } from '../../../src/modules/auth/api-keys.service.js';
 import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { openDoor, type DatabaseDoor } from '../../support/database/database-door.js';
+import { startDatabaseRelay, type DatabaseRelay } from '../../support/database/database-relay.js';
 import { createConnection } from '../../support/factories.js';
+import { query } from '../../support/database/query.js';
 import { until } from '../../support/until.js';
 import { freePort } from '../../support/upstream/upstream-net.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
@@ -52,7 +52,7 @@ describe('GET /health', () => {
 
 describe('while the database is away', () => {
   let database: Awaited<ReturnType<typeof cloneDatabase>>;
-  let door: DatabaseDoor;
+  let relay: DatabaseRelay;
   let app: TestApp;
   let owner: TestAccount;
   let upstream: Upstream;
@@ -61,24 +61,24 @@ describe('while the database is away', () => {
 
   beforeAll(async () => {
     database = await cloneDatabase();
-    door = await openDoor(database.url);
+    relay = await startDatabaseRelay(database.url);
     upstream = await startUpstream();
-    app = await startApp({ DATABASE_URL: door.url, STALE_READ_MS: '0' });
+    app = await startApp({ DATABASE_URL: relay.url, STALE_READ_MS: '0' });
     hasRedis = app.env.redisUrl !== null;
     owner = await app.account();
     ({ path } = await createConnection(app, owner, { mcpUrl: upstream.url }));
   });
   // A test that failed must not fail the next one.
-  beforeEach(() => door.open());
+  beforeEach(() => relay.open());
   afterAll(async () => {
-    await door.open();
+    await relay.open();
     await app.close();
-    await door.close();
+    await relay.close();
     await database.drop();
     await upstream.close();
   });
 
-  /** Every kind of door and body. */
+  /** Requests of every kind of route and body. */
   async function askEverywhere(): Promise<supertest.Response[]> {
     const client = app.as(owner);
     return Promise.all([
@@ -120,7 +120,7 @@ describe('while the database is away', () => {
     'GET /ready is 503 and says which part, GET /health stays 200, and both recover',
     async () => {
       expect((await app.as().get('/ready')).body).toEqual(READY);
-      await door.shut();
+      await relay.shut();
       const { answer, ms } = await timed(app.as().get('/ready'));
       expect(ms).toBeLessThan(HONEST_MS_MAX);
       expect(answer.status).toBe(503);
@@ -131,18 +131,18 @@ describe('while the database is away', () => {
         queue: hasRedis ? 'ok' : 'down',
       });
       expect((await app.as().get('/health')).status).toBe(200);
-      await door.open();
+      await relay.open();
       await backToNormal();
     },
   );
 
   verifies('health:ready', 'a dead network is noticed too, without a hang', async () => {
-    door.freeze();
+    relay.freeze();
     const { answer, ms } = await timed(app.as().get('/ready'));
     expect([answer.status, answer.body.database]).toEqual([503, 'down']);
     expect(ms).toBeLessThan(HONEST_MS_MAX);
     expect((await app.as().get('/health')).status).toBe(200);
-    await door.open();
+    await relay.open();
     await backToNormal();
   });
 
@@ -150,8 +150,8 @@ describe('while the database is away', () => {
     'health:ready',
     'requests are answered 503 with a sentence and Retry-After, and work again afterwards',
     async () => {
-      await door.shut();
-      // What the service remembers of keys and owners is used up first: only then must it ask the database.
+      await relay.shut();
+      // The service needs the database when its cached keys and owners have expired.
       const answers = await until(async () => {
         const all = await askEverywhere();
         return all.every(({ status }) => status !== 200 && status !== 201) && all;
@@ -162,7 +162,7 @@ describe('while the database is away', () => {
       const calls = upstream.count('tools/call');
       expect((await app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' })).status).toBe(503);
       expect(upstream.count('tools/call')).toBe(calls);
-      await door.open();
+      await relay.open();
       await backToNormal();
     },
   );
@@ -171,21 +171,16 @@ describe('while the database is away', () => {
     'health:ready',
     'connections that the server ends are replaced, and no request is left hanging',
     async () => {
-      const administrator = new pg.Client(database.url);
-      await administrator.connect();
-      try {
-        for (let i = 0; i < 3; i += 1) {
-          await administrator.query(
-            `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-              WHERE datname = current_database() AND pid <> pg_backend_pid()`,
-          );
-          const { answer: answers, ms } = await timed(askEverywhere());
-          expect(ms).toBeLessThan(HONEST_MS_MAX);
-          for (const answer of answers) if (answer.status >= 500) expectHonest(answer);
-          await backToNormal();
-        }
-      } finally {
-        await administrator.end();
+      for (let i = 0; i < 3; i += 1) {
+        await query(
+          database.url,
+          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+        );
+        const { answer: answers, ms } = await timed(askEverywhere());
+        expect(ms).toBeLessThan(HONEST_MS_MAX);
+        for (const answer of answers) if (answer.status >= 500) expectHonest(answer);
+        await backToNormal();
       }
     },
   );
@@ -195,8 +190,8 @@ describe('while the database is away', () => {
     'afterwards other processes are told of a revoked key again',
     async () => {
       const sibling = await app.sibling();
-      await door.shut();
-      await door.open();
+      await relay.shut();
+      await relay.open();
       await backToNormal();
       await until(async () => (await sibling.as().get('/ready')).status === 200, 'the other one is ready');
       const told = async () => {
@@ -221,15 +216,15 @@ describe('while the database is away, within STALE_READ_MS', () => {
     'calls of known connections go on, /ready says degraded, a revocation that is heard counts at once',
     async () => {
       const database = await cloneDatabase();
-      const door = await openDoor(database.url);
+      const relay = await startDatabaseRelay(database.url);
       const upstream = await startUpstream();
-      const app = await startApp({ DATABASE_URL: door.url });
+      const app = await startApp({ DATABASE_URL: relay.url });
       const [owner, other] = [await app.account(), await app.account()];
       const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
       const call = () => app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' });
       expect((await call()).status).toBe(200);
       expect((await app.as(other).get('/namespaces')).status).toBe(200);
-      await door.shut();
+      await relay.shut();
       // Past the 5 s of the caches, so that only the stale rows are left.
       const now = performance.now.bind(performance);
       const clock = jest.spyOn(performance, 'now').mockImplementation(() => now() + 8_000);
@@ -237,8 +232,8 @@ describe('while the database is away, within STALE_READ_MS', () => {
         expect((await call()).status).toBe(200);
         const { status, body } = await app.as().get('/ready');
         expect([status, body]).toEqual([200, expect.objectContaining({ status: 'ok', database: 'degraded' })]);
-        // What other processes publish arrives here without the database, by Redis.
-        const [{ id }] = await pgQuery<{ id: string }>(database.url, 'SELECT id FROM api_keys WHERE account_id = $1', [
+        // A message of another process arrives through Redis, without the database.
+        const [{ id }] = await query<{ id: string }>(database.url, 'SELECT id FROM api_keys WHERE account_id = $1', [
           owner.id,
         ]);
         (app.get(ApiKeysService) as unknown as { forget(id: string): void }).forget(id);
@@ -248,9 +243,9 @@ describe('while the database is away, within STALE_READ_MS', () => {
         expect((await app.as(other).get('/namespaces')).status).toBe(503);
       } finally {
         clock.mockRestore();
-        await door.open();
+        await relay.open();
         await app.close();
-        await door.close();
+        await relay.close();
         await database.drop();
         await upstream.close();
       }
@@ -300,7 +295,7 @@ describe('while the queue is away', () => {
       expect([answer.status, answer.body]).toEqual([200, { ...READY, queue: 'down' }]);
       expect(ms).toBeLessThan(HONEST_MS_MAX);
 
-      // What needs the queue only to tell others works without it.
+      // A request that uses the queue only to inform other processes works without it.
       const owner = await app.account();
       const made = await app.as(owner).post('/accounts/me/api-keys', { name: 'x' });
       const revoked = await timed(app.as(owner).delete(`/accounts/me/api-keys/${made.body.id}`));
@@ -315,16 +310,6 @@ describe('while the queue is away', () => {
     });
   }
 });
-
-async function pgQuery<T>(url: string, sql: string, values: unknown[]): Promise<T[]> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    return (await client.query(sql, values)).rows as T[];
-  } finally {
-    await client.end();
-  }
-}
 
 /** A Redis that keeps nothing, ready to answer. */
 async function startRedis(port: number): Promise<ChildProcess> {

@@ -67,7 +67,7 @@ async function scrape(from = app): Promise<ShownMetrics> {
   return metricsOf(await from.as().get('/metrics').set('authorization', `Bearer ${TOKEN}`));
 }
 
-/** How a value changes by what is done; what is counted behind an answer is waited for. */
+/** Expects a value to grow by `by`. Waits for values that are counted after the answer. */
 async function growth(name: string, labels: string, by: number, work: () => Promise<unknown>): Promise<void> {
   const before = (await scrape()).value(name, labels);
   await work();
@@ -269,7 +269,7 @@ describe('what the metrics show', () => {
     const other = await scrape(sibling);
     expect(other.value('slipway_uplink_tunnels')).toBe(0);
     expect(other.value('slipway_calls_total', 'kind="connection",outcome="ok"')).toBe(0);
-    // What others run is not shown as if nobody did.
+    // Metrics of other roles are absent, not 0.
     expect(other.all.has('slipway_hosting_programs')).toBe(false);
     expect(other.all.has('slipway_releases_total')).toBe(false);
   });

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import pg from 'pg';
 import { migrate, pendingMigrations, SchemaVersionError } from '../../../src/platform/database/migrations.js';
 import { emptyDatabase } from '../../support/app.js';
+import { query } from '../../support/database/query.js';
 
 const open: { drop: () => Promise<void> }[] = [];
 afterEach(() => Promise.all(open.splice(0).map((one) => one.drop())).then(() => undefined));
@@ -12,20 +12,17 @@ async function database(): Promise<string> {
   return one.url;
 }
 
-async function run(url: string, sql: string): Promise<pg.QueryResult> {
-  const client = new pg.Client(url);
-  await client.connect();
-  return client.query(sql).finally(() => client.end());
-}
-
 describe('a database that was made before the baseline migration', () => {
   it('is refused with a sentence and left as it was, by the start that migrates and by the one that does not', async () => {
     const url = await database();
-    await run(url, 'CREATE TABLE migrations (id serial PRIMARY KEY, timestamp bigint NOT NULL, name text NOT NULL)');
-    await run(url, `INSERT INTO migrations (timestamp, name) VALUES (1795172185715, 'CreateCoreTables1795172185715')`);
+    await query(url, 'CREATE TABLE migrations (id serial PRIMARY KEY, timestamp bigint NOT NULL, name text NOT NULL)');
+    await query(
+      url,
+      `INSERT INTO migrations (timestamp, name) VALUES (1795172185715, 'CreateCoreTables1795172185715')`,
+    );
     await expect(migrate(url)).rejects.toThrow(SchemaVersionError);
     await expect(pendingMigrations(url)).rejects.toThrow('use an empty database');
-    const { rows } = await run(url, `SELECT tablename FROM pg_tables WHERE schemaname = 'public'`);
+    const rows = await query(url, `SELECT tablename FROM pg_tables WHERE schemaname = 'public'`);
     expect(rows).toEqual([{ tablename: 'migrations' }]);
   });
 });

@@ -18,7 +18,8 @@ import {
   usedDataFolder,
   type Program,
 } from '../../support/program.js';
-import { openDoor } from '../../support/database/database-door.js';
+import { startDatabaseRelay } from '../../support/database/database-relay.js';
+import { query } from '../../support/database/query.js';
 import { until } from '../../support/until.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
@@ -26,7 +27,7 @@ import { verifies } from '../../support/verifies.js';
 /** Real processes take their time on a busy machine. */
 const SLOW_MS = 300_000;
 
-/** What processes that start together wait for each other on. */
+/** Advisory lock of the migrations, which processes that start together wait for. */
 const MIGRATION_LOCK = 7_265_017;
 
 const vaultKey = `k1:${Buffer.alloc(32, 7).toString('base64')}`;
@@ -35,16 +36,6 @@ afterAll(cleanUpPrograms, SLOW_MS);
 
 function bearer(key: string | null): [string, string] {
   return ['authorization', `Bearer ${key}`];
-}
-
-async function query<T>(url: string, sql: string, values: unknown[] = []): Promise<T[]> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    return (await client.query(sql, values)).rows as T[];
-  } finally {
-    await client.end();
-  }
 }
 
 describe('the first start', () => {
@@ -128,15 +119,15 @@ describe('the first start', () => {
     async () => {
       const database = await emptyDatabase();
       const settings = { DATABASE_URL: database.url, ENCRYPTION_KEYS: vaultKey };
-      // Both are held at the door of the migrations, so that they go through it in the same instant.
-      const doorkeeper = new pg.Client(database.url);
-      await doorkeeper.connect();
-      await doorkeeper.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+      // Both wait for the lock of the migrations, so that they begin at the same moment.
+      const lockHolder = new pg.Client(database.url);
+      await lockHolder.connect();
+      await lockHolder.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
       const services = [1, 2].map(() => runProgram('main.js', settings));
       const waiting = `SELECT 1 FROM pg_locks JOIN pg_database d ON d.oid = database
         WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()`;
-      await until(async () => (await doorkeeper.query(waiting)).rowCount === 2, 'both wait');
-      await doorkeeper.end();
+      await until(async () => (await lockHolder.query(waiting)).rowCount === 2, 'both wait');
+      await lockHolder.end();
       const keys = await Promise.all(services.map((service) => service.key()));
       const [key, ...others] = keys.filter((found) => found !== null);
       expect(others).toEqual([]);
@@ -201,7 +192,7 @@ describe('npm run keys', () => {
 });
 
 describe('a start that cannot succeed', () => {
-  /** What was said, without the line that introduces it. */
+  /** Reasons that the process printed, without the line before them. */
   async function reasons(settings: Record<string, string>, uid?: number): Promise<string[]> {
     const service = runProgram('main.js', settings, { uid });
     expect(await service.ended).toBe(1);
@@ -489,13 +480,13 @@ describe('the log', () => {
       const password = 'walrus-basic-9c21';
       const needy = await startUpstream({ requireHeaders: { 'x-team-secret': `${secret}-right` } });
       const upstream = await startUpstream({ sessions: true });
-      // It sends back what it is sent, so its answers hold the headers of the connection and are no HTTP.
+      // The mirror returns every byte: its answers contain the headers of the connection and are no HTTP.
       const mirror = createServer((socket) => socket.on('error', () => undefined).pipe(socket)).listen(0, '127.0.0.1');
       await once(mirror, 'listening');
       const database = await emptyDatabase();
-      const door = await openDoor(database.url);
+      const relay = await startDatabaseRelay(database.url);
       const service = runProgram('main.js', {
-        DATABASE_URL: door.url,
+        DATABASE_URL: relay.url,
         ENCRYPTION_KEYS: vaultKey,
         LOG_LEVEL: 'trace',
       });
@@ -527,7 +518,7 @@ describe('the log', () => {
       const unknown = generateApiKey();
       await supertest(url).get('/namespaces').set('authorization', `Bearer ${unknown}`);
       await supertest(url).get('/namespaces').set('authorization', `Digest ${password}`);
-      // What the parser says about broken JSON quotes the place where it broke.
+      // The message of the JSON parser quotes the broken place.
       const broken = await as('put', '/connect/acme/good', 'request-bad')
         .set('content-type', 'application/json')
         .send(`{"headers":{"x":${secret}}}`);
@@ -541,13 +532,13 @@ describe('the log', () => {
       expect(failed.body).toEqual({ error: 'internal_error', message: 'Internal server error' });
       expect(failed.headers['x-request-id']).toBe('request-failed');
       await query(database.url, 'ALTER TABLE elsewhere RENAME TO connections');
-      await door.shut();
+      await relay.shut();
       expect((await as('get', '/connect/acme', 'request-away')).status).toBe(503);
-      await door.open();
+      await relay.open();
       await until(async () => (await as('get', '/connect/acme', 'request-back')).status === 200, 'it is back');
       service.kill('SIGTERM');
       expect(await service.ended).toBe(0);
-      // What waited to be written was written before the end.
+      // Buffered writes are flushed before the end.
       const written = 'SELECT last_used_at IS NOT NULL AS used FROM api_keys WHERE hash = $1';
       expect(await query(database.url, written, [hashApiKey(key)])).toEqual([{ used: true }]);
 
@@ -575,7 +566,7 @@ describe('the log', () => {
       expect(ofRequests.length).toBeGreaterThan(6);
       for (const line of ofRequests) expect(line.requestId).toMatch(/^[A-Za-z0-9._-]{8,128}$/);
       mirror.close();
-      await Promise.all([upstream.close(), needy.close(), door.close()]);
+      await Promise.all([upstream.close(), needy.close(), relay.close()]);
       await database.drop();
     },
     SLOW_MS,

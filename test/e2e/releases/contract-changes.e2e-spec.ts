@@ -42,7 +42,7 @@ async function changesOf(name: string, query = ''): Promise<ContractVersionListD
   return body as ContractVersionListDto;
 }
 
-/** What a release's log says of changes. */
+/** Lines about changes in the log of a release. */
 const told = ({ logs }: ReleaseBody) =>
   logs
     .filter(({ stage, level }) => stage === 'publish' && /info|warning/.test(level))

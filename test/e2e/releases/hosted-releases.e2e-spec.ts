@@ -216,7 +216,7 @@ describe('a hosted release', () => {
       const restarted = (await given()).born;
       const slug = uniqueName('renamed');
       await app.as(owner).patch(`${path}/domains/managed`, { subdomain: slug });
-      // What the message about the slug set off is over when this is.
+      // `renew` returns after the work that the message about the slug began.
       const [{ id }] = await app.database.query('SELECT id FROM servers WHERE slug = $1', [slug]);
       await app.get(Hosting).renew(id as string);
       const again = await connected(new URL(slug, url).href);

@@ -158,7 +158,7 @@ describe('an upload that ends before its time', () => {
     await expectBlobs(blobs);
     expect(await countReleases()).toBe(count);
     expect((await app.as().get('/ready')).status).toBe(200);
-    // What works in the background may be in one, but not for long.
+    // Background work may have a transaction open for a short time.
     await until(async () => {
       const { [0]: row } = await app.database.query<{ open: number }[]>(
         `SELECT count(*)::int AS open FROM pg_stat_activity

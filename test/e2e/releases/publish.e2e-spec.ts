@@ -31,7 +31,7 @@ const external = (more: object = {}) => ({ type: 'external', upstreamUrl: upstre
 const hosted = (more: object = {}) => ({ type: 'hosted', ...more });
 const module = 'export default function createServer() { return {}; }\n';
 
-/** What publishing answers, with status. */
+/** Status and body of the answer to publishing. */
 async function answerTo(payload: object | string, files: Record<string, Buffer> = {}): Promise<[number, unknown]> {
   const response = await publish(app, owner, name, payload, files);
   return [response.status, response.body];

@@ -112,7 +112,7 @@ describe('a release that is worked on', () => {
       const name = await createServer(app, owner);
       const id = await published(app, owner, name, external(upstream.url));
       await until(() => upstream.held() > 0, 'the scan waits');
-      // What the scan writes is refused, as if a migration had gone wrong.
+      // The database refuses the write of the scan, as after a wrong migration.
       await app.database.query(
         `ALTER TABLE releases ADD CONSTRAINT canary_broken CHECK (id <> '${id}' OR snapshot IS NULL)`,
       );
@@ -216,7 +216,7 @@ describe('a release that waits for authorization', () => {
     const before = upstream.seen.length;
     const answers = await Promise.all(Array.from({ length: 10 }, () => resume(name, id)));
     const statuses = answers.map(({ status }) => status);
-    // Who comes when it is over already is told so.
+    // A request after the end of the release answers 400.
     expect(statuses.filter((status) => status !== 202 && status !== 400)).toEqual([]);
     expect(statuses).toContain(202);
     const release = await releaseIn(app, owner, name, id, 'SUCCESS');
@@ -301,7 +301,7 @@ describe('cancelling', () => {
 });
 
 describe('a release changes only as the table says', () => {
-  /** What a job of this attempt does, to its end. */
+  /** Runs a job of this attempt to its end. */
   const work = (id: string, attempt: number) => app.get(ReleasePipeline).run(id, attempt);
 
   verifies('release:state:refused', 'a release that is over stays as it is', async () => {

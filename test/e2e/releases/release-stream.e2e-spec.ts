@@ -57,13 +57,13 @@ async function follow(from: TestApp, id: string, lastEventId?: string): Promise<
 const linesOf = (events: StreamEvent[]): unknown =>
   events.flatMap(({ event, data }) => (event === 'init' ? data.logs : event === 'log' ? [data] : []));
 
-/** How many streams a process keeps. */
+/** Number of open streams of a process. */
 function openStreams(from: TestApp): number {
   const { open: kept } = from.get(ReleaseStreams) as unknown as { open: Map<string, Set<unknown>> };
   return [...kept.values()].reduce((sum, streams) => sum + streams.size, 0);
 }
 
-/** What the stream and the API must agree on. */
+/** Expects the stream to have the lines and the end that the API shows. */
 function expectWhole(events: StreamEvent[], release: ReleaseBody): void {
   expect(linesOf(events)).toEqual(release.logs);
   expect(events.at(-1)).toMatchObject({

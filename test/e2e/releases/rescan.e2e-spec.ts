@@ -117,7 +117,7 @@ async function askFor({ name, serverId, release }: Published, body?: object): Pr
   await until(async () => (await rescanOf(serverId)).asked_at === null, 'it is scanned');
 }
 
-/** What scans added to the log of a release. */
+/** Lines that scans added to the log of a release. */
 async function told({ name, release }: Published): Promise<[string, string][]> {
   const now = await readRelease(app, owner, name, release.id);
   expect(now.status).toBe('SUCCESS');
@@ -401,7 +401,7 @@ describe('a server that wants authorization', () => {
 
     await app.database.query('UPDATE upstream_credentials SET sealed_tokens = NULL WHERE owner_id = $1', [serverId]);
     await age(app, credentialOwner, 'ended');
-    // What processes read of it is believed for 5 s.
+    // Processes cache the credential for 5 s.
     for (const process of [app, sibling]) {
       const { cache } = process.get(CredentialsService) as unknown as { cache: { drop(key: string): void } };
       cache.drop(`server/${serverId}`);
@@ -429,7 +429,7 @@ describe('a server that wants authorization', () => {
     one.upstream.behave({ wants: undefined, tools: [now] });
     await rescan(one.serverId);
     expect(await toolsOf(one)).toEqual(['now']);
-    // It was seen itself by now, which a card does not replace.
+    // The server itself was scanned before, and a card does not replace that.
     one.upstream.behave({ wants: 'bare' });
     await rescan(one.serverId);
     expect(await toolsOf(one)).toEqual(['now']);

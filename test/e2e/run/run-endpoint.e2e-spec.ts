@@ -42,7 +42,7 @@ const CALL_MS = 800;
 /** Room for a busy machine: what had no deadline would take for ever. */
 const MARGIN_MS = 20_000;
 
-/** What a process may still believe after a change nobody told it of. */
+/** Cache lifetime in a process that missed the message about a change. */
 const BELIEVED_MS = 5_000;
 
 let app: TestApp;
@@ -383,7 +383,7 @@ describe('what the upstream gets', () => {
     );
     expect(upstream.count('initialize')).toBe(6);
     expect(upstream.sessions.size).toBe(6);
-    // What was sent with a session is always the same.
+    // Every request of a session has the same values.
     const bySession = new Map<string, Set<string>>();
     for (const { path, headers, raw } of calls(upstream)) {
       const sent = `${String(headers['x-token'])} ${path}`;

@@ -188,12 +188,12 @@ describe('POST /servers/{qualifiedName}/transfer', () => {
       expect(await serverIdOf(app, qualifiedName)).toBe(id);
       expect((await app.as(owner).get(pathOf(qualifiedName, '/secrets'))).body).toHaveLength(1);
       expect((await app.as(owner).get(pathOf(qualifiedName, '/icon'))).status).toBe(200);
-      // Who has its address keeps it.
+      // The address of the run endpoint stays.
       expect((await app.as(owner).get(pathOf(qualifiedName))).body.deploymentUrl).toBe(
         `${app.url}/run/${String(slug)}`,
       );
     }
-    // It is found under its new namespace, and the old name is free.
+    // The search finds the server under its new namespace, and the old name is free.
     expect((await app.as(other).get(`/servers?q=${to}`)).body.servers[0].qualifiedName).toBe(`${to}/weather`);
     expect((await app.as(owner).put(pathOf(name))).status).toBe(201);
   });
@@ -463,7 +463,7 @@ describe('a change of a server', () => {
       [one, 1_000],
       [two, 7],
     ]);
-    // What waits at the end is written with it.
+    // A process that ends writes its buffered counts.
     sibling.get(ServersService).countUse(ids[1], 10_000);
     await sibling.close();
     expect((await counts())[0]).toEqual([two, 10_007]);

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestApp } from '../app.js';
 
-/** What lies in the blob folder of an app: hashes of whole files, and names of unfinished ones. */
+/** Files in the blob folder of an app: hashes of whole files, and names of unfinished ones. */
 export async function blobFiles(app: Pick<TestApp, 'env'>): Promise<{ blobs: string[]; incoming: string[] }> {
   const folder = join(app.env.dataDir, 'blobs');
   const shelves = await readdir(folder).catch(() => []);

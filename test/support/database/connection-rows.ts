@@ -2,7 +2,7 @@ import { expect } from '@jest/globals';
 import type { Response } from 'supertest';
 import { uniqueName, type TestApp } from '../app.js';
 
-/** What a seeded connection may be given; the rest is made up. */
+/** Values of a seeded connection. The others are generated. */
 export interface ConnectionSeed {
   connectionId?: string;
   name?: string;
@@ -28,7 +28,7 @@ export async function seedConnections(app: TestApp, namespace: string, seeds: Co
   return rows.map(({ id }) => id);
 }
 
-/** Expects answers that nobody can tell apart: the same status, body and headers but for request id and date. */
+/** Expects equal answers: the same status, body and headers, except request id and date. */
 export function expectAlike(...answers: Response[]): void {
   const [first, ...others] = answers.map(({ status, text, headers }) => {
     const { date, 'x-request-id': id, ...rest } = headers as Record<string, string>;

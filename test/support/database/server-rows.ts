@@ -37,7 +37,7 @@ export async function releaseServer(
   return snapshot;
 }
 
-/** What a seeded server may be given; the rest is made up. */
+/** Values of a seeded server. The others are generated. */
 export interface ServerSeed {
   name?: string;
   displayName?: string;

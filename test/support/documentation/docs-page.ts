@@ -1,15 +1,5 @@
 import { expect } from '@jest/globals';
-import { chromium, type Browser, type Locator, type Page, type Response } from 'playwright-core';
-
-const flags = [
-  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
-  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-];
-
-/** Starts a real browser. */
-export function startBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium', args: flags });
-}
+import { type Browser, type Locator, type Page, type Response } from 'playwright-core';
 
 /** Opens the docs page in a context of its own: no key of another test is remembered. */
 export async function openDocs(browser: Browser, url: string, prepare?: (page: Page) => void): Promise<Page> {
@@ -23,7 +13,7 @@ export async function openDocs(browser: Browser, url: string, prepare?: (page: P
 /** A parsed body, of any shape. */
 type Json = ReturnType<typeof JSON.parse>;
 
-/** What the page got for one press of Execute. */
+/** Exchange of one press of Execute. */
 export interface Executed {
   /** The request as the browser sent it. */
   method: string;
@@ -62,13 +52,13 @@ export class Operation {
     return this.block.locator('.opblock-section-request-body textarea');
   }
 
-  /** Chooses this file wherever the form takes one that it cannot do without. */
+  /** Chooses this file in the field of the form with this name. */
   async choose(name: string, buffer: Buffer): Promise<void> {
     const input = this.block.locator('.opblock-section-request-body tr.parameters', { hasText: name });
     await input.locator('input[type="file"]').setInputFiles({ name: `${name}.bin`, mimeType: 'image/png', buffer });
   }
 
-  /** Replaces what only the machine of the test can know, in a body or in a field of a form. */
+  /** Replaces texts in the body or in the fields of the form, such as the address of the example server. */
   async adjust(replacements: Record<string, string>): Promise<void> {
     for (const field of await this.block
       .locator('.opblock-section-request-body textarea, .opblock-section-request-body input[type="text"]')

@@ -38,7 +38,7 @@ export function qualifiedNameSpellings(namespace: string, server: string): fc.Ar
   return fc.tuple(at, name, end).map((parts) => parts.join(''));
 }
 
-/** What people try in place of a slash, or next to one. */
+/** Spellings in place of a slash, or next to one. */
 const separators = [
   ...['/', '//', '%2F', '%2f', '%252F', '%25252F', '%2F%2F', '\\', '%5C', '%c0%af', '%ef%bc%8f', ';/', '/;x/', '%3B/'],
   ...['/./', '/../', '/%2e/', '/%2e%2e/', '/.%2E/', '%2F..%2F', '%2F.%2F', '/x/../', '%2Fx%2F..%2F', '/%252e%252e/'],

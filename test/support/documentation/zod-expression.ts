@@ -1,6 +1,6 @@
 import { runInThisContext } from 'node:vm';
 
-/** What a Zod expression becomes where people paste it. */
+/** Schema that a pasted Zod expression makes. */
 export interface PastedSchema {
   safeParse(value: unknown): { success: boolean };
 }

@@ -86,7 +86,7 @@ export async function startBundle({
   };
 }
 
-/** How each session is started behind every wall. */
+/** Command that starts each session with all isolation measures. */
 async function walledCommand(folder: string): Promise<() => Promise<Launch>> {
   const sandbox = new Sandbox(loadEnv({ DATA_DIR: folder }));
   const dir = join(folder, 'root');

@@ -7,22 +7,22 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { Agent, fetch } from 'undici';
 
-/** What happened to something hosted code tried. */
+/** Result of one attempt of hosted code. */
 export interface Tried {
   status?: number;
   text?: string;
-  /** What it threw. */
+  /** Message of the thrown error. */
   error?: string;
 }
 
-/** Real workerd whose code does what it is told, with a proxy as its only way out. */
+/** Real workerd whose code makes the requests of the test, with a proxy as its only network. */
 export interface EgressWorker {
-  /** Where the proxy must listen before anything is tried. */
+  /** Socket of the proxy, which must listen before the first attempt. */
   proxyPath: string;
   process: ChildProcess;
   /** Tries one thing; see the code below for what there is. */
   try(what: object): Promise<Tried>;
-  /** Sends what it is told to as an answer, and leaves it open. */
+  /** Tries one thing whose answer is a stream. @returns a reader of the stream */
   stream(what: object): Promise<ReadableStreamDefaultReader<Uint8Array>>;
   close(): Promise<void>;
 }

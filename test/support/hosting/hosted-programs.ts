@@ -19,7 +19,7 @@ const LIMITS: ProgramLimits = {
   concurrency: 64,
 };
 
-/** What a test may say of a program; the rest is ordinary. */
+/** Values of a program. The others have defaults. */
 export interface ProgramWishes {
   ownerId?: string;
   isStateful?: boolean;

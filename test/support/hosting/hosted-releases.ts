@@ -10,7 +10,7 @@ import { published, releaseIn, type ReleaseBody } from '../releases/releases.js'
 export interface HostedServer {
   /** Its qualified name. */
   name: string;
-  /** Where it is called. */
+  /** URL of its run endpoint. */
   url: string;
   release: ReleaseBody;
 }

@@ -26,7 +26,7 @@ export function workerdEngine(): WorkerdEngine {
   return new WorkerdEngine(new Sandbox(loadEnv({})));
 }
 
-/** What a request to a program came to. */
+/** Answer to a request to a program. */
 export interface HostedAnswer {
   status: number;
   headers: Record<string, unknown>;
@@ -43,7 +43,7 @@ export interface HostedExchange {
   head: Promise<void>;
   /** The caller leaves. */
   leave(): void;
-  /** What of the answer is there. */
+  /** The part of the answer that has arrived. */
   soFar(): string;
 }
 
@@ -102,11 +102,11 @@ export function hostedRequest(
 export class HostedRuntime implements ProgramOwner {
   readonly traces: Trace[] = [];
   readonly runtime: Runtime;
-  /** What programs are given that are started from now on. */
+  /** Secrets of programs that start from now on. */
   secrets: Record<string, string> = {};
-  /** What whoever asks for them gets instead. */
+  /** Error in place of the secrets. */
   failing: Error | null = null;
-  /** How often they were asked for. */
+  /** Number of reads of the secrets. */
   asked = 0;
   private readonly files = new Map<string, string>();
 
@@ -125,7 +125,7 @@ export class HostedRuntime implements ProgramOwner {
     return new HostedRuntime(await mkdtemp(join(tmpdir(), 'slipway-hosted-')), engine, settings);
   }
 
-  /** Where sessions are kept. */
+  /** Folder of stored sessions. */
   get stateRoot(): string {
     return join(this.folder, 'hosting', 'state');
   }
@@ -151,7 +151,7 @@ export class HostedRuntime implements ProgramOwner {
     return this.request(ref, path, given).answer;
   }
 
-  /** All that was told of one request, put together as its record would be. */
+  /** All trace events of one request, joined as in its record. */
   told(invocationId: string): Trace | undefined {
     const pieces = this.traces.filter((trace) => trace.invocationId === invocationId);
     if (pieces.length === 0) return undefined;

@@ -8,7 +8,7 @@ import { Hosting } from '../../../src/hosting/hosting.js';
 import type { HostedRequest, ProgramRef } from '../../../src/hosting/hosting.types.js';
 import type { TestApp } from '../app.js';
 
-/** What came of a request to a program. */
+/** Answer to a request to a program. */
 export interface Answered {
   status: number;
   headers: IncomingHttpHeaders;
@@ -17,10 +17,10 @@ export interface Answered {
 
 /** A request under way. */
 export interface Asking {
-  /** What came so far. */
+  /** Text received so far. */
   heard(): string;
   controller(): Dispatcher.DispatchController | null;
-  /** Rejects with what the handler was told. */
+  /** Rejects with the error that the handler received. */
   answer: Promise<Answered>;
 }
 
@@ -75,7 +75,7 @@ export function ask(app: TestApp, ref: ProgramRef, path: string, request: Partia
   return begin(app, ref, path, request).answer;
 }
 
-/** Who answers for the program, by the name of its host. */
+/** Name of the host that answers for the program, and its number of calls. */
 export async function whoRuns(app: TestApp, ref: ProgramRef): Promise<{ name: string; calls: number }> {
   return JSON.parse((await ask(app, ref, '/who')).text) as { name: string; calls: number };
 }

@@ -21,7 +21,7 @@ export interface Outside {
   seen: IncomingMessage[];
   /** Sockets that are open now, of all three servers. */
   open: Set<Socket>;
-  /** What the next requests do. */
+  /** Handler of the next requests. */
   answer: RequestListener;
   /** A way out of its own, for one proxy. */
   egress(): Egress;

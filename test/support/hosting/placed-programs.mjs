@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Pool } from 'undici';
 
-/** What a program does, by path. */
+/** Handlers of a program, by path. */
 const programs = {
   '/who': (runtime, ref, request, response) => {
     request.resume();

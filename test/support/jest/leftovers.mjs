@@ -1,6 +1,6 @@
 /**
- * What ends by itself after a test or a test file. A module of `test/support` cannot call `afterEach` when it is loaded:
- * it is loaded once per worker, and the hook would belong to the first file alone.
+ * Things that end by themselves after a test or a test file. A module of `test/support` cannot call `afterEach` when it is
+ * loaded: it is loaded once per worker, and the hook would belong to the first file alone.
  */
 const ofTest = [];
 const ofFile = new Set();

@@ -12,6 +12,10 @@ import { endFile, endTest } from './leftovers.mjs';
 
 const require = createRequire(import.meta.url);
 const circus = require('jest-circus/runner').default;
+const hooks = require('node:async_hooks');
+const { AsyncLocalStorage } = hooks;
+/** The storages of the copy of jest-circus that runs. */
+const storages = [];
 let runs = 0;
 
 register('./loader.mjs', import.meta.url);
@@ -30,7 +34,12 @@ export default async function run(globalConfig, config, environment, runtime, te
     requireInternalModule(path) {
       delete globalThis[Symbol.for('EVENT_HANDLERS')];
       delete require.cache[path];
-      return require(path);
+      hooks.AsyncLocalStorage = RecordedStorage;
+      try {
+        return require(path);
+      } finally {
+        hooks.AsyncLocalStorage = AsyncLocalStorage;
+      }
     },
     requireModule: require,
     setGlobalsForRuntime(globals) {
@@ -46,8 +55,17 @@ export default async function run(globalConfig, config, environment, runtime, te
     return await circus(globalConfig, config, environment, native, testPath, sendMessageToJest);
   } finally {
     await endFile();
+    // Every promise copies the value of each storage that is enabled: after 80 files that took a fifth of the CPU time.
+    for (const storage of storages.splice(0)) storage.disable();
     for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name];
     Object.assign(process.env, env);
+  }
+}
+
+class RecordedStorage extends AsyncLocalStorage {
+  constructor(...options) {
+    super(...options);
+    storages.push(this);
   }
 }
 

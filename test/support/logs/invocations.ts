@@ -18,14 +18,14 @@ export interface ShownInvocation {
   [ours: string]: unknown;
 }
 
-/** What `GET …/logs` answers. */
+/** Answer of `GET …/logs`. */
 export interface ShownLog {
   invocations: ShownInvocation[];
   total: number;
   totalIsExact: boolean;
 }
 
-/** What a test says of an invocation; the rest is made up. */
+/** Values of an invocation. The others are generated. */
 export type InvocationSeed = Partial<Omit<Invocation, 'lines'>> & { messages?: string[] };
 
 /** A whole invocation. */

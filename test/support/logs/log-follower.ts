@@ -12,11 +12,11 @@ export interface LogEvent {
 /** A listener of a server's log. */
 export interface LogFollower {
   response: Response;
-  /** What came so far. */
+  /** Events received so far. */
   events: LogEvent[];
-  /** The first messages of the invocations told after `init`, in order. */
+  /** The first messages of the invocations after `init`, in order. */
   told(): (string | undefined)[];
-  /** The stream is over, whoever ended it. */
+  /** True after the end of the stream, on either side. */
   ended: Promise<void>;
   /** Leaves. */
   close(): void;

@@ -78,7 +78,7 @@ export function exportBytes(logs: SentLog[]): Buffer {
   return Buffer.from(type.encode(type.fromObject(given)).finish());
 }
 
-/** What an export was answered, as JSON. */
+/** Answer to an export, as JSON. */
 export function answerOf(bytes: Buffer): object {
   const type = root.lookupType('ExportLogsServiceResponse');
   return type.toObject(type.decode(bytes), { longs: Number });

@@ -1,6 +1,6 @@
 import type { TestAccount, TestApp } from '../app.js';
 
-/** What `JSON.parse` gives: anything. */
+/** Type of the result of `JSON.parse`. */
 export type Json = ReturnType<typeof JSON.parse>;
 
 /** An answer of the service, read to its end. */

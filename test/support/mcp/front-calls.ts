@@ -1,6 +1,6 @@
 import { eventsOf, type Json } from './calls.js';
 
-/** What came back from one POST, GET or DELETE, read to its end. */
+/** Answer to one POST, GET or DELETE, read to its end. */
 export interface FrontAnswer {
   status: number;
   headers: Headers;

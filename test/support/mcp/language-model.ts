@@ -6,15 +6,15 @@ import { listen, shut } from '../upstream/upstream-net.js';
 export interface Question {
   path: string;
   headers: IncomingHttpHeaders;
-  /** What the model was told, rules first. */
+  /** Prompt of the model, rules first. */
   prompt: string;
   model: string;
 }
 
-/** What is answered: a text of the model, or a whole HTTP answer; null: nothing, ever. */
+/** A text of the model, or a whole HTTP answer; null: no answer, ever. */
 export type ModelAnswer = string | { status: number; body: string } | null;
 
-/** A language model on loopback that speaks both dialects, by the path it is asked at. */
+/** A language model on loopback that speaks both dialects, by the path of the request. */
 export interface LanguageModel {
   origin: string;
   questions: Question[];
@@ -29,7 +29,7 @@ interface Asked {
   messages: { role: string; content: string }[];
 }
 
-/** Starts one that answers `{}` until it is told otherwise. */
+/** Starts one that answers `{}` until a test sets another answer. */
 export async function startLanguageModel(): Promise<LanguageModel> {
   const questions: Question[] = [];
   const server = createServer((request, response) => {

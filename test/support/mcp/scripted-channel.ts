@@ -11,15 +11,15 @@ import { CallerLeftError } from '../../../src/mcp/protocol/mcp-errors.js';
 import { replyTo } from '../../../src/mcp/protocol/messages.js';
 import type { Era, UpstreamIdentity } from '../../../src/mcp/protocol/protocol.js';
 
-/** What a scripted upstream answers: a result as a value or as JSON text, or an error. */
+/** Answer of a scripted upstream: a result as a value or as JSON text, or an error. */
 export type ScriptedAnswer = object | string | { error: RpcError };
 
-/** A channel to an upstream that exists in the test alone: answers what the script says, and keeps what it was asked. */
+/** A channel to a scripted upstream, without a network. Records the calls. */
 export class ScriptedChannel implements Channel {
   readonly calls: McpCall[] = [];
   readonly released: string[] = [];
   readonly listeners = new Set<{ filter: ListenFilter; listener: UpstreamListener }>();
-  /** How many calls wait for their answer. */
+  /** Number of calls that wait for their answer. */
   running = 0;
 
   constructor(
@@ -64,7 +64,7 @@ export class ScriptedChannel implements Channel {
     return Promise.resolve({ honoured: filter, close });
   }
 
-  /** Says something to whoever listens. */
+  /** Sends a notification to the listeners. */
   tell(method: string, params: object = {}): void {
     const text = JSON.stringify({ jsonrpc: '2.0', method, params });
     for (const { listener } of [...this.listeners]) listener.onNotification(text, method);

@@ -13,7 +13,7 @@ export type Answer = (message: Message, client: UplinkClient) => object | Error 
 export interface UplinkOptions {
   /** Takes over from a local server that is paired. */
   force?: boolean;
-  /** How the local server answers, by method, beside `initialize` and `tools/list`. */
+  /** Answers of the local server, by method, beside `initialize` and `tools/list`. */
   answers?: Record<string, Answer>;
   /** Its name; default `local`. */
   name?: string;
@@ -40,7 +40,7 @@ export class PairingRefused extends Error {
 export class UplinkClient {
   /** Every message that came, in order. */
   readonly received: Message[] = [];
-  /** How the socket was closed. */
+  /** Code and reason of the closed socket. */
   readonly closed: Promise<{ code: number; reason: string }>;
 
   constructor(

@@ -5,9 +5,12 @@ import type { default as Provider } from 'oidc-provider';
 import { parseUrl } from '../../../src/config/parse-url.js';
 import { listen, shut } from '../upstream/upstream-net.js';
 
+/** The signing key of every server: making one takes 0.3 s. */
+const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
+
 /** How an authorization server behaves. Without options it does all that MCP asks for and lets everybody in. */
 export interface AuthorizationServerOptions {
-  /** What metadata says about PKCE; it is required all the same. Default true. */
+  /** PKCE methods in the metadata. PKCE is required in any case. Default true. */
   announcesPkce?: boolean;
   /** Takes client registrations. Default true. */
   registers?: boolean;
@@ -63,13 +66,13 @@ export interface ProtectOptions {
 /** A running authorization server. */
 export interface AuthorizationServer {
   issuer: string;
-  /** Everything that was asked, in order. */
+  /** All requests, in order. */
   seen: SeenRequest[];
   /** Every access and refresh token it gave, in order. */
   issued: { accessToken: string; refreshToken?: string }[];
   /** Clients it registered. */
   registrations: number;
-  /** Refreshes it was asked for, whatever it answered. */
+  /** Requested refreshes, successful or not. */
   refreshes: number;
   /** The life of access tokens from now on; 3600 at first. */
   setAccessTokenTtl(seconds: number): void;
@@ -97,12 +100,12 @@ export interface AuthorizationServer {
   close(): Promise<void>;
 }
 
-// It warns about what only production must not do; nobody reads that in a test.
+// oidc-provider warns about settings that are wrong in production only.
 const { warn } = globalThis.console;
 globalThis.console.warn = (...words: unknown[]) => {
   if (!String(words[0]).includes('oidc-provider WARNING')) warn(...words);
 };
-// It is written for Node 22, which has this.
+// oidc-provider is written for Node 22, which has this function.
 (URL as { parse?: (url: string) => URL | null }).parse ??= (url) => parseUrl(url);
 const { default: OidcProvider } = await import('oidc-provider');
 
@@ -303,7 +306,7 @@ class TestAuthorizationServer implements AuthorizationServer {
     return true;
   }
 
-  /** What a person does here: sign in and allow everything, at once or by a button. */
+  /** Answers the interaction of a person, who signs in and allows everything, at once or by a button. */
   private async ask(request: IncomingMessage, response: ServerResponse, answer: string | null): Promise<void> {
     const { params } = await this.provider.interactionDetails(request, response);
     if (this.options.asks && answer === null) {
@@ -331,7 +334,6 @@ class TestAuthorizationServer implements AuthorizationServer {
   }
 
   private configuration(): object {
-    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
     const { fetchDocument, toleratesReuse = false, registers = true, clients = [] } = this.options;
     return {
       clients: clients.map(({ clientId, clientSecret, redirectUri, authMethod }) => ({

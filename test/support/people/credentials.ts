@@ -6,7 +6,7 @@ import type { TestApp } from '../app.js';
 import type { AuthorizationServer } from './authorization-server.js';
 import { newPerson, type Person } from './person.js';
 
-/** An owner nobody else has. Nothing stands behind its id, which credentials do not ask for. */
+/** A new owner. No server or connection has its id, which credentials do not check. */
 export function newOwner(kind: CredentialOwner['kind'] = 'server'): CredentialOwner {
   return { kind, id: randomUUID() };
 }

@@ -1,13 +1,13 @@
 import supertest from 'supertest';
 import { parseUrl } from '../../../src/config/parse-url.js';
 
-/** What a browser shows after one step. */
+/** Page in the browser after one step. */
 export interface Shown {
   status: number;
   headers: Record<string, string>;
   /** The page's text, or its HTML where there is no other way to say it. */
   html: string;
-  /** Where it was found. */
+  /** URL of the page. */
   url: string;
 }
 

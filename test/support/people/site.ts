@@ -1,13 +1,13 @@
 import { createServer } from 'node:http';
 import { listen, shut } from '../upstream/upstream-net.js';
 
-/** What a path answers: JSON, or something else. */
+/** Answer of a path: JSON, or a text. */
 export type SiteAnswer = object | { status?: number; headers?: Record<string, string>; text: string };
 
 /** A web server that answers fixed documents. */
 export interface Site {
   origin: string;
-  /** The paths that were asked for, in order. */
+  /** Requested paths, in order. */
   asked: string[];
   close(): Promise<void>;
 }

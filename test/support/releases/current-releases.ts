@@ -5,7 +5,7 @@ import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import type { TestAccount, TestApp } from '../app.js';
 import { createServer } from '../factories.js';
 
-/** What the current release of a server is to be. */
+/** Values of the current release of a server. */
 export interface SeededRelease {
   type?: ReleaseType;
   upstreamUrl?: string | null;
@@ -22,7 +22,7 @@ export interface SeededServer {
 }
 
 /**
- * Makes a release current past the API, and tells nobody: processes find out when what they know is 5 s old. See
+ * Makes a release current in the database, without a message: processes notice it when their cache of 5 s has expired. See
  * {@link announceCurrent}.
  */
 export async function setCurrent(
@@ -61,7 +61,7 @@ export async function publishExternal(
   return server;
 }
 
-/** A new server whose current release is external. Nobody asked for it yet, so there is nobody to tell. */
+/** A new server whose current release is external. No process has cached it yet, so none is informed. */
 export async function externalServer(
   app: TestApp,
   owner: TestAccount,

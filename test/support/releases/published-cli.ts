@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { until } from '../until.js';
 
-/** How a run of a command line tool ended. */
+/** Result of a run of a command line tool. */
 export interface Run {
   code: number;
   /** Both outputs, without colours. */
@@ -25,7 +25,7 @@ export interface RunningCli {
 
 /** The published command line tool against one service and nothing else, with a folder of its own. */
 export interface PublishedCli {
-  /** Where it keeps settings, logs and whatever the test puts there. */
+  /** Folder of the tool: settings, logs and files of the test. */
   folder: string;
   /** Runs it, without a terminal. */
   run(...args: string[]): Promise<Run>;
@@ -51,7 +51,7 @@ const RUN_MS_MAX = 150_000;
 const programOf = (name: string): string =>
   fileURLToPath(new URL(`../../../node_modules/${name}/dist/index.js`, import.meta.url));
 
-/** Prepares the tool: everything it can be told about where to go is told. */
+/** Prepares the tool: sets every address that it can be configured with. */
 export async function openCli(
   name: keyof typeof programs,
   { url, key }: { url: string; key: string },

@@ -11,11 +11,11 @@ export interface StreamEvent {
 /** A listener of a release's stream. */
 export interface Follower {
   response: Response;
-  /** What came so far. */
+  /** Events received so far. */
   events: StreamEvent[];
-  /** Everything that came so far, as it came. */
+  /** Text received so far. */
   text(): string;
-  /** The stream is over, whoever ended it. */
+  /** True after the end of the stream, on either side. */
   ended: Promise<void>;
   /** Leaves. */
   close(): void;

@@ -98,7 +98,7 @@ export async function releaseRow(app: Pick<TestApp, 'database'>, id: string): Pr
   return row;
 }
 
-/** What `servers` keeps of the current release. */
+/** Columns of `servers` about the current release. */
 export interface ServerRow {
   id: string;
   slug: string;
@@ -135,7 +135,7 @@ export async function insertRelease(
   return row.id;
 }
 
-/** Where a path under a server's releases is. */
+/** Path below the releases of a server. */
 export function releasesPath(name: string, rest = ''): string {
   return `/servers/${encodeURIComponent(name)}/releases${rest}`;
 }

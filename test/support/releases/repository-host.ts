@@ -7,7 +7,7 @@ type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 export interface RepositoryHost {
   /** `http://127.0.0.1:port` */
   url: string;
-  /** Paths that were asked for, oldest first. */
+  /** Requested paths, oldest first. */
   asked: string[];
   /** Answers this path with a zip, with a redirect to a URL, or by hand. */
   serve(path: string, answer: Buffer | string | Answer): void;

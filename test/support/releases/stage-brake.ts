@@ -10,7 +10,7 @@ export interface StageBrake {
   let(): Promise<void>;
 }
 
-/** The column that the commit of a stage writes to; nobody else does. */
+/** The column that only the commit of a stage writes to. */
 const columnOf = { scan: 'scan_passed', metadata: 'description', publish: 'current_release_id' } as const;
 
 const KEY = 4_711;

@@ -11,7 +11,7 @@ export type FaultKind =
   | 'html'
   /** 404 with a web page. */
   | 'not-found'
-  /** 401, with a challenge unless told otherwise. */
+  /** 401, with a challenge by default. */
   | 'needs-auth'
   /** 403. */
   | 'forbidden'
@@ -33,7 +33,7 @@ export type FaultKind =
   | 'too-big'
   /** 500. */
   | 'server-error'
-  /** A sound MCP handshake behind a certificate nobody vouches for: a hit means the client did not check it. */
+  /** A correct MCP handshake behind a certificate that is not trusted: a hit means the client did not check it. */
   | 'tls-self-signed'
   /** `initialize` answers protocol version 1999-01-01. */
   | 'bad-protocol-version'
@@ -68,8 +68,8 @@ type Answer = (req: IncomingMessage, res: ServerResponse) => unknown;
 export const deadHost = 'http://no-such-host.invalid/mcp';
 
 /**
- * The URL of a port nobody listens on, another one each time. Not of a free port, which a test beside this one may take:
- * port 4 is given to nothing, and no system hands it out.
+ * A URL, different each time, of a port without a listener. A free port could be taken by another test; port 4 is assigned
+ * to no service and never chosen by the system.
  */
 export function refusedPort(): Promise<string> {
   return Promise.resolve(`http://127.0.0.1:4/mcp?${randomBytes(4).toString('hex')}`);

@@ -12,16 +12,16 @@ export interface GuardedUpstream {
   held(): number;
   /** Answers what waits, and whatever comes after it. */
   letThrough(): void;
-  /** It wants authorization no more. */
+  /** Stops requiring authorization. */
   unlock(): void;
-  /** From now on it behaves otherwise. */
+  /** Changes the behaviour from now on. */
   behave(change: GuardBehaviour): void;
-  /** How often its tools were asked for. */
+  /** Number of requests for its tools. */
   lists(): number;
   close(): Promise<void>;
 }
 
-/** What a guarded upstream may do otherwise later. */
+/** Behaviour of a guarded upstream that a test can change later. */
 export interface GuardBehaviour {
   /** Wants authorization: `oauth` with a server to authorize at, `bare` with a 401 that says nothing, `forbidden` with 403. */
   wants?: 'oauth' | 'bare' | 'forbidden';
@@ -35,7 +35,7 @@ export interface GuardBehaviour {
 }
 
 export interface GuardOptions extends GuardBehaviour {
-  /** What stands at `/.well-known/mcp/server-card.json`. */
+  /** Document at `/.well-known/mcp/server-card.json`. */
   card?: object;
   description?: string;
 }

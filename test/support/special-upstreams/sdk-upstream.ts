@@ -76,7 +76,7 @@ export async function startSdkV1({
   };
 }
 
-/** What is told of a server over HTTP+SSE. */
+/** An upstream server over HTTP+SSE. */
 export interface SdkSseUpstream extends SdkUpstream {
   /** How many streams are open. */
   streams(): number;

@@ -76,7 +76,7 @@ export function event(res: ServerResponse, message: object, id?: string): void {
   res.write(`${id ? `id: ${id}\n` : ''}data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`);
 }
 
-/** What a legacy server of this hand says to `initialize`. */
+/** Result of `initialize` of a legacy server. */
 export const legacyHello = {
   protocolVersion: '2025-11-25',
   capabilities: {
@@ -86,7 +86,7 @@ export const legacyHello = {
   serverInfo: { name: 'wire', version: '1.0.0' },
 };
 
-/** What a modern server of this hand says to `server/discover`. */
+/** Result of `server/discover` of a modern server. */
 export const modernHello = {
   resultType: 'complete',
   supportedVersions: ['2026-07-28'],

@@ -22,7 +22,7 @@ const completions: Record<string, string[]> = {
   slug: ['pricing', 'privacy'],
 };
 
-/** What the upstream answers about resources, prompts and completion; undefined for every other method. */
+/** Results of the upstream for resources, prompts and completion; undefined for every other method. */
 export function contentResult(method: string, params: RpcMessage, isModern: boolean): object | undefined {
   switch (method) {
     case 'resources/list':

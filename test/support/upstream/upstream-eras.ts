@@ -48,7 +48,7 @@ export function checkLegacyVersion(req: IncomingMessage): void {
   throw new RpcError(-32000, text, undefined, 400, true);
 }
 
-/** What a result of 2026-07-28 carries besides its content; lists may not be cached. */
+/** A result with the further members of 2026-07-28. Lists must not be cached. */
 export function toModernResult(method: string, result: object, serverInfo: object): object {
   const isCacheable = /list$|^resources\/read$|^server\/discover$/.test(method);
   const cache = isCacheable ? { ttlMs: 0, cacheScope: 'private' } : {};

@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 /** One JSON-RPC message as it came: nothing is promised about its fields. */
 export type RpcMessage = Record<string, unknown>;
 
-/** A JSON-RPC error, thrown by whoever handles a request. `status` is the HTTP status it travels with. */
+/** A JSON-RPC error that a request handler throws. `status` is the HTTP status of its answer. */
 export class RpcError extends Error {
   constructor(
     readonly code: number,

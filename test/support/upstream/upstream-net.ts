@@ -22,8 +22,8 @@ export async function shut(server: Server): Promise<void> {
 }
 
 /**
- * A port of 127.0.0.1 that was free a moment ago: nobody listens on it until somebody takes it. Below the range that the
- * system hands out by itself, so that no outgoing connection takes it meanwhile.
+ * A port of 127.0.0.1 that was free a moment ago. The port is not reserved. It lies below the range of the system, so that no
+ * outgoing connection takes it meanwhile.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

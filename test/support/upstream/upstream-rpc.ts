@@ -3,7 +3,7 @@ import { LEGACY_VERSIONS, MODERN_VERSION, toModernResult } from './upstream-eras
 import { RawJson, RpcError, type Exchange, type RpcMessage } from './upstream-exchange.js';
 import { defaultTools, RAW_TOOL_RESULT, textResult, type ToolCall, type ToolDef } from './upstream-tools.js';
 
-/** What the server says and does, apart from how it is carried. */
+/** Behaviour of the server, without its transport. */
 export interface RpcOptions {
   /** Own tools instead of the default set. */
   tools?: ToolDef[];

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { CutOff, RawJson, RpcError, type Exchange, type RpcMessage } from './upstream-exchange.js';
 
-/** What a tool gets when it is called. */
+/** Call of a tool. */
 export interface ToolCall {
   args: Record<string, unknown>;
   /** The whole `params` of the request, `_meta` included. */
@@ -24,7 +24,7 @@ export interface ToolDef {
   [field: string]: unknown;
 }
 
-/** What tool `raw` answers unless told otherwise: unordered keys, a number over 2^53, `1.10`, escapes, unknown fields. */
+/** Default result of the tool `raw`: unordered keys, a number over 2^53, `1.10`, escapes, unknown fields. */
 export const RAW_TOOL_RESULT =
   '{"zeta":{"big":9007199254740993,"price":1.10,"exp":1E400},"content":[{"type":"text","text":"caf\\u00e9 \\ud83d\\ude00 \\/",' +
   '"x-unknown":null}],"10":"ten","2":"two","isError":false,"resultType":"complete","alpha":[]}';

@@ -132,7 +132,7 @@ export class HttpChannel implements Channel {
         return await work(choice.adapter, left());
       } catch (error) {
         if (!(error instanceof EraContradictedError)) throw this.named(error as Error);
-        // The outcome is a reply for a request only.
+        // The outcome is a reply, and `T` too, for `request` only.
         if (isRepeat && error.outcome instanceof Error) throw this.named(error.outcome);
         if (isRepeat) return error.outcome as T;
         await this.doubt(choice);

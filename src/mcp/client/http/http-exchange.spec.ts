@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ExchangeAnswer, ExchangeRequest } from './http-exchange.js';
-import { resumed } from './http-exchange.js';
+import { type ExchangeAnswer, type ExchangeRequest, resumed } from './http-exchange.js';
 
 const request: ExchangeRequest = {
   url: new URL('https://upstream.test/mcp'),

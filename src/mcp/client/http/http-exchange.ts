@@ -26,16 +26,14 @@ export const STREAM_MS_MAX = 15 * 60_000;
 const DRAIN_MS = 1_000;
 
 /**
- * Attempts in a row without a new event. A server that ends its streams early on purpose sends a new event id each
- * time.
+ * Limit of attempts in a row that bring no new event id. A server that ends its streams early on purpose sends a new id
+ * each time.
  */
 const TRIES_MAX = 3;
 
-/** Delay when the server sent no `retry`, and the upper limit of `retry`. */
+/** Delay when the server sent no `retry`, and the limits of `retry`. */
 const RETRY_MS = 1_000;
-
 const RETRY_MS_MIN = 100;
-
 const RETRY_MS_MAX = 60_000;
 
 /**

@@ -1,6 +1,7 @@
 import { parseUrl } from '../../../config/parse-url.js';
 import type { CallerProfile, McpCall, McpReply } from '../../protocol/channel.js';
 import { withinDeadline } from '../../protocol/deadline.js';
+import { isChange } from '../../protocol/list-pages.js';
 import { asCallError, UpstreamError, fromHttpStatus, notMcp } from '../../protocol/mcp-errors.js';
 import { parseMessage, requestText, resultOf } from '../../protocol/messages.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
@@ -10,9 +11,6 @@ import type { StreamAnswer } from './http-exchange.js';
 import { SessionLostError, type HttpWire } from './http-wire.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
 import { MultiplexedCalls } from '../multiplexed-calls.js';
-
-/** Notifications that belong to no call. */
-const GENERAL = /\/(?:list_changed|resources\/updated)$/;
 
 /**
  * Opens a session over HTTP+SSE (2024-11-05): one GET stream for all server messages, and a POST endpoint for client
@@ -165,7 +163,7 @@ class SseSession implements LegacySession {
     if (typeof method !== 'string') return this.calls.answered(head, data);
     if (head.id !== undefined) this.calls.requested(data, method);
     else if (method === 'notifications/progress') this.calls.progressed(head, data);
-    else if (GENERAL.test(method)) this.handlers.onNotification(data, method);
+    else if (isChange(method)) this.handlers.onNotification(data, method);
     else if (this.isInteractive) this.calls.notified(data, method);
     return false;
   }

@@ -4,13 +4,12 @@ import { asCallError, CallerLeftError, UpstreamTimeoutError } from '../../protoc
 import { parseMessage, resultOf } from '../../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
 import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
-import { HandshakeRefusedError } from '../protocol-adapter.js';
+import { HandshakeRefusedError, refusalText } from '../protocol-adapter.js';
 import type { StreamAnswer } from './http-exchange.js';
 import type { HttpWire } from './http-wire.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
 import { cancelledText } from '../multiplexed-calls.js';
 import type { UpstreamRequestResponder } from '../upstream-request-responder.js';
-import { refusalText } from '../protocol-adapter.js';
 
 /** Error codes of `initialize` that a modern server may send. */
 const modernHints: ReadonlySet<number> = new Set([

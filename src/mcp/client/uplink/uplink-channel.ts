@@ -1,6 +1,6 @@
 import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../protocol/channel.js';
 import { deadlineIn } from '../../protocol/deadline.js';
-import { listChanges, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
+import { isChange } from '../../protocol/list-pages.js';
 import { asCallError, UpstreamBusyError, UplinkDisconnectedError, UpstreamError } from '../../protocol/mcp-errors.js';
 import { parseMessage, requestText, resultOf, type RpcHead } from '../../protocol/messages.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
@@ -127,7 +127,7 @@ export class UplinkChannel implements Channel {
   private onMessage(head: RpcHead, method: string, text: string): void {
     if (head.id !== undefined) this.calls.requested(text, method);
     else if (method === 'notifications/progress') this.calls.progressed(head, text);
-    else if (listChanges.has(method) || method === RESOURCE_UPDATED) this.listening.onNotification(text, method);
+    else if (isChange(method)) this.listening.onNotification(text, method);
     else this.calls.notified(text, method);
   }
 

@@ -3,8 +3,6 @@ import { memberText, withoutMembers, withFirst, withMember } from '../../protoco
 import { members, slice } from '../../protocol/json-text.js';
 import type { ClientAnswer, RpcError } from '../../protocol/channel.js';
 
-/** URL elicitation: sends a user to a web page before a call can continue. Converts between the revisions. */
-
 /** URL elicitation required: an error code of 2025-11-25 only. */
 const URL_ELICITATION_REQUIRED = -32042;
 
@@ -45,6 +43,16 @@ export function inputRequired(result: string): InputRequired | null {
     requests: incoming && result[incoming[0]] === '{' ? toRequests(slice(result, incoming)) : [],
     requestState: state && slice(result, state),
   };
+}
+
+/** `input_required` result with these requests, as JSON text. */
+export function inputResult(requests: readonly InputRequest[], requestState?: string): string {
+  const incoming = requests.map(({ key, method, params }) => {
+    const given = params === undefined ? '' : `,"params":${params}`;
+    return `${JSON.stringify(key)}:{"method":${JSON.stringify(method)}${given}}`;
+  });
+  const state = requestState === undefined ? '' : `,"requestState":${JSON.stringify(requestState)}`;
+  return `{"resultType":"input_required","inputRequests":{${incoming.join(',')}}${state}}`;
 }
 
 /**
@@ -93,7 +101,7 @@ function toRequests(incoming: string): InputRequest[] {
   });
 }
 
-/** True if these client capabilities include URL elicitation. */
+/** True if these client capabilities include URL elicitation, which sends a user to a web page during a call. */
 export function takesUrls(capabilities: Record<string, unknown>): boolean {
   return isObject(capabilities.elicitation) && isObject(capabilities.elicitation.url);
 }
@@ -103,14 +111,12 @@ export function inputOfUrlError({ code, data }: RpcError): string | null {
   if (code !== URL_ELICITATION_REQUIRED || !isObject(data) || !Array.isArray(data.elicitations)) return null;
   const pages = data.elicitations.filter(isObject).filter(({ url }) => typeof url === 'string');
   if (pages.length === 0) return null;
-  return inputResult(
-    Object.fromEntries(pages.map(({ message, url }, i) => [`elicitation-${i + 1}`, question(String(message), url)])),
-  );
+  return inputResult(pages.map(({ message, url }, i) => pageRequest(`elicitation-${i + 1}`, String(message), url)));
 }
 
 /** Input request for our setup page. */
 export function inputOfSetup(message: string, url: string): string {
-  return inputResult({ [SETUP_KEY]: question(message, url) });
+  return inputResult([pageRequest(SETUP_KEY, message, url)]);
 }
 
 /** The same for a client of 2025-11-25, as a -32042 error. */
@@ -146,10 +152,6 @@ function isSetupKey(key: string): boolean {
   return key === SETUP_KEY;
 }
 
-function question(message: string, url: unknown): object {
-  return { method: 'elicitation/create', params: { mode: 'url', message, url } };
-}
-
-function inputResult(inputRequests: object): string {
-  return JSON.stringify({ resultType: 'input_required', inputRequests });
+function pageRequest(key: string, message: string, url: unknown): InputRequest {
+  return { key, method: 'elicitation/create', params: JSON.stringify({ mode: 'url', message, url }) };
 }

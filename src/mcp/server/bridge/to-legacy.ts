@@ -1,9 +1,8 @@
 import { isObject } from '../../../platform/text/json.js';
 import type { RpcError } from '../../protocol/channel.js';
-import { memberText, rewriteMembers } from '../../protocol/json-edit.js';
+import { memberText, rewriteMembers, rewriteItems, rewriteList } from '../../protocol/json-edit.js';
 import { rpcCode } from '../../protocol/protocol.js';
 import { metaForLegacy } from './hop.js';
-import { rewriteItems, rewriteList } from '../../protocol/json-edit.js';
 
 /** Content blocks that older revisions do not know, as text. */
 

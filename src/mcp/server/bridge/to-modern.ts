@@ -1,10 +1,9 @@
 import { isObject } from '../../../platform/text/json.js';
 import type { RpcError } from '../../protocol/channel.js';
-import { withFirst, withoutMembers } from '../../protocol/json-edit.js';
+import { withFirst, withoutMembers, rewriteItems } from '../../protocol/json-edit.js';
 import { members } from '../../protocol/json-text.js';
 import { listChanges, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
 import { rpcCode } from '../../protocol/protocol.js';
-import { rewriteItems } from '../../protocol/json-edit.js';
 import { headerParamsOf } from './header-params.js';
 
 /** Converts answers of upstreams, mostly legacy ones, for clients of 2026-07-28. Pure functions over JSON text. */

@@ -78,9 +78,10 @@ interface Waiter {
 }
 
 const TOO_LONG =
-  'The MCP server answered while its client was being asked, with more than the 4 MB that are kept until it comes back.';
+  'The MCP server answered before the answer of its client came, with more than the 4 MB that are stored for the client.';
 
-const discarded: ResponseTarget = { sink: { event: () => undefined }, token: null };
+/** Discards the messages. */
+export const discarded: ResponseTarget = { sink: { event: () => undefined }, token: null };
 
 /**
  * A call whose legacy upstream sends requests during it, and whose modern client receives them as `input_required`
@@ -165,7 +166,7 @@ export class PendingInputCall {
     const refusal = this.outcome
       ? 'The call is over'
       : this.openChars + chars > WAITING_CHARS_MAX
-        ? 'The client is asked for too much at once'
+        ? 'The open input requests of this call exceed 4 MB'
         : this.refusalOf(method, params);
     if (refusal !== null) {
       return Promise.resolve(errorAnswer(refusal, rpcCode.methodNotFound));
@@ -216,15 +217,6 @@ export class PendingInputCall {
  */
 function forModern(params: string | undefined): string | undefined {
   return isPage(params) ? withoutMembers(params ?? '{}', (name) => name === 'elicitationId') : params;
-}
-
-/** `input_required` result with the pending requests, as JSON text. */
-export function inputResult(open: readonly InputRequest[], requestState: string): string {
-  const requests = open.map(({ key, method, params }) => {
-    const given = params === undefined ? '' : `,"params":${params}`;
-    return `${JSON.stringify(key)}:{"method":${JSON.stringify(method)}${given}}`;
-  });
-  return `{"resultType":"input_required","inputRequests":{${requests.join(',')}},"requestState":${JSON.stringify(requestState)}}`;
 }
 
 /**

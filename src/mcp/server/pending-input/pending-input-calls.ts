@@ -11,11 +11,15 @@ import { slice } from '../../protocol/json-text.js';
 import { progressTokenIn, resultReply } from '../../protocol/messages.js';
 import { LEGACY_VERSIONS } from '../../protocol/protocol.js';
 import type { McpRequest } from '../mcp-request.js';
+import { inputResult } from '../bridge/input.js';
 import { canAnswer, capabilitiesOf, capabilityNames } from '../client-capabilities.js';
 import { INPUT_MS_MAX } from '../pending-client-requests.js';
-import { aboutOf, inputResult, PendingInputCall, type ResponseTarget, type Round } from './pending-input-call.js';
-import { remoteRound } from './remote-pending-calls.js';
 import {
+  aboutOf,
+  discarded,
+  PendingInputCall,
+  type ResponseTarget,
+  type Round,
   lost,
   StateRefusedError,
   STATE_MARK,
@@ -23,6 +27,7 @@ import {
   type RequestState,
   type RoundRequest,
 } from './pending-input-call.js';
+import { remoteRound } from './remote-pending-calls.js';
 import type { UpstreamRequestOptions, UpstreamCalls } from '../upstream-calls.js';
 
 /** Limits of pending calls per account and per process. Each holds a socket to its upstream. */
@@ -248,11 +253,9 @@ export class PendingInputCalls {
   }
 }
 
-const discarded = { event: () => undefined };
-
 function targetOf({ own, request, sink }: McpRequest): ResponseTarget {
   const token = own && request.acceptsStream ? progressTokenIn(own) : null;
-  return { sink: request.acceptsStream ? sink : discarded, token: token && slice(own ?? '', token) };
+  return { sink: request.acceptsStream ? sink : discarded.sink, token: token && slice(own ?? '', token) };
 }
 
 function ownerOf(caller: string): string {

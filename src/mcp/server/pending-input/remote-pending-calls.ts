@@ -10,8 +10,7 @@ import { CallerLeftError, UpstreamError } from '../../protocol/mcp-errors.js';
 import { parseMessage, replyTo } from '../../protocol/messages.js';
 import type { Era } from '../../protocol/protocol.js';
 import type { InputRequest } from '../bridge/input.js';
-import type { ResponseTarget, Round } from './pending-input-call.js';
-import { lost, StateRefusedError, type RoundRequest } from './pending-input-call.js';
+import { type ResponseTarget, type Round, lost, StateRefusedError, type RoundRequest } from './pending-input-call.js';
 
 /** Head of a request to the process that holds a call. The body contains the client's answers. */
 export type PendingCallHead = Omit<RoundRequest, 'answers'> & Pick<ResponseTarget, 'token'>;

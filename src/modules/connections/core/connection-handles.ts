@@ -15,7 +15,7 @@ import { ConnectionUrls } from './connection-urls.js';
 import { ConnectionValues } from './connection-values.js';
 import { Connection, type ConnectionTarget } from './connection.entity.js';
 import { ConnectionEvents, type ConnectionChange } from './connection.events.js';
-import { missingConnection } from './connection.repository.js';
+import { ConnectionRepository } from './connection.repository.js';
 import { withSetupUrl } from './connections.errors.js';
 import { StatusRecorder, type StatusObserver } from './status-recorder.js';
 import type { Channel, McpCall, McpReply } from '../../../mcp/protocol/channel.js';
@@ -101,6 +101,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
 
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly repository: ConnectionRepository,
     private readonly transports: ConnectionTransports,
     private readonly events: ConnectionEvents,
     private readonly statuses: StatusRecorder,
@@ -137,7 +138,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   async target(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionTarget> {
     const key = keyOf({ namespaceId: namespace.id, connectionId });
     const target = isConnectionId(connectionId) ? await this.targets.get(key) : null;
-    if (!target) throw await missingConnection(this.connections, namespace, connectionId);
+    if (!target) throw await this.repository.missing(namespace, connectionId);
     return target;
   }
 

@@ -14,7 +14,7 @@ export interface ConnectionTransport<Kind extends ConnectionTarget['kind']> {
   channelTo(target: TargetOf<Kind>): Channel;
 }
 
-/** Cache lifetime of the fact that a connection has no token. An authorization makes a new channel, which has an empty cache. */
+/** Cache lifetime of the fact that a connection has no token. An authorization makes a new channel, with an empty cache. */
 const NO_TOKEN_CACHED_MS = 5_000;
 
 /** Returns the bearer token for an upstream; `rejected` is the token that it just answered 401 to. */

@@ -66,7 +66,7 @@ export class SetConnectionDto {
 
   /**
    * A server module: one TypeScript file of at most 128 KB that imports Node built-ins, `zod` and
-   * `@modelcontextprotocol/sdk`. The module is compiled and loaded immediately; a failure is 400 `invalid_module` with its place.
+   * `@modelcontextprotocol/sdk`. It is compiled and loaded at once; a failure is 400 `invalid_module` with its place.
    */
   @Omittable()
   @AsGiven()

@@ -62,18 +62,6 @@ type ByIds = { id: string } | { namespaceId: string; connectionId: string };
 /** Connection ids that a misspelt one is compared with. */
 const NAMES_MAX = 1_000;
 
-/** The error for a connection that a namespace does not have, with its nearest connection id. */
-export async function missingConnection(
-  connections: Repository<Connection>,
-  { id: namespaceId, name }: OwnedNamespace,
-  connectionId: string,
-): Promise<ResourceNotFoundError> {
-  const select = { connectionId: true };
-  const rows = await connections.find({ where: { namespaceId }, select, order: { seq: 'DESC' }, take: NAMES_MAX });
-  const ids = rows.map((row) => row.connectionId);
-  return ResourceNotFoundError.ofConnection(name, connectionId, ids);
-}
-
 /** SQL on the table `connections`. */
 @Injectable()
 export class ConnectionRepository {
@@ -104,9 +92,13 @@ export class ConnectionRepository {
     return rows.getRawMany<ShownConnection & { seq: string }>();
   }
 
-  /** The error for a connection id that the namespace does not have. */
-  missing(namespace: OwnedNamespace, connectionId: string): Promise<ResourceNotFoundError> {
-    return missingConnection(this.connections, namespace, connectionId);
+  /** The error for a connection that a namespace does not have, with its nearest connection id. */
+  async missing({ id: namespaceId, name }: OwnedNamespace, connectionId: string): Promise<ResourceNotFoundError> {
+    const select = { connectionId: true };
+    const where = { namespaceId };
+    const rows = await this.connections.find({ where, select, order: { seq: 'DESC' }, take: NAMES_MAX });
+    const ids = rows.map((row) => row.connectionId);
+    return ResourceNotFoundError.ofConnection(name, connectionId, ids);
   }
 
   findRow(where: FindOptionsWhere<Connection>): Promise<ConnectionRow | null> {

@@ -2,6 +2,7 @@ import { Transform } from 'class-transformer';
 import { registerDecorator, ValidateIf } from 'class-validator';
 import { parseUrl } from '../../../config/parse-url.js';
 import { storableFault } from '../../../platform/database/storable.js';
+import { HEADER_VALUE } from '../../../platform/http/input-values.js';
 import { isObject } from '../../../platform/text/json.js';
 import type { QueryValues } from './connection.entity.js';
 
@@ -13,9 +14,6 @@ const HEADER_BYTES_MAX = 8 * 1024;
 
 /** RFC 9110 token. */
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/;
-
-/** Visible ASCII, blanks and tabs inside: the values that every HTTP server accepts. */
-const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/;
 
 /** Headers that MCP or Slipway sets, or that change the framing or routing of the request. */
 const OWN_HEADERS =

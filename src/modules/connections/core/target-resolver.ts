@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
-import type { RunnableServer } from '../../servers/server.types.js';
+import { formatQualifiedName, parseQualifiedName, type RunnableServer } from '../../servers/server.types.js';
 import { ServerUrlsService } from '../../servers/server-urls.service.js';
 import { ServersService } from '../../servers/servers.service.js';
 import { ServerNotFoundError } from '../../servers/servers.errors.js';
@@ -111,9 +111,8 @@ export class TargetResolver {
   }
 
   private async named(name: string): Promise<RunnableServer | null> {
-    const [namespace, ...rest] = name.split('/');
     try {
-      const { id } = await this.servers.find({ namespace, name: rest.join('/') });
+      const { id } = await this.servers.find(parseQualifiedName(name));
       return await this.servers.findRunnable({ id });
     } catch (error) {
       if (error instanceof ServerNotFoundError) return null;
@@ -121,9 +120,9 @@ export class TargetResolver {
     }
   }
 
-  private toTarget({ id, namespace, name, slug }: RunnableServer): Omit<NewTarget, 'query'> {
-    const serverName = name === '' ? namespace : `${namespace}/${name}`;
-    return { ...NOWHERE, targetKind: 'server', mcpUrl: this.urls.run(slug), serverId: id, serverName };
+  private toTarget(server: RunnableServer): Omit<NewTarget, 'query'> {
+    const serverName = formatQualifiedName(server);
+    return { ...NOWHERE, targetKind: 'server', mcpUrl: this.urls.run(server.slug), serverId: server.id, serverName };
   }
 }
 

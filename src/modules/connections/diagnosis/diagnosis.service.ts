@@ -106,7 +106,7 @@ export class DiagnosisService {
       case 'uplink':
         await this.probeTunnel(namespace, target, log, left);
     }
-    // The channel that calls use: for a hosted or simulated server a second channel could be a second server.
+    // Probes the channel that calls use: another channel could start another program.
     await probeMcp(await this.handles.find(namespace, target.connectionId), log, left, { overHttp: false });
   }
 

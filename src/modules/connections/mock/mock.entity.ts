@@ -1,18 +1,8 @@
-import {
-  Column,
-  Entity,
-  JoinColumn,
-  OneToOne,
-  PrimaryColumn,
-  type Relation,
-  ManyToOne,
-  Index,
-  PrimaryGeneratedColumn,
-} from 'typeorm';
+import { Column, Entity, ForeignKey, Index, PrimaryColumn, PrimaryGeneratedColumn } from 'typeorm';
 import { Connection } from '../core/connection.entity.js';
 import type { FrozenServer, UseCounts } from './simulator/simulator.js';
 
-/** A real tool call of a connection that is being recorded. Kept for 7 days; at most 1,000 calls and 16 MB a connection. */
+/** A real tool call of a connection that is being recorded. Stored for 7 days; at most 1,000 calls and 16 MB a connection. */
 @Entity('recorded_calls')
 @Index('recorded_calls_order', ['connectionId', 'seq'])
 export class RecordedCallRow {
@@ -20,13 +10,10 @@ export class RecordedCallRow {
   @PrimaryGeneratedColumn('identity', { type: 'bigint', generatedIdentity: 'ALWAYS' })
   seq: string;
 
+  /** CASCADE: a recording goes with its connection. Mocks made from it have a copy. */
+  @ForeignKey(() => Connection, { name: 'recorded_calls_connection_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'connection_id' })
   connectionId: string;
-
-  /** CASCADE: a recording goes with its connection. Mocks made from it have a copy. */
-  @ManyToOne(() => Connection, { nullable: false, onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'connection_id', foreignKeyConstraintName: 'recorded_calls_connection_fk' })
-  connection: Relation<Connection>;
 
   @Column('text')
   tool: string;
@@ -44,14 +31,14 @@ export class RecordedCallRow {
   recordedAt: Date;
 }
 
-/** Questions to the language model by a namespace on one day. Only the current day is stored. */
+/** Number of requests to the language model by a namespace on one day. Only the current day is stored. */
 @Entity('simulator_days')
 export class SimulatorUsage {
   /** By the database's clock. */
   @PrimaryColumn('date')
   day: string;
 
-  /** No foreign key: the questions of a deleted namespace still count today. */
+  /** No foreign key: the requests of a deleted namespace still count today. */
   @PrimaryColumn('uuid', { name: 'namespace_id' })
   namespaceId: string;
 
@@ -62,13 +49,10 @@ export class SimulatorUsage {
 /** A recorded call that a mock replays: its own copy, made with the mock. */
 @Entity('mock_replies')
 export class MockReply {
+  /** CASCADE: the copy goes with its mock. */
+  @ForeignKey(() => ConnectionMock, { name: 'mock_replies_mock_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'connection_id' })
   connectionId: string;
-
-  /** CASCADE: the copy goes with its mock. */
-  @ManyToOne(() => ConnectionMock, { nullable: false, onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'connection_id', foreignKeyConstraintName: 'mock_replies_mock_fk' })
-  mock: Relation<ConnectionMock>;
 
   /** In the order of recording, from 1. */
   @PrimaryColumn('integer')
@@ -82,13 +66,10 @@ export class MockReply {
 /** A call that a simulated connection answered. The newest 1,000 of each are stored. */
 @Entity('mock_calls')
 export class MockCall {
+  /** CASCADE: the history goes with its mock. */
+  @ForeignKey(() => ConnectionMock, { name: 'mock_calls_mock_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'connection_id' })
   connectionId: string;
-
-  /** CASCADE: the history goes with its mock. */
-  @ManyToOne(() => ConnectionMock, { nullable: false, onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'connection_id', foreignKeyConstraintName: 'mock_calls_mock_fk' })
-  mock: Relation<ConnectionMock>;
 
   /** Counts from 1, without gaps. */
   @PrimaryColumn('integer')
@@ -108,13 +89,10 @@ export class MockCall {
 /** The mock of a simulated connection: its server at creation, and the state of its fixture or recording. */
 @Entity('connection_mocks')
 export class ConnectionMock {
+  /** CASCADE: a mock is part of its connection. */
+  @ForeignKey(() => Connection, { name: 'connection_mocks_connection_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'connection_id' })
   connectionId: string;
-
-  /** CASCADE: a mock is part of its connection. */
-  @OneToOne(() => Connection, { nullable: false, onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'connection_id', foreignKeyConstraintName: 'connection_mocks_connection_fk' })
-  connection: Relation<Connection>;
 
   /** The connection id. With the scenario it seeds every value. */
   @Column('text')

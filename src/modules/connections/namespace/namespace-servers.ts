@@ -22,7 +22,7 @@ import { Connection } from '../core/connection.entity.js';
 /** Open aggregate channels of this process at most. */
 const AGGREGATES_MAX = 1_000;
 
-/** The newest connections of a namespace take part; it may have a million. */
+/** Most members of an aggregate, the newest: a namespace may have a million connections. */
 const MEMBERS_MAX = 1_000;
 
 /** Cache lifetime. A change of a connection is also announced at once. An entry has some hundred KB at most. */

@@ -48,7 +48,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
     metrics: Metrics,
   ) {
     this.slots = new FairSemaphore(CHECKS_MAX, env.upstreamConnectTimeoutMs);
-    const help = 'Looks at connections whose time had come, by result.';
+    const help = 'Rechecks of connections, by result.';
     this.results = metrics.labeledCounter('slipway_connection_rechecks_total', help, {
       result: ['done', 'late', 'failed'],
     });
@@ -154,7 +154,8 @@ export class ConnectionRefresher implements OnApplicationBootstrap, OnModuleDest
       await this.refresh(one);
     } catch (error) {
       const level = isDatabaseAway(error) ? 'debug' : 'error';
-      this.logger[level]({ msg: 'a token could not be refreshed before its end', connectionId: one.id, err: error });
+      const names = await this.repository.namesOf(one);
+      this.logger[level]({ msg: 'a token could not be refreshed before its end', ...names, err: error });
     }
   }
 

@@ -18,8 +18,8 @@ import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { ConnectionCheck } from '../recheck/connection-check.js';
 import { headersFault, queryFault } from '../core/connection.validators.js';
 
-/** Newest authorizations that a row stores. */
-const STEP_UPS_MAX = 10;
+/** Newest step-ups that a row stores. */
+const STEP_UPS_STORED_MAX = 10;
 
 /** The target of a connection, and those of its values that a person may enter. */
 interface SetupTarget extends Presentation {
@@ -124,7 +124,7 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
     if (!row) return false;
     const { authorization: _refused, ...headers } = this.values.openHeaders(id, row.sealedHeaders);
     const scopes = requestedScopes({ challenges: row.statusChallenges });
-    const stepUps = [...row.stepUps, { at: new Date().toISOString(), scopes }].slice(-STEP_UPS_MAX);
+    const stepUps = [...row.stepUps, { at: new Date().toISOString(), scopes }].slice(-STEP_UPS_STORED_MAX);
     const change = {
       sealedHeaders: this.values.sealHeaders(id, headers),
       ...(row.statusReason === 'insufficient_scope' && { stepUps }),

@@ -1,6 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { LRUCache } from 'lru-cache';
+import { growingLru } from '../../../platform/limits/growing-lru.js';
 import { Repository } from 'typeorm';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
 import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
@@ -20,7 +20,7 @@ const NO_VALUES: ProgramValues = { secrets: {}, egressAllow: null };
 @Injectable()
 export class SourcePrograms implements ProgramOwner, OnModuleInit {
   /** Requests whose lines or whose end may still arrive. */
-  private readonly unrecorded = new LRUCache<string, { end: Trace | null; hasLines: boolean }>({ max: UNRECORDED_MAX });
+  private readonly unrecorded = growingLru<{ end: Trace | null; hasLines: boolean }>(UNRECORDED_MAX);
 
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,

@@ -51,7 +51,7 @@ export class ConnectionToolsService {
   async get(namespace: OwnedNamespace, connectionId: string, path: string): Promise<string> {
     const handle = await this.handles.find(namespace, connectionId);
     const match = await withFullMessage(handle.catalog.find(path, this.env.upstreamCallTimeoutMs));
-    if (!match) throw await unknownTool(handle, path, this.env.upstreamCallTimeoutMs);
+    if (!match) throw unknownTool(handle, path);
     return 'tool' in match ? match.tool.text : toolsText(match.category);
   }
 
@@ -89,7 +89,7 @@ export class ConnectionToolsService {
     const reply = await withFullMessage(request);
     record.answered(reply);
     completeOrRefuse(reply);
-    if (failed(reply) && (await isUnknown(handle, name, left()))) throw await unknownTool(handle, path, left());
+    if (failed(reply) && (await isUnknown(handle, name, left()))) throw unknownTool(handle, path);
     if (reply.error) throw new ToolError(reply.error.message, { code: reply.error.code });
     return reply.result ? slice(reply.text, reply.result) : '{}';
   }
@@ -150,14 +150,13 @@ async function withFullMessage<T>(work: Promise<T>): Promise<T> {
 /** The name of the tool of a path. @throws ResourceNotFoundError if the upstream lists none, UpstreamFailure */
 async function nameOf(handle: ConnectionHandle, path: string, timeoutMs: number): Promise<string> {
   const match = await handle.catalog.find(path, timeoutMs);
-  if (!match || !('tool' in match)) throw await unknownTool(handle, path, timeoutMs);
+  if (!match || !('tool' in match)) throw unknownTool(handle, path);
   return match.tool.name;
 }
 
-/** The error for a tool that the upstream does not list, with the nearest name. @throws UpstreamFailure */
-async function unknownTool(handle: ConnectionHandle, path: string, timeoutMs: number): Promise<ResourceNotFoundError> {
-  const names = (await handle.catalog.list(timeoutMs)).map(({ name }) => name);
-  return ResourceNotFoundError.ofItem('tool', handle.target.connectionId, path, names);
+/** The error for a tool that the upstream did not list, with the nearest name. */
+function unknownTool({ catalog, target }: ConnectionHandle, path: string): ResourceNotFoundError {
+  return ResourceNotFoundError.ofItem('tool', target.connectionId, path, catalog.names);
 }
 
 /** True if the upstream lists no such tool; false also if it does not answer the list. */
@@ -191,6 +190,6 @@ function argumentsText(body: string): string {
 
 /** An unknown tool may come back as an error or, from some servers, as an `isError` result. */
 function failed({ text, error, result }: McpReply): boolean {
-  if (error || !result) return error !== null;
-  return text.includes('"isError"') && memberText(slice(text, result), 'isError') === 'true';
+  if (error) return true;
+  return result !== null && text.includes('"isError"') && memberText(slice(text, result), 'isError') === 'true';
 }

@@ -179,7 +179,7 @@ function refreshTime(sent: unknown): string {
   return new Date(Number.isNaN(time) ? Date.now() + SUBSCRIBED_MS : time).toISOString();
 }
 
-/** The id of a subscription: the same for the same key, however its params are ordered. */
+/** The id of a subscription: a hash of its key, whatever the order of its params. */
 function subscriptionId(
   ...key: [namespace: string, connectionId: string, trigger: string, params: object, url: string]
 ) {

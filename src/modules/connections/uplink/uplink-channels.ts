@@ -11,7 +11,7 @@ import { ConnectionTransports, type ConnectionTransport } from '../core/connecti
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { TunnelMovedError } from './uplink.errors.js';
 
-/** Lifetime of a cached owner. A new pairing is also published, and a process without the tunnel answers with TunnelMovedError. */
+/** Cache lifetime of an owner. A new pairing is also published, and a process without the tunnel throws TunnelMovedError. */
 const OWNER_CACHED_MS = 5_000;
 const OWNERS_CACHED_MAX = 50_000;
 

@@ -1,15 +1,12 @@
-import { Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn, type Relation } from 'typeorm';
+import { Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import { Connection } from '../core/connection.entity.js';
 
 /** The tunnel of an uplink connection, and the process that holds it. */
 @Entity('uplink_tunnels')
 export class UplinkTunnel {
+  @ForeignKey(() => Connection, { name: 'uplink_tunnels_connection_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'connection_id' })
   connectionId: string;
-
-  @ManyToOne(() => Connection, { nullable: false, onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'connection_id', foreignKeyConstraintName: 'uplink_tunnels_connection_fk' })
-  connection: Relation<Connection>;
 
   /** Process that holds the tunnel, while its lease of {@link epoch} holds. */
   @Index('uplink_tunnels_process')

@@ -3,6 +3,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import { isForeignKeyViolation } from '../../../platform/database/postgres-errors.js';
 import { ownerLives } from '../../../platform/processes/processes.repository.js';
+import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import type { ConnectionStatus } from '../core/connection-status.js';
 import type { ChangedConnection } from '../core/connection-handles.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
@@ -73,6 +74,11 @@ export class UplinkTunnelsRepository {
     } catch (error) {
       throw isForeignKeyViolation(error) ? new ResourceNotFoundError() : error;
     }
+  }
+
+  /** Name and account of a connection, for a log line. */
+  namesOf({ connectionId }: TunnelName): Promise<LogNames> {
+    return LogNamesRepository.find(this.database, 'connection', connectionId);
   }
 
   /** The live tunnel of a connection; null when there is none. */

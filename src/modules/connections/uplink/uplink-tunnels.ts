@@ -189,7 +189,8 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       if (changed) this.connections.announce(changed);
     } catch (error) {
       if (error instanceof UpstreamFailure) held.socket.fault ??= error.message;
-      else this.logger.error({ msg: 'a tunnel could not be opened', err: error });
+      else
+        this.logger.error({ msg: 'a tunnel could not be opened', ...(await this.tunnels.namesOf(held)), err: error });
       held.socket.shut(1011, 'the local server did not open a session');
     }
   }
@@ -202,10 +203,11 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     this.held.delete(held.connectionId);
     const { fault } = held.socket;
     const status: ConnectionStatus = fault === null ? uplinkWaiting : uplinkFailed(fault);
-    this.release(held, status).catch((error: unknown) => {
+    this.release(held, status).catch(async (error: unknown) => {
       // This process and its lease live on, so no other process would release the tunnel.
       this.unreleased.set(held, status);
-      this.logger.warn({ msg: 'a tunnel that ended was not released; the next maintenance tries again', err: error });
+      const msg = 'a tunnel that ended was not released; the next maintenance tries again';
+      this.logger.warn({ msg, ...(await this.tunnels.namesOf(held)), err: error });
     });
   }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
+import { growingLru } from '../../../platform/limits/growing-lru.js';
 import { bareUrl, derivedId, INGEST_MAX, timeFault } from '../ingest/ingest-limits.js';
 import { outcomeOf } from '../ingest/ingest-request.js';
 import { LINES_MAX } from '../ingest/invocation-bounds.js';
@@ -33,7 +33,7 @@ const LIFETIME_MS = 15 * 60_000;
  * invocation of their own. Exporters keep their connection, and send most traces in one export.
  */
 export class TraceStartCache {
-  private readonly starts = new LRUCache<string, Date>({ max: TRACES_MAX, ttl: LIFETIME_MS });
+  private readonly starts = growingLru<Date>(TRACES_MAX, { ttl: LIFETIME_MS });
 
   /** The time a trace of a server started: `at` of its first call. */
   of(serverId: string, traceId: string, at: Date): Date {

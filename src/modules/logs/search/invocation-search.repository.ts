@@ -11,11 +11,11 @@ import { DAY_MS, dayOf, dayOfId, searchRanges, type IndexedRange } from '../stor
 import { PartitionsRepository } from '../store/partitions.repository.js';
 import { condition, part, rangeOf, type Condition, type InvocationQuery } from './invocation-query.js';
 
-/** With `search`, `total` is exact up to here. */
+/** Matches of a word that are counted at most; `totalIsExact` is false beyond. */
 export const TOTAL_MAX = 100_000;
 
-/** Count of a word whose matches take too long to count: so many are counted, and `totalIsExact` is false. */
-const TOTAL_MIN = 1_000;
+/** The same for a word whose matches cannot be counted within {@link COUNT_MS_MAX}. */
+const SLOW_TOTAL_MAX = 1_000;
 
 /** Time limit of counting the matches of a word. */
 const COUNT_MS_MAX = 3_000;
@@ -228,7 +228,7 @@ async function searched(
   } catch (error) {
     if (codeOf(error) !== QUERY_CANCELED) throw error;
     await tx.query('ROLLBACK TO SAVEPOINT counting');
-    return counted(TOTAL_MIN);
+    return counted(SLOW_TOTAL_MAX);
   }
 }
 

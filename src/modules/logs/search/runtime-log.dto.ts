@@ -126,7 +126,7 @@ export class InvocationDto {
 /** Newest first. */
 export class RuntimeLogDto {
   invocations: InvocationDto[];
-  /** Number of matches. With `search` counted up to 100,000, or 1,000 of a word that takes longer than 3 s to count. */
+  /** Number of matches. With `search` counted up to 100,000, or up to 1,000 if that takes longer than 3 s. */
   @ApiProperty({ type: 'integer' })
   total: number;
   /** False if there are more matches. */

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { EVENT_STREAM_HEADERS } from '../../../platform/http/event-stream.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
 import { InvocationSearchRepository } from '../search/invocation-search.repository.js';
@@ -9,12 +10,6 @@ import { LogStream, type Followed } from './log-stream.js';
 /** Maximum number of streams in this process, of one account and in all: each costs up to one small query per second. */
 const STREAMS_OF_ONE_MAX = 10;
 const STREAMS_MAX = 200;
-
-const HEAD = {
-  'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-cache',
-  'x-accel-buffering': 'no',
-};
 
 /** A stream to open. */
 export interface Following extends Followed {
@@ -63,7 +58,7 @@ export class LogStreams implements OnModuleInit, BeforeApplicationShutdown {
     // The client may have left during the query for the server, and HEAD has no events.
     if (response.closed || response.req.method === 'HEAD') stream.close();
     else response.on('close', () => stream.close());
-    response.writeHead(200, HEAD);
+    response.writeHead(200, EVENT_STREAM_HEADERS);
     response.flushHeaders();
     // Added before its first query, so that it misses no message.
     this.open.set(stream, following);

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { HEADER_VALUE } from '../../../platform/http/input-values.js';
 import { isObject } from '../../../platform/text/json.js';
 import { schemaValidator } from '../../../platform/json-schema/schema-check.js';
 import { quoted } from '../../../platform/text/quoted.js';
@@ -39,12 +40,6 @@ export interface ConfigSchema {
   required?: string[];
   [member: string]: unknown;
 }
-
-/**
- * A header value that every HTTP server accepts: visible ASCII, with blanks and tabs inside. Decoded query values may hold
- * line breaks, which would inject headers.
- */
-export const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/;
 
 /** The place of a value: a header (names in any case) or a query parameter. */
 export interface ConfigPlace {

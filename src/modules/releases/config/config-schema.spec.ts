@@ -314,6 +314,10 @@ describe('a config schema with more than types', () => {
     expect(messageOf(one({ ...string, format: 'zip-code' }))).toBe(
       'configSchema.properties.key.format "zip-code" has no check: leave it out, or say it with pattern',
     );
+    expect(messageOf(one({ ...string, anyOf: [{ format: 'zip-code' }, { maxLength: 3 }] }))).toContain(
+      'configSchema.properties.key.anyOf.0.format "zip-code" has no check',
+    );
+    expect(messageOf(one({ ...string, 'x-field': { format: 'dropdown' } }))).toBe('accepted');
     expect(messageOf(one({ ...string, format: 'password' }))).toBe('accepted');
     expect(messageOf(one({ ...string, maxLength: 'long' }))).toMatch(/^configSchema cannot be enforced: .*maxLength/);
     expect(messageOf(one({ ...string, $ref: 'https://example.com/schema.json' }))).toMatch(

@@ -1,10 +1,11 @@
+import { HEADER_VALUE } from '../../../platform/http/input-values.js';
 import { storableFault } from '../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
-import { isLinearPattern, patternsOf } from '../../../platform/json-schema/patterns.js';
+import { DATA_KEYWORDS, isLinearPattern, patternsOf, schemasIn } from '../../../platform/json-schema/patterns.js';
 import { quoted, visible } from '../../../platform/text/quoted.js';
 import { isKnownFormat, schemaValidator } from '../../../platform/json-schema/schema-check.js';
 import { isObject } from '../../../platform/text/json.js';
-import { configFields, HEADER_VALUE, type ConfigField, type ConfigKind, type ConfigSchema } from './config-fields.js';
+import { configFields, type ConfigField, type ConfigKind, type ConfigSchema } from './config-fields.js';
 
 /** The documented limits of the format. Published clients exceed them, so that only causes a warning. */
 const PROPERTIES_DOCUMENTED = 20;
@@ -43,7 +44,7 @@ export function requireConfigSchema(value: unknown, kind: ConfigKind): { schema:
   requireRequired(schema);
   requirePatterns(schema);
   requireDistinctTargets(fields, kind);
-  requireEnforceable(schema, fields, warnings);
+  requireEnforceable(schema, warnings);
   return { schema, warnings };
 }
 
@@ -124,16 +125,17 @@ function requireName(place: 'header' | 'query', name: string, path: string): voi
 }
 
 /** Values are checked against the whole schema, so every part of it must have a check. */
-function requireEnforceable(schema: ConfigSchema, fields: ConfigField[], warnings: string[]): void {
+function requireEnforceable(schema: ConfigSchema, warnings: string[]): void {
   const validator = schemaValidator(schema);
   if (typeof validator === 'string') {
     throw new InvalidInputError(`configSchema cannot be enforced: ${visible(validator, 300)}`);
   }
-  for (const { path, schema: property } of fields) {
-    const { format, pattern } = property;
+  // Members such as `x-from` are annotations.
+  const isData = (keyword: string) => DATA_KEYWORDS.has(keyword) || keyword.startsWith('x-');
+  for (const [{ format, pattern }, place] of schemasIn(schema, isData)) {
     if (typeof format !== 'string' || isKnownFormat(format)) continue;
-    const place = `configSchema.properties.${quotedPath(path)}.format`;
-    const fault = `${place} ${quoted(format)} has no check`;
+    const at = place === '' ? 'configSchema' : `configSchema.${place}`;
+    const fault = `${at}.format ${quoted(format)} has no check`;
     if (pattern === undefined) throw new InvalidInputError(`${fault}: leave it out, or say it with pattern`);
     warnings.push(`${fault}: its pattern is enforced.`);
   }

@@ -4,6 +4,7 @@ import type { Stage } from '../release-state.js';
 
 /** Severity: harmless, worth a review, or breaking for callers that work today or rely on today's safety. */
 export const changeLevels = ['compatible', 'risky', 'breaking'] as const;
+export type ChangeLevel = (typeof changeLevels)[number];
 
 /** Most log lines about the changes of one release. */
 const LINES_MAX = 50;
@@ -14,8 +15,6 @@ interface LineContext {
   /** Ends the sentence "What the server offers changed …". */
   since: string;
 }
-
-export type ChangeLevel = (typeof changeLevels)[number];
 
 /** Highest level of a list of changes; `none` for an empty one. */
 export const contractSummaries = ['none', ...changeLevels] as const;

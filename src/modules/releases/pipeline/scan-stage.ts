@@ -55,7 +55,7 @@ export class ScanStage implements ReleaseStage {
     const findings = findingsOf(facts, source, snapshot);
     const hasPassed = findings.length === 0;
     const inTransaction: StageOutcome['inTransaction'] = async (tx) => {
-      // Nobody runs a bundle here: its manifest may fail the check, and proves nothing about its code.
+      // A scan does not run a bundle: a sound manifest proves nothing about its code.
       const scanPassed = hasPassed && release.type === 'stdio' ? null : hasPassed;
       if (!hasPassed || source !== 'claims') await this.servers.setScan(release.serverId, scanPassed, tx);
     };

@@ -1,10 +1,11 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { LRUCache } from 'lru-cache';
+import { growingLru } from '../../../platform/limits/growing-lru.js';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting, Programs, type ProgramOwner } from '../../../hosting/hosting.js';
 import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
+import { LogNamesRepository } from '../../../platform/telemetry/log-names.repository.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { InvocationsService } from '../../logs/ingest/invocations.service.js';
 import type { Invocation } from '../../logs/invocation.types.js';
@@ -38,7 +39,7 @@ const levels: Record<Trace['lines'][number]['level'], LogLevel> = {
 export class ScanTraces {
   private readonly logger = new Logger('releases');
   /** Lines that are still accepted, by release. */
-  private readonly left = new LRUCache<string, { lines: number }>({ max: SCANS_MAX, ttl: SCAN_MS_MAX });
+  private readonly left = growingLru<{ lines: number }>(SCANS_MAX, { ttl: SCAN_MS_MAX });
   private writing: Promise<void> = Promise.resolve();
 
   constructor(
@@ -65,7 +66,8 @@ export class ScanTraces {
       await this.logs.append(releaseId, lines);
       this.pubSub.publish('releases.changed', { id: releaseId });
     } catch (error) {
-      this.logger.warn({ msg: 'the output of a module during its scan is lost', err: error });
+      const names = await this.logs.namesOf(releaseId);
+      this.logger.warn({ msg: 'the output of a module during its scan is lost', releaseId, ...names, err: error });
     }
   }
 }
@@ -140,7 +142,8 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
         isBundle ? bundleProgram(releaseId, serverId) : releaseProgram(releaseId, serverId, isStateful),
       );
     } catch (error) {
-      this.logger.warn({ msg: 'the replaced release was not ended; it ends when it is idle', err: error });
+      const names = await LogNamesRepository.find(this.releases.manager, 'server', serverId);
+      this.logger.warn({ msg: 'the replaced release was not ended; it ends when it is idle', ...names, err: error });
     }
   }
 }

@@ -63,7 +63,7 @@ function troubled({ requestedAt, reported }: Claim, { trouble, message }: { trou
   } satisfies RescanVerdict;
 }
 
-/** The registry shows nothing that fails the check and goes on with what passed; the server is called as before. */
+/** The registry still shows the snapshot that passed the check; the server is called as before. */
 function unsafe(
   { requestedAt, reported }: Claim,
   findings: ScanFinding[],

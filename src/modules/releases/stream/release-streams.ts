@@ -1,5 +1,6 @@
-import { ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { EVENT_STREAM_HEADERS } from '../../../platform/http/event-stream.js';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { repeat } from '../../../platform/schedule/repeat.js';
@@ -77,14 +78,10 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
     if (!leave) throw new TooManyFollowersError(this.limiter.size >= STREAMS_MAX ? 'all' : 'account');
     const stream = new ReleaseStream(this.releases, server, release.id, last, response);
     try {
-      // No event comes for a client that left while the release was looked for; HEAD wants no events.
+      // The client may have left during the query for the release, and HEAD has no events.
       if (response.closed || response.req.method === 'HEAD') stream.close();
       else response.on('close', () => stream.close());
-      response.writeHead(200, {
-        'content-type': 'text/event-stream; charset=utf-8',
-        'cache-control': 'no-cache',
-        'x-accel-buffering': 'no',
-      });
+      response.writeHead(200, EVENT_STREAM_HEADERS);
     } catch (error) {
       leave();
       throw error;

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'http';
+import type { IncomingMessage } from 'node:http';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { Egress } from '../../../platform/egress/egress.js';
 import { discard, follow, readWithin } from '../../../platform/egress/follow.js';

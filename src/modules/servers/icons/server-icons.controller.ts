@@ -48,11 +48,7 @@ export class ServerIconsController {
   })
   @ApiOkResponse({ type: UploadedIconDto })
   @ApiErrors(400, notServerOwner, serverNotFound)
-  async upload(
-    @TargetServer() server: ServerRef,
-
-    @Req() request: Request,
-  ): Promise<UploadedIconDto> {
+  async upload(@TargetServer() server: ServerRef, @Req() request: Request): Promise<UploadedIconDto> {
     return this.icons.upload(server, await readUploadedIcon(request));
   }
 

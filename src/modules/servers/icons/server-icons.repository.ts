@@ -38,8 +38,8 @@ export class ServerIconsRepository {
     return rows.length > 0;
   }
 
-  /** Stores an icon from its URL or the server's own `serverInfo`, unless its owner uploaded one. Nothing happens without the server. */
-  async saveUpstream(icon: Omit<ServerIcon, 'server' | 'source'>): Promise<void> {
+  /** Stores an icon that was fetched, unless the owner uploaded one. Does nothing without the server. */
+  async saveUpstream(icon: Omit<ServerIcon, 'source'>): Promise<void> {
     await this.database.query(
       `INSERT INTO server_icons (server_id, source, bytes, content_type, hash, updated_at)
        SELECT id, 'upstream', $2, $3, $4, $5 FROM servers WHERE id = $1

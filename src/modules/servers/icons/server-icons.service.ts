@@ -78,9 +78,9 @@ export class ServerIconsService {
   }
 
   /**
-   * Stores the icon a server names in `serverInfo.icons`, unless its owner uploaded one or set a URL, and deletes one it no longer names.
-   * Fetches it (15 s at most), so never call this inside a transaction. An icon that cannot be fetched counts as none; only
-   * database errors are thrown.
+   * Stores the icon a server names in `serverInfo.icons`, unless its owner uploaded one or set a URL, and deletes one it no
+   * longer names. Fetches it (15 s at most), so never call this inside a transaction. An icon that cannot be fetched counts
+   * as none; only database errors are thrown.
    */
   async adopt(serverId: string, icons: unknown): Promise<void> {
     if (await this.rows.isChosen(serverId)) return;
@@ -97,7 +97,7 @@ function iconNotFound(): NotFoundError {
   return new NotFoundError('Icon not found');
 }
 
-function rowOf(serverId: string, icon: FoundIcon | null): Omit<ServerIcon, 'server' | 'source'> {
+function rowOf(serverId: string, icon: FoundIcon | null): Omit<ServerIcon, 'source'> {
   const hash = icon && createHash('sha256').update(icon.bytes).digest('hex');
   return { serverId, bytes: icon?.bytes ?? null, contentType: icon?.type ?? null, hash, updatedAt: new Date() };
 }

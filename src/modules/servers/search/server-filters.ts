@@ -18,9 +18,9 @@ export type FindNamespace = (name: string) => Promise<{ id: string; accountId: s
 /** The filters of a query, with its namespace resolved. */
 export interface ServerScope {
   query: ServerQueryDto;
-  /** Of the parameter `namespace`, or of `qualifiedName`; null when neither is given. */
+  /** Of the parameter `namespace`, or of `qualifiedName`; null without both. */
   namespaceId: string | null;
-  /** The part of `qualifiedName` behind the slash; null when it is not given. */
+  /** The part of `qualifiedName` behind the slash; null without one. */
   name: string | null;
   /** True if unlisted servers are included. */
   showsUnlisted: boolean;

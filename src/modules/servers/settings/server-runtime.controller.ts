@@ -25,11 +25,7 @@ export class ServerRuntimeController {
   @Patch()
   @Access('servers:write', ownServerOrNone)
   @ApiErrors(400, serverNotFound)
-  update(
-    @TargetServer() server: ServerRef,
-
-    @Body() body: UpdateServerRuntimeDto,
-  ): Promise<ServerRuntimeDto> {
+  update(@TargetServer() server: ServerRef, @Body() body: UpdateServerRuntimeDto): Promise<ServerRuntimeDto> {
     return this.settings.updateRuntime(server, body);
   }
 }

@@ -27,11 +27,7 @@ export class ServerSecretsController {
   @Put()
   @Access('servers:write', ownServerOrNone)
   @ApiErrors(400, serverNotFound)
-  set(
-    @TargetServer() server: ServerRef,
-
-    @Body() body: SetSecretDto,
-  ): Promise<SuccessDto> {
+  set(@TargetServer() server: ServerRef, @Body() body: SetSecretDto): Promise<SuccessDto> {
     return this.secrets.set(server, body);
   }
 

@@ -26,7 +26,7 @@ const egressAllow = {
   example: ['api.example.com', '*.example.org', 'db.example.com:5432'],
 } as const;
 
-/** How a server is run and recorded. */
+/** The runtime settings of a server. */
 export class ServerRuntimeDto {
   /** The only hosts that hosted code of the server may reach; null: any host with a public address. */
   @ApiProperty(egressAllow)

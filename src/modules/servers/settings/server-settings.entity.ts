@@ -1,7 +1,7 @@
 import { Column, CreateDateColumn, Entity, Index, PrimaryGeneratedColumn, PrimaryColumn, ForeignKey } from 'typeorm';
 import { Server } from '../server.entity.js';
 
-/** How a server's owner wants it run and recorded. A server without a row has the defaults. */
+/** The runtime settings of a server. A server without a row has the defaults. */
 @Entity('server_runtime')
 export class ServerRuntime {
   /** CASCADE: settings go with their server. */

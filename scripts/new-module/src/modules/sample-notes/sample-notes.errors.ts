@@ -1,6 +1,6 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
 
-/** Also the answer for a sample note of somebody else. */
+/** The sample note does not exist or belongs to another owner. */
 export class SampleNoteNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';

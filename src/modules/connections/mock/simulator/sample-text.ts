@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+
 const WORDS =
   'amber harbor meadow signal lantern copper willow summit river cobalt maple orchard beacon quartz cedar comet delta ember falcon garnet'.split(
     ' ',

@@ -2,8 +2,8 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { once } from 'node:events';
 
 /** A TCP relay in front of a real Postgres (or Redis), so that a test can take it away and bring it back. */
-export interface DatabaseDoor {
-  /** The URL of the server, by way of the door. */
+export interface DatabaseRelay {
+  /** URL of the server through the relay. */
   url: string;
   /** Cuts every connection and refuses new ones. */
   shut(): Promise<void>;
@@ -14,14 +14,14 @@ export interface DatabaseDoor {
   close(): Promise<void>;
 }
 
-/** Opens a door on a free port of 127.0.0.1 to the server of `url`. */
-export async function openDoor(url: string): Promise<DatabaseDoor> {
+/** Starts a relay on a free port of 127.0.0.1 to the server of `url`. */
+export async function startDatabaseRelay(url: string): Promise<DatabaseRelay> {
   let target = new URL(url);
   let isFrozen = false;
   const sockets = new Set<Socket>();
   let isShut = false;
   const server = createServer((client) => {
-    // Accepted while the door was being shut: left open, it would keep the server from ever closing.
+    // A connection accepted during shut() would keep the server from closing.
     if (isShut) {
       client.destroy();
       return;
@@ -70,7 +70,7 @@ export async function openDoor(url: string): Promise<DatabaseDoor> {
     open: async (to) => {
       if (to !== undefined) target = new URL(to);
       if (isFrozen) {
-        // What was frozen has lost its pairing: cut it, as a network that comes back resets what it forgot.
+        // A frozen connection has no partner any more. It is cut, as a network that returns resets unknown connections.
         isFrozen = false;
         for (const socket of sockets) socket.destroy();
       }

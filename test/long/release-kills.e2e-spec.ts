@@ -3,14 +3,14 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { tmpdir } from 'node:os';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Stage } from '../../../src/modules/releases/release-state.js';
-import { ReleasesQueue } from '../../../src/modules/releases/releases.queue.js';
-import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { bundleOf } from '../../support/releases/bundles.js';
-import { openDoor, type DatabaseDoor } from '../../support/database/database-door.js';
-import { createServer } from '../../support/factories.js';
-import { forecast, startGuarded } from '../../support/special-upstreams/guarded-upstream.js';
-import { cleanUpPrograms, runProgram, type Program } from '../../support/program.js';
+import type { Stage } from '../../src/modules/releases/release-state.js';
+import { ReleasesQueue } from '../../src/modules/releases/releases.queue.js';
+import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
+import { bundleOf } from '../support/releases/bundles.js';
+import { startDatabaseRelay, type DatabaseRelay } from '../support/database/database-relay.js';
+import { createServer } from '../support/factories.js';
+import { forecast, startGuarded } from '../support/special-upstreams/guarded-upstream.js';
+import { cleanUpPrograms, runProgram, type Program } from '../support/program.js';
 import {
   errorOf,
   published,
@@ -20,16 +20,16 @@ import {
   releasesPath,
   serverRow,
   steps,
-} from '../../support/releases/releases.js';
-import { brakeAt } from '../../support/releases/stage-brake.js';
-import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+} from '../support/releases/releases.js';
+import { brakeAt } from '../support/releases/stage-brake.js';
+import { until } from '../support/until.js';
+import { verifies } from '../support/verifies.js';
 
 /** Real processes take their time on a busy machine. */
 const SLOW_MS = 300_000;
 /** Longer than any pause of a busy machine: nobody is to be taken for dead who is not. */
 const LEASE_MS = 6_000;
-/** Where a lease is to run out. */
+/** Lease of tests in which it ends. */
 const SHORT_LEASE_MS = 1_000;
 
 let database: Awaited<ReturnType<typeof cloneDatabase>>;
@@ -104,7 +104,7 @@ async function leaseOver(id: string): Promise<void> {
   await app.database.query(`UPDATE releases SET lease_until = now() - interval '1 second' WHERE id = $1`, [id]);
 }
 
-/** It succeeded, once, and is current. @param isPassed result of its scan; null for a bundle, which nobody ran */
+/** Expects one success, of the current release. @param isPassed result of its scan; null for a bundle that was not run */
 async function expectPublishedOnce(name: string, id: string, isPassed: true | null = true) {
   const release = await releaseIn(app, owner, name, id, 'SUCCESS');
   expect(steps(release).filter((step) => step === 'publish success')).toHaveLength(1);
@@ -149,7 +149,7 @@ describe('a worker that is killed', () => {
       await letGo();
       const release = await expectPublishedOnce(name, id, stage === 'deploy' ? null : true);
       const begun = steps(release).filter((step) => step.endsWith(' start'));
-      // What was done before is not done again, and the log shows that this stage began anew.
+      // Completed stages are not repeated, and the log shows that this stage began again.
       expect(begun.filter((step) => step === `${stage} start`).length).toBeGreaterThanOrEqual(2);
       expect(begun[0]).toBe('deploy start');
       if (stage !== 'deploy') expect(begun.filter((step) => step === 'deploy start')).toHaveLength(1);
@@ -266,7 +266,7 @@ describe('a worker that was frozen past its lease', () => {
       const release = await expectPublishedOnce(name, id);
       const { current_release_id, snapshot } = await serverRow(app, name);
       frozen.kill('SIGCONT');
-      // It is awake when it does something new.
+      // A new release shows that the worker is awake.
       const next = await createServer(app, owner);
       await other.close();
       const later = await published(app, owner, next, { type: 'external', upstreamUrl: upstream.url });
@@ -324,24 +324,24 @@ describe('a queue that lost its jobs', () => {
 });
 
 describe('a database that goes away', () => {
-  let door: DatabaseDoor;
+  let relay: DatabaseRelay;
   beforeAll(async () => {
-    door = await openDoor(database.url);
+    relay = await startDatabaseRelay(database.url);
   });
-  afterAll(() => door.close());
+  afterAll(() => relay.close());
 
   it.each(['cut', 'silent'] as const)(
     'in the middle of a scan does not change how it ends: %s',
     async (how) => {
-      const worker = await startWorker({ DATABASE_URL: door.url, RELEASE_LEASE_MS: String(SHORT_LEASE_MS) });
+      const worker = await startWorker({ DATABASE_URL: relay.url, RELEASE_LEASE_MS: String(SHORT_LEASE_MS) });
       const { upstream, name, id } = await scanning();
-      if (how === 'cut') await door.shut();
-      else door.freeze();
+      if (how === 'cut') await relay.shut();
+      else relay.freeze();
       upstream.letThrough();
       // Longer than a lease.
       const since = Date.now();
       await until(() => Date.now() - since > 3 * SHORT_LEASE_MS, 'the database was away');
-      await door.open();
+      await relay.open();
       await expectPublishedOnce(name, id);
       expect(worker.output()).not.toContain('uncaught');
       expect(await end(worker, 'SIGTERM')).toBe(0);

@@ -1,0 +1,12 @@
+import { LRUCache } from 'lru-cache';
+
+/**
+ * A cache of at most `max` values, which drops the least recently used one. Its memory grows with its values: the option
+ * `max` of lru-cache allocates every place at once (100,000 places take 4.4 MB and 20 ms).
+ */
+export function growingLru<Value extends object | number | string | boolean>(
+  max: number,
+  options: { ttl?: number } = {},
+): LRUCache<string, Value> {
+  return new LRUCache({ ...options, maxSize: max, sizeCalculation: () => 1 });
+}
