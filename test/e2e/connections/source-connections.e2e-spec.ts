@@ -147,7 +147,7 @@ describe('a connection with a module of its own', () => {
         ...['zod/../../package.json', '@modelcontextprotocol/sdk/../../acorn/dist/acorn.mjs'],
       ];
       const lines = names.map((name, at) => `import * as i${at} from '${name}';`).join('\n');
-      const contents = `import * as z from 'zod';\n${lines}\nexport default () => [z];`;
+      const contents = `import * as z from 'zod';\n${lines}\nexport default () => [z, ${names.map((_, at) => `i${at}`).join()}];`;
       for (const entrypoint of ['server.ts', '/node_modules/index.ts']) {
         const stored = { entrypoint, sourceFiles: [{ path: entrypoint, contents }] };
         const refusal = await app
