@@ -17,6 +17,7 @@ import {
   encryptionKeys,
   bootstrapKey,
   issuerPattern,
+  webOrigin,
   addressRanges,
   metricsToken,
 } from './setting.js';
@@ -27,7 +28,7 @@ export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 const MB = 1024 * 1024;
 
 /** Hosts that are this machine, IPv6 with or without brackets. */
-const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/;
+export const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/;
 
 /** Measures that isolate hosted code from the host (`src/hosting/sandbox`). The last two are for bundles. */
 export const ISOLATION_MEASURES = [
@@ -56,6 +57,15 @@ export class Env {
       '`0.0.0.0` or `::`.',
   )
   readonly publicUrl: string | null;
+
+  @Setting(
+    'CORS_ORIGINS',
+    listOf((value) => (value === '*' ? value : webOrigin(value))),
+    null,
+    'Origins of web pages whose scripts may use REST and MCP endpoints with an API key, comma-separated; `*`: all. ' +
+      'Default: none, or those on loopback while `HOST` and `PUBLIC_URL` are local.',
+  )
+  readonly corsOrigins: string[] | null;
 
   @Setting(
     'ADVERTISE_URL',
@@ -351,6 +361,14 @@ export class Env {
     'Lifetime of a link to authorize Slipway at an MCP server.',
   )
   readonly oauthSetupTtlMinutes: number;
+
+  @Setting(
+    'SETUP_RETURN_ORIGINS',
+    listOf(webOrigin),
+    null,
+    'Origins of apps to which setup pages return, comma-separated: an app adds `&returnUrl=` to the link. Default: none.',
+  )
+  readonly setupReturnOrigins: string[] | null;
 
   @Setting(
     'CONNECTION_RECHECK_HOURS',

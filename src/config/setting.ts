@@ -100,6 +100,13 @@ export const issuerPattern: Parse<string> = (value) => {
   return value;
 };
 
+/** An origin as browsers send it. */
+export const webOrigin: Parse<string> = (value) => {
+  const { href, origin } = new URL(url('http:', 'https:')(value));
+  if (href !== `${origin}/`) throw new Error('must be a list of origins such as https://app.example.com');
+  return origin;
+};
+
 /** CIDR ranges or single addresses. */
 export const addressRanges: Parse<BlockList> = (value) => {
   const list = new BlockList();

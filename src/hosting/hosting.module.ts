@@ -38,6 +38,7 @@ export class HostingModule {
       imports: [TypeOrmModule.forFeature([HostingPlacement])],
       providers: [
         Programs,
+        sandbox,
         DataFolder,
         HostDirectory,
         PlacementsRepository,
@@ -47,11 +48,11 @@ export class HostingModule {
         HostingRouter,
         { provide: Hosting, useExisting: HostingRouter },
       ],
-      exports: [Programs, Hosting],
+      exports: [Programs, Hosting, Sandbox],
     },
     host: {
       controllers: [InternalHostingController],
-      providers: [Runtime, RuntimeMetrics, sandbox, engines, { provide: LocalHosting, useExisting: Runtime }],
+      providers: [Runtime, RuntimeMetrics, engines, { provide: LocalHosting, useExisting: Runtime }],
     },
   }));
 }

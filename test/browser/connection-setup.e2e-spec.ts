@@ -5,6 +5,7 @@ import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { startAuthorizationServer, type AuthorizationServer } from '../support/people/authorization-server.js';
 import { createConnection, createNamespace, createServer } from '../support/factories.js';
 import { releaseServer } from '../support/database/server-rows.js';
+import { images, uploadIcon } from '../support/releases/icons.js';
 import { startSite } from '../support/people/site.js';
 import { until } from '../support/until.js';
 import { freePort } from '../support/upstream/upstream-net.js';
@@ -29,6 +30,7 @@ const configSchema = {
     },
     region: { type: 'string', title: 'Region', enum: ['eu', 'us'] },
     days: { type: 'integer', title: 'Days', default: 3 },
+    mail: { type: 'string', title: 'Mail', format: 'email' },
   },
 };
 
@@ -55,8 +57,10 @@ beforeAll(async () => {
   app = await startApp({ PORT: String(await freePort()) });
   owner = await app.account();
   namespace = await createNamespace(app, owner);
-  server = await createServer(app, owner);
-  await releaseServer(app, server, { upstreamUrl: keyed.url, configSchema });
+  server = await createServer(app, owner, { displayName: 'Weather' });
+  await uploadIcon(app, owner, server, images['image/svg+xml']);
+  const configOrder = ['apiKey', 'region', 'days', 'mail'];
+  await releaseServer(app, server, { upstreamUrl: keyed.url, configSchema, configOrder });
 }, SLOW_MS);
 
 beforeEach(async () => {
@@ -128,22 +132,25 @@ describe('the setup page of a connection', () => {
     async () => {
       const { path, label, link } = await connect({ server });
       await page.goto(link);
-      expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(`Set up ${label}`);
+      expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Set up Weather');
+      expect(await page.evaluate('document.images[0].naturalWidth')).toBeGreaterThan(0);
       expect(await page.getByRole('main').innerText()).toContain('<b>From</b> your account page.');
       const key = page.getByLabel('API key');
       expect(await key.getAttribute('type')).toBe('password');
-      expect(await page.getByLabel('Days (optional)').getAttribute('type')).toBe('text');
+      expect(await page.getByLabel('Days (optional)').getAttribute('type')).toBe('number');
+      expect(await page.getByLabel('Days (optional)').inputValue()).toBe('3');
       await page.keyboard.press('Tab');
       await page.keyboard.type('typed-first');
       await page.keyboard.press('Tab');
       await page.keyboard.type('us');
       await page.keyboard.press('Tab');
-      await page.keyboard.type('many');
+      await page.keyboard.press('Tab');
+      await page.keyboard.type('nobody');
       await page.keyboard.press('Enter');
-      const fault = page.getByText('The query "days" must be a whole number.');
+      const fault = page.getByText('The query "mail" must');
       await fault.waitFor();
-      expect(await page.getByLabel('Days (optional)').getAttribute('aria-invalid')).toBe('true');
-      expect(await page.getByLabel('Days (optional)').inputValue()).toBe('');
+      expect(await page.getByLabel('Mail (optional)').getAttribute('aria-invalid')).toBe('true');
+      expect(await page.getByLabel('Mail (optional)').inputValue()).toBe('');
       expect(await page.content()).not.toContain('typed-first');
 
       await page.getByLabel('API key').fill(SECRET);

@@ -4,6 +4,7 @@ import type { Browser, Page } from 'playwright-core';
 import { authorize, openDocs, Operation } from '../support/documentation/docs-page.js';
 import { startBrowser } from '../support/people/browser.js';
 import { startEverything, type EverythingServer } from '../support/upstream/everything.js';
+import { startSite } from '../support/people/site.js';
 import { cleanUpPrograms, readySettings, runProgram } from '../support/program.js';
 import { verifies } from '../support/verifies.js';
 
@@ -77,6 +78,25 @@ describe('the docs page', () => {
     const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as { paths: Record<string, object> };
     const documented = Object.values(paths).flatMap((item) => Object.keys(item));
     expect(await page.locator('.opblock').count()).toBe(documented.length);
+  });
+
+  verifies('docs:safe', 'forgets the key with the page, runs only its own scripts and shows in no frame', async () => {
+    await authorize(page, key);
+    await page.reload();
+    await page.locator('.opblock').first().waitFor();
+    const locks = page.locator('.auth-wrapper .authorize');
+    expect(await locks.getAttribute('class')).not.toContain(' locked');
+    expect(await page.evaluate('JSON.stringify([localStorage, sessionStorage])')).not.toContain(key);
+    expect(problems).toEqual([]);
+
+    const { headers } = await fetch(`${url}/docs`);
+    expect(headers.get('content-security-policy')).toContain("script-src 'self';");
+    const trap = await startSite(() => ({ '/': { text: `<!doctype html><iframe src="${url}/docs"></iframe>` } }));
+    const refused = page.waitForEvent('console', (message) => /frame-ancestors|X-Frame-Options/i.test(message.text()));
+    await page.goto(trap.origin);
+    await refused;
+    expect(await page.frames()[1]?.locator('.opblock').count()).toBe(0);
+    await trap.close();
   });
 
   verifies('docs:try-it-out', 'says what is wrong while no key is entered', async () => {

@@ -38,6 +38,16 @@ export const connectionSetup = {
     source: 'House',
     behavior: 'The page asks for each value by its label, says beside it what is wrong, and repeats no value.',
   },
+  'connection:setup:schema': {
+    source: 'House',
+    behavior:
+      'The form has defaults, limits and order of the published schema, room for long text, and the title and icon of the server.',
+  },
+  'connection:setup:return': {
+    source: 'House',
+    behavior:
+      'After success a setup page returns to the `returnUrl` of its link, if SETUP_RETURN_ORIGINS has its origin.',
+  },
   'connection:auth:own': {
     source: 'House',
     behavior: 'A token is sent for the connection it was given to, to the URL it was given for, and for no other.',

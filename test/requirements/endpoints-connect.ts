@@ -129,6 +129,16 @@ export const connectEndpoints = {
     behavior:
       'What the module of a connection prints stands in the log of the connection, with the call that printed it.',
   },
+  'connection:source:imports': {
+    source: 'House',
+    behavior:
+      'The module of a connection imports Node built-ins, zod and the MCP SDK, and no other file of the machine.',
+  },
+  'connection:source:sandbox': {
+    source: 'House',
+    behavior:
+      'The module of a connection is compiled in the sandbox: without network, account and files of the service.',
+  },
   'connection:server:no-loop': {
     source: 'House',
     behavior: 'Calls of a connection to a registry server reach its release directly, with no key of ours.',

@@ -486,6 +486,20 @@ export const service = {
     source: 'House',
     behavior: 'No metric names a tenant, an address, a tool or a key, and nothing tenants do adds a series.',
   },
+  'http:cors': {
+    source: 'House',
+    behavior:
+      'Scripts of origins in CORS_ORIGINS use REST and MCP endpoints with a key; scripts of other origins, and scripts on pages, do not.',
+  },
+  'http:no-page': {
+    source: 'House',
+    behavior:
+      'No answer but a page runs, loads or shows anything in a browser; an answer with an API key is not stored.',
+  },
+  'docs:safe': {
+    source: 'House',
+    behavior: '`/docs` keeps no key, runs no scripts but its own and shows in no frame.',
+  },
   'docs:page': { source: 'House', behavior: '`/docs` is open without a key, and `GET /` leads a browser there.' },
   'docs:try-it-out': {
     source: 'House',

@@ -83,7 +83,7 @@ export class BundleWorkspace {
     const dir = join(context.runDir, 'root');
     await mkdir(dir);
     const scratchMb = env.runtimeBundleDiskMb;
-    const root = await sandbox.ownRoot({ dir, folder, runtime: process.execPath, scratchMb });
+    const root = await sandbox.ownRoot({ dir, folders: { '': folder }, runtime: process.execPath, scratchMb });
     const isJoined = env.runtimeBundles === 'network' && (await sandbox.whyNoProxyNetwork()) === null;
     const joined = isJoined ? await openProxy(options, program, context) : null;
     return new BundleWorkspace(options, program, context, manifest, folder, root, joined);

@@ -118,7 +118,13 @@ async function tryOwnFiles(tried: (args: string[]) => Promise<string | null>): P
   try {
     const dir = await mkdtemp(path.join(tmpdir(), 'slipway-probe-'));
     try {
-      const plan = { dir: path.join(dir, 'root'), folder: dir, runtime: process.execPath, scratchMb: 1, hidden: [] };
+      const plan = {
+        dir: path.join(dir, 'root'),
+        folders: { '': dir },
+        runtime: process.execPath,
+        scratchMb: 1,
+        hidden: [],
+      };
       const tree = await makePivotRoot(plan);
       return await tried([...ALONE, '--mount', '--', ...entering({ tree, workDir: SCRATCH_INSIDE })]);
     } finally {

@@ -5,8 +5,8 @@ import path from 'node:path';
 export interface PivotRootPlan {
   /** Empty folder for the tree, required while the program runs. */
   dir: string;
-  /** Folder of the program, mounted read-only at {@link FOLDER_INSIDE}. */
-  folder: string;
+  /** Folders and files of the program, mounted read-only under these names in {@link FOLDER_INSIDE}; `''` is that folder itself. */
+  folders: Record<string, string>;
   /** Interpreter of the program, mounted at the same path. */
   runtime: string;
   /** Size of {@link SCRATCH_INSIDE}, the only writable folder, in memory, separate for each session. */
@@ -66,7 +66,7 @@ exit`;
  *
  * @throws file system errors
  */
-export async function makePivotRoot({ dir, folder, runtime, scratchMb, hidden }: PivotRootPlan): Promise<PivotRoot> {
+export async function makePivotRoot({ dir, folders, runtime, scratchMb, hidden }: PivotRootPlan): Promise<PivotRoot> {
   const tree = path.join(dir, TREE);
   const mounts = [mount(dir, dir, READ_ONLY)];
   const show = async (source: string, target: string, options: string) => {
@@ -87,7 +87,7 @@ export async function makePivotRoot({ dir, folder, runtime, scratchMb, hidden }:
   for (const name of SETTINGS) await show(`/etc/${name}`, `etc/${name}`, READ_ONLY);
   for (const name of DEVICES) await show(`/dev/${name}`, `dev/${name}`, 'bind');
   if (!isWithin('/usr', runtime)) await show(runtime, runtime, READ_ONLY);
-  await show(folder, FOLDER_INSIDE, READ_ONLY);
+  for (const [name, source] of Object.entries(folders)) await show(source, path.join(FOLDER_INSIDE, name), READ_ONLY);
   for (const secret of hidden.filter((one) => isWithin('/usr', one) && !isWithin(one, runtime))) {
     mounts.push(mount('tmpfs', path.join(tree, secret), 'ro,size=4k,nosuid,nodev', 'tmpfs'));
   }

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { readBody } from '../../platform/http/body/request-body.js';
+import { isTrustedOrigin } from '../../platform/http/cors.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { Channel } from '../protocol/channel.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
@@ -30,7 +31,6 @@ import { Subscriptions } from './sessions/subscriptions.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { ToolNotes } from './tool-notes.js';
 import { UpstreamCalls } from './upstream-calls.js';
-import { parseUrl } from '../../config/parse-url.js';
 
 /** Size limit of a JSON-RPC message from a client. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
@@ -38,8 +38,6 @@ const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 /** Limits of concurrent requests in this process: per account with all its keys, and in total. */
 const IN_FLIGHT_EACH_MAX = 1_024;
 const IN_FLIGHT_MAX = 20_000;
-
-const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
 /** Open requests, streams and sessions of clients at MCP endpoints. */
 export interface McpServerStats {
@@ -126,7 +124,9 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     find: () => Promise<McpServerTarget>,
     observer?: CallObserver,
   ): Promise<void> {
-    if (!isTrustedOrigin(request.headers.origin, this.env)) throw new OriginRefusedError();
+    const { origin } = request.headers;
+    // Programs send none.
+    if (origin !== undefined && !isTrustedOrigin(origin, this.env)) throw new OriginRefusedError();
     if (request.method === 'POST') return this.post(request, response, find, observer);
     if (!isOurs(headerOf(request, 'mcp-session-id'))) throw new McpMethodNotAllowedError();
     const target = await find();
@@ -238,16 +238,4 @@ function callerOf({ principal, target }: McpServerTarget): string {
 function headerOf({ headers }: IncomingMessage, name: string): string | undefined {
   const value = headers[name];
   return Array.isArray(value) ? value.join(', ') : value;
-}
-
-/**
- * True if a browser page of this origin may use MCP endpoints: pages of this service, and local pages while the service
- * is reachable locally only. Programs send no `Origin`. The `Host` header is not trusted: a DNS rebinding page controls
- * it.
- */
-function isTrustedOrigin(origin: string | undefined, { baseUrl, isLocalOnly }: Env): boolean {
-  if (origin === undefined) return true;
-  const given = parseUrl(origin);
-  if (!given) return false;
-  return given.origin === new URL(baseUrl).origin || (isLocalOnly && LOOPBACK_HOST.test(given.hostname));
 }

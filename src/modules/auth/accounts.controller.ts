@@ -1,4 +1,4 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
+import { Body, Controller, Delete, Get, Header, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
@@ -80,6 +80,7 @@ export class AccountsController {
 
   /** Create an API key for an account. Only this response contains it. */
   @Post(':accountId/api-keys')
+  @Header('cache-control', 'no-store')
   @ApiParam(accountIdParam)
   @Access('accounts:write', { account: 'accountId' })
   @ApiErrors(400, { status: 404, message: 'Account not found' })

@@ -62,6 +62,12 @@ export class SetupPageError extends PageError {
     'It was completed before, took longer than ten minutes, or was begun again in another tab. ' +
       'Nothing was changed now. Open the setup link again if the server still asks for authorization.',
   );
+  static readonly wrongReturn = page(
+    'invalid',
+    'This return address is not allowed',
+    'The link names an address to return to whose origin is not in SETUP_RETURN_ORIGINS. Tell whoever runs the app that ' +
+      'led you here.',
+  );
   static wrongClient(host: string, label: string, code: string): SetupPageError {
     return new SetupPageError(
       'upstream',

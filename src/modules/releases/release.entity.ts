@@ -154,8 +154,8 @@ export class Release {
   @Column('text', { nullable: true })
   runtime: BundleRuntime | null;
 
-  /** Null if none was published. */
-  @Column('jsonb', { name: 'config_schema', nullable: true })
+  /** In the order of its publisher; null if none was published. */
+  @Column('json', { name: 'config_schema', nullable: true })
   configSchema: Record<string, unknown> | null;
 
   /** The server card that was published with it. */

@@ -32,7 +32,7 @@ export interface StoredValues {
   query: [name: string, value: string][];
 }
 
-/** A form field for one configuration value of a server. */
+/** A form field for one configuration value of a server. `fault` is that of the stored value. */
 export interface RunFormField extends SetupField {
   place: 'headers' | 'query';
   /** The name of the header or query parameter. */

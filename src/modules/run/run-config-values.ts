@@ -73,6 +73,9 @@ function namesOf(places: readonly ConfigPlace[]): { headers: string[]; query: st
   return { headers: of('header'), query: of('query') };
 }
 
+/** Text that may be longer has more than one line in forms. */
+const LINE_CHARS_MAX = 200;
+
 /** Names of values that forms should not display. */
 const SECRET_NAME = /key|token|secret|passw|pwd|credential|auth/i;
 
@@ -81,18 +84,36 @@ export function toRunForm(config: readonly ConfigField[], { headers, query }: St
   const stored = new URLSearchParams(query);
   const { missing, faults } = mapConfig(config, { headers, query: stored });
   return config.map((field) => {
-    const { from, headerKey, path, schema, type, allowed } = field;
+    const { from, headerKey, path, schema, type, allowed, fallback } = field;
     const shown = toField(field);
-    const isSecret = schema.format === 'password' || schema.writeOnly === true;
+    const isSecret =
+      schema.format === 'password' || schema.writeOnly === true || SECRET_NAME.test(`${from.name} ${path.join('.')}`);
     return {
       ...shown,
-      isSecret: isSecret || SECRET_NAME.test(`${from.name} ${path.join('.')}`),
+      isSecret,
+      ...controlOf(field),
+      ...(!isSecret && { fallback }),
       allowed: allowed ? [...allowed] : type === 'boolean' ? ['true', 'false'] : null,
       isStored: Boolean(from.place === 'header' ? headers[headerKey] : stored.get(from.name)),
       isMissing: missing[shown.place].includes(from.name),
       fault: faults.find((fault) => fault.from === from)?.message ?? null,
     };
   });
+}
+
+/** The control for a value, with its limits. The server checks what HTML cannot express. */
+function controlOf({ type, schema, fallback = '' }: ConfigField): Pick<RunFormField, 'control' | 'limits'> {
+  const limit = (attribute: string, ...keywords: string[]) => {
+    const value = keywords.map((keyword) => schema[keyword]).find((one) => typeof one === 'number');
+    return value === undefined ? {} : { [attribute]: value };
+  };
+  if (type === 'number' || type === 'integer') {
+    const limits = { ...limit('min', 'minimum', 'exclusiveMinimum'), ...limit('max', 'maximum', 'exclusiveMaximum') };
+    return { control: type, limits };
+  }
+  const limits = { ...limit('minlength', 'minLength'), ...limit('maxlength', 'maxLength') };
+  const isLong = type === 'json' || Number(schema.maxLength) > LINE_CHARS_MAX || fallback.length > LINE_CHARS_MAX;
+  return { control: isLong ? 'lines' : 'line', limits };
 }
 
 /** `header "x-token" and query "region"`; empty without any. */

@@ -26,6 +26,9 @@ import type { UpstreamIdentity } from '../../mcp/protocol/protocol.js';
 /** A call through a connection is recorded like one at the run address. */
 const BY_CONNECTION = { method: 'POST', status: 200 };
 
+/** The title, description and icon of a server. */
+export type Presentation = Awaited<ReturnType<ServersService['presentation']>>;
+
 /** A server with a release that can be called. */
 type CallableServer = ResolvedServer & { release: ResolvedRelease };
 
@@ -147,7 +150,7 @@ export class ServerChannelsService {
   async formOf(
     serverId: string,
     { serverName, ...stored }: Omit<ServerUser, 'id' | 'bearer'>,
-  ): Promise<{ upstream: string | null; adapter?: string; fields: RunFormField[] }> {
+  ): Promise<{ upstream: string | null; adapter?: string; fields: RunFormField[]; presentation: Presentation }> {
     const { release, name } = await this.callable(serverId, serverName);
     const { program, authAddress } = release;
     const upstream = program ? authAddress : release.upstream;
@@ -155,6 +158,7 @@ export class ServerChannelsService {
       upstream: upstream?.href ?? null,
       ...(authAddress && { adapter: name }),
       fields: toRunForm(release.config, stored),
+      presentation: await this.registry.presentation(serverId),
     };
   }
 

@@ -123,8 +123,12 @@ function releaseOf(
     return { id: null, reason };
   }
   const { releaseId: id, type, upstreamUrl, hosted } = current;
+  const order = new Map(current.configOrder?.map((path, place) => [path, place]));
+  const placeOf = ({ path }: ConfigField) => order.get(path.join('.')) ?? order.size;
   const configFor = (kind: ConfigKind) =>
-    configFields({ properties: {}, ...current.configSchema, type: 'object' }, kind);
+    configFields({ properties: {}, ...current.configSchema, type: 'object' }, kind).toSorted(
+      (a, b) => placeOf(a) - placeOf(b),
+    );
   switch (type) {
     case 'stdio': {
       if (runsBundles) {

@@ -42,6 +42,8 @@ export interface ServerSnapshot {
   hadCredentials?: boolean;
   /** JSON Schema of the configuration values of callers; `{}` without any. */
   configSchema: Item;
+  /** Paths of its values in the order of the publisher, which `jsonb` does not keep. Missing in old rows. */
+  configOrder?: string[];
   serverInfo: Item | null;
   /** Null if unknown. Unknown members of items are stored too. */
   tools: Item[] | null;
@@ -69,7 +71,10 @@ export interface RunnableServer extends ServerRef {
   /** True if arguments and results go into the runtime logs. */
   logPayloads: boolean;
   /** Null without a successful release. */
-  current: Pick<ServerSnapshot, 'releaseId' | 'type' | 'upstreamUrl' | 'hosted' | 'configSchema'> | null;
+  current: Pick<
+    ServerSnapshot,
+    'releaseId' | 'type' | 'upstreamUrl' | 'hosted' | 'configSchema' | 'configOrder'
+  > | null;
 }
 
 /** The payload of both topics. */

@@ -55,7 +55,7 @@ export class ServersRepository {
     return row ?? null;
   }
 
-  /** The columns that calls to a server need; null when there is none. Snapshots may have megabytes: five members are read. */
+  /** The columns that calls to a server need; null when there is none. Snapshots may have megabytes: six members are read. */
   async findRunnable(by: { slug: string } | { id: string }): Promise<RunnableServer | null> {
     const [column, value] = 'slug' in by ? ['slug', by.slug] : ['id', by.id];
     const [row] = await this.database.query<(RunnableServer & { sealedUrl: string | null })[]>(
@@ -64,7 +64,7 @@ export class ServersRepository {
               CASE WHEN s.snapshot IS NULL THEN NULL ELSE jsonb_build_object(
                 'releaseId', s.snapshot -> 'releaseId', 'type', s.snapshot -> 'type',
                 'upstreamUrl', s.snapshot -> 'upstreamUrl', 'hosted', s.snapshot -> 'hosted',
-                'configSchema', s.snapshot -> 'configSchema') END AS current
+                'configSchema', s.snapshot -> 'configSchema', 'configOrder', s.snapshot -> 'configOrder') END AS current
          FROM servers s JOIN namespaces n ON n.id = s.namespace_id
          LEFT JOIN server_runtime r ON r.server_id = s.id
          LEFT JOIN releases l ON l.id = s.current_release_id WHERE s.${column} = $1`,
@@ -75,6 +75,19 @@ export class ServersRepository {
     if (!server.current || sealedUrl === null) return server;
     const upstreamUrl = this.vault.open(sealedUrl, server.current.releaseId);
     return { ...server, current: { ...server.current, upstreamUrl } };
+  }
+
+  /** The name, description and icon that people know a server by; null when there is none. */
+  async findPresentation(
+    id: string,
+  ): Promise<(QualifiedName & Pick<Server, 'displayName' | 'description'> & { hasIcon: boolean }) | null> {
+    const [row] = await this.database.query<Awaited<ReturnType<ServersRepository['findPresentation']>>[]>(
+      `SELECT n.name AS namespace, s.name, s.display_name AS "displayName", s.description, i.hash IS NOT NULL AS "hasIcon"
+         FROM servers s JOIN namespaces n ON n.id = s.namespace_id LEFT JOIN server_icons i ON i.server_id = s.id
+        WHERE s.id = $1`,
+      [id],
+    );
+    return row ?? null;
   }
 
   /** Makes a release the current one of its server. */

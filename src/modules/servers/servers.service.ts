@@ -93,6 +93,14 @@ export class ServersService implements OnApplicationShutdown {
     return this.rows.findRunnable(by);
   }
 
+  /** The title, description and icon that people know a server by; empty when there is none. The icon needs no key. */
+  async presentation(id: string): Promise<{ title?: string; description?: string; iconUrl?: string }> {
+    const row = await this.rows.findPresentation(id);
+    if (!row) return {};
+    const { displayName: title, description, hasIcon } = row;
+    return { title, description, ...(hasIcon && { iconUrl: this.urls.uploadedIcon(row) }) };
+  }
+
   /** Counts connections to a server and calls through it, in memory at first: cheap enough for every call. */
   countUse(serverId: string, uses = 1): void {
     this.uses.add(serverId, uses);

@@ -1,4 +1,4 @@
-import { fork } from 'node:child_process';
+import { fork, spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 /** A child process was killed before it answered, because of its memory or its time. */
@@ -16,11 +16,16 @@ export interface ChildProcessLimits {
   signal: AbortSignal;
 }
 
-/** Tests run the sources, and Node starts compiled code only: there the child runs the last build. */
-const compiledRoot = new URL(import.meta.url.endsWith('.ts') ? '../../../dist/src/' : '../../', import.meta.url);
+/** The compiled sources. Tests run the sources, and Node starts compiled code only: there it is the last build. */
+export const compiledRoot = fileURLToPath(
+  new URL(import.meta.url.endsWith('.ts') ? '../../../dist/src/' : '../../', import.meta.url),
+);
 
 /** Signals and exit codes of processes that ran out of memory: V8's and the system's. */
 const OUT_OF_MEMORY = ['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGKILL', 134];
+
+/** Limit of the output of a process, which is in memory. */
+const OUTPUT_CHARS_MAX = 16 * 1024 * 1024;
 
 /**
  * Runs a file of this service in a child process without settings and secrets, for work whose CPU time and memory are
@@ -35,30 +40,64 @@ export async function runInChildProcess<T>(
   { memoryMbMax, timeoutMs, signal }: ChildProcessLimits,
 ): Promise<T> {
   signal.throwIfAborted();
-  const child = fork(fileURLToPath(new URL(file, compiledRoot)), args, {
+  const child = fork(compiledRoot + file, args, {
     execArgv: [`--max-old-space-size=${memoryMbMax}`],
     env: {},
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   });
-  let isLate = false;
   const end = () => child.kill('SIGKILL');
-  const timer = setTimeout(() => (isLate = end()), timeoutMs);
   signal.addEventListener('abort', end);
   try {
+    return await answerOf<T>(child, timeoutMs, (answer) => child.once('message', (message) => answer(message as T)));
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    signal.removeEventListener('abort', end);
+  }
+}
+
+/**
+ * Runs a command that reads its standard input and answers on its standard output.
+ *
+ * @throws ChildProcessKilledError past the limits
+ */
+export function runCommand(
+  { file, args, options }: { file: string; args: string[]; options: SpawnOptions },
+  input: string,
+  timeoutMs: number,
+): Promise<string> {
+  const child = spawn(file, args, { ...options, stdio: ['pipe', 'pipe', 'ignore'] });
+  // A process that ends early does not read its input.
+  child.stdin?.on('error', () => undefined).end(input);
+  let output = '';
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+    if (output.length > OUTPUT_CHARS_MAX) child.kill('SIGKILL');
+  });
+  return answerOf(child, timeoutMs, (answer) => child.once('close', (code) => code === 0 && answer(output)));
+}
+
+/** The answer of a process, which is killed afterwards. @param listen calls its argument with the answer */
+async function answerOf<T>(
+  child: ChildProcess,
+  timeoutMs: number,
+  listen: (answer: (value: T) => void) => void,
+): Promise<T> {
+  let isLate = false;
+  const timer = setTimeout(() => (isLate = child.kill('SIGKILL')), timeoutMs);
+  try {
     return await new Promise<T>((resolve, reject) => {
-      child.once('message', (answer) => resolve(answer as T));
+      listen(resolve);
       child.once('error', reject);
-      child.once('exit', (code, killedBy) => {
+      child.once('close', (code, killedBy) => {
         const why = killedBy ?? code ?? 0;
-        if (signal.aborted) reject(signal.reason as Error);
-        else if (isLate) reject(new ChildProcessKilledError('time'));
+        if (isLate) reject(new ChildProcessKilledError('time'));
         else if (OUT_OF_MEMORY.includes(why)) reject(new ChildProcessKilledError('memory'));
-        else reject(new Error(`${file} ended with ${why} and did not answer`));
+        else reject(new Error(`${child.spawnargs.at(-1)} ended with ${why} and did not answer`));
       });
     });
   } finally {
     clearTimeout(timer);
-    signal.removeEventListener('abort', end);
-    end();
+    child.kill('SIGKILL');
   }
 }

@@ -10,6 +10,7 @@ import { KeyedLimiter } from '../limits/keyed-limiter.js';
 import { canonicalPath } from './canonical-path.js';
 import { clientAddress, isTrusted, peerOf, plainAddress } from './client-address.js';
 import { closeIfUnread } from './body/unread-body.js';
+import { answerCors } from './cors.js';
 import { UnreadAnswers } from './unread-answers.js';
 import { repeat } from '../schedule/repeat.js';
 
@@ -21,6 +22,9 @@ export type UpgradeDoor = (request: IncomingMessage, socket: Duplex, head: Buffe
 
 /** A request id of a client or proxy is kept when it is harmless to log and to send back. */
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
+
+/** For every answer that is no page: browsers run nothing of it, load nothing for it, and show it in no frame. */
+const NO_PAGE = "sandbox; default-src 'none'; frame-ancestors 'none'";
 
 /** Longer than the 60 s of common proxies, so that the proxy closes first and never meets a closing socket. */
 const KEEP_ALIVE_MS = 65_000;
@@ -110,9 +114,10 @@ export class SlipwayAdapter extends ExpressAdapter {
       request.url = canonicalPath(request.url ?? '/');
       response.setHeader('x-request-id', identify(request));
       response.setHeader('x-content-type-options', 'nosniff');
+      response.setHeader('content-security-policy', NO_PAGE);
       this.observe?.(request, response);
       this.meter?.(request, response);
-      if (!this.fastPath(request, response)) app(request, response);
+      if (!answerCors(request, response, env) && !this.fastPath(request, response)) app(request, response);
     });
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       this.unused.delete(socket);

@@ -68,24 +68,26 @@ form > p { margin: 0 0 1.1rem; }
 label { display: block; font-weight: 600; overflow-wrap: anywhere; }
 .hint { display: block; color: var(--soft); font-size: .875rem; overflow-wrap: anywhere; }
 .fault { display: block; color: var(--fault); font-size: .875rem; }
-input, select { width: 100%; margin-top: .3rem; padding: .6rem .7rem; border: 1px solid var(--edge); border-radius: .5rem;
+input, select, textarea { width: 100%; margin-top: .3rem; padding: .6rem .7rem; border: 1px solid var(--edge); border-radius: .5rem;
   background: var(--ground); color: var(--ink); font: inherit; }
-input:focus-visible, select:focus-visible { outline: 3px solid var(--ring); outline-offset: 1px; }
+input:focus-visible, select:focus-visible, textarea:focus-visible { outline: 3px solid var(--ring); outline-offset: 1px; }
 button { width: 100%; padding: .75rem 1rem; border: 0; border-radius: .5rem; background: var(--button);
   color: var(--on-button); font: inherit; font-weight: 600; cursor: pointer; }
 button:focus-visible { outline: 3px solid var(--ring); outline-offset: 3px; }
+.server { color: var(--soft); display: flow-root; }
+.server img { float: left; width: 3rem; height: 3rem; margin-right: .75rem; border-radius: .5rem; object-fit: contain; }
 .soft { margin: 1rem 0 0; color: var(--soft); font-size: .875rem; }
 `;
 
 /**
- * No scripts, no external content, no frames, and no Referer with the link. `form-action` is left out: Chromium also applies
+ * No scripts, no external content, icons of this service only, no frames, and no Referer with the link. `form-action` is left out: Chromium also applies
  * it to the redirect after the form, which may lead to any authorization server.
  */
 const HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy':
     `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; ` +
-    "base-uri 'none'; frame-ancestors 'none'",
+    "img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'",
   'x-frame-options': 'DENY',
   'referrer-policy': 'no-referrer',
   'cache-control': 'no-store',

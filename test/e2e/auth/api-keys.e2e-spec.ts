@@ -63,6 +63,15 @@ describe('POST /accounts/{id}/api-keys', () => {
     }
   });
 
+  verifies('http:no-page', 'is stored by no browser, and like every answer runs and loads nothing in one', async () => {
+    const { headers } = await app.as(owner).post('/accounts/me/api-keys', { name: 'laptop' });
+    const sandbox = { 'content-security-policy': expect.stringContaining("sandbox; default-src 'none'") };
+    expect(headers).toMatchObject({ 'cache-control': 'no-store', ...sandbox });
+    for (const path of ['/run/nobody', '/servers', '/nowhere/at/all']) {
+      expect((await app.as(owner).post(path, {})).headers).toMatchObject(sandbox);
+    }
+  });
+
   verifies('key:create', 'never answers the same key twice', async () => {
     const made = await Promise.all(Array.from({ length: 20 }, () => createKey(other)));
     expect(new Set(made.map(({ key }) => key)).size).toBe(20);

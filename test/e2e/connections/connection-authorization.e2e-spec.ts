@@ -29,7 +29,7 @@ let namespace: string;
 
 beforeAll(async () => {
   [upstream, server] = await Promise.all([startUpstream(), startAuthorizationServer()]);
-  app = await startApp({ PORT: String(await freePort()) });
+  app = await startApp({ PORT: String(await freePort()), SETUP_RETURN_ORIGINS: 'https://app.example' });
   sibling = await app.sibling({ PORT: String(await freePort()), PUBLIC_URL: app.env.baseUrl });
   owner = await app.account();
   namespace = await createNamespace(app, owner);
@@ -87,6 +87,17 @@ async function rowIdOf(connectionId: string): Promise<string> {
 const echo = (path: string, at = app) => at.as(owner).post(`${path}/.tools/echo`, { message: 'hi' });
 
 describe('a connection whose server wants authorization', () => {
+  verifies('connection:setup:return', 'leads back to the app over the authorization server', async () => {
+    const { path } = await connect();
+    const { setupUrl = '' } = await statusOf(path);
+    const home = 'https://app.example/done';
+    const person = personAt(app);
+    await person.open(`${setupUrl}&returnUrl=${encodeURIComponent(home)}`);
+    const done = await person.press(setupUrl, (url) => url === home);
+    expect([done.status, done.url]).toEqual([303, home]);
+    expect(await statusOf(path)).toMatchObject({ state: 'connected' });
+  });
+
   verifies(
     ['connection:state:auth-required-setup', 'connection:state:authorized', 'connection:setup:page'],
     'says where to give it, and is connected by itself once it was given, in every process',

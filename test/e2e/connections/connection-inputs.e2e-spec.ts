@@ -6,6 +6,8 @@ import { createConnection, createNamespace, createServer } from '../../support/f
 import { startGuarded } from '../../support/special-upstreams/guarded-upstream.js';
 import { newPerson, type Person } from '../../support/people/person.js';
 import { releaseServer } from '../../support/database/server-rows.js';
+import { images, uploadIcon } from '../../support/releases/icons.js';
+import { publishExternal } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
 import { freePort } from '../../support/upstream/upstream-net.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
@@ -38,7 +40,7 @@ let person: Person;
 
 beforeAll(async () => {
   [app, upstream] = await Promise.all([
-    startApp({ PORT: String(await freePort()) }),
+    startApp({ PORT: String(await freePort()), SETUP_RETURN_ORIGINS: 'https://app.example' }),
     startUpstream({ requireHeaders: { 'x-key': SECRET } }),
   ]);
   owner = await app.account();
@@ -244,6 +246,82 @@ describe('the form of a setup link', () => {
       }
       await echo(path);
       expect(lastSeen().query.r).toBe('eu');
+    },
+  );
+
+  verifies(
+    'connection:setup:schema',
+    'has the defaults, limits and order of the publisher, room for long text, and the title and icon of the server',
+    async () => {
+      const open = await startUpstream();
+      const weather = await createServer(app, owner, { displayName: 'City <weather>', description: 'Rain & sun.' });
+      const properties = {
+        zone: { type: 'string', title: 'Zone', maxLength: 40, 'x-from': { header: 'X-Zone' } },
+        notes: { type: 'string', title: 'Notes', maxLength: 2_000, default: 'one\ntwo' },
+        beta: { type: 'boolean', title: 'Beta', default: true },
+        days: { type: 'integer', title: 'Days', default: 3, minimum: 1, maximum: 10 },
+        rate: { type: 'number', title: 'Rate' },
+        apiKey: { type: 'string', title: 'API key', default: 'public-default', minLength: 8 },
+      };
+      const schema = { type: 'object', required: ['zone', 'days'], properties };
+      await publishExternal(app, owner, weather, { upstreamUrl: open.url, configSchema: schema });
+      await uploadIcon(app, owner, weather, images['image/png']);
+      const { path } = await connect({ server: weather });
+      const link = await opened(path);
+      const { html } = await person.open(link);
+      expect(html).toContain('<h1>Set up City &lt;weather&gt;</h1>');
+      expect(html).toContain('Rain &amp; sun.');
+      const [, icon = ''] = /<img src="([^"]+)"/.exec(html) ?? [];
+      const image = await person.open(icon.replaceAll('&amp;', '&'));
+      expect([image.status, image.headers['content-type']]).toEqual([200, 'image/png']);
+      const labels = [...html.matchAll(/<label [^>]*>([^<(]+)/g)].map(([, label]) => label?.trim());
+      expect(labels).toEqual(Object.values(properties).map(({ title }) => title));
+      const control = (name: string) => new RegExp(`<[a-z]+ [^>]*name="${name}"[^]*?(?=</p>)`).exec(html)?.[0] ?? '';
+      expect(control('headers.X-Zone')).toMatch(/ required maxlength="40" .*type="text">/);
+      expect(control('query.notes')).toMatch(/^<textarea [^>]*maxlength="2000"[^>]*>\none\ntwo<\/textarea>/);
+      expect(control('query.beta')).toContain('<option value="true" selected>');
+      expect(control('query.days')).toMatch(/min="1" max="10" .*type="number" step="1" value="3">/);
+      expect(control('query.rate')).toMatch(/type="number" step="any">/);
+      expect(control('query.apiKey')).toMatch(/ minlength="8" .*type="password">/);
+
+      const shown = { 'query.notes': 'one\r\ntwo', 'query.beta': 'true', 'query.days': '4' };
+      const done = await person.press(link, undefined, { ...shown, 'headers.X-Zone': 'north' });
+      expect(done.html).toContain('<h1>Connected</h1>');
+      await echo(path);
+      const { searchParams } = new URL(open.requests.at(-1)?.path ?? '/', 'http://x');
+      expect(searchParams.get('notes')).toBe('one\ntwo');
+      // A default that was left as it is follows the publisher.
+      const changed = { ...schema, properties: { ...properties, beta: { ...properties.beta, default: false } } };
+      await publishExternal(app, owner, weather, { upstreamUrl: open.url, configSchema: changed });
+      await echo(path);
+      const later = new URL(open.requests.at(-1)?.path ?? '/', 'http://x').searchParams;
+      expect([later.get('beta'), later.get('days')]).toEqual(['false', '4']);
+      await open.close();
+    },
+  );
+
+  verifies(
+    'connection:setup:return',
+    'leads back to an app whose origin the operator lists, and nowhere else',
+    async () => {
+      const { path } = await connect();
+      const link = await opened(path);
+      for (const address of [
+        'https://evil.example/',
+        'https://app.example.evil.example/',
+        'javascript:alert(1)',
+        '/docs',
+      ]) {
+        const refused = await person.open(`${link}&returnUrl=${encodeURIComponent(address)}`);
+        expect([refused.status, refused.html]).toEqual([400, expect.stringContaining('SETUP_RETURN_ORIGINS')]);
+      }
+      const home = 'https://app.example/done?user=1';
+      const isHome = (url: string) => url.startsWith('https://app.example');
+      await person.open(`${link}&returnUrl=${encodeURIComponent(home)}`);
+      const lacking = await person.press(link, isHome, { 'query.region': 'eu' });
+      expect(lacking.status).toBe(422);
+      const done = await person.press(link, isHome, { 'query.region': 'eu', 'headers.X-Given-Key': SECRET });
+      expect([done.status, done.url]).toEqual([303, home]);
     },
   );
 

@@ -1,6 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { Sandbox } from '../../../src/hosting/sandbox/sandbox.js';
+import type { StoredSource } from '../../../src/modules/connections/core/connection.entity.js';
+import type { InvalidSourceError, SourceDiagnostic } from '../../../src/modules/connections/core/connections.errors.js';
+import { SourceCompiler } from '../../../src/modules/connections/source/source-compiler.js';
 import { ConnectionCallsService } from '../../../src/modules/logs/connection-calls.service.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
@@ -26,6 +30,18 @@ const factory = () => {
 };
 export default factory satisfies (context: object) => unknown;
 `;
+
+/** Answers as the compiler does, with what a process sees there. */
+const LOOK_AROUND = `const { existsSync, readdirSync } = require('node:fs');
+const seen = {
+  isRoot: process.getuid() === 0,
+  network: Object.keys(require('node:os').networkInterfaces()),
+  isDataThere: existsSync(process.argv[1]),
+  isSecretThere: existsSync('/etc/shadow') || existsSync('/root'),
+  files: readdirSync('.').sort(),
+  env: Object.keys(process.env).filter((name) => !['PATH', 'PWD', 'OLDPWD', '_', 'SHLVL'].includes(name)),
+};
+process.stdout.write(JSON.stringify({ diagnostics: [{ path: 'a', line: 1, column: 1, message: JSON.stringify(seen) }] }));`;
 
 let app: TestApp;
 let owner: TestAccount;
@@ -102,7 +118,7 @@ describe('a connection with a module of its own', () => {
         ['export default () => {\n  const a: = 1;\n};', 2, 12, /Unexpected/],
         ["import { x } from './beside.js';\nexport default () => x;", 1, 19, /one file/],
         ["\nimport pg from 'pg';\nexport default () => pg;", 2, 16, /"pg", but only Node built-ins, zod and/],
-        ["import text from '/etc/hostname';\nexport default () => text;", 1, 18, /hostname/],
+        ["import text from '/etc/hostname';\nexport default () => text;", 1, 18, /bundle the import/],
         ['export const a = 1;', 1, 1, /no default export/],
       ] as const) {
         const path = `/connect/${namespace}/${uniqueName('conn')}`;
@@ -119,6 +135,57 @@ describe('a connection with a module of its own', () => {
         });
         expect((await app.as(owner).get(path)).status).toBe(404);
       }
+    },
+  );
+
+  verifies(
+    'connection:source:imports',
+    'imports no file of this machine, whatever it is called and however the import is written',
+    async () => {
+      const names = [
+        ...['/etc/hostname', '../etc/hostname', 'file:///etc/hostname', 'acorn', './zod/index.js'],
+        ...['zod/../../package.json', '@modelcontextprotocol/sdk/../../acorn/dist/acorn.mjs'],
+      ];
+      const lines = names.map((name, at) => `import * as i${at} from '${name}';`).join('\n');
+      const contents = `import * as z from 'zod';\n${lines}\nexport default () => [z, ${names.map((_, at) => `i${at}`).join()}];`;
+      for (const entrypoint of ['server.ts', '/node_modules/index.ts']) {
+        const stored = { entrypoint, sourceFiles: [{ path: entrypoint, contents }] };
+        const refusal = await app
+          .get(SourceCompiler)
+          .check(stored as StoredSource, namespace)
+          .catch((error) => error);
+        const { diagnostics } = (
+          (refusal as InvalidSourceError).ownBody as { error: { diagnostics: SourceDiagnostic[] } }
+        ).error;
+        expect(diagnostics.map(({ line }) => line)).toEqual(names.map((_, at) => at + 2));
+        for (const { message } of diagnostics.slice(0, 5)) expect(message).toMatch(/^It imports /);
+      }
+    },
+  );
+
+  verifies(
+    'connection:source:sandbox',
+    'is compiled in the sandbox: no network, no data, nobody else’s files',
+    async () => {
+      const sandbox = app.get(Sandbox);
+      const { measures } = await sandbox.describeIsolation();
+      expect(measures).toMatchObject({ 'own-user': 'active', 'own-network': 'active', 'own-files': 'active' });
+      const command = sandbox.command.bind(sandbox);
+      jest.spyOn(sandbox, 'command').mockImplementationOnce((program, _args, confinement) => {
+        return command(program, ['-e', LOOK_AROUND, app.env.dataDir], confinement);
+      });
+      const { body } = await app
+        .as(owner)
+        .put(`/connect/${namespace}/${uniqueName('conn')}`, { source: source('look') });
+      const [{ message }] = (body as { error: { diagnostics: { message: string }[] } }).error.diagnostics;
+      expect(JSON.parse(message)).toEqual({
+        isRoot: false,
+        network: [],
+        isDataThere: false,
+        isSecretThere: false,
+        files: ['dist', 'node_modules', 'package.json'],
+        env: [],
+      });
     },
   );
 

@@ -92,7 +92,7 @@ async function walledCommand(folder: string): Promise<() => Promise<Launch>> {
   const dir = join(folder, 'root');
   await chmod(folder, 0o755);
   await mkdir(dir);
-  const root = await sandbox.ownRoot({ dir, folder, runtime: process.execPath, scratchMb: 16 });
+  const root = await sandbox.ownRoot({ dir, folders: { '': folder }, runtime: process.execPath, scratchMb: 16 });
   const confinement = { ownerId: randomUUID(), runDir: folder, workDir: '/bundle', memoryMb: 128, reservedMb: 64 };
   return () => sandbox.command(process.execPath, ['/bundle/server.mjs'], { ...confinement, alone: { root } });
 }

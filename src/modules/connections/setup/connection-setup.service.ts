@@ -5,17 +5,10 @@ import { CredentialsService } from '../../oauth/credentials.service.js';
 import { SetupPageError } from '../../oauth/credentials.errors.js';
 import { SetupLinksService } from '../../oauth/setup/setup-links.service.js';
 import { SetupPageService, type AuthorizationSubject } from '../../oauth/setup/setup-page.service.js';
-import type {
-  FormView,
-  SetupAnswer,
-  SetupLink,
-  SetupSubject,
-  SetupView,
-  SetupField,
-} from '../../oauth/setup/setup.types.js';
+import type { FormView, SetupAnswer, SetupLink, SetupSubject, SetupView } from '../../oauth/setup/setup.types.js';
 import type { RunFormField, StoredValues } from '../../releases/releases.types.js';
 import { NotRunnableError, ServerGoneError } from '../../run/run.errors.js';
-import { ServerChannelsService } from '../../run/server-channels.service.js';
+import { ServerChannelsService, type Presentation } from '../../run/server-channels.service.js';
 import { requestedScopes, statusReasons } from '../core/connection-status.js';
 import { CONNECTION_LINKS, ConnectionUrls } from '../core/connection-urls.js';
 import { ConnectionValues } from '../core/connection-values.js';
@@ -29,7 +22,7 @@ import { headersFault, queryFault } from '../core/connection.validators.js';
 const STEP_UPS_STORED_MAX = 10;
 
 /** The target of a connection, and those of its values that a person may enter. */
-interface SetupTarget {
+interface SetupTarget extends Presentation {
   /** `namespace/connectionId` */
   label: string;
   /** The host of the upstream, or words for code that runs here. */
@@ -50,6 +43,8 @@ const authorizationField: RunFormField = {
   isRequired: false,
   isSecret: true,
   allowed: null,
+  control: 'line',
+  limits: {},
   isStored: false,
   isMissing: false,
   fault: null,
@@ -100,6 +95,7 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
     const target = await this.targetOf(row);
     const isOpen = row.statusState === 'auth_required' || row.statusState === 'input_required';
     if (!target || !isOpen) return { view: await this.view(row), status: 200 };
+    leaveDefaults(target.fields, form);
     const hasValues = [...form.keys()].some((name) => /^(headers|query)\./.test(name));
     const isForValues = row.statusState === 'input_required' || (hasValues && !this.pages.isForClient(form));
     return isForValues
@@ -140,12 +136,12 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
   private async targetOf(row: Connection, values = this.valuesOf(row)): Promise<SetupTarget | null> {
     const label = `${row.namespace.name}/${row.connectionId}`;
     const url = row.targetKind === 'url' ? this.values.openUrl(row) : null;
-    if (url !== null) return targetAt(label, url, []);
+    if (url !== null) return { ...presentationOf(row), ...targetAt(label, url, []) };
     if (row.targetKind !== 'server' || row.serverId === null) return null;
     try {
       const connection = { serverName: row.serverName ?? '', ...values };
-      const { upstream, fields, adapter } = await this.servers.formOf(row.serverId, connection);
-      return targetAt(label, upstream, fields, adapter);
+      const { upstream, fields, adapter, presentation } = await this.servers.formOf(row.serverId, connection);
+      return { ...presentation, ...targetAt(label, upstream, fields, adapter) };
     } catch (error) {
       if (error instanceof NotRunnableError || error instanceof ServerGoneError) return null;
       throw error;
@@ -228,15 +224,27 @@ function withAuthorizationField(fields: RunFormField[]): RunFormField[] {
 
 /** The form of a target, with these fields instead of its own. */
 function formOf(
-  { label, upstreamHost }: SetupTarget,
+  { label, upstreamHost, title, description, iconUrl }: SetupTarget,
   fields: RunFormField[],
   action: string,
-): Pick<FormView, 'label' | 'upstreamHost' | 'action' | 'fields'> {
-  return { label, upstreamHost, action, fields: fields.map(toSetupField) };
+): AuthorizationSubject['form'] {
+  const inForm = fields.map((field) => ({ ...field, name: nameInForm(field) }));
+  return { label, upstreamHost, title, description, iconUrl, action, fields: inForm };
 }
 
-function toSetupField({ place, name, isMissing: _isMissing, ...field }: RunFormField): SetupField {
-  return { ...field, name: nameInForm({ place, name }) };
+/** What an MCP server says of itself, with an icon that needs no request. */
+function presentationOf({ serverInfo }: Connection): Presentation {
+  const { title, name, description, icons = [] } = serverInfo ?? { name: '' };
+  const icon = icons.find(({ src }) => src.startsWith('data:image/'));
+  return { title: title || name || undefined, description, iconUrl: icon?.src };
+}
+
+/** Empties fields that show the default of the schema: it applies without being stored. */
+function leaveDefaults(fields: RunFormField[], form: URLSearchParams): void {
+  for (const field of fields) {
+    const name = nameInForm(field);
+    if (!field.isStored && form.get(name)?.replaceAll('\r\n', '\n') === field.fallback) form.set(name, '');
+  }
 }
 
 function nameInForm({ place, name }: Pick<RunFormField, 'place' | 'name'>): string {
@@ -256,7 +264,7 @@ function checkedFields(submitted: RunFormField[], stored: RunFormField[]): RunFo
 function mergedValues({ headers, query }: StoredValues, fields: RunFormField[], form: URLSearchParams): StoredValues {
   const next: StoredValues = { headers: { ...headers }, query: [...query] };
   for (const field of fields) {
-    const value = form.get(nameInForm(field))?.trim();
+    const value = form.get(nameInForm(field))?.replaceAll('\r\n', '\n').trim();
     if (value === undefined || value === '') continue;
     if (field.place === 'headers') next.headers[field.name.toLowerCase()] = value;
     else next.query = [...next.query.filter(([name]) => name !== field.name), [field.name, value]];

@@ -1,15 +1,26 @@
-import { readFile, writeFile } from 'node:fs/promises';
 import { isBuiltin } from 'node:module';
-import { fileURLToPath } from 'node:url';
-import { build as esbuild, type BuildFailure, type Message, type OnResolveResult, type Plugin } from 'esbuild';
+import { text } from 'node:stream/consumers';
+import { build as esbuild, type BuildFailure, type Message, type Plugin } from 'esbuild';
 import { checkModule, InvalidModuleError } from '../../../hosting/hosted-module.js';
 import type { SourceDiagnostic } from '../core/connections.errors.js';
 
-/** The answer of the process, which compiles the file of its first argument into that of the second; the third is the name. */
-export type SourceCompileAnswer = { isStateful: boolean } | { diagnostics: SourceDiagnostic[] };
+/** The input of the process, which runs in the sandbox. */
+export interface SourceCompileRequest {
+  name: string;
+  contents: string;
+}
+
+/** Its output. */
+export type SourceCompileAnswer = { code: string; isStateful: boolean } | { diagnostics: SourceDiagnostic[] };
 
 /** Packages that every module may import; their own dependencies are bundled with them. */
 const PACKAGE = /^(?:zod|@modelcontextprotocol\/sdk)(?:\/|$)/;
+
+/** Files that these names may lead to. */
+const PACKAGE_FILE = /\/node_modules\/(?:zod|@modelcontextprotocol\/sdk)\//;
+
+/** Name of the module for esbuild. */
+const ENTRY = 'module';
 
 /** Faults of one answer. */
 const DIAGNOSTICS_MAX = 20;
@@ -17,10 +28,14 @@ const DIAGNOSTICS_MAX = 20;
 // The parent ends this process. A signal to the whole service would look like a fault of the module.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
 
-async function compile(contents: string): Promise<SourceCompileAnswer> {
+async function compile({ name, contents }: SourceCompileRequest): Promise<SourceCompileAnswer> {
+  const at = (message: string, location: Message['location']): SourceDiagnostic => {
+    return { path: name, line: location?.line ?? 1, column: (location?.column ?? 0) + 1, message };
+  };
   try {
     const { outputFiles } = await esbuild({
-      stdin: { contents, sourcefile: name, loader: name.endsWith('x') ? 'tsx' : 'ts' },
+      // Not the tenant's name, which could be that of an allowed file.
+      stdin: { contents, sourcefile: ENTRY, loader: name.endsWith('x') ? 'tsx' : 'ts' },
       bundle: true,
       write: false,
       format: 'esm',
@@ -34,10 +49,9 @@ async function compile(contents: string): Promise<SourceCompileAnswer> {
       logLevel: 'silent',
       plugins: [allowedImports],
     });
-    const [{ text }] = outputFiles;
-    await writeFile(to, text, { mode: 0o600 });
-    const { form, stateful } = checkModule(text);
-    return { isStateful: form !== 'fetch' && stateful === true };
+    const [{ text: code }] = outputFiles;
+    const { form, stateful } = checkModule(code);
+    return { code, isStateful: form !== 'fetch' && stateful === true };
   } catch (error) {
     if (error instanceof InvalidModuleError) return { diagnostics: [at(error.message, null)] };
     const { errors } = error as BuildFailure;
@@ -50,21 +64,20 @@ async function compile(contents: string): Promise<SourceCompileAnswer> {
 const allowedImports: Plugin = {
   name: 'allowed-imports',
   setup(build) {
-    build.onResolve(
-      { filter: /.*/ },
-      async ({ path, importer, kind, pluginData }): Promise<OnResolveResult | undefined> => {
-        if (pluginData === allowedImports || importer.includes('/node_modules/')) return undefined;
-        if (isBuiltin(path)) return { path, external: true };
-        if (PACKAGE.test(path)) {
-          return build.resolve(path, {
-            kind,
-            pluginData: allowedImports,
-            resolveDir: fileURLToPath(new URL('.', import.meta.url)),
-          });
-        }
-        return { errors: [{ text: refusal(path) }] };
-      },
-    );
+    /** Files of packages: what was resolved here, from the module or from another such file. */
+    const files = new Set<string>();
+    build.onResolve({ filter: /.*/ }, async ({ path, importer, resolveDir, kind, pluginData }) => {
+      if (pluginData === allowedImports) return undefined;
+      if (isBuiltin(path)) return { path, external: true };
+      const isOfPackage = files.has(importer);
+      if (!isOfPackage && !PACKAGE.test(path)) return { errors: [{ text: refusal(path) }] };
+      const from = isOfPackage ? resolveDir : import.meta.dirname;
+      const found = await build.resolve(path, { importer, kind, resolveDir: from, pluginData: allowedImports });
+      if (found.errors.length > 0) return { errors: found.errors };
+      if (!isOfPackage && !PACKAGE_FILE.test(found.path)) return { errors: [{ text: refusal(path) }] };
+      files.add(found.path);
+      return { ...found, pluginData: undefined };
+    });
   },
 };
 
@@ -75,10 +88,4 @@ function refusal(path: string): string {
     : `It imports "${path}", but only ${available} are available at run time: bundle the import into the file.`;
 }
 
-function at(message: string, location: Message['location']): SourceDiagnostic {
-  return { path: name, line: location?.line ?? 1, column: (location?.column ?? 0) + 1, message };
-}
-
-const [, , from, to, name] = process.argv;
-const answer = await compile(await readFile(from, 'utf8'));
-process.send?.(answer, () => process.disconnect());
+process.stdout.write(JSON.stringify(await compile(JSON.parse(await text(process.stdin)) as SourceCompileRequest)));

@@ -1,16 +1,30 @@
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, mkdtemp, readdir, realpath, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
-import { ChildProcessKilledError, runInChildProcess } from '../../../platform/child-process/run-in-child-process.js';
+import {
+  ChildProcessKilledError,
+  compiledRoot,
+  runCommand,
+} from '../../../platform/child-process/run-in-child-process.js';
+import { FOLDER_INSIDE } from '../../../hosting/sandbox/pivot-root.js';
+import { Sandbox } from '../../../hosting/sandbox/sandbox.js';
 import type { StoredSource } from '../core/connection.entity.js';
 import { InvalidSourceError } from '../core/connections.errors.js';
-import type { SourceCompileAnswer } from './source-compile.process.js';
+import type { SourceCompileAnswer, SourceCompileRequest } from './source-compile.process.js';
 
 /** A module with the MCP SDK and zod in it takes 1 s and 300 MB; 128 KB of other code need less. */
 const LIMITS = { memoryMbMax: 512, timeoutMs: 20_000 };
+
+/** Memory that Node and esbuild reserve beside the heap. */
+const RESERVED_MB = 512;
+
+/** Folder of the compiled sources in the sandbox, and the script below it. */
+const CODE = 'dist/src';
+const SCRIPT = 'modules/connections/source/source-compile.process.js';
 
 /** Concurrent compilations of this process, of which one namespace may have half, and the wait for a slot. */
 const CONCURRENT_MAX = 2;
@@ -22,14 +36,17 @@ const CACHED_MAX = 200;
 /** Part of every cache key; a change of the compilation counts it up. */
 const VERSION = '1';
 
-/** Compiles the modules of connections, in child processes, and caches the result on disk. */
+/** Compiles the modules of connections, in sandboxed processes, and caches the result on disk. */
 @Injectable()
 export class SourceCompiler {
   private readonly logger = new Logger('connections');
   private readonly slots = new FairSemaphore(CONCURRENT_MAX, SLOT_WAIT_MS);
   private readonly folder: string;
 
-  constructor(env: Env) {
+  constructor(
+    env: Env,
+    private readonly sandbox: Sandbox,
+  ) {
     this.folder = join(env.dataDir, 'cache', 'sources');
   }
 
@@ -61,9 +78,8 @@ export class SourceCompiler {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     const work = await mkdtemp(join(this.folder, 'work-'));
     try {
-      const [from, to] = [join(work, 'in'), join(work, 'out.mjs')];
-      await writeFile(from, source.sourceFiles[0].contents, { mode: 0o600 });
-      const answer = await this.compileInChildProcess([from, to, source.entrypoint]);
+      const [{ contents }] = source.sourceFiles;
+      const answer = await this.compileInSandbox({ name: source.entrypoint, contents }, work);
       if ('diagnostics' in answer) {
         const { length } = answer.diagnostics;
         const count = length === 1 ? 'one fault' : `${length} faults`;
@@ -71,25 +87,48 @@ export class SourceCompiler {
         const message = `The module ${source.entrypoint} cannot be compiled: ${count}.`;
         throw new InvalidSourceError(message, answer.diagnostics);
       }
-      await rename(to, this.fileOf(source));
+      const { code, isStateful } = answer;
+      const made = join(work, 'out.mjs');
+      await writeFile(made, code, { mode: 0o600 });
+      await rename(made, this.fileOf(source));
       await this.sweep();
-      return answer;
+      return { isStateful };
     } finally {
       await rm(work, { recursive: true, force: true });
     }
   }
 
-  private async compileInChildProcess(args: string[]): Promise<SourceCompileAnswer> {
-    const [, , path] = args;
+  /**
+   * Compiles in a process with all isolation that this host has: an account and a network of its own, and of this
+   * service's files only the code and the packages.
+   */
+  private async compileInSandbox(request: SourceCompileRequest, work: string): Promise<SourceCompileAnswer> {
+    const [dir, runDir] = [join(work, 'root'), join(work, 'run')];
+    await mkdir(dir);
+    await mkdir(runDir);
+    const root = await this.sandbox.ownRoot({
+      dir,
+      folders: await filesInside(),
+      runtime: process.execPath,
+      scratchMb: 1,
+    });
+    const script = join(root ? join(FOLDER_INSIDE, CODE) : compiledRoot, SCRIPT);
+    const { memoryMbMax: memoryMb, timeoutMs } = LIMITS;
+    const launch = await this.sandbox.command(process.execPath, [`--max-old-space-size=${memoryMb}`, script], {
+      ownerId: 'compiler of sources',
+      runDir,
+      workDir: root ? FOLDER_INSIDE : runDir,
+      memoryMb,
+      reservedMb: RESERVED_MB,
+      alone: { root },
+    });
     try {
-      const { signal } = new AbortController();
-      const file = 'modules/connections/source/source-compile.process.js';
-      return await runInChildProcess<SourceCompileAnswer>(file, args, { ...LIMITS, signal });
+      return JSON.parse(await runCommand(launch, JSON.stringify(request), timeoutMs)) as SourceCompileAnswer;
     } catch (error) {
       if (!(error instanceof ChildProcessKilledError)) throw error;
-      const most = error.reason === 'memory' ? `${LIMITS.memoryMbMax} MB of memory` : `${LIMITS.timeoutMs / 1000} s`;
+      const most = error.reason === 'memory' ? `${memoryMb} MB of memory` : `${timeoutMs / 1000} s`;
       const message = `Compiling needs more than ${most}: make the module smaller.`;
-      return { diagnostics: [{ path: path, line: 1, column: 1, message }] };
+      return { diagnostics: [{ path: request.name, line: 1, column: 1, message }] };
     }
   }
 
@@ -113,4 +152,15 @@ export class SourceCompiler {
     await Promise.all(surplus.map(({ file }) => rm(file, { force: true })));
     this.logger.debug(`${surplus.length} compiled modules were removed`);
   }
+}
+
+/** The files that the compiler needs, by their names in its folder. */
+async function filesInside(): Promise<Record<string, string>> {
+  const packages = dirname(dirname(createRequire(import.meta.url).resolve('esbuild/package.json')));
+  return {
+    [CODE]: await realpath(compiledRoot),
+    // Says that the code is ES modules.
+    'package.json': join(compiledRoot, '../../package.json'),
+    node_modules: await realpath(packages),
+  };
 }

@@ -94,7 +94,7 @@ export class AuthorizationFlowService implements SetupSubject<PendingAuthorizati
    *
    * @throws SetupPageError
    */
-  async complete(query: CallbackQueryDto, cookieOf: CookieOf): Promise<SetupResult> {
+  async complete(query: CallbackQueryDto, cookieOf: CookieOf): Promise<{ view: SetupResult; linkId: string }> {
     const pending = await this.claim(query.state, cookieOf);
     const { server } = pending;
     // Behind an adapter any issuer may answer: state and PKCE bind the answer.
@@ -106,7 +106,7 @@ export class AuthorizationFlowService implements SetupSubject<PendingAuthorizati
     await this.dataSource.transaction((tx) => this.store(pending, tokens, tx));
     await this.credentials.authorized(owner);
     const { upstreamHost } = participantsOf(pending.upstreamUrl, server);
-    return { kind: 'authorized', label: pending.label, upstreamHost };
+    return { view: { kind: 'authorized', label: pending.label, upstreamHost }, linkId: pending.id };
   }
 
   /** Uses up the state in one guarded statement: of two answers with it, only one continues. */

@@ -17,7 +17,7 @@ export interface AuthorizationSubject {
   owner: CredentialOwner;
   /** Null where there is no authorization server to ask. */
   request: BeginAuthorization | null;
-  form: Pick<FormView, 'label' | 'upstreamHost' | 'action' | 'fields'>;
+  form: Omit<FormView, 'kind' | 'reason' | 'client' | 'fault'>;
 }
 
 /** The setup page of an owner that needs authorization. Nothing is stored or registered before its form is submitted. */
@@ -42,9 +42,10 @@ export class SetupPageService {
       const client = await this.clientRequest(owner, request);
       if (client.state !== 'unneeded') return clientForm(form, client);
       const { server, scopes } = await this.preview(owner, request);
+      const { fields: _fields, ...page } = form;
       return {
+        ...page,
         kind: 'authorize',
-        action: form.action,
         label: request.label,
         ...participantsOf(request.upstreamUrl, server),
         scopes: scopes?.split(' ') ?? [],

@@ -4,14 +4,18 @@ import { setupPage } from './setup-page.js';
 
 const HOSTILE = `"><script>alert(1)</script>&'\u202egnp.exe\u0007`;
 const named = { label: HOSTILE, upstreamHost: HOSTILE };
-const hosts = { ...named, issuerHost: HOSTILE, signInHost: `${HOSTILE}2` };
+const presented = { ...named, title: HOSTILE, description: HOSTILE, iconUrl: HOSTILE };
+const hosts = { ...presented, issuerHost: HOSTILE, signInHost: `${HOSTILE}2` };
 const field = {
   name: HOSTILE,
   label: HOSTILE,
   description: HOSTILE,
   isRequired: true,
-  isSecret: true,
-  isStored: true,
+  isSecret: false,
+  control: 'line' as const,
+  limits: {},
+  fallback: HOSTILE,
+  isStored: false,
   fault: HOSTILE,
 };
 const pages = [
@@ -22,13 +26,15 @@ const pages = [
   setupPage({ kind: 'message', title: HOSTILE, text: HOSTILE }),
   setupPage({
     kind: 'form',
-    ...named,
+    ...presented,
     action: HOSTILE,
     reason: HOSTILE,
     fault: HOSTILE,
     fields: [
       { ...field, allowed: [HOSTILE] },
       { ...field, allowed: null },
+      { ...field, allowed: null, control: 'lines' },
+      { ...field, allowed: null, isSecret: true },
     ],
     client: { issuer: `https://auth.example/${HOSTILE}`, redirectUri: HOSTILE, state: 'given' },
   }),
@@ -49,9 +55,9 @@ describe('every page', () => {
       const style = /<style>([^]*)<\/style>/.exec(html)?.[1] ?? '';
       const hash = createHash('sha256').update(style).digest('base64');
       expect(headers['content-security-policy']).toBe(
-        `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; frame-ancestors 'none'`,
+        `default-src 'none'; style-src 'sha256-${hash}'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'`,
       );
-      expect(html).not.toMatch(/ (src|href|style|on\w+)=/);
+      expect(html.replaceAll('<img src=', '')).not.toMatch(/ (src|href|style|on\w+)=/);
     }
   });
 });

@@ -1,5 +1,13 @@
 import { escaped, messagePage, page, type Page } from '../../../platform/pages/page.js';
-import type { AuthorizeView, ClientRequest, FormView, SetupField, SetupResult, SetupView } from './setup.types.js';
+import type {
+  AuthorizeView,
+  ClientRequest,
+  FormView,
+  PageServer,
+  SetupField,
+  SetupResult,
+  SetupView,
+} from './setup.types.js';
 import type { PreregisteredClient } from '../credentials.types.js';
 
 /** The names of the client's fields in the form. */
@@ -39,11 +47,18 @@ function resultPage({ kind, label, upstreamHost }: SetupResult): Page {
   return page(
     title,
     `<p role="status">${text}</p>
-<p>Whatever waited for this continues by itself. You can close this page.</p>`,
+<p>The app that led you here continues by itself. You can close this page.</p>`,
   );
 }
 
-function authorizePage({ label, upstreamHost, issuerHost, signInHost, scopes, action }: AuthorizeView): Page {
+/** The icon and the description of a server. */
+function presentation({ iconUrl, description = '' }: PageServer): string {
+  const icon = iconUrl === undefined ? '' : `<img src="${escaped(iconUrl)}" alt="">`;
+  return icon + description === '' ? '' : `<p class="server">${icon}${escaped(description)}</p>`;
+}
+
+function authorizePage(view: AuthorizeView): Page {
+  const { label, title = label, upstreamHost, issuerHost, signInHost, scopes, action } = view;
   const list = scopes.map((scope) => `<li><code>${escaped(scope)}</code></li>`).join('');
   const rows: [name: string, html: string][] = [
     ['MCP server', escaped(label)],
@@ -55,8 +70,8 @@ function authorizePage({ label, upstreamHost, issuerHost, signInHost, scopes, ac
     ['It will be asked for', list === '' ? 'what is given by default' : `<ul>${list}</ul>`],
   ];
   return page(
-    `Authorize ${label}`,
-    `<p>Slipway asks for access to the MCP server <strong>${escaped(label)}</strong> in your name. You decide about it at
+    `Authorize ${title}`,
+    `${presentation(view)}<p>Slipway asks for access to the MCP server <strong>${escaped(title)}</strong> in your name. You decide about it at
 <strong>${escaped(signInHost)}</strong>, where the button leads; Slipway never sees your password.</p>
 <dl>
 ${rows.map(([name, html]) => `<div><dt>${name}</dt><dd>${html}</dd></div>`).join('\n')}
@@ -67,19 +82,18 @@ page; otherwise close it, and nothing happens.</p>`,
   );
 }
 
-function formPage({ label, upstreamHost, action, reason, fields, client, fault }: FormView): Page {
-  // Required fields first: stored schemas do not keep the order of their publisher.
-  const sorted = fields.toSorted((a, b) => Number(b.isRequired) - Number(a.isRequired));
+function formPage(view: FormView): Page {
+  const { label, title = label, upstreamHost, action, reason, fields, client, fault } = view;
   return page(
-    `Set up ${label}`,
-    `<p>The connection <strong>${escaped(label)}</strong> to <code>${escaped(upstreamHost)}</code> does not work yet.
+    `Set up ${title}`,
+    `${presentation(view)}<p>The connection <strong>${escaped(label)}</strong> to <code>${escaped(upstreamHost)}</code> does not work yet.
 ${escaped(reason)}</p>
 ${fault === null ? '' : `<p role="alert" class="fault">${escaped(fault)}</p>`}
 ${client === null ? '' : `<dl><div><dt>Redirect URI of the client</dt><dd><code>${escaped(client.redirectUri)}</code></dd></div></dl>`}
 <form method="post" action="${escaped(action)}" autocomplete="off">
 ${client === null ? '' : clientInputs(client)}
-${sorted.map(inputOf).join('\n')}
-<button type="submit">${sorted.length === 0 && client === null ? 'Try again' : 'Save and connect'}</button></form>
+${fields.map(inputOf).join('\n')}
+<button type="submit">${fields.length === 0 && client === null ? 'Try again' : 'Save and connect'}</button></form>
 <p class="soft">Slipway stores these values encrypted, sends them to <code>${escaped(upstreamHost)}</code>${
       client === null ? '' : `, the client only to <code>${escaped(new URL(client.issuer).host)}</code>,`
     } and shows them to
@@ -117,12 +131,27 @@ function inputOf(field: SetupField, index: number): string {
 ${controlOf(field, attributes)}</p>`;
 }
 
-function controlOf({ allowed, isSecret }: SetupField, attributes: string): string {
-  if (allowed === null) {
-    return `<input ${attributes} type="${isSecret ? 'password' : 'text'}" autocomplete="off" spellcheck="false">`;
+function controlOf({ allowed, isSecret, isStored, control, limits, fallback = '' }: SetupField, base: string): string {
+  const shown = isStored ? '' : fallback;
+  if (allowed !== null) {
+    const options = ['', ...allowed].map((value) => {
+      const selected = value === shown ? ' selected' : '';
+      return `<option value="${escaped(value)}"${selected}>${escaped(value)}</option>`;
+    });
+    return `<select ${base}>${options.join('')}</select>`;
   }
-  const options = ['', ...allowed].map((value) => `<option value="${escaped(value)}">${escaped(value)}</option>`);
-  return `<select ${attributes}>${options.join('')}</select>`;
+  const bounds = Object.entries(limits).map(([name, value]) => ` ${name}="${value}"`);
+  const attributes = `${base}${bounds.join('')} autocomplete="off" spellcheck="false"`;
+  if (isSecret) return `<input ${attributes} type="password">`;
+  // The first line break of a text area is not part of its value.
+  if (control === 'lines') return `<textarea ${attributes} rows="5">\n${escapedLines(shown)}</textarea>`;
+  const value = shown === '' ? '' : ` value="${escaped(shown)}"`;
+  if (control === 'line') return `<input ${attributes} type="text"${value}>`;
+  return `<input ${attributes} type="number" step="${control === 'integer' ? 1 : 'any'}"${value}>`;
+}
+
+function escapedLines(text: string): string {
+  return text.split(/\r?\n/).map(escaped).join('\n');
 }
 
 /** Reads the client of a form that has fields for one. */

@@ -2,6 +2,7 @@ import { Controller, Get, Headers, Param, Post, Query, Req, Res, UseFilters } fr
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Env } from '../../../config/env.js';
+import { parseUrl } from '../../../config/parse-url.js';
 import { BodyBudget } from '../../../platform/http/body/body-budget.js';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Public } from '../../../platform/http/public.decorator.js';
@@ -14,6 +15,7 @@ import { AuthorizationFlowService } from './authorization-flow.service.js';
 import { CallbackQueryDto } from './callback.dto.js';
 import { SetupLinksService } from './setup-links.service.js';
 import { setupPage } from './setup-page.js';
+import type { SetupAnswer, SetupView } from './setup.types.js';
 
 /** The pages for people who authorize Slipway or enter values. They have no API key: the signed link gives access. */
 @ApiExcludeController()
@@ -40,6 +42,11 @@ export class SetupController {
     const [subject, link] = this.links.verify(path.join('/'), query);
     const view = await subject.view(await subject.open(link));
     bindBrowser(this.env, request, response, link.id);
+    if (query.returnUrl !== undefined) {
+      const returnUrl = allowedReturn(this.env, query.returnUrl);
+      if (returnUrl === null) throw SetupPageError.wrongReturn();
+      sendReturnUrl(this.env, response, link.id, returnUrl);
+    }
     sendPage(response, setupPage(view));
   }
 
@@ -61,16 +68,51 @@ export class SetupController {
     const cookie = readCookie(this.env, request.headers.cookie, link.id);
     if (!isSecret(cookie)) throw SetupPageError.otherBrowser();
     const answer = await subject.submit(row, form, cookie);
-    if ('view' in answer) return sendPage(response, setupPage(answer.view), answer.status);
+    if ('view' in answer) return this.finish(request, response, link.id, answer);
     sendCookie(this.env, response, answer.linkId, cookie);
-    response.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).redirect(303, answer.redirect);
+    const returnUrl = readReturnUrl(this.env, request, link.id);
+    if (returnUrl !== null) sendReturnUrl(this.env, response, answer.linkId, returnUrl);
+    redirect(response, answer.redirect);
   }
 
   /** Handles the answer of an authorization server. */
   @Get('oauth/callback')
   @ApiErrors(400, 403, 410, 502)
   async callback(@Query() query: CallbackQueryDto, @Req() request: Request, @Res() response: Response): Promise<void> {
-    const result = await this.flow.complete(query, (id) => readCookie(this.env, request.headers.cookie, id));
-    sendPage(response, setupPage(result));
+    const { view, linkId } = await this.flow.complete(query, (id) => readCookie(this.env, request.headers.cookie, id));
+    this.finish(request, response, linkId, { view, status: 200 });
   }
+
+  /** Returns to the app after success, and shows a page where there is none or something is left to do. */
+  private finish(request: Request, response: Response, linkId: string, { view, status }: ShownAnswer): void {
+    const isDone = view.kind === 'connected' || view.kind === 'authorized';
+    const returnUrl = isDone ? readReturnUrl(this.env, request, linkId) : null;
+    if (returnUrl === null) sendPage(response, setupPage(view), status);
+    else redirect(response, returnUrl);
+  }
+}
+
+type ShownAnswer = Extract<SetupAnswer, { view: SetupView }>;
+
+/** Cookies hold 4,096 bytes. */
+const RETURN_CHARS_MAX = 2_000;
+
+/** An address of an app that may be returned to; null for any other value. */
+function allowedReturn({ setupReturnOrigins }: Env, value: unknown): string | null {
+  const url = typeof value === 'string' && value.length <= RETURN_CHARS_MAX ? parseUrl(value) : null;
+  return url && setupReturnOrigins?.includes(url.origin) ? url.href : null;
+}
+
+/** A cookie beside that of the link holds the address to return to: it survives the way over an authorization server. */
+function sendReturnUrl(env: Env, response: Response, linkId: string, returnUrl: string): void {
+  sendCookie(env, response, `${linkId}-return`, Buffer.from(returnUrl).toString('base64url'));
+}
+
+function readReturnUrl(env: Env, { headers }: Request, linkId: string): string | null {
+  const cookie = readCookie(env, headers.cookie, `${linkId}-return`);
+  return allowedReturn(env, Buffer.from(cookie ?? '', 'base64url').toString());
+}
+
+function redirect(response: Response, url: string): void {
+  response.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).redirect(303, url);
 }

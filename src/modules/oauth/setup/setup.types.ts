@@ -42,12 +42,22 @@ export interface SetupResult {
   upstreamHost: string;
 }
 
-/** The page in front of an authorization server. */
-export interface AuthorizeView {
-  kind: 'authorize';
+/** The MCP server of a page. */
+export interface PageServer {
+  /** The identity of its connection or release. */
   label: string;
   /** For code that runs here the name of its server. */
   upstreamHost: string;
+  /** The name that people know it by. */
+  title?: string;
+  description?: string;
+  /** An icon of this service, or a `data:` URL. */
+  iconUrl?: string;
+}
+
+/** The page in front of an authorization server. */
+export interface AuthorizeView extends PageServer {
+  kind: 'authorize';
   issuerHost: string;
   /** Not always the issuer's own host. */
   signInHost: string;
@@ -57,10 +67,8 @@ export interface AuthorizeView {
 }
 
 /** A form for values and for a client of an authorization server. It holds no stored and no submitted value. */
-export interface FormView {
+export interface FormView extends PageServer {
   kind: 'form';
-  label: string;
-  upstreamHost: string;
   action: string;
   /** The reason for the form, in sentences. */
   reason: string;
@@ -82,6 +90,12 @@ export interface SetupField {
   isSecret: boolean;
   /** The only values it may have; null for any. */
   allowed: string[] | null;
+  /** The control where any value is allowed; `lines` for long text. */
+  control: 'line' | 'lines' | 'number' | 'integer';
+  /** HTML attributes for the limits of the value. */
+  limits: Partial<Record<'min' | 'max' | 'minlength' | 'maxlength', number>>;
+  /** The default, which the form shows where no value is stored; undefined without one and for a secret. */
+  fallback?: string;
   /** A value is stored; an empty field keeps it. */
   isStored: boolean;
   /** The error of the value, in a sentence; null without one. */

@@ -104,6 +104,13 @@ export function configFields(schema: ConfigSchema, kind: ConfigKind): ConfigFiel
   return fieldsBelow(schema, { path: [], isAroundRequired: true, kind, root: schema });
 }
 
+/** The paths of all values of a schema, in its order. Kinds differ in which of them are values. */
+export function configOrder(schema: Record<string, unknown>): string[] {
+  const kinds = ['hosted', 'external'] as const;
+  const fields = kinds.flatMap((kind) => configFields({ properties: {}, ...schema, type: 'object' }, kind));
+  return [...new Set(fields.map(({ path }) => path.join('.')))];
+}
+
 interface Around {
   path: string[];
   isAroundRequired: boolean;

@@ -3,6 +3,7 @@ import type { ServerScan } from '../../../mcp/client/server-scan.js';
 import type { BundleRuntime, HostedFacts, ServerSnapshot } from '../../servers/server.types.js';
 import type { BundleFacts } from '../bundle/bundle-manifest.js';
 import { toStorableJson } from '../../../platform/database/storable.js';
+import { configOrder } from '../config/config-fields.js';
 import type { LogLine, Release } from '../release.entity.js';
 import { checkServer } from './security-check.js';
 
@@ -121,6 +122,7 @@ export function snapshotOf(
   hosted: HostedFacts | null,
 ): ServerSnapshot {
   const { serverInfo, tools, resources, resourceTemplates, prompts } = facts;
+  const configSchema = release.configSchema ?? facts.configSchema ?? {};
   return toStorableJson({
     releaseId: release.id,
     type: release.type,
@@ -129,7 +131,8 @@ export function snapshotOf(
     hosted,
     isClaimed: source === 'claims',
     hadCredentials: release.sealedScanCredentials !== null,
-    configSchema: release.configSchema ?? facts.configSchema ?? {},
+    configSchema,
+    configOrder: configOrder(configSchema),
     serverInfo,
     tools,
     resources,
