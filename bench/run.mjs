@@ -146,6 +146,9 @@ export async function startService({ env = {}, nodeArgs = [] } = {}) {
     BOOTSTRAP_API_KEY: key,
     LOG_LEVEL: 'warn',
     EGRESS_ALLOW: 'loopback',
+    // One key sends what many would.
+    ACCOUNT_LIMITS:
+      'requestsPerMinute=1000000000,keyRequestsPerMinute=1000000000,namespaces=1000000,connections=1000000000,connectionsPerNamespace=1000000000',
     ...env,
   });
   const url = `http://127.0.0.1:${port}`;

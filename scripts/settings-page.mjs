@@ -7,7 +7,7 @@ const groups = [
   ['Address and processes', ['HOST', 'PORT', 'PUBLIC_URL', 'ADVERTISE_URL', 'ROLES', 'DRAIN_MS', 'SLIPWAY_MODULES']],
   ['Data', ['DATA_DIR', 'DATABASE_', 'STALE_READ_MS', 'MIGRATE', 'REDIS_URL', 'QUEUE_PREFIX']],
   ['Access and secrets', ['BOOTSTRAP_API_KEY', 'ENCRYPTION_KEYS', 'PUBLIC_READS', 'EGRESS_ALLOW']],
-  ['Requests', ['TRUST_PROXY', 'HTTP_', 'JSON_']],
+  ['Requests', ['TRUST_PROXY', 'HTTP_', 'JSON_', 'REQUESTS_PER_', 'AUTH_FAILURES_MAX', 'ACCOUNT_LIMITS']],
   ['Connections and authorization', ['UPSTREAM_', 'CONNECTION_', 'OAUTH_']],
   ['Uplinks', ['UPLINK_']],
   ['Releases', ['RELEASE_']],

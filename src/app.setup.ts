@@ -6,6 +6,7 @@ import type { Request, Response } from 'express';
 import { AppModule } from './app.module.js';
 import type { Env } from './config/env.js';
 import { AccessService, checkRoutes } from './modules/auth/access.service.js';
+import { RequestLimits } from './modules/auth/request-limits.service.js';
 import { FastPathRouter, globalEnhancers } from './modules/auth/fast-path-router.js';
 import { abandonCalls } from './mcp/client/call-registry.js';
 import { useMessageLimits } from './mcp/client/message-budget.js';
@@ -56,7 +57,13 @@ export async function createApp(
   }
   if (env.roles.includes('api')) {
     const part = <T>(type: Type<T>) => app.get(type, { strict: false });
-    const fastPath = new FastPathRouter(routes, part(AccessService), part(BodyBudget), globalEnhancers(app));
+    const fastPath = new FastPathRouter(
+      routes,
+      part(AccessService),
+      part(BodyBudget),
+      part(RequestLimits),
+      globalEnhancers(app),
+    );
     adapter.useFastPath((request, response) => fastPath.take(request, response));
     const uplinks = part(UplinkGateway);
     adapter.useAbandon(abandonCalls);

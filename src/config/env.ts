@@ -1,6 +1,7 @@
 import type { BlockList } from 'node:net';
 import { totalmem } from 'node:os';
 import path from 'node:path';
+import { accountLimitDefaults, parseAccountLimits, type AccountLimits } from './account-limits.js';
 import {
   type SettingDoc,
   settings,
@@ -219,6 +220,31 @@ export class Env {
   @Setting('HTTP_FORMS_MB', integer(1, 1_024), '4', 'Such bodies held in memory; one address may cause a quarter.')
   readonly httpFormsMb: number;
 
+  @Setting(
+    'ACCOUNT_LIMITS',
+    parseAccountLimits,
+    null,
+    'Limits of every account that differ from the defaults, such as `namespaces=20,requestsPerMinute=6000`: see ' +
+      '[operate](operate.md#limits-of-accounts).',
+  )
+  readonly ownAccountLimits: Partial<AccountLimits> | null;
+
+  @Setting(
+    'REQUESTS_PER_ADDRESS',
+    integer(1, 1_000_000_000),
+    '6000',
+    'Requests without a valid key of one address, or of one /64 network of IPv6, in a minute.',
+  )
+  readonly requestsPerAddress: number;
+
+  @Setting(
+    'AUTH_FAILURES_MAX',
+    integer(1, 1_000_000_000),
+    '100',
+    'Requests with a wrong key of one address in 15 minutes. Further ones are 429, with a longer `Retry-After` each time.',
+  )
+  readonly authFailuresMax: number;
+
   @Setting('JSON_DEPTH_MAX', integer(10, 1_000), '100', 'Nested levels of JSON that clients and MCP servers send.')
   readonly jsonDepthMax: number;
 
@@ -289,6 +315,17 @@ export class Env {
     'A release passes to another worker after this long without a heartbeat of its own.',
   )
   readonly releaseLeaseMs: number;
+
+  @Setting('RELEASE_KEEP', integer(1, 100_000), '20', 'Newest releases of a server that are stored whatever their age.')
+  readonly releaseKeep: number;
+
+  @Setting(
+    'RELEASE_KEEP_DAYS',
+    integer(1, 36_500),
+    '90',
+    'Age above which other releases, but for the current one, are deleted with their files.',
+  )
+  readonly releaseKeepDays: number;
 
   @Setting(
     'RELEASE_RESCAN_HOURS',
@@ -481,6 +518,8 @@ export class Env {
   @Setting('LOG_FORMAT', oneOf('pretty', 'json'), null, 'Default: `pretty` in a terminal, `json` otherwise.')
   readonly logFormat: 'pretty' | 'json' | null;
 
+  private limits?: AccountLimits;
+
   /** A copy with some settings filled in, for what is found out at start. */
   with(changes: Partial<Pick<Env, 'databaseUrl' | 'encryptionKeys' | 'migrate' | 'port'>>): Env {
     return Object.assign(new Env(), this, changes);
@@ -500,6 +539,12 @@ export class Env {
   get internalUrl(): string | null {
     if (this.advertiseUrl !== null) return this.advertiseUrl;
     return this.listensEverywhere ? null : this.ownUrl;
+  }
+
+  /** Limits of an account without limits of its own. Its logs of a day are a quarter of what all may use. */
+  get accountLimits(): AccountLimits {
+    const logBytesPerDay = Math.floor((this.logRetentionGb * 1024 * MB) / this.logRetentionDays / 4);
+    return (this.limits ??= { ...accountLimitDefaults, logBytesPerDay, ...this.ownAccountLimits });
   }
 
   /** Bytes of request bodies that may be held in memory. */

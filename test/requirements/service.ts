@@ -429,6 +429,50 @@ export const service = {
     behavior:
       'No account can take all places of a process: of tunnels, open streams, links and looks at connections it has a share.',
   },
+  'limits:requests': {
+    source: 'House',
+    behavior:
+      'Requests of a key, of an account, and of an address without a valid key beyond their limit in a minute are 429 in the body of their path, with `Retry-After`.',
+  },
+  'limits:headers': {
+    source: 'House',
+    behavior: 'Answers carry `RateLimit-Policy` and `RateLimit` with the limits that count and what is left of them.',
+  },
+  'limits:failures': {
+    source: 'House',
+    behavior:
+      'Many wrong keys from an address are 429 with a growing `Retry-After`, answered at once; a valid key from there passes.',
+  },
+  'limits:calls-at-once': {
+    source: 'House',
+    behavior: 'Calls that an account has at work at once beyond its limit are 429 `rate_limited` and not sent.',
+  },
+  'limits:usage': {
+    source: 'House',
+    behavior: '`GET /accounts/me/usage` answers each limit of the account and what is used of it.',
+  },
+  'limits:overrides': {
+    source: 'House',
+    behavior: 'The operator sets limits of single accounts with `PATCH /accounts/{id}/limits`.',
+  },
+  'limits:quotas': {
+    source: 'House',
+    behavior:
+      'What exceeds a number or size of an account or namespace is 429 in the body of its path; what exists can still be changed.',
+  },
+  'limits:log-share': {
+    source: 'House',
+    behavior: 'An account that writes more logs in a day than its share loses its own records, and nothing of others.',
+  },
+  'releases:retention': {
+    source: 'House',
+    behavior:
+      'Releases that are not current, not among the newest `RELEASE_KEEP` of their server and older than `RELEASE_KEEP_DAYS` are deleted with their files.',
+  },
+  'hosting:sessions-expire': {
+    source: 'House',
+    behavior: 'Session data of a program that nobody has called for longer than sessions live is deleted.',
+  },
   'metrics:access': {
     source: 'House',
     behavior:

@@ -158,6 +158,9 @@ async function startOnce(
     ENCRYPTION_KEYS: `k1:${Buffer.alloc(32, 7).toString('base64')}`,
     EGRESS_ALLOW: 'loopback',
     LOG_LEVEL: 'fatal',
+    // Tests send many wrong keys from one address.
+    AUTH_FAILURES_MAX: '100000',
+    ACCOUNT_LIMITS: 'namespaces=100000,apiKeys=100000',
     ...settings,
   });
   chooseQueueBackend(env);

@@ -14,10 +14,14 @@ import { OwnerVersions } from './owner-versions.js';
 import { isOutdated } from './restart-coalescer.js';
 import type { RunDirs } from './run-dirs.js';
 import { StartSemaphore } from './start-semaphore.js';
+import { removeUnusedState } from './unused-state.js';
 import { Watchdog } from './watchdog.js';
 
 /** Upper limit of the sweep interval for idle programs. */
 const SWEEP_MS = 5_000;
+
+/** Interval at which session data that nobody uses is looked for. */
+const STATE_SWEEP_MS = 3_600_000;
 
 /** Time for programs to exit when the service stops, and then after being killed. */
 const CLOSE_MS = 4_000;
@@ -42,6 +46,7 @@ export class Fleet {
   /** Parent of each owner's session data folder. */
   private readonly stateRoot: string;
   private readonly sweeper: Repeat;
+  private readonly stateSweeper: Repeat;
   private isClosing = false;
   readonly counts: RuntimeCounts = {
     starts: 0,
@@ -56,6 +61,8 @@ export class Fleet {
     this.stateRoot = join(setting.env.dataDir, 'hosting', 'state');
     this.starts = new StartSemaphore(setting.limits.wallMs);
     this.sweeper = repeat(Math.min(SWEEP_MS, setting.env.runtimeIdleMs / 2), () => this.sweep());
+    this.stateSweeper = repeat(STATE_SWEEP_MS, () => void this.sweepState());
+    void this.sweepState();
   }
 
   get live(): readonly LiveProgram[] {
@@ -135,6 +142,7 @@ export class Fleet {
   async close(): Promise<void> {
     this.isClosing = true;
     this.sweeper.stop();
+    this.stateSweeper.stop();
     const programs = this.live;
     const ended = Promise.all(programs.map((program) => program.stop()));
     const patience = new AbortController();
@@ -225,6 +233,13 @@ export class Fleet {
 
   private stateDirOf(ownerId: string): string {
     return join(this.stateRoot, ownerId);
+  }
+
+  private async sweepState(): Promise<void> {
+    const isRunning = (ownerId: string) => (this.owners.get(ownerId)?.programs.size ?? 0) > 0;
+    await removeUnusedState(this.stateRoot, isRunning).catch((error: unknown) => {
+      this.logger.warn({ msg: 'unused session data was not removed', err: error });
+    });
   }
 
   private sweep(): void {

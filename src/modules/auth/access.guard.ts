@@ -7,7 +7,11 @@ import { readJsonBody } from '../../platform/http/body/request-body.js';
 import { SignedUrls } from '../../platform/http/signed-urls.js';
 import type { GrantedRequest } from './access.decorator.js';
 import { AccessService } from './access.service.js';
-import { ANONYMOUS, type AccessRule } from './access.types.js';
+import { ANONYMOUS, type AccessRule, type Caller } from './access.types.js';
+import { RequestLimits } from './request-limits.service.js';
+
+/** Public routes of probes and of other processes of the service, which no limit may refuse. */
+const UNLIMITED = /^\/(?:health|ready|metrics|internal)(?:\/|$)/;
 
 /**
  * Applies the access rule of each route: first the key, then the ownership. Reads a JSON body only after both, for callers
@@ -20,6 +24,7 @@ export class AccessGuard implements CanActivate {
     private readonly access: AccessService,
     private readonly urls: SignedUrls,
     private readonly bodies: BodyBudget,
+    private readonly limits: RequestLimits,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -27,21 +32,34 @@ export class AccessGuard implements CanActivate {
       context.getHandler(),
       context.getClass(),
     ]);
-    if (declared === 'public') return true;
     const request = context.switchToHttp().getRequest<Request & GrantedRequest>();
+    const response = context.switchToHttp().getResponse<Response>();
+    if (declared === 'public') {
+      if (!UNLIMITED.test(request.path)) this.limits.admitStranger(request, response);
+      return true;
+    }
     if (declared.signed && this.urls.opens(request.path, request.query)) {
       request.grant = { caller: ANONYMOUS };
       return true;
     }
-    const caller = await this.access.authenticate(request.headers.authorization, declared);
+    const caller = await this.callerOf(request, response, declared);
+    this.limits.admit(request, caller, response);
     const param = (name: string | undefined) => (name === undefined ? undefined : String(request.params[name]));
     request.grant = await this.access.authorize(caller, declared, {
       owner: param(declared.owner),
       account: param(declared.account),
     });
     if (caller === ANONYMOUS) return true;
-    this.bodies.admit(request, context.switchToHttp().getResponse<Response>(), caller.accountId);
+    this.bodies.admit(request, response, caller.accountId);
     request.body = await readJsonBody(request);
     return true;
+  }
+
+  private async callerOf(request: Request, response: Response, rule: AccessRule): Promise<Caller> {
+    try {
+      return await this.access.authenticate(request.headers.authorization, rule);
+    } catch (error) {
+      throw await this.limits.refusal(error, request, response);
+    }
   }
 }

@@ -1,3 +1,4 @@
+import type { AccountLimits } from '../../config/account-limits.js';
 import type { DomainError } from '../../platform/errors/domain-error.js';
 
 /** The account and the key of a request. */
@@ -5,6 +6,8 @@ export interface Caller {
   accountId: string;
   keyId: string;
   isOperator: boolean;
+  /** Limits of the account; absent for the caller without a key. */
+  limits?: AccountLimits;
 }
 
 /** The caller without a key on routes that need none: owns nothing. */

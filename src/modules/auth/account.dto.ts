@@ -1,4 +1,5 @@
-import { IsIn, IsISO8601, IsOptional } from 'class-validator';
+import { ApiProperty } from '@nestjs/swagger';
+import { IsIn, IsISO8601, IsObject, IsOptional } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
 import { IsPrintable } from '../../platform/http/input-values.js';
 import { accountKinds, type AccountKind, type Account, type ApiKey } from './account.entity.js';
@@ -85,6 +86,32 @@ export class CreateApiKeyDto {
   @IsOptional()
   @IsISO8601({ strict: true })
   expiresAt?: string;
+}
+
+export class AccountLimitDto {
+  /** @example 'namespaces' */
+  name: string;
+  /**
+   * What the account uses now; null for limits of requests. Logs of this UTC day, up to a second behind.
+   * @example 3
+   */
+  used: number | null;
+  /** @example 100 */
+  limit: number;
+}
+
+export class AccountUsageDto {
+  limits: AccountLimitDto[];
+}
+
+export class SetAccountLimitsDto {
+  /**
+   * Limits by name; null returns one to its default, and absent ones stay.
+   * @example { "namespaces": 500 }
+   */
+  @ApiProperty({ type: 'object', additionalProperties: { type: 'integer', nullable: true } })
+  @IsObject()
+  limits: Record<string, unknown>;
 }
 
 export function toAccountDto(account: Account): AccountDto {

@@ -1,4 +1,4 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
@@ -9,11 +9,14 @@ import type { Caller } from './access.types.js';
 import {
   AccountDto,
   AccountListDto,
+  AccountUsageDto,
   ApiKeyListDto,
   CreateAccountDto,
   CreateApiKeyDto,
   CreatedApiKeyDto,
+  SetAccountLimitsDto,
 } from './account.dto.js';
+import { AccountLimitsService } from './account-limits.service.js';
 import { AccountsService } from './accounts.service.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AccountNotFoundError, ApiKeyNotFoundError } from './auth.errors.js';
@@ -27,6 +30,7 @@ export class AccountsController {
   constructor(
     private readonly accounts: AccountsService,
     private readonly keys: ApiKeysService,
+    private readonly limits: AccountLimitsService,
   ) {}
 
   /** Get the account of the API key. */
@@ -51,6 +55,27 @@ export class AccountsController {
   @ApiErrors(400, 403)
   list(@Query() query: PageQueryDto): Promise<AccountListDto> {
     return this.accounts.list(query);
+  }
+
+  /** Get the limits of an account, and what it uses of them. */
+  @Get(':accountId/usage')
+  @ApiParam(accountIdParam)
+  @Access('accounts:read', { account: 'accountId' })
+  @ApiErrors({ status: 404, message: 'Account not found' })
+  usage(@CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string): Promise<AccountUsageDto> {
+    return this.limits.usage(id);
+  }
+
+  /** Set limits of an account (operator). */
+  @Patch(':accountId/limits')
+  @ApiParam(accountIdParam)
+  @Access('accounts:write', { account: 'accountId', operator: true })
+  @ApiErrors(400, 403, { status: 404, message: 'Account not found' })
+  setLimits(
+    @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
+    @Body() { limits }: SetAccountLimitsDto,
+  ): Promise<AccountUsageDto> {
+    return this.limits.set(id, limits);
   }
 
   /** Create an API key for an account. Only this response contains it. */

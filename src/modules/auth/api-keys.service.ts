@@ -7,6 +7,7 @@ import { WriteBehind } from '../../platform/database/write-behind.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
+import { AccountLimitsService } from './account-limits.service.js';
 import type { Caller } from './access.types.js';
 import { ApiKey } from './account.entity.js';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
@@ -46,6 +47,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
     @InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>,
     private readonly rows: ApiKeysRepository,
     private readonly pubSub: PubSub,
+    private readonly limits: AccountLimitsService,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -73,7 +75,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
   /**
    * Creates a key. Only this answer holds it in clear text.
    *
-   * @throws AccountNotFoundError, InvalidInputError for an expiry that is not in the future
+   * @throws AccountNotFoundError, QuotaExceededError, InvalidInputError for an expiry that is not in the future
    */
   async create(accountId: string, { name, expiresAt }: CreateApiKeyDto): Promise<CreatedApiKeyDto> {
     const key = generateApiKey();
@@ -84,7 +86,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
       hash: hashApiKey(key),
       expiresAt: futureMoment(expiresAt ?? null),
     });
-    await this.keys.insert(row).catch(onViolation({ foreignKey: () => new AccountNotFoundError() }));
+    await this.limits
+      .within({ accountId }, { apiKeys: 1 }, () => this.keys.insert(row))
+      .catch(onViolation({ foreignKey: () => new AccountNotFoundError() }));
     return { ...toApiKeyDto(row), key };
   }
 
@@ -116,7 +120,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
   private async load(hash: Buffer): Promise<KnownKey | null> {
     const [row] = await this.keys.find({ where: { hash }, relations: { account: true } });
     if (!row || !timingSafeEqual(row.hash, hash)) return null;
-    const caller = { accountId: row.accountId, keyId: row.id, isOperator: row.account.isOperator };
+    const { accountId } = row;
+    const limits = await this.limits.of(accountId);
+    const caller = { accountId, keyId: row.id, isOperator: row.account.isOperator, limits };
     return { caller, expiresAt: row.expiresAt };
   }
 

@@ -6,8 +6,12 @@ export class UnauthenticatedError extends DomainError {
   readonly code = 'unauthorized';
   override readonly registryText = 'Unauthorized';
 
+  /** True when the request carried a key, and so may be one of many guesses. */
+  isAttempt = true;
+
   static missing(): UnauthenticatedError {
-    return new UnauthenticatedError('The API key is missing: send it as "Authorization: Bearer <API key>".');
+    const error = new UnauthenticatedError('The API key is missing: send it as "Authorization: Bearer <API key>".');
+    return Object.assign(error, { isAttempt: false });
   }
   static invalid(): UnauthenticatedError {
     return new UnauthenticatedError('The API key is not valid: it is misspelt, revoked or from another service.');
@@ -31,5 +35,32 @@ export class AccountNotFoundError extends NotFoundError {
 export class ApiKeyNotFoundError extends NotFoundError {
   constructor() {
     super('API key not found');
+  }
+}
+
+/** The key, account or address sends more than its limit. */
+export class RateLimitedError extends DomainError {
+  readonly kind = 'rate_limited';
+  readonly code = 'rate_limited';
+
+  constructor(
+    reason: string,
+    override readonly retryAfterSeconds: number,
+  ) {
+    super(`${reason.replace(/\.$/, '')}. Try again in ${retryAfterSeconds} s.`);
+  }
+}
+
+/** The account has as much as it may. The request must not be repeated by itself. */
+export class QuotaExceededError extends DomainError {
+  readonly kind = 'rate_limited';
+  readonly code = 'quota_exceeded';
+  override readonly noRetry = true;
+
+  constructor(name: string, used: number, limit: number) {
+    super(
+      `This account is at its limit of ${name}: ${used} of ${limit} are used. Delete what is not needed, or ask the ` +
+        'operator for more. GET /accounts/me/usage lists all limits.',
+    );
   }
 }

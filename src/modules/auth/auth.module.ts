@@ -1,14 +1,18 @@
 import { Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { RateCounter } from '../../platform/limits/rate-counter.js';
 import { roleModule } from '../../config/role-module.js';
 import { registerQueue } from '../../platform/queue/register-queue.js';
 import { AccessGuard } from './access.guard.js';
 import { AccessService } from './access.service.js';
 import { Account, ApiKey } from './account.entity.js';
+import { AccountLimitsRepository } from './account-limits.repository.js';
+import { AccountLimitsService } from './account-limits.service.js';
 import { AccountsController } from './accounts.controller.js';
 import { AccountsService } from './accounts.service.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
+import { RequestLimits } from './request-limits.service.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AUTH_QUEUE, AuthProcessor } from './auth.processor.js';
 
@@ -19,12 +23,13 @@ export class AuthModule {
     module: AuthModule,
     always: {
       imports: [TypeOrmModule.forFeature([Account, ApiKey])],
-      providers: [ApiKeysRepository, ApiKeysService, AccessService],
-      exports: [AccessService],
+      providers: [ApiKeysRepository, ApiKeysService, AccessService, AccountLimitsRepository, AccountLimitsService],
+      exports: [AccessService, AccountLimitsService],
     },
     api: {
       controllers: [AccountsController],
-      providers: [AccountsService, { provide: APP_GUARD, useClass: AccessGuard }],
+      exports: [RequestLimits],
+      providers: [RateCounter, RequestLimits, AccountsService, { provide: APP_GUARD, useClass: AccessGuard }],
     },
     worker: { imports: [registerQueue(AUTH_QUEUE)], providers: [AuthProcessor] },
   }));

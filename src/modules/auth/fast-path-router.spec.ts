@@ -26,6 +26,7 @@ import { Public } from '../../platform/http/public.decorator.js';
 import { routeTable } from '../../platform/http/route-table.js';
 import { Access, FastPath } from './access.decorator.js';
 import type { AccessService } from './access.service.js';
+import type { RequestLimits } from './request-limits.service.js';
 import { FastPathRouter, globalEnhancers } from './fast-path-router.js';
 
 @Injectable()
@@ -101,7 +102,13 @@ async function routerOf(controller: Type, providers: object[] = []): Promise<Fas
   try {
     app.useGlobalPipes(new InputPipe());
     app.useGlobalFilters(new ErrorFilter());
-    return new FastPathRouter(routeTable(app), {} as AccessService, {} as BodyBudget, globalEnhancers(app));
+    return new FastPathRouter(
+      routeTable(app),
+      {} as AccessService,
+      {} as BodyBudget,
+      {} as RequestLimits,
+      globalEnhancers(app),
+    );
   } finally {
     await app.close();
   }

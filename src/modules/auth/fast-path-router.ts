@@ -17,6 +17,8 @@ import { matchPath, type Route } from '../../platform/http/route-table.js';
 import { AccessGuard } from './access.guard.js';
 import { declarationOf, RouteDeclarationError, type AccessService } from './access.service.js';
 import type { AccessRule } from './access.types.js';
+import type { RequestLimits } from './request-limits.service.js';
+import { UnauthenticatedError } from './auth.errors.js';
 import { FAST_PATH, type FastPathRequest } from './access.decorator.js';
 
 type FastPathHandler = (request: FastPathRequest, response: ServerResponse) => Promise<void>;
@@ -75,6 +77,7 @@ export class FastPathRouter {
     routes: Route[],
     private readonly access: AccessService,
     private readonly bodies: BodyBudget,
+    private readonly limits: RequestLimits,
     globals: object[] = [],
   ) {
     const own = routes.filter(({ handler }) => Reflect.getMetadata(FAST_PATH, handler) === true);
@@ -113,13 +116,17 @@ export class FastPathRouter {
   ): Promise<void> {
     try {
       const caller = await this.access.authenticate(request.headers.authorization);
+      this.limits.admit(request, caller, response);
       const { rule } = route;
       const owner = rule.owner === undefined ? undefined : String(request.params[rule.owner]);
       request.grant = await this.access.authorize(caller, rule, { owner });
       requireNoQuery(query);
       this.bodies.admit(request, response, caller.accountId);
+      this.limits.beginCall(caller, response);
       await route.handle(request, response);
-    } catch (error) {
+    } catch (thrown) {
+      const error =
+        thrown instanceof UnauthenticatedError ? await this.limits.refusal(thrown, request, response) : thrown;
       logFailure(this.logger, error, request);
       answerError(response, error, path);
     }

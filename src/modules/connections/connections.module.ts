@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { roleModule } from '../../config/role-module.js';
+import { AuthModule } from '../auth/auth.module.js';
 import { LogsModule } from '../logs/logs.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
 import { ConnectionMcpController } from './connection-mcp.controller.js';
@@ -44,6 +45,7 @@ export class ConnectionsModule {
       ),
     },
     api: {
+      imports: [AuthModule.forRoles(env)],
       // Routes match in this order, so `connect/{namespace}/{connectionId}` is last.
       controllers: [
         ConnectionToolsController,

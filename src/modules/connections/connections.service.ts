@@ -8,6 +8,7 @@ import { isForeignKeyViolation } from '../../platform/database/postgres-errors.j
 import { generateName } from '../../platform/http/generated-name.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
+import { AccountLimitsService } from '../auth/account-limits.service.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { NamespacesService } from '../namespaces/namespaces.service.js';
 import { CredentialsService } from '../oauth/credentials.service.js';
@@ -56,6 +57,7 @@ export class ConnectionsService implements OnModuleInit {
     private readonly mocks: MockCreation,
     private readonly sources: SourceCompiler,
     private readonly hosting: Hosting,
+    private readonly limits: AccountLimitsService,
   ) {}
 
   onModuleInit(): void {
@@ -159,11 +161,14 @@ export class ConnectionsService implements OnModuleInit {
       nextCheckAt: RECHECKED.has(target.targetKind) && !mock?.enabled ? () => FIRST_CHECK : null,
     };
     try {
-      const isNew = await this.connections.manager.transaction(async (tx) => {
-        const isInserted = await this.repository.insert(row, tx);
-        if (isInserted && newMock) await this.mocks.insert(id, connectionId, newMock, tx);
-        return isInserted;
-      });
+      const quotas = { connections: 1, connectionsPerNamespace: 1 };
+      const isNew = await this.limits.within({ namespaceId: namespace.id }, quotas, () =>
+        this.connections.manager.transaction(async (tx) => {
+          const isInserted = await this.repository.insert(row, tx);
+          if (isInserted && newMock) await this.mocks.insert(id, connectionId, newMock, tx);
+          return isInserted;
+        }),
+      );
       if (!isNew) return null;
       if (target.serverId !== null) this.servers.countUse(target.serverId);
       return id;

@@ -8,6 +8,7 @@ import { NAMESPACE_NAME, RESERVED_NAMESPACES } from '../../platform/http/resourc
 import { pageOf } from '../../platform/http/pagination.dto.js';
 import { project } from '../../platform/http/input-values.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
+import { AccountLimitsService } from '../auth/account-limits.service.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller, NamespaceOwners, OwnedNamespace } from '../auth/access.types.js';
 import { InvalidInputError, ConflictError } from '../../platform/errors/domain-error.js';
@@ -53,6 +54,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     private readonly rows: NamespacesRepository,
     private readonly access: AccessService,
     private readonly pubSub: PubSub,
+    private readonly limits: AccountLimitsService,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -107,17 +109,18 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   /**
    * Creates a namespace with this name. Nothing changes if the caller owns it already.
    *
-   * @throws InvalidInputError, ConflictError when another account has it
+   * @throws InvalidInputError, QuotaExceededError, ConflictError when another account has it
    */
   async claim(name: string, caller: Caller): Promise<NamespaceDto> {
+    requireNamespaceName(name);
     for (;;) {
-      const created = await this.insert(requireNamespaceName(name), caller);
-      if (created) return created;
       const row = await this.namespaces.findOneBy({ name });
       if (row?.accountId === caller.accountId) return toNamespaceDto(row);
-      // Without a row it was deleted in between: try again.
       // Published tools look for the words "already exists".
       if (row) throw new ConflictError(`The namespace "${name}" already exists and belongs to another account`);
+      // Null when it was claimed in between: read it.
+      const created = await this.insert(name, caller);
+      if (created) return created;
     }
   }
 
@@ -150,7 +153,8 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   }
 
   private async insert(name: string, { accountId }: Caller): Promise<NamespaceDto | null> {
-    const row = await this.rows.insertIfFree(name, accountId);
+    const insert = () => this.rows.insertIfFree(name, accountId);
+    const row = await this.limits.within({ accountId }, { namespaces: 1 }, insert);
     // The cache may still hold a previous owner.
     this.owners.drop(name);
     return row && toNamespaceDto(row);

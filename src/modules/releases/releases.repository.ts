@@ -36,6 +36,9 @@ export interface Bundle {
   publishedAt: Date;
 }
 
+/** Old releases that one statement deletes. */
+const DELETED_MAX = 1_000;
+
 /** End of a lease taken now, in SQL: by the database's clock, which all workers share. */
 export function leaseExpirySql(leaseMs: number): string {
   return `now() + interval '${Math.round(leaseMs)} milliseconds'`;
@@ -205,6 +208,25 @@ export class ReleasesRepository {
         RETURNING id, attempt, stage`,
     );
     return rows;
+  }
+
+  /**
+   * Deletes finished releases that are not current, not among the newest `keep` of their server, and older than `days`. A
+   * release that is being promoted is locked, and stays.
+   *
+   * @returns the number deleted, 1,000 at most
+   */
+  async deleteOld(keep: number, days: number): Promise<number> {
+    const [, deleted] = await this.database.query<[unknown, number]>(
+      `DELETE FROM releases WHERE id IN (
+         SELECT r.id FROM releases r JOIN servers s ON s.id = r.server_id
+          WHERE r.created_at < now() - make_interval(days => $2) AND r.status NOT IN ('QUEUED', 'WORKING', 'AUTH_REQUIRED')
+            AND r.id IS DISTINCT FROM s.current_release_id
+            AND (SELECT count(*) FROM releases newer WHERE newer.server_id = r.server_id AND newer.seq > r.seq) >= $1
+          LIMIT ${DELETED_MAX} FOR UPDATE OF r, s SKIP LOCKED)`,
+      [keep, days],
+    );
+    return deleted;
   }
 
   /** Sets releases to AUTH_TIMEOUT that nobody authorized in time. */

@@ -124,6 +124,9 @@ export class ReleasesService implements OnModuleInit {
     await this.database.transaction(async (tx) => {
       // Already current: a rescan may have replaced its snapshot with a newer one.
       if (compared.previousReleaseId === releaseId) return;
+      // Locked against its retention.
+      const kept = { where: { id: releaseId }, select: { id: true }, lock: { mode: 'for_key_share' } } as const;
+      if (!(await tx.findOne(Release, kept))) throw new ReleaseNotFoundError();
       await this.servers.setCurrent(server.id, snapshot, tx);
       await this.contracts.record({ serverId: server.id, releaseId, foundBy: 'release' }, compared, tx);
       await this.rescans.watch(server.id, snapshot, false, tx);

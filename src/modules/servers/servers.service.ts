@@ -5,6 +5,7 @@ import { onViolation } from '../../platform/database/postgres-errors.js';
 import { generateTail } from '../../platform/http/generated-name.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { didYouMean } from '../../platform/text/nearest.js';
+import { AccountLimitsService } from '../auth/account-limits.service.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
 import { CountBehind } from '../../platform/database/write-behind.js';
@@ -39,6 +40,7 @@ export class ServersService implements OnApplicationShutdown {
     private readonly cards: ServerCardsService,
     private readonly urls: ServerUrlsService,
     private readonly pubSub: PubSub,
+    private readonly limits: AccountLimitsService,
   ) {}
 
   /**
@@ -46,7 +48,7 @@ export class ServersService implements OnApplicationShutdown {
    * (Spec 4.1).
    *
    * @param name empty for the namespace-only server
-   * @throws InvalidInputError, NamespaceNotFoundError when the namespace was deleted meanwhile
+   * @throws InvalidInputError, QuotaExceededError, NamespaceNotFoundError when the namespace was deleted meanwhile
    */
   async create(namespace: OwnedNamespace, name: string, body: CreateServerDto): Promise<ServerDto> {
     requireServerName(name);
@@ -59,12 +61,16 @@ export class ServersService implements OnApplicationShutdown {
     const plain = name === '' ? namespace.name : `${namespace.name}--${name}`;
     // The slug of the namespace `acme--pay` would equal that of `acme/pay`, so such a namespace always gets a tail.
     let slug = namespace.name.includes('--') ? withTail(plain) : plain;
+    const namespaceId = namespace.id;
     for (;;) {
-      await this.rows
-        .insertIfFree({ ...row, slug })
-        .catch(onViolation({ foreignKey: () => new NamespaceNotFoundError() }));
-      const server = await this.servers.findOneBy({ namespaceId: namespace.id, name: inAnyCase(name) });
+      const server = await this.servers.findOneBy({ namespaceId, name: inAnyCase(name) });
       if (server) return toServerDto(namespace.name, server);
+      const insert = () => this.rows.insertIfFree({ ...row, slug });
+      await this.limits
+        .within({ namespaceId }, { servers: 1, serversPerNamespace: 1 }, insert)
+        .catch(onViolation({ foreignKey: () => new NamespaceNotFoundError() }));
+      const created = await this.servers.findOneBy({ namespaceId, name: inAnyCase(name) });
+      if (created) return toServerDto(namespace.name, created);
       // Another server has the slug, or this one was deleted in between.
       slug = withTail(plain);
     }

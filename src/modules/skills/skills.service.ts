@@ -5,6 +5,7 @@ import { onViolation } from '../../platform/database/postgres-errors.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
 import { project } from '../../platform/http/input-values.js';
 import { FairSemaphore } from '../../platform/limits/fair-semaphore.js';
+import { AccountLimitsService } from '../auth/account-limits.service.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
@@ -48,6 +49,7 @@ export class SkillsService {
     private readonly skills: SkillsRepository,
     private readonly repositories: GitArchives,
     private readonly access: AccessService,
+    private readonly limits: AccountLimitsService,
   ) {}
 
   /** Lists the best matches for `q`, or all skills, newest first; the other filters restrict both. */
@@ -137,8 +139,12 @@ export class SkillsService {
     const { files, name, description, prompt, categories, servers, contentHash } = content;
     const git = { gitUrl: source?.gitUrl ?? null, gitSource: source?.key ?? null };
     const row = { name, description, prompt, categories, servers, contentHash, ...git };
-    const { created, skill } = await this.skills
-      .replace({ namespaceId: namespace.id, slug }, row, files)
+    const key = { namespaceId: namespace.id, slug };
+    const isNew = !(await this.rows.existsBy(key));
+    const skillBytes = files.reduce((sum, file) => sum + file.content.length, 0);
+    const quotas = { skillBytes, ...(isNew && { skills: 1, skillsPerNamespace: 1 }) };
+    const { created, skill } = await this.limits
+      .within({ namespaceId: namespace.id }, quotas, () => this.skills.replace(key, row, files))
       .catch(onViolation({ unique: () => new GitUrlConflictError(), foreignKey: () => new NamespaceNotFoundError() }));
     return { created, skill: toPublishedSkillDto(namespace.name, skill) };
   }

@@ -45,6 +45,7 @@ const usualTexts: Record<number, string> = {
   404: 'It does not exist, or belongs to somebody else.',
   409: 'It conflicts with what exists.',
   413: 'The body is too large.',
+  429: 'Too many requests, or a limit of the account is reached.',
 };
 
 /** An example body of each family; code and text are those of the status unless given. */
@@ -61,6 +62,7 @@ function exampleBody(
     409: 'conflict',
     413: 'validation_error',
     422: 'tool_error',
+    429: 'rate_limited',
     502: 'upstream_error',
     504: 'timeout',
   };
@@ -151,8 +153,13 @@ function addErrors(path: string, method: string, operation: Operation): void {
   const family = familyOf(path, method);
   const needsKey = operation.security?.some((scheme) => 'apiKey' in scheme) ?? false;
   const declared = operation[API_ERRORS] ?? [];
+  const isLimited = declared.some((error) => error === 429 || (error as { status?: number }).status === 429);
   delete operation[API_ERRORS];
-  for (const error of [...declared, ...(needsKey ? [401] : []), ...(operation.requestBody ? [413] : [])]) {
+  for (const error of [
+    ...declared,
+    ...(needsKey ? [401, ...(isLimited ? [] : [429])] : []),
+    ...(operation.requestBody ? [413] : []),
+  ]) {
     const { status, text, ...given } =
       typeof error === 'number' ? ({ status: error } as Exclude<ApiError, number>) : error;
     operation.responses[status] = {

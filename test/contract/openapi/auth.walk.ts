@@ -20,6 +20,12 @@ export default async function (walk: ApiWalk): Promise<void> {
   await walk.ask('GET /accounts', 403, {}, undefined, other);
   await walk.ask('POST /accounts', 403, {}, { name: uniqueName('account'), kind: 'user' }, other);
 
+  await walk.ask('GET /accounts/{accountId}/usage', 200, { accountId: 'me' }, undefined, other);
+  await walk.ask('GET /accounts/{accountId}/usage', 404, { accountId: made.id });
+  await walk.ask('PATCH /accounts/{accountId}/limits', 200, { accountId }, { limits: { namespaces: 500 } });
+  await walk.ask('PATCH /accounts/{accountId}/limits', 400, { accountId }, { limits: { none: 1 } });
+  await walk.ask('PATCH /accounts/{accountId}/limits', 403, { accountId }, { limits: {} }, other);
+  await walk.ask('PATCH /accounts/{accountId}/limits', 404, { accountId: made.id }, { limits: { skills: 1 } });
   await walk.ask('DELETE /accounts/{accountId}/api-keys/{keyId}', 200, { accountId, keyId: made.id });
   await walk.ask('DELETE /accounts/{accountId}/api-keys/{keyId}', 404, { accountId, keyId: made.id });
 }

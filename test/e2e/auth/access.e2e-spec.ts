@@ -185,7 +185,12 @@ const openToEveryKey = new Set([
 ]);
 
 /** Routes for the operator alone. */
-const operatorOnly = new Set(['GET /accounts', 'POST /accounts', 'PUT /servers/:qualifiedName/verified']);
+const operatorOnly = new Set([
+  'GET /accounts',
+  'POST /accounts',
+  'PATCH /accounts/:accountId/limits',
+  'PUT /servers/:qualifiedName/verified',
+]);
 
 /** Routes of HEAD answer without a body, so the walks leave them to the test of HEAD. */
 function guarded(): Route[] {

@@ -5,6 +5,7 @@ import { WebSocketServer, type WebSocket } from 'ws';
 import { errorAnswer } from '../../../platform/errors/error-body.js';
 import { logFailure } from '../../../platform/errors/error.filter.js';
 import { AccessService } from '../../auth/access.service.js';
+import { RequestLimits } from '../../auth/request-limits.service.js';
 import type { AccessRule, OwnedNamespace } from '../../auth/access.types.js';
 import { ownConnections } from '../core/connections.access.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
@@ -42,6 +43,7 @@ export class UplinkGateway {
     private readonly access: AccessService,
     private readonly tunnels: UplinkTunnels,
     private readonly limits: TunnelLimits,
+    private readonly requests: RequestLimits,
   ) {}
 
   /** Answers one handshake. `request.url` is canonical. Never rejects. */
@@ -53,7 +55,8 @@ export class UplinkGateway {
         socket.off('error', onError);
         return this.accept(request, socket, head);
       });
-    } catch (error) {
+    } catch (thrown) {
+      const error = await this.requests.refusal(thrown, request);
       this.limits.refuse(error);
       logFailure(this.logger, error, request);
       refuse(socket, error);
@@ -64,6 +67,7 @@ export class UplinkGateway {
     const { authorization } = request.headers;
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://slipway');
     const caller = await this.access.authenticate(authorization);
+    this.requests.admit(request, caller);
     const [namespace, connectionId] = connectionOf(pathname);
     const grant = await this.access.authorize(caller, rule, { owner: namespace });
     const owned = grant.namespace as OwnedNamespace;

@@ -110,7 +110,7 @@ function isClosed({ parts, serverId }: PendingInvocation, part: Invocation): boo
 }
 
 /** Counts the whole texts, also those that are cut later: they wait whole. */
-function charsOf(part: Invocation): number {
+export function charsOf(part: Omit<Invocation, 'serverId'>): number {
   const { method, url, rpcMethod, toolName, payload } = part;
   let chars = method == null ? 0 : BARE_CHARS;
   chars += lengthOf([method, url, rpcMethod, toolName, payload?.arguments, payload?.result]);

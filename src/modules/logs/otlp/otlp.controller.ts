@@ -49,7 +49,7 @@ export class OtlpController {
     message: 'Too many log records are waiting to be written: send the same again in a few seconds',
   })
   async send(@TargetServer() server: ServerRef, @Req() request: Request, @Res() response: Response): Promise<void> {
-    const answer = this.logs.takeExport(server, await readExport(request));
+    const answer = await this.logs.takeExport(server, await readExport(request));
     if (request.is(PROTOBUF)) response.type(PROTOBUF).send(encodeAnswer(answer));
     else response.json(answer);
   }

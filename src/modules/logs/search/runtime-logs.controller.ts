@@ -47,7 +47,7 @@ export class RuntimeLogsController {
     serverNotFound,
     { status: 503, message: 'Too many log records are waiting to be written: send the same again in a few seconds' },
   )
-  send(@TargetServer() server: ServerRef, @Body() body: unknown): AcceptedInvocationsDto {
+  send(@TargetServer() server: ServerRef, @Body() body: unknown): Promise<AcceptedInvocationsDto> {
     return this.logs.take(server, body);
   }
 }

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { AccountLimitsService } from '../../auth/account-limits.service.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { InvocationSearchRepository, type FoundInvocation } from './invocation-search.repository.js';
 import type { Invocation } from '../invocation.types.js';
@@ -20,6 +21,7 @@ export class RuntimeLogsService {
   constructor(
     private readonly search: InvocationSearchRepository,
     private readonly invocations: InvocationsService,
+    private readonly limits: AccountLimitsService,
   ) {}
 
   /** The newest matching invocations. @throws SearchTooLongError, NoSlotError */
@@ -31,11 +33,11 @@ export class RuntimeLogsService {
   /**
    * Records invocations of a server that runs elsewhere, all of a body or none.
    *
-   * @throws InvalidInputError; LogsBusyError if the buffer has no room for all: they may be sent again
+   * @throws InvalidInputError; QuotaExceededError; LogsBusyError if the buffer has no room for all: they may be sent again
    */
-  take(server: ServerRef, body: unknown): AcceptedInvocationsDto {
+  async take(server: ServerRef, body: unknown): Promise<AcceptedInvocationsDto> {
     const sent = readIngestRequest(server.id, body, new Date());
-    this.record(server, sent);
+    await this.record(server, sent);
     return { accepted: sent.length, ids: sent.map(({ id }) => id) };
   }
 
@@ -43,9 +45,9 @@ export class RuntimeLogsService {
    * Records an OTLP export, but for the records that cannot be stored.
    *
    * @param request an ExportLogsServiceRequest, decoded
-   * @throws InvalidInputError; LogsBusyError if the buffer has no room for all others: it may be sent again
+   * @throws InvalidInputError; QuotaExceededError; LogsBusyError if the buffer has no room for all others: it may be sent again
    */
-  takeExport(server: ServerRef, request: unknown): ExportAnswer {
+  async takeExport(server: ServerRef, request: unknown): Promise<ExportAnswer> {
     const records = recordsOf(request);
     const { invocations, rejected, reason } = groupRecords(server.id, records, new Date(), this.traceStarts);
     // The fields of a trace's request are those of its first export; lines of later exports are added.
@@ -56,11 +58,12 @@ export class RuntimeLogsService {
         { id, serverId, lines, exceptions },
       ];
     });
-    this.record(server, parts);
+    await this.record(server, parts);
     return rejected === 0 ? {} : { partialSuccess: { rejectedLogRecords: rejected, errorMessage: reason } };
   }
 
-  private record({ id }: ServerRef, parts: Invocation[]): void {
+  private async record({ id, namespaceId }: ServerRef, parts: Invocation[]): Promise<void> {
+    await this.limits.require({ namespaceId }, { logBytesPerDay: 0 });
     if (!this.invocations.hasRoomFor(id, parts)) throw new LogsBusyError();
     for (const part of parts) this.invocations.record(part);
   }

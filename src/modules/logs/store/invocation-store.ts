@@ -2,6 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { codeOf } from '../../../platform/database/postgres-errors.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
+import { charsOf } from '../ingest/invocation-buffer.js';
 import type { ConnectionCall, Invocation } from '../invocation.types.js';
 import { DAY_MS, dayOf, dayOfId } from './invocation-days.js';
 import { InvocationsRepository } from './invocations.repository.js';
@@ -19,6 +20,12 @@ const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 /** Clocks of machines differ, and near midnight that is another day. */
 const AHEAD_MS_MAX = DAY_MS;
 
+/** Stored size of a row without its texts, and of a character, whose search index is about as large as the text. */
+const ROW_BYTES = 500;
+const BYTES_PER_CHAR = 2;
+
+type LogPart = Omit<Invocation, 'serverId'>;
+
 /** Counts since the process started. */
 export interface StoreStats {
   /** Rows that were written, parts and repetitions included. */
@@ -33,6 +40,7 @@ export class InvocationStore {
   private readonly logger = new Logger('logs');
   private written = 0;
   private refused = 0;
+  private overShare = 0;
 
   constructor(
     private readonly rows: InvocationsRepository,
@@ -50,6 +58,11 @@ export class InvocationStore {
       'Rows of runtime logs that cannot be kept: too old, or refused by the database.',
       () => this.refused,
     );
+    metrics.counter(
+      'slipway_log_rows_over_share_total',
+      'Rows of runtime logs that were left out because their account has written its share of the day.',
+      () => this.overShare,
+    );
   }
 
   stats(): StoreStats {
@@ -63,13 +76,18 @@ export class InvocationStore {
    * @throws the error of Postgres if no row is to blame for it
    */
   async keep(parts: Invocation[], job: number): Promise<void> {
-    const valid = this.storable(parts, ({ serverId }) => serverId);
+    const valid = await this.withinShare(
+      'servers',
+      this.storable(parts, ({ serverId }) => serverId),
+      (part) => part.serverId,
+    );
     await this.write(valid, (rows) => this.rows.insert(rows, job));
   }
 
   /** Writes parts of connections' views in one statement. May run again. @throws as `keep` */
   async keepCalls(calls: ConnectionCall[]): Promise<void> {
-    const valid = this.storable(calls, ({ connectionId }) => connectionId);
+    const ownerOf = ({ connectionId }: ConnectionCall) => connectionId;
+    const valid = await this.withinShare('connections', this.storable(calls, ownerOf), ownerOf);
     await this.write(valid, (rows) => this.rows.insertCalls(rows));
   }
 
@@ -87,6 +105,25 @@ export class InvocationStore {
     for (const part of parts) if (isStorable(part)) byId.set(part.id, part);
     this.refuse(parts.length - byId.size);
     return [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  /** Leaves out the parts of accounts that have written their share of this day. */
+  private async withinShare<Part extends LogPart>(
+    table: 'servers' | 'connections',
+    parts: Part[],
+    ownerOf: (part: Part) => string,
+  ): Promise<Part[]> {
+    if (parts.length === 0) return parts;
+    const bytes = new Map<string, number>();
+    for (const part of parts) {
+      const stored = ROW_BYTES + BYTES_PER_CHAR * charsOf(part);
+      bytes.set(ownerOf(part), (bytes.get(ownerOf(part)) ?? 0) + stored);
+    }
+    const full = await this.rows.charge(table, bytes, this.env.accountLimits.logBytesPerDay);
+    if (full.size === 0) return parts;
+    const kept = parts.filter((part) => !full.has(ownerOf(part)));
+    this.overShare += parts.length - kept.length;
+    return kept;
   }
 
   /** Halves a batch that fails until the rows to blame are alone. */

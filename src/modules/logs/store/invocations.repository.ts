@@ -144,6 +144,23 @@ const INSERT_CALLS = `
                      || jsonb_build_object('lines', ${mergedMember('lines')}, 'exceptions', ${mergedMember('exceptions')}) END
   WHERE stored.connection_id IS NULL OR stored.connection_id = excluded.connection_id`;
 
+/**
+ * Adds to the logs of the day of the accounts that own servers or connections, but for accounts whose share is used up.
+ * Accounts are sorted, against deadlocks. @returns the servers or connections of the others
+ */
+const charge = (table: 'servers' | 'connections') => `
+  WITH part AS MATERIALIZED (
+         SELECT input.*, n.account_id FROM unnest($1::uuid[], $2::bigint[]) AS input(owner_id, bytes)
+           JOIN ${table} held ON held.id = input.owner_id JOIN namespaces n ON n.id = held.namespace_id),
+       charged AS (
+         INSERT INTO account_log_days AS stored
+         SELECT account_id, (now() AT TIME ZONE 'UTC')::date, sum(bytes) FROM part GROUP BY 1 ORDER BY 1
+         ON CONFLICT (account_id, day) DO UPDATE SET bytes = stored.bytes + excluded.bytes
+          WHERE stored.bytes < coalesce((SELECT value FROM account_limits l
+                                          WHERE l.account_id = stored.account_id AND l.name = 'logBytesPerDay'), $3)
+         RETURNING account_id)
+  SELECT DISTINCT owner_id AS id FROM part WHERE account_id NOT IN (SELECT account_id FROM charged)`;
+
 const CLAIM_DELETED = `
   UPDATE deleted_invocation_owners SET due_at = now() + ${NEXT_CLEARING_AFTER}
    WHERE owner_id IN (SELECT owner_id FROM deleted_invocation_owners WHERE due_at <= now()
@@ -179,6 +196,23 @@ export class InvocationsRepository {
       calls.map(({ connectionId }) => connectionId),
       calls.map(({ id: _id, connectionId: _connectionId, ...call }) => JSON.stringify(call)),
     ]);
+  }
+
+  /**
+   * Counts bytes among the logs that their accounts write today.
+   *
+   * @param limit bytes of an account without a limit of its own
+   * @returns owners whose account has used up its share: theirs were not counted, and must not be stored
+   */
+  async charge(table: 'servers' | 'connections', bytes: Map<string, number>, limit: number): Promise<Set<string>> {
+    const values = [[...bytes.keys()], [...bytes.values()], limit];
+    const full = await this.database.query<{ id: string }[]>(charge(table), values);
+    return new Set(full.map(({ id }) => id));
+  }
+
+  /** Deletes the counts of past days. */
+  async forgetCharges(): Promise<void> {
+    await this.database.query(`DELETE FROM account_log_days WHERE day < (now() AT TIME ZONE 'UTC')::date - 1`);
   }
 
   /** Claims deleted servers and connections whose rows are due to be cleared, at most 20. */

@@ -3,6 +3,7 @@ import { Client } from 'pg';
 import { Env } from '../../../config/env.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
 import { DAY_MS, dayOf, HOUR_MS, type IndexedRange } from './invocation-days.js';
+import { InvocationsRepository } from './invocations.repository.js';
 import { PartitionsRepository, type LogPartition, type SearchIndex } from './partitions.repository.js';
 
 /** Interval of the maintenance: a busy day gets its next index this soon. */
@@ -51,6 +52,7 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
   constructor(
     private readonly schedule: Schedule,
     private readonly partitions: PartitionsRepository,
+    private readonly rows: InvocationsRepository,
     private readonly env: Env,
   ) {}
 
@@ -72,6 +74,7 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
   async run(now = Date.now()): Promise<void> {
     if (this.isStopping) return;
     for (let ahead = 0; ahead <= DAYS_AHEAD; ahead += 1) await this.partitions.make(dayOf(now + ahead * DAY_MS));
+    await this.rows.forgetCharges();
     await this.alone(async (client) => {
       await this.dropSurplus(now, client);
       await this.buildIndexes(now, client);

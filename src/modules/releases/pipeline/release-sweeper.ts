@@ -12,6 +12,9 @@ import { ReleaseSlotsRepository } from './release-slots.repository.js';
 /** Restarts after worker deaths; a release that exceeds them fails, since it probably causes them. */
 const RECOVERIES_MAX = 5;
 
+/** Interval at which old releases are deleted, up to 1,000 at a time. */
+const RETENTION_EVERY_MS = 10 * 60_000;
+
 /**
  * Restarts or ends releases whose lease in Postgres ran out: jobs may be lost with the queue's store, and workers with
  * their machine. Every worker process sweeps; a guarded `UPDATE` gives each release to one of them.
@@ -33,6 +36,14 @@ export class ReleaseSweeper implements OnApplicationBootstrap {
 
   onApplicationBootstrap(): void {
     this.schedule.every('sweep of releases', this.env.releaseLeaseMs / 2, () => this.sweep(), { immediately: true });
+    this.schedule.every('removal of old releases', RETENTION_EVERY_MS, () => this.removeOld(), { immediately: true });
+  }
+
+  /** Deletes releases beyond the retention. Their files go with {@link BlobSweeper}. */
+  async removeOld(): Promise<void> {
+    const { releaseKeep, releaseKeepDays } = this.env;
+    const deleted = await this.releases.deleteOld(releaseKeep, releaseKeepDays);
+    if (deleted > 0) this.logger.log(`${deleted} old releases were deleted`);
   }
 
   private async sweep(): Promise<void> {

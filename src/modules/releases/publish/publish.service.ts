@@ -9,6 +9,7 @@ import { Egress } from '../../../platform/egress/egress.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { hasQuery, maskedQuery } from '../../../platform/vault/masked-url.js';
 import { Vault } from '../../../platform/vault/vault.js';
+import { AccountLimitsService } from '../../auth/account-limits.service.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { ServerNotFoundError } from '../../servers/servers.errors.js';
 import { ServerUrlsService } from '../../servers/server-urls.service.js';
@@ -35,6 +36,7 @@ export class PublishService {
     private readonly egress: Egress,
     private readonly vault: Vault,
     private readonly urls: ServerUrlsService,
+    private readonly limits: AccountLimitsService,
   ) {}
 
   /**
@@ -61,13 +63,17 @@ export class PublishService {
 
   private async store(server: ServerRef, form: PublishForm): Promise<PublishedDto> {
     const id = randomUUID();
-    const cancelled = await this.database
-      .transaction(async (tx) => {
-        await this.servers.lock(server.id, tx);
-        const older = await this.cancelUnfinished(server.id, tx);
-        await this.insert(id, server, form, tx);
-        return older;
-      })
+    const bytes = Object.values(form.artifacts).reduce((sum, artifact) => sum + artifact.bytes, 0);
+    const quotas = { releases: 1, artifactBytes: bytes };
+    const cancelled = await this.limits
+      .within({ namespaceId: server.namespaceId }, quotas, () =>
+        this.database.transaction(async (tx) => {
+          await this.servers.lock(server.id, tx);
+          const older = await this.cancelUnfinished(server.id, tx);
+          await this.insert(id, server, form, tx);
+          return older;
+        }),
+      )
       .catch((error: unknown) => {
         throw isForeignKeyViolation(error) ? new ServerNotFoundError() : error;
       });

@@ -1,0 +1,44 @@
+const GB = 1024 ** 3;
+
+/** Limits of an account with their defaults, far above what a team uses. `logBytesPerDay` follows from the log's size. */
+export const accountLimitDefaults = {
+  requestsPerMinute: 30_000,
+  keyRequestsPerMinute: 12_000,
+  callsAtOnce: 2_000,
+  namespaces: 100,
+  apiKeys: 250,
+  servers: 2_000,
+  serversPerNamespace: 1_000,
+  releases: 20_000,
+  artifactBytes: 20 * GB,
+  connections: 100_000,
+  connectionsPerNamespace: 50_000,
+  skills: 2_000,
+  skillsPerNamespace: 1_000,
+  skillBytes: 2 * GB,
+  logBytesPerDay: 0,
+};
+
+export type AccountLimitName = keyof typeof accountLimitDefaults;
+
+/** The value of each limit. */
+export type AccountLimits = Readonly<Record<AccountLimitName, number>>;
+
+export const accountLimitNames = Object.keys(accountLimitDefaults) as AccountLimitName[];
+
+/** True for a value that a limit may have. */
+export function isLimitValue(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+/** Parses `name=number,…`. @throws Error whose message follows the name of the setting */
+export function parseAccountLimits(text: string): Partial<AccountLimits> {
+  const limits = text.split(',').map((part) => {
+    const [name = '', value = ''] = part.trim().split('=');
+    if (!Object.hasOwn(accountLimitDefaults, name) || !/^\d+$/.test(value) || !isLimitValue(Number(value))) {
+      throw new Error(`must be a list of name=number with names of ${accountLimitNames.join(', ')}`);
+    }
+    return [name, Number(value)];
+  });
+  return Object.fromEntries(limits) as Partial<AccountLimits>;
+}

@@ -1,0 +1,41 @@
+import { readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isUUID } from 'class-validator';
+
+/**
+ * Age at which all sessions in a folder have ended: they live for 7 days after their last call, and write that call with a
+ * delay of up to an hour.
+ */
+const UNUSED_MS = 7 * 86_400_000 + 2 * 3_600_000;
+
+/**
+ * Removes the session data of programs that nobody called for longer than sessions live. A running program removes its
+ * ended sessions by itself; that of one that does not run would stay.
+ *
+ * @param root parent of the folders, one for each owner
+ * @param isRunning true for an owner whose program runs in this process
+ */
+export async function removeUnusedState(
+  root: string,
+  isRunning: (ownerId: string) => boolean,
+  now = Date.now(),
+): Promise<void> {
+  const owners = await readdir(root).catch(() => []);
+  for (const ownerId of owners.filter((name) => isUUID(name))) {
+    const folder = join(root, ownerId);
+    const changedAt = await lastChange(folder);
+    if (isRunning(ownerId) || now - changedAt < UNUSED_MS) continue;
+    await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+  }
+}
+
+/** Time of the last change in a folder; infinite when something vanishes meanwhile, since it is in use. */
+async function lastChange(folder: string): Promise<number> {
+  try {
+    const names = await readdir(folder, { recursive: true });
+    const times = await Promise.all(['', ...names].map(async (name) => (await stat(join(folder, name))).mtimeMs));
+    return Math.max(...times);
+  } catch {
+    return Infinity;
+  }
+}

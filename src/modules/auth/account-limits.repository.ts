@@ -1,0 +1,88 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import type { AccountLimitName, AccountLimits } from '../../config/account-limits.js';
+
+/** Account that owns what is created: named, or the owner of a namespace. */
+export type QuotaOwner = { accountId: string } | { namespaceId: string };
+
+/** Limits of an account that differ from the defaults, and what it has stored. */
+export interface StoredUsage {
+  accountId: string;
+  overrides: Partial<AccountLimits> | null;
+  used: Partial<AccountLimits>;
+}
+
+/** Rows of a table that lies in namespaces. */
+const inNamespaces = (table: string) =>
+  `SELECT count(*) FROM namespaces n JOIN ${table} held ON held.namespace_id = n.id WHERE n.account_id = a.id`;
+
+const inNamespace = (table: string) => `SELECT count(*) FROM ${table} held WHERE held.namespace_id = $2`;
+
+const RELEASES = 'namespaces n JOIN servers s ON s.namespace_id = n.id JOIN releases r ON r.server_id = s.id';
+
+/**
+ * What of account `a`, or of namespace `$2`, is counted. Tables of modules that import this one are named in SQL instead of
+ * imported. A file that several releases share counts once.
+ */
+const counts = {
+  namespaces: 'SELECT count(*) FROM namespaces n WHERE n.account_id = a.id',
+  apiKeys: 'SELECT count(*) FROM api_keys k WHERE k.account_id = a.id',
+  servers: inNamespaces('servers'),
+  serversPerNamespace: inNamespace('servers'),
+  releases: `SELECT count(*) FROM ${RELEASES} WHERE n.account_id = a.id`,
+  artifactBytes: `SELECT coalesce(sum(bytes), 0) FROM (SELECT DISTINCT f.hash, f.bytes FROM ${RELEASES}
+    JOIN release_artifacts f ON f.release_id = r.id WHERE n.account_id = a.id) AS files`,
+  connections: inNamespaces('connections'),
+  connectionsPerNamespace: inNamespace('connections'),
+  skills: inNamespaces('skills'),
+  skillsPerNamespace: inNamespace('skills'),
+  skillBytes: `SELECT coalesce(sum(octet_length(f.content)), 0) FROM namespaces n JOIN skills s ON s.namespace_id = n.id
+    JOIN skill_files f ON f.skill_id = s.id WHERE n.account_id = a.id`,
+  logBytesPerDay: `SELECT coalesce(sum(d.bytes), 0) FROM account_log_days d
+    WHERE d.account_id = a.id AND d.day = (now() AT TIME ZONE 'UTC')::date`,
+} as const satisfies Partial<Record<AccountLimitName, string>>;
+
+/** A limit of what is stored. */
+export type QuotaName = keyof typeof counts;
+
+/** The limits of what an account stores in all. */
+export const accountQuotas = (Object.keys(counts) as QuotaName[]).filter((name) => !name.endsWith('PerNamespace'));
+
+/** Reads what accounts store, and reads and writes their own limits. */
+@Injectable()
+export class AccountLimitsRepository {
+  constructor(@InjectDataSource() private readonly database: DataSource) {}
+
+  /** Counts these quotas of an account. @returns null when there is no such account or namespace */
+  async usage(owner: QuotaOwner, names: readonly QuotaName[]): Promise<StoredUsage | null> {
+    const byAccount = 'accountId' in owner;
+    const columns = names.map((name) => `, (${counts[name]})::float8 AS "${name}"`).join('');
+    const [row] = await this.database.query<
+      ({ accountId: string; overrides: Partial<AccountLimits> | null } & object)[]
+    >(
+      `SELECT a.id AS "accountId",
+              (SELECT jsonb_object_agg(l.name, l.value) FROM account_limits l WHERE l.account_id = a.id) AS overrides
+              ${columns}
+         FROM accounts a
+        WHERE a.id = coalesce($1::uuid, (SELECT account_id FROM namespaces WHERE id = $2::uuid))`,
+      byAccount ? [owner.accountId, null] : [null, owner.namespaceId],
+    );
+    if (!row) return null;
+    const { accountId, overrides, ...used } = row;
+    return { accountId, overrides, used };
+  }
+
+  /** Sets limits of an account; null returns one to its default. */
+  async set(accountId: string, changes: Partial<Record<AccountLimitName, number | null>>): Promise<void> {
+    const names = Object.keys(changes);
+    await this.database.query(
+      `WITH change AS (SELECT * FROM unnest($2::text[], $3::bigint[]) AS change(name, value)),
+            reset AS (DELETE FROM account_limits l USING change c
+                       WHERE l.account_id = $1 AND l.name = c.name AND c.value IS NULL)
+       INSERT INTO account_limits SELECT $1, name, value FROM change WHERE value IS NOT NULL
+           ON CONFLICT (account_id, name) DO UPDATE SET value = excluded.value`,
+      [accountId, names, Object.values(changes)],
+    );
+  }
+}

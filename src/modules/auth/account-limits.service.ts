@@ -1,0 +1,105 @@
+import { Injectable } from '@nestjs/common';
+import {
+  accountLimitNames,
+  isLimitValue,
+  type AccountLimitName,
+  type AccountLimits,
+} from '../../config/account-limits.js';
+import { Env } from '../../config/env.js';
+import { onViolation } from '../../platform/database/postgres-errors.js';
+import { InvalidInputError } from '../../platform/errors/domain-error.js';
+import type { AccountUsageDto } from './account.dto.js';
+import {
+  AccountLimitsRepository,
+  accountQuotas,
+  type QuotaName,
+  type QuotaOwner,
+} from './account-limits.repository.js';
+import { AccountNotFoundError, QuotaExceededError } from './auth.errors.js';
+
+/** What accounts may store: defaults from the settings, and limits that the operator sets for single accounts. */
+@Injectable()
+export class AccountLimitsService {
+  /** The last creation of each owner that runs in this process. */
+  private readonly creating = new Map<string, Promise<unknown>>();
+
+  constructor(
+    private readonly rows: AccountLimitsRepository,
+    private readonly env: Env,
+  ) {}
+
+  /** The limits of an account. */
+  async of(accountId: string): Promise<AccountLimits> {
+    return this.merged((await this.rows.usage({ accountId }, []))?.overrides ?? null);
+  }
+
+  /** The limits of an account, and what it uses of them now. @throws AccountNotFoundError */
+  async usage(accountId: string): Promise<AccountUsageDto> {
+    const stored = await this.rows.usage({ accountId }, accountQuotas);
+    if (!stored) throw new AccountNotFoundError();
+    const limits = this.merged(stored.overrides);
+    return {
+      limits: accountLimitNames.map((name) => ({ name, used: stored.used[name] ?? null, limit: limits[name] })),
+    };
+  }
+
+  /**
+   * Sets limits of an account. Those of requests are used within 5 s.
+   *
+   * @param changes by name; null returns a limit to its default
+   * @throws InvalidInputError, AccountNotFoundError
+   */
+  async set(accountId: string, changes: Record<string, unknown>): Promise<AccountUsageDto> {
+    for (const [name, value] of Object.entries(changes)) {
+      if (!(accountLimitNames as string[]).includes(name)) {
+        throw new InvalidInputError(`"${name}" is no limit: the limits are ${accountLimitNames.join(', ')}`);
+      }
+      if (value !== null && !isLimitValue(value)) {
+        throw new InvalidInputError(`${name} must be a whole number from 0, or null for the default`);
+      }
+    }
+    const missing = () => new AccountNotFoundError();
+    await this.rows
+      .set(accountId, changes as Partial<Record<AccountLimitName, number | null>>)
+      .catch(onViolation({ foreignKey: missing }));
+    return this.usage(accountId);
+  }
+
+  /**
+   * Creates something that counts. Creations of one owner run one after another in this process, so that concurrent ones
+   * do not exceed the limit together; other processes may add one each.
+   *
+   * @param added by how much each quota grows
+   * @throws QuotaExceededError, and what `create` throws
+   */
+  async within<T>(owner: QuotaOwner, added: Partial<Record<QuotaName, number>>, create: () => Promise<T>): Promise<T> {
+    const key = 'accountId' in owner ? owner.accountId : owner.namespaceId;
+    const previous = this.creating.get(key);
+    const created = (previous ?? Promise.resolve()).then(async () => {
+      await this.require(owner, added);
+      return create();
+    });
+    const ended = created.catch(() => undefined);
+    this.creating.set(key, ended);
+    void ended.then(() => {
+      if (this.creating.get(key) === ended) this.creating.delete(key);
+    });
+    return created;
+  }
+
+  /** Checks that quotas may grow. @throws QuotaExceededError */
+  async require(owner: QuotaOwner, added: Partial<Record<QuotaName, number>>): Promise<void> {
+    const names = Object.keys(added) as QuotaName[];
+    const stored = await this.rows.usage(owner, names);
+    if (!stored) return;
+    const limits = this.merged(stored.overrides);
+    for (const name of names) {
+      const used = stored.used[name] ?? 0;
+      if (used + (added[name] ?? 0) > limits[name]) throw new QuotaExceededError(name, used, limits[name]);
+    }
+  }
+
+  private merged(overrides: Partial<AccountLimits> | null): AccountLimits {
+    return overrides ? { ...this.env.accountLimits, ...overrides } : this.env.accountLimits;
+  }
+}

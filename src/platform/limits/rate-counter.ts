@@ -1,0 +1,91 @@
+import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { Redis } from 'ioredis';
+import { RateLimiterMemory, RateLimiterRedis, type RateLimiterAbstract } from 'rate-limiter-flexible';
+import { Env } from '../../config/env.js';
+import { repeat, type Repeat } from '../schedule/repeat.js';
+
+/** Length of a window of {@link RateCounter.add}: minutes of the clock, so that processes agree on them. */
+export const WINDOW_SECONDS = 60;
+
+/** Interval at which processes exchange their counts over Redis, and so how late one learns of the others. */
+const SHARE_MS = 1_000;
+
+/** Time after its first failure for which the failures of a key are counted. */
+const FAILURES_SECONDS = 15 * 60;
+
+/**
+ * Counts requests and failures by key: of all processes with Redis, of this one otherwise. Counting a request is
+ * synchronous in both cases: own counts are sent to Redis once a second, and the answer is the count of all processes.
+ * While Redis is away, each process counts alone.
+ */
+@Injectable()
+export class RateCounter implements OnApplicationShutdown {
+  private readonly logger = new Logger('limits');
+  private readonly redis: Redis | null;
+  private readonly requests: RateLimiterRedis | null = null;
+  private readonly failures: RateLimiterAbstract;
+  private readonly sharing: Repeat | null = null;
+  private readonly counts = new Map<string, number>();
+  private unsent = new Map<string, number>();
+  private window = 0;
+
+  constructor({ redisUrl, queuePrefix }: Env) {
+    // Points only decide when `consume` rejects, and it is not called.
+    const limiter = { points: 1, duration: FAILURES_SECONDS, keyPrefix: `${queuePrefix}:failures` };
+    const alone = new RateLimiterMemory(limiter);
+    this.failures = alone;
+    this.redis = redisUrl === null ? null : new Redis(redisUrl, { enableOfflineQueue: false, maxRetriesPerRequest: 0 });
+    if (!this.redis) return;
+    this.redis.on('error', ({ message }: Error) => this.logger.debug(`requests are counted alone: ${message}`));
+    const shared = { storeClient: this.redis, rejectIfRedisNotReady: true };
+    this.failures = new RateLimiterRedis({ ...limiter, ...shared, insuranceLimiter: alone });
+    this.requests = new RateLimiterRedis({
+      points: 1,
+      duration: 2 * WINDOW_SECONDS,
+      keyPrefix: `${queuePrefix}:requests`,
+      ...shared,
+    });
+    this.sharing = repeat(SHARE_MS, () => void this.share());
+  }
+
+  /** Seconds to the end of the window, at least 1. */
+  get secondsLeft(): number {
+    return WINDOW_SECONDS - (Math.floor(Date.now() / 1000) % WINDOW_SECONDS);
+  }
+
+  /** Counts a request. @returns requests of the key in this window, this one included */
+  add(key: string): number {
+    const window = Math.floor(Date.now() / 1000 / WINDOW_SECONDS);
+    if (window !== this.window) {
+      this.window = window;
+      this.counts.clear();
+      this.unsent.clear();
+    }
+    const count = (this.counts.get(key) ?? 0) + 1;
+    this.counts.set(key, count);
+    if (this.requests) this.unsent.set(key, (this.unsent.get(key) ?? 0) + 1);
+    return count;
+  }
+
+  /** Counts a failure. @returns failures of the key within 15 minutes of the first one */
+  async addFailure(key: string): Promise<number> {
+    return (await this.failures.penalty(key)).consumedPoints;
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    this.sharing?.stop();
+    this.redis?.disconnect();
+  }
+
+  /** Adds the own counts to those of all processes. */
+  private async share(): Promise<void> {
+    const { window, unsent } = this;
+    this.unsent = new Map();
+    const send = async ([key, added]: [string, number]) => {
+      const all = await this.requests?.penalty(`${window}:${key}`, added);
+      if (all && window === this.window) this.counts.set(key, all.consumedPoints + (this.unsent.get(key) ?? 0));
+    };
+    // A count that is lost while Redis is away still counts in this process.
+    await Promise.allSettled([...unsent].map(send));
+  }
+}

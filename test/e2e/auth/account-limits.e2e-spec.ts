@@ -1,0 +1,185 @@
+import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { InvocationStore } from '../../../src/modules/logs/store/invocation-store.js';
+import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { createConnection, createNamespace, createServer } from '../../support/factories.js';
+import { times } from '../../support/mcp/calls.js';
+import { insertRelease, publish, serverRow } from '../../support/releases/releases.js';
+import { createSkill, skillMd, upload } from '../../support/releases/skills.js';
+import { until } from '../../support/until.js';
+import { verifies } from '../../support/verifies.js';
+import { zipOf } from '../../support/zips.js';
+
+interface Usage {
+  limits: { name: string; used: number | null; limit: number }[];
+}
+
+let app: TestApp;
+let account: TestAccount;
+
+beforeAll(async () => {
+  app = await startApp({ ACCOUNT_LIMITS: 'namespaces=30', ROLES: 'api,worker' });
+});
+beforeEach(async () => {
+  account = await app.account();
+});
+afterAll(() => app.close());
+
+const setLimits = (limits: object, of = account) => app.as(app.operator).patch(`/accounts/${of.id}/limits`, { limits });
+
+/** Sets limits of the account. */
+async function limit(limits: object): Promise<void> {
+  expect((await setLimits(limits)).status).toBe(200);
+}
+
+/** What the account uses of each limit, and the limit. */
+async function usage(): Promise<Record<string, [used: number | null, limit: number]>> {
+  const { status, body } = await app.as(account).get('/accounts/me/usage');
+  expect(status).toBe(200);
+  return Object.fromEntries((body as Usage).limits.map(({ name, used, limit: max }) => [name, [used, max]]));
+}
+
+const reached = (name: string) => expect.stringMatching(new RegExp(`^This account is at its limit of ${name}: `));
+
+describe('GET /accounts/{id}/usage', () => {
+  verifies('limits:usage', 'answers each limit of the account and what is used of it', async () => {
+    const namespace = await createNamespace(app, account);
+    const name = await createServer(app, account, { namespace });
+    await insertRelease(app, name, { status: 'FAILURE' });
+    await createConnection(app, account, { transport: 'uplink' }, { namespace });
+    await createSkill(app, account, { namespace });
+    expect(await usage()).toMatchObject({
+      namespaces: [1, 30],
+      apiKeys: [1, 250],
+      servers: [1, 2_000],
+      releases: [1, 20_000],
+      artifactBytes: [0, 20 * 1024 ** 3],
+      connections: [1, 100_000],
+      skills: [1, 2_000],
+      skillBytes: [expect.any(Number), 2 * 1024 ** 3],
+      logBytesPerDay: [0, Math.floor((10 * 1024 ** 3) / 14 / 4)],
+      requestsPerMinute: [null, 30_000],
+    });
+    const other = await app.account();
+    expect((await app.as(other).get(`/accounts/${account.id}/usage`)).status).toBe(404);
+    expect((await app.as(app.operator).get(`/accounts/${account.id}/usage`)).status).toBe(200);
+  });
+});
+
+describe('PATCH /accounts/{id}/limits', () => {
+  verifies('limits:overrides', 'sets limits of one account, for the operator only', async () => {
+    await limit({ namespaces: 7, skills: 0 });
+    expect(await usage()).toMatchObject({ namespaces: [0, 7], skills: [0, 0], servers: [0, 2_000] });
+    await limit({ namespaces: null });
+    expect(await usage()).toMatchObject({ namespaces: [0, 30], skills: [0, 0] });
+    expect((await app.as(account).patch('/accounts/me/limits', { limits: { namespaces: 9 } })).status).toBe(403);
+    for (const limits of [{ nonsense: 1 }, { skills: -1 }, { skills: 1.5 }, { skills: '1' }]) {
+      expect([limits, (await setLimits(limits)).status]).toEqual([limits, 400]);
+    }
+    const nobody = { ...account, id: '7b0c1d2e-0000-4000-8000-000000000000' };
+    expect((await setLimits({ skills: 1 }, nobody)).status).toBe(404);
+  });
+
+  verifies('limits:overrides', 'changes the limits of requests within seconds', async () => {
+    await limit({ keyRequestsPerMinute: 1 });
+    await until(async () => (await app.as(account).get('/accounts/me')).status === 429, 'the limit is used');
+  });
+});
+
+describe('a quota that is used up', () => {
+  verifies('limits:quotas', 'of namespaces and keys is 429, what exists stays, and other accounts go on', async () => {
+    await limit({ namespaces: 5, apiKeys: 2 });
+    const claims = await Promise.all(times(15, () => app.as(account).put(`/namespaces/${uniqueName('ns')}`)));
+    expect(claims.map(({ status }) => status).sort()).toEqual([...times(5, () => 201), ...times(10, () => 429)]);
+    const refused = claims.find(({ status }) => status === 429);
+    expect(refused?.body).toEqual({ error: reached('namespaces') });
+    expect(refused?.headers['x-should-retry']).toBe('false');
+    const own = claims.find(({ status }) => status === 201)?.body as { name: string };
+    expect((await app.as(account).put(`/namespaces/${own.name}`)).status).toBe(201);
+    expect((await app.as(account).post('/namespaces')).status).toBe(429);
+    const keys = await Promise.all(times(4, () => app.as(account).post('/accounts/me/api-keys', { name: 'k' })));
+    expect(keys.map(({ status }) => status).sort()).toEqual([201, 429, 429, 429]);
+    await createNamespace(app, await app.account());
+    await app.as(account).delete(`/namespaces/${own.name}`);
+    await createNamespace(app, account);
+  });
+
+  verifies('limits:quotas', 'of servers and connections is 429 in the body of their path', async () => {
+    const namespace = await createNamespace(app, account);
+    const name = await createServer(app, account, { namespace });
+    const { path } = await createConnection(app, account, { transport: 'uplink' }, { namespace });
+    await limit({ servers: 1, connections: 1 });
+    const server = (called: string) => app.as(account).put(`/servers/${encodeURIComponent(called)}`, {});
+    const one = await server(`${namespace}/another`);
+    expect([one.status, one.body]).toEqual([429, { error: reached('servers') }]);
+    expect((await server(name)).status).toBe(201);
+    const two = await app.as(account).put(`/connect/${namespace}/another`, { transport: 'uplink' });
+    expect([two.status, two.body]).toEqual([429, { error: 'quota_exceeded', message: reached('connections') }]);
+    expect((await app.as(account).post(`/connect/${namespace}`, { transport: 'uplink' })).status).toBe(429);
+    expect((await app.as(account).put(path, { name: 'renamed' })).status).toBe(200);
+  });
+
+  verifies('limits:quotas', 'of one namespace leaves the other namespaces of the account alone', async () => {
+    await limit({ connectionsPerNamespace: 1, serversPerNamespace: 1, skillsPerNamespace: 1 });
+    const namespace = await createNamespace(app, account);
+    await createServer(app, account, { namespace });
+    await createConnection(app, account, { transport: 'uplink' }, { namespace });
+    await createSkill(app, account, { namespace });
+    const refused = await Promise.all([
+      app.as(account).put(`/servers/${encodeURIComponent(`${namespace}/more`)}`, {}),
+      app.as(account).put(`/connect/${namespace}/more`, { transport: 'uplink' }),
+      upload(app, account, `/skills/${namespace}/more`, await zipOf({ 'SKILL.md': skillMd() })),
+    ]);
+    expect(refused.map(({ status }) => status)).toEqual([429, 429, 429]);
+    await createServer(app, account);
+    await createConnection(app, account, { transport: 'uplink' });
+  });
+
+  verifies('limits:quotas', 'of skills and releases counts numbers and bytes', async () => {
+    const namespace = await createNamespace(app, account);
+    const name = await createServer(app, account, { namespace });
+    const { path } = await createSkill(app, account, { namespace });
+    await limit({ skills: 1, releases: 1, artifactBytes: 10 });
+    const archive = await zipOf({ 'SKILL.md': skillMd() });
+    const skill = await upload(app, account, `/skills/${namespace}/more`, archive);
+    expect([skill.status, skill.body]).toEqual([429, { error: reached('skills'), code: 'QUOTA_EXCEEDED' }]);
+    expect((await upload(app, account, path, archive)).status).toBe(200);
+    await limit({ skillBytes: 5 });
+    expect((await upload(app, account, path, archive)).body).toMatchObject({ error: reached('skillBytes') });
+    const external = { type: 'external', upstreamUrl: 'http://127.0.0.1:9/mcp' };
+    expect((await publish(app, account, name, external)).status).toBe(202);
+    const release = await publish(app, account, name, external);
+    expect([release.status, release.body]).toEqual([429, { error: reached('releases') }]);
+    await limit({ releases: null });
+    const bundle = { bundle: Buffer.from('more than ten bytes of a bundle') };
+    const large = await publish(app, account, name, { type: 'stdio', runtime: 'node' }, bundle);
+    expect(large.body).toEqual({ error: reached('artifactBytes') });
+  });
+
+  verifies('limits:log-share', 'of logs drops what one account writes, and nothing of others', async () => {
+    const name = await createServer(app, account);
+    const other = await app.account();
+    const theirs = await createServer(app, other);
+    const send = (owner: TestAccount, to: string) =>
+      app.as(owner).post(`/servers/${encodeURIComponent(to)}/logs`, {
+        invocations: [{ timestamp: new Date().toISOString(), lines: [{ level: 'info', message: 'x'.repeat(500) }] }],
+      });
+    const total = async (owner: TestAccount, of: string) =>
+      (await app.as(owner).get(`/servers/${encodeURIComponent(of)}/logs`)).body as { total: number };
+    expect((await send(account, name)).body).toMatchObject({ accepted: 1 });
+    await until(async () => (await usage()).logBytesPerDay?.[0], 'the log is counted');
+    expect((await usage()).logBytesPerDay?.[0]).toBeGreaterThan(500);
+    await limit({ logBytesPerDay: 100 });
+    const refused = await send(account, name);
+    expect([refused.status, refused.body]).toEqual([429, { error: reached('logBytesPerDay') }]);
+    // What the service records by itself is left out where it is stored.
+    const part = async (of: string) => {
+      const { id } = await serverRow(app, of);
+      return { id: uuidV7(), serverId: id, method: 'POST', lines: [], exceptions: [] };
+    };
+    await app.get(InvocationStore).keep([await part(name), await part(theirs)], 1);
+    expect([(await total(account, name)).total, (await total(other, theirs)).total]).toEqual([1, 1]);
+    expect((await send(other, theirs)).body).toMatchObject({ accepted: 1 });
+    await until(async () => (await total(other, theirs)).total === 2, "the others' log is stored");
+  });
+});

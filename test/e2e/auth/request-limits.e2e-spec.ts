@@ -1,0 +1,161 @@
+// Also run with the queue on Redis: the counts of all processes.
+import type { ServerResponse } from 'node:http';
+import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { generateApiKey } from '../../../src/modules/auth/api-key.js';
+import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { createConnection } from '../../support/factories.js';
+import { times } from '../../support/mcp/calls.js';
+import { openTunnel, type PairingRefused } from '../../support/mcp/uplink-client.js';
+import { startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
+import { until } from '../../support/until.js';
+import { verifies } from '../../support/verifies.js';
+
+let app: TestApp;
+let account: TestAccount;
+let address: string;
+let addresses = 0;
+let upstream: ScriptedUpstream;
+const waiting: (() => void)[] = [];
+
+beforeAll(async () => {
+  upstream = await startScripted(({ method, id }, response: ServerResponse) => {
+    if (method === 'tools/list') return '{"tools":[{"name":"wait","inputSchema":{"type":"object"}}]}';
+    const body = JSON.stringify({ jsonrpc: '2.0', id, result: { content: [] } });
+    waiting.push(() => response.writeHead(200, { 'content-type': 'application/json' }).end(body));
+    return undefined;
+  });
+  app = await startApp({
+    TRUST_PROXY: '127.0.0.1',
+    ACCOUNT_LIMITS: 'keyRequestsPerMinute=20,requestsPerMinute=30,callsAtOnce=2',
+    REQUESTS_PER_ADDRESS: '25',
+    AUTH_FAILURES_MAX: '5',
+  });
+});
+beforeEach(async () => {
+  account = await app.account();
+  address = `203.0.113.${(addresses += 1)}`;
+});
+afterAll(() => Promise.all([app.close(), upstream.close()]));
+
+/** A request from {@link address}. */
+function send(path: string, key?: string, { method = 'GET', from = address, of = app } = {}): Promise<Response> {
+  const headers = { 'x-forwarded-for': from, ...(key !== undefined && { authorization: `Bearer ${key}` }) };
+  return fetch(`${of.url}${path}`, { method, headers });
+}
+
+/** Sends requests until one is 429: a new minute may begin in between. */
+async function exhaust(request: () => Promise<Response>, max: number): Promise<Response> {
+  for (let sent = 0; sent <= 2 * max; sent += 1) {
+    const response = await request();
+    if (response.status === 429) return response;
+  }
+  throw new Error(`${2 * max} requests were answered`);
+}
+
+const ofRest = {
+  error: expect.stringMatching(/^This key has sent 20 requests in this minute, its limit\. Try again in/),
+};
+
+describe('requests beyond the limit', () => {
+  verifies('limits:requests', 'of a key are 429 in the body of their path, and other keys pass', async () => {
+    const refused = await exhaust(() => send('/accounts/me', account.key), 20);
+    expect(await refused.json()).toEqual(ofRest);
+    const wait = Number(refused.headers.get('retry-after'));
+    expect(wait).toBeGreaterThan(0);
+    expect(wait).toBeLessThanOrEqual(60);
+    const [rest, tool, mcp] = await Promise.all([
+      exhaust(() => send('/connect/none', account.key), 20),
+      exhaust(() => send('/connect/none/c/.tools/t', account.key, { method: 'POST' }), 20),
+      exhaust(() => send('/connect/none/c/mcp', account.key, { method: 'POST' }), 20),
+    ]);
+    expect(await rest.json()).toEqual({ error: 'rate_limited', message: ofRest.error });
+    expect(await tool.json()).toEqual({ error: 'rate_limited', message: ofRest.error });
+    expect(await mcp.json()).toEqual({ jsonrpc: '2.0', id: null, error: { code: -33429, message: ofRest.error } });
+    expect((await send('/accounts/me', (await app.account()).key)).status).toBe(200);
+  });
+
+  verifies('limits:requests', 'of an account are 429, whichever of its keys is used', async () => {
+    const { body } = await app.as(account).post('/accounts/me/api-keys', { name: 'another' });
+    const keys = [account.key, (body as { key: string }).key];
+    let turn = 0;
+    const refused = await exhaust(() => send('/accounts/me', keys[(turn += 1) % 2]), 30);
+    expect(await refused.json()).toEqual({ error: expect.stringMatching(/^This account has sent 30 requests/) });
+  });
+
+  verifies('limits:requests', 'of an address are 429 without a valid key, and a valid key passes', async () => {
+    const refused = await exhaust(() => send('/servers'), 25);
+    expect(await refused.json()).toEqual({ error: expect.stringMatching(/^This address has sent 25 requests/) });
+    expect((await exhaust(() => send('/oauth/client.json'), 25)).status).toBe(429);
+    expect((await send('/accounts/me', account.key)).status).toBe(200);
+    expect((await send('/servers', undefined, { from: '203.0.113.250' })).status).toBe(401);
+    for (const path of ['/health', '/ready']) expect((await send(path)).status).toBe(200);
+  });
+
+  verifies('limits:headers', 'are foretold by `RateLimit` and `RateLimit-Policy`', async () => {
+    const first = await send('/accounts/me', account.key);
+    expect(first.headers.get('ratelimit-policy')).toBe('"key";q=20;w=60, "account";q=30;w=60');
+    expect(first.headers.get('ratelimit')).toMatch(/^"key";r=19;t=\d+, "account";r=29;t=\d+$/);
+    const call = await send('/run/none', account.key, { method: 'POST' });
+    expect(call.headers.get('ratelimit')).toMatch(/^"key";r=1[89];t=\d+, "account";r=2[89];t=\d+$/);
+    expect((await send('/servers')).headers.get('ratelimit-policy')).toBe('"address";q=25;w=60');
+  });
+
+  verifies('limits:requests', 'in another process count where Redis holds the counts', async () => {
+    const sibling = await app.sibling();
+    await exhaust(() => send('/accounts/me', account.key), 20);
+    const other = () => send('/accounts/me', account.key, { of: sibling });
+    expect((await other()).status).toBe(200);
+    if (app.env.redisUrl === null) return sibling.close();
+    await until(async () => {
+      await send('/accounts/me', account.key);
+      return (await other()).status === 429;
+    }, 'the other process learns of them');
+    await sibling.close();
+  });
+});
+
+describe('wrong keys', () => {
+  verifies('limits:failures', 'are 429 with a growing Retry-After, at once, and a valid key passes', async () => {
+    const wrong = await Promise.all(times(12, () => send('/accounts/me', generateApiKey())));
+    const statuses = wrong.map(({ status }) => status).sort();
+    expect(statuses).toEqual([...times(5, () => 401), ...times(7, () => 429)]);
+    const waits = wrong.map(({ headers }) => Number(headers.get('retry-after'))).filter(Boolean);
+    expect(waits.sort((a, b) => a - b)).toEqual([1, 2, 4, 8, 16, 32, 64]);
+    expect((await send('/accounts/me', account.key)).status).toBe(200);
+    expect((await send('/accounts/me', generateApiKey(), { from: '203.0.113.251' })).status).toBe(401);
+  });
+
+  verifies('limits:failures', 'are counted at every way in, a missing key is not', async () => {
+    const { path } = await createConnection(app, account, { transport: 'uplink' });
+    const key = generateApiKey();
+    for (let sent = 0; sent < 6; sent += 1) expect((await send('/accounts/me')).status).toBe(401);
+    for (let sent = 0; sent < 6; sent += 1) await send('/run/none', key, { method: 'POST' });
+    const refused = await send('/connect/none/c/mcp', key, { method: 'POST' });
+    expect(await refused.json()).toMatchObject({
+      error: { code: -33429, message: expect.stringContaining('not valid') },
+    });
+    const headers = { 'x-forwarded-for': address };
+    const tunnel = await openTunnel(app, { ...account, key }, path, { headers }).catch((error: unknown) => error);
+    expect((tunnel as PairingRefused).status).toBe(429);
+  });
+});
+
+describe('calls at work', () => {
+  verifies('limits:calls-at-once', 'beyond the limit of an account are 429 until one has ended', async () => {
+    const { path } = await createConnection(app, account, { mcpUrl: upstream.url });
+    const call = () => app.as(account).post(`${path}/.tools/wait`, {});
+    const running = times(2, () => call().then(({ status }) => status));
+    await until(() => waiting.length === 2, 'two calls are at work');
+    const refused = await call();
+    expect([refused.status, refused.body]).toEqual([
+      429,
+      { error: 'rate_limited', message: expect.stringMatching(/^This account has 2 calls at work/) },
+    ]);
+    for (const answer of waiting.splice(0)) answer();
+    expect(await Promise.all(running)).toEqual([200, 200]);
+    const next = call().then(({ status }) => status);
+    await until(() => waiting.length === 1, 'another call is at work');
+    for (const answer of waiting.splice(0)) answer();
+    expect(await next).toBe(200);
+  });
+});
