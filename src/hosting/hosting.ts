@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import type { LogNames } from '../platform/telemetry/log-names.repository.js';
 import type {
   EngineName,
   HostedRequest,
@@ -20,6 +21,8 @@ export interface ProgramOwner {
   withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T>;
   /** Current values of a program. @throws ProgramStartError when it no longer exists */
   valuesOf(ref: ProgramRef): Promise<ProgramValues>;
+  /** Names for a log line. Never rejects. */
+  namesOf(ref: ProgramRef): Promise<LogNames>;
   /** Receives observations of the runtime. On the path of calls: must be fast and must not throw. */
   traced(trace: Trace): void;
 }
@@ -38,6 +41,12 @@ export class Programs {
     const owner = this.owners.get(kind);
     if (!owner) throw new Error(`Nobody in this process owns programs of the kind ${kind}`);
     return owner;
+  }
+
+  /** The ids of a program and the names of its server or connection, for a rare log line. Never rejects. */
+  async namesOf(ref: ProgramRef): Promise<object> {
+    const names = await this.owners.get(ref.kind)?.namesOf(ref);
+    return { programId: ref.id, ownerId: ref.ownerId, ...names };
   }
 }
 

@@ -172,7 +172,9 @@ export class LiveProgram {
     this.isKilled = true;
     this.state = 'stopping';
     this.setting.counts.kills[reason] += 1;
-    this.logger.warn(`a program of ${this.ref.ownerId} was killed: ${reason}`);
+    void this.setting.programs
+      .namesOf(this.ref)
+      .then((names) => this.logger.warn({ msg: `a program was killed: ${reason}`, ...names }));
     this.instance?.kill();
     const verdict = culprit(reason, this.limits, this.stallMs);
     this.setting.crashed(verdict.message);
@@ -253,7 +255,9 @@ export class LiveProgram {
   }
 
   private report(what: string, error: unknown): void {
-    this.logger.error({ msg: `a program of ${this.ref.ownerId} ${what}`, err: error });
+    void this.setting.programs
+      .namesOf(this.ref)
+      .then((names) => this.logger.error({ msg: `a program ${what}`, ...names, err: error }));
   }
 
   private async leave(failure: HostedFailure): Promise<void> {

@@ -81,7 +81,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
       host.program = program;
       program.take(call);
     } catch (error) {
-      call.fail(this.failureOf(error));
+      call.fail(this.failureOf(error, ref));
     }
   }
 
@@ -102,13 +102,13 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     try {
       await this.fleet.swap(ref);
     } catch (error) {
-      this.failureOf(error);
+      this.failureOf(error, ref);
     }
   }
 
   renew(ownerId: string): Promise<void> {
     return this.renewals.run(ownerId, () =>
-      this.fleet.renew(ownerId).catch((error: unknown) => void this.failureOf(error)),
+      this.fleet.renew(ownerId).catch((error: unknown) => void this.failureOf(error, null)),
     );
   }
 
@@ -145,7 +145,8 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
         const values = await this.programs.of(ref.kind).valuesOf(ref);
         if (digestOf(values) !== given) await this.renew(ref.ownerId);
       } catch (error) {
-        this.logger.debug({ msg: `the current values of a program of ${ref.ownerId} could not be read`, err: error });
+        const names = await this.programs.namesOf(ref);
+        this.logger.debug({ msg: 'the current values of a program could not be read', ...names, err: error });
       }
     }
   }
@@ -157,9 +158,10 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   }
 
   /** Converts unexpected errors to a generic failure and logs them. */
-  private failureOf(error: unknown): HostedFailure {
+  private failureOf(error: unknown, ref: ProgramRef | null): HostedFailure {
     if (error instanceof HostedFailure) return error;
-    this.logger.error({ msg: 'a program could not be started', err: error });
+    const names = ref ? this.programs.namesOf(ref) : Promise.resolve({});
+    void names.then((known) => this.logger.error({ msg: 'a program could not be started', ...known, err: error }));
     return notLoaded();
   }
 }

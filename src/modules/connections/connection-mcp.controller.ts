@@ -22,7 +22,8 @@ export class ConnectionMcpController {
   /**
    * Use the connection as an MCP server. Any MCP client of any revision works with this URL over streamable HTTP, with the
    * API key as bearer. No handshake and no session are needed; a client that sends `initialize` gets a session, in which
-   * the server may send it requests.
+   * the server may send it requests. Without authorization at the MCP server the status is 200, with the JSON-RPC error
+   * -33001 and `data.setupUrl`.
    */
   @Post()
   @FastPath()

@@ -78,7 +78,7 @@ export class ConnectionsController {
     name: 'metadata',
     required: false,
     description:
-      'Filters on metadata: one query parameter `metadata.{key}={value}` each. ' +
+      'Filters on metadata, 16 at most: one query parameter `metadata.{key}={value}` each. ' +
       'Here as one object, whose members become those parameters.',
     style: 'form',
     explode: true,

@@ -18,7 +18,7 @@ import { ConnectionReader } from './core/connection-reader.js';
 import type { ConnectionDto, MockDto, SetConnectionDto } from './core/connection.dto.js';
 import { Connection, type QueryValues, type StoredMock, type TargetKind } from './core/connection.entity.js';
 import { ConnectionRepository, type DeletedConnection } from './core/connection.repository.js';
-import { requireConnectionId, type NewTarget } from './core/connection-target.js';
+import { requireConnectionId, requireTarget, type NewTarget } from './core/connection-target.js';
 import { neverCalled, uplinkWaiting } from './core/connection-status.js';
 import { ConnectionValues } from './core/connection-values.js';
 import { queryFault } from './core/connection.validators.js';
@@ -86,6 +86,7 @@ export class ConnectionsService implements OnModuleInit {
     requireConnectionId(connectionId);
     const where = { namespaceId: namespace.id, connectionId };
     if (!(await this.connections.existsBy(where))) {
+      requireTarget(connectionId, body);
       const prepared = await this.prepare(namespace, body);
       const id = await this.insert(namespace, connectionId, prepared, body);
       if (id) return { created: true, connection: await this.firstCheck(id, prepared.target) };

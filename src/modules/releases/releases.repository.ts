@@ -102,14 +102,18 @@ export class ReleasesRepository {
     return bundle;
   }
 
-  /** Inserts a release with the status QUEUED. The sweeper enqueues it again if no worker takes it within four leases. */
+  /**
+   * Inserts a release with the status QUEUED, created now rather than at the start of the transaction, which may have waited
+   * for the server's lock. The sweeper enqueues it again if no worker takes it within four leases.
+   */
   async insertQueued(release: QueryDeepPartialEntity<Release>, tx: EntityManager): Promise<void> {
     const leaseUntil = () => queueDeadlineSql(this.leaseMs);
+    const clock = () => 'clock_timestamp()';
     await tx
       .createQueryBuilder()
       .insert()
       .into(Release)
-      .values({ ...release, status: 'QUEUED', leaseUntil })
+      .values({ ...release, status: 'QUEUED', leaseUntil, createdAt: clock, updatedAt: clock })
       .updateEntity(false)
       .execute();
   }

@@ -76,9 +76,9 @@ export class ServerResolver implements OnModuleInit {
     await this.pubSub.subscribe('releases.offers', ({ serverId }) => this.events.emit('offers', serverId));
   }
 
-  /** The server with this slug. @throws ServerNotFoundError */
+  /** The server with this slug, in any case. @throws ServerNotFoundError */
   async bySlug(slug: string): Promise<ResolvedServer> {
-    const found = SLUG.test(slug) ? await this.servers.get(slug) : null;
+    const found = SLUG.test(slug) ? await this.servers.get(slug.toLowerCase()) : null;
     if (!found) throw new ServerNotFoundError();
     return found;
   }

@@ -1,16 +1,17 @@
 import { ApiExtraModels, ApiProperty, getSchemaPath } from '@nestjs/swagger';
-import { IsText } from '../../platform/http/input-values.js';
+import { IsPrintable, IsText } from '../../platform/http/input-values.js';
 import { IsOptional } from 'class-validator';
 import { bundleRuntimes } from './server.types.js';
 import type { BundleRuntime } from './server.types.js';
+import { Omittable } from './server.validators.js';
 
 export class CreateServerDto {
   /**
-   * Shown to people. Default: the server's name.
+   * Shown to people, 1 to 255 characters. Default: the server's name.
    * @example 'Weather'
    */
-  @IsOptional()
-  @IsText(255)
+  @Omittable()
+  @IsPrintable(255, 1)
   displayName?: string;
 
   /**

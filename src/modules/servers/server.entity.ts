@@ -7,10 +7,12 @@ import type { ReleaseType, ServerSnapshot } from './server.types.js';
  * A registry record, addressed by its qualified name: `namespace/name`, or `namespace` alone when the name is empty.
  *
  * The columns `search…` are filled by a trigger (in the migration) from the server's texts and its tools' names, so that
- * every way to write them is found alike; their GIN indexes and that of the exact names are written by hand there too.
+ * every way to write them is found alike; their GIN indexes and those of exact names are written by hand there too. Names
+ * and slugs are unique in lower case.
  */
 @Entity('servers')
-@Index('servers_qualified_name', ['namespaceId', 'name'], { unique: true })
+@Index('servers_qualified_name', { synchronize: false })
+@Index('servers_slug', { synchronize: false })
 @Index('servers_popular', ['popularity', 'createdAt', 'id'], { where: 'NOT unlisted' })
 @Index('servers_verified', ['popularity', 'createdAt', 'id'], { where: 'NOT unlisted AND verified' })
 @Index('servers_repository', ['repoOwner', 'repoName'])
@@ -44,7 +46,6 @@ export class Server {
   description: string;
 
   /** Last segment of the run endpoint; `ns` or `ns--name` until its owner renames it. */
-  @Index('servers_slug', { unique: true })
   @Column('text')
   slug: string;
 

@@ -27,20 +27,22 @@ export function toServerDto(namespace: string, server: Server): ServerDto {
 }
 
 /** The columns of a server's detail. */
-export type DetailRow = Pick<Server, 'displayName' | 'description' | 'slug' | 'snapshot' | 'scanPassed'> & IconOrigin;
+export type DetailRow = QualifiedName &
+  Pick<Server, 'displayName' | 'description' | 'slug' | 'snapshot' | 'scanPassed'> &
+  IconOrigin;
 
 /** Without a release, its members are null, false or empty, as the contract says. */
-export function toServerDetailDto(name: QualifiedName, row: DetailRow, urls: ServerUrlsService): ServerDetailDto {
+export function toServerDetailDto(row: DetailRow, urls: ServerUrlsService): ServerDetailDto {
   const { snapshot, scanPassed } = row;
   const remote = snapshot !== null && isRemote(snapshot.type);
   return {
-    qualifiedName: formatQualifiedName(name),
+    qualifiedName: formatQualifiedName(row),
     displayName: row.displayName,
     description: row.description,
-    iconUrl: urls.icon(name, row),
+    iconUrl: urls.icon(row, row),
     remote,
     deploymentUrl: remote ? urls.run(row.slug) : null,
-    connections: snapshot ? [toConnection(name, row.slug, snapshot, urls)] : [],
+    connections: snapshot ? [toConnection(row, snapshot, urls)] : [],
     security: scanPassed === null ? null : { scanPassed },
     tools: summaries(snapshot?.tools, toTool),
     resources: summaries(snapshot?.resources, toResource),
@@ -53,13 +55,12 @@ function isRemote(type: ReleaseType): boolean {
 }
 
 function toConnection(
-  name: QualifiedName,
-  slug: string,
+  row: DetailRow,
   { type, runtime, configSchema }: ServerSnapshot,
   urls: ServerUrlsService,
 ): HttpServerConnectionDto | StdioServerConnectionDto {
-  if (isRemote(type)) return { type: 'http', deploymentUrl: urls.run(slug), configSchema };
-  return { type: 'stdio', bundleUrl: urls.bundle(name), runtime: runtime ?? 'node', configSchema };
+  if (isRemote(type)) return { type: 'http', deploymentUrl: urls.run(row.slug), configSchema };
+  return { type: 'stdio', bundleUrl: urls.bundle(row), runtime: runtime ?? 'node', configSchema };
 }
 
 /** The items with all members that the contract requires; null if the list is unknown. */

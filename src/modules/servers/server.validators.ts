@@ -54,5 +54,6 @@ export function requireServerName(name: string): void {
       'server must be 3 to 39 letters, digits, hyphens and underscores, and begin with a letter or digit',
     );
   }
-  if (SERVER_SUBRESOURCES.has(name)) throw new InvalidInputError(`"${name}" is reserved: choose another server name`);
+  if (SERVER_SUBRESOURCES.has(name.toLowerCase()))
+    throw new InvalidInputError(`"${name}" is reserved: choose another server name`);
 }

@@ -4,7 +4,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { Vault } from '../../platform/vault/vault.js';
 import { Server } from './server.entity.js';
 import type { DetailRow } from './server.mapper.js';
-import type { QualifiedName, RunnableServer, ServerSnapshot } from './server.types.js';
+import type { QualifiedName, RunnableServer, ServerRef, ServerSnapshot } from './server.types.js';
 
 /** A new server. */
 type NewServer = Pick<Server, 'namespaceId' | 'name' | 'displayName' | 'description' | 'slug'>;
@@ -22,11 +22,12 @@ export class ServersRepository {
     await this.database.manager.createQueryBuilder().insert().into(Server).values(server).orIgnore().execute();
   }
 
-  /** A server's id, namespace and slug by its qualified name; null when there is none. */
-  async find({ namespace, name }: QualifiedName): Promise<Pick<Server, 'id' | 'namespaceId' | 'slug'> | null> {
-    const [row] = await this.database.query<Pick<Server, 'id' | 'namespaceId' | 'slug'>[]>(
-      `SELECT s.id, s.namespace_id AS "namespaceId", s.slug FROM servers s JOIN namespaces n ON n.id = s.namespace_id
-        WHERE n.name = $1 AND s.name = $2`,
+  /** A server by its qualified name, the part behind the slash in any case; null when there is none. */
+  async find({ namespace, name }: QualifiedName): Promise<ServerRef | null> {
+    const [row] = await this.database.query<ServerRef[]>(
+      `SELECT s.id, s.namespace_id AS "namespaceId", n.name AS namespace, s.name, s.slug
+         FROM servers s JOIN namespaces n ON n.id = s.namespace_id
+        WHERE n.name = $1 AND lower(s.name) = lower($2)`,
       [namespace, name],
     );
     return row ?? null;
@@ -45,11 +46,11 @@ export class ServersRepository {
   /** The columns of a server's public record; null when there is none. */
   async findDetail({ namespace, name }: QualifiedName): Promise<(DetailRow & { id: string }) | null> {
     const [row] = await this.database.query<(DetailRow & { id: string })[]>(
-      `SELECT s.id, s.display_name AS "displayName", s.description, s.slug, s.snapshot, s.scan_passed AS "scanPassed",
+      `SELECT s.id, n.name AS namespace, s.name, s.display_name AS "displayName", s.description, s.slug, s.snapshot, s.scan_passed AS "scanPassed",
               s.icon_url AS "iconUrl", i.source AS "iconSource"
          FROM servers s JOIN namespaces n ON n.id = s.namespace_id
          LEFT JOIN server_icons i ON i.server_id = s.id AND i.hash IS NOT NULL
-        WHERE n.name = $1 AND s.name = $2`,
+        WHERE n.name = $1 AND lower(s.name) = lower($2)`,
       [namespace, name],
     );
     return row ?? null;
@@ -57,7 +58,7 @@ export class ServersRepository {
 
   /** The columns that calls to a server need; null when there is none. Snapshots may have megabytes: six members are read. */
   async findRunnable(by: { slug: string } | { id: string }): Promise<RunnableServer | null> {
-    const [column, value] = 'slug' in by ? ['slug', by.slug] : ['id', by.id];
+    const [condition, value] = 'slug' in by ? ['lower(s.slug) = lower($1)', by.slug] : ['s.id = $1', by.id];
     const [row] = await this.database.query<(RunnableServer & { sealedUrl: string | null })[]>(
       `SELECT s.id, s.namespace_id AS "namespaceId", n.name AS namespace, s.name, s.slug,
               coalesce(r.log_payloads, false) AS "logPayloads", l.sealed_upstream_url AS "sealedUrl",
@@ -67,7 +68,7 @@ export class ServersRepository {
                 'configSchema', s.snapshot -> 'configSchema', 'configOrder', s.snapshot -> 'configOrder') END AS current
          FROM servers s JOIN namespaces n ON n.id = s.namespace_id
          LEFT JOIN server_runtime r ON r.server_id = s.id
-         LEFT JOIN releases l ON l.id = s.current_release_id WHERE s.${column} = $1`,
+         LEFT JOIN releases l ON l.id = s.current_release_id WHERE ${condition}`,
       [value],
     );
     if (!row) return null;

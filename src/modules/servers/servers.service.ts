@@ -1,6 +1,6 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { Raw, Repository } from 'typeorm';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { generateTail } from '../../platform/http/generated-name.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
@@ -22,6 +22,8 @@ import { requireServerName } from './server.validators.js';
 /** Leaves room for a suffix in the 83 characters of the longest slug. */
 const SLUG_BASE_MAX = 78;
 
+const inAnyCase = (name: string) => Raw((column) => `lower(${column}) = lower(:name)`, { name });
+
 function withTail(slug: string): string {
   return `${slug.slice(0, SLUG_BASE_MAX)}-${generateTail(4)}`;
 }
@@ -42,7 +44,8 @@ export class ServersService implements OnApplicationShutdown {
   ) {}
 
   /**
-   * Creates a server. An existing one stays as it is, whatever the body says: PUT is idempotent (Spec 4.1).
+   * Creates a server. An existing one of this name, in any case, stays as it is, whatever the body says: PUT is idempotent
+   * (Spec 4.1).
    *
    * @param name empty for the namespace-only server
    * @throws InvalidInputError, QuotaExceededError, NamespaceNotFoundError when the namespace was deleted meanwhile
@@ -60,24 +63,24 @@ export class ServersService implements OnApplicationShutdown {
     let slug = namespace.name.includes('--') ? withTail(plain) : plain;
     const namespaceId = namespace.id;
     for (;;) {
-      const server = await this.servers.findOneBy({ namespaceId, name });
+      const server = await this.servers.findOneBy({ namespaceId, name: inAnyCase(name) });
       if (server) return toServerDto(namespace.name, server);
       const insert = () => this.rows.insertIfFree({ ...row, slug });
       await this.limits
         .within({ namespaceId }, { servers: 1, serversPerNamespace: 1 }, insert)
         .catch(onViolation({ foreignKey: () => new NamespaceNotFoundError() }));
-      const created = await this.servers.findOneBy({ namespaceId, name });
+      const created = await this.servers.findOneBy({ namespaceId, name: inAnyCase(name) });
       if (created) return toServerDto(namespace.name, created);
       // Another server has the slug, or this one was deleted in between.
       slug = withTail(plain);
     }
   }
 
-  /** Finds a server by its qualified name. @param caller for advice about a missing one @throws ServerNotFoundError */
+  /** Finds a server by its qualified name, in any case. @param caller for advice about a missing one @throws ServerNotFoundError */
   async find({ namespace, name }: QualifiedName, caller?: Caller): Promise<ServerRef> {
     const row = await this.rows.find({ namespace, name });
     if (!row) throw await this.missing({ namespace, name }, caller);
-    return { ...row, namespace, name };
+    return row;
   }
 
   /** Reads the public record of a server, listed or not. @throws ServerNotFoundError */
@@ -85,7 +88,7 @@ export class ServersService implements OnApplicationShutdown {
     const row = await this.rows.findDetail(name);
     if (!row) throw await this.missing(name, caller);
     const added = await this.cards.read([row.id]);
-    return { ...toServerDetailDto(name, row, this.urls), ...added(row.id) };
+    return { ...toServerDetailDto(row, this.urls), ...added(row.id) };
   }
 
   /** Reads what calls to a server need, by the slug of its run endpoint or its id; null when there is none. */

@@ -131,7 +131,7 @@ class Comparison {
 
 function wrongTypes(path: string, types: Set<string> | null, shape: Shape): Drift[] {
   if (!types) return [];
-  const wrong = inferTypes(shape).filter((type) => !types.has(type) && !(type === 'integer' && types.has('number')));
+  const wrong = inferTypes(shape, 1).filter((type) => !types.has(type) && !(type === 'integer' && types.has('number')));
   if (wrong.length === 0) return [];
   const message = `It is declared as ${[...types].join(' or ')}, and was ${wrong.join(' or ')}.`;
   return [{ path, kind: 'type', message }];

@@ -1,8 +1,8 @@
 import { emptyShape, merged, type ObjectShape, type Shape, type TextShape } from './shape.js';
 import type { TextFormat } from './text-format.js';
 
-/** A format is inferred when all texts have it, and there were at least 5. */
-const FORMAT_TEXTS_MIN = 5;
+/** A format of texts, and that numbers are integers, is inferred when all have it, and there were at least 5. */
+const UNIFORM_MIN = 5;
 
 /** An enum is inferred from at least 30 texts, with each word at least 3 times. */
 const ENUM_TEXTS_MIN = 30;
@@ -18,7 +18,7 @@ type Schema = Record<string, unknown>;
 
 /** The common format of texts; null without one. */
 export function inferFormat({ count, formats }: TextShape): TextFormat | null {
-  if (count < FORMAT_TEXTS_MIN) return null;
+  if (count < UNIFORM_MIN) return null;
   return [...formats].find(([, seen]) => seen === count)?.[0] ?? null;
 }
 
@@ -43,12 +43,15 @@ export function inferObject({ count, fields, rest }: ObjectShape): InferredObjec
   return { fields: [], rest: all.reduce((sum, [, field]) => merged(sum, field), rest ?? emptyShape()) };
 }
 
-/** Types of JSON Schema at a place; empty when unknown. */
-export function inferTypes({ isOpaque, nulls, booleans, integers, decimals, texts, lists, objects }: Shape): string[] {
+/** Types of JSON Schema at a place; empty when unknown. @param integersMin fewer integers are numbers */
+export function inferTypes(
+  { isOpaque, nulls, booleans, integers, decimals, texts, lists, objects }: Shape,
+  integersMin = UNIFORM_MIN,
+): string[] {
   if (isOpaque) return [];
   return [
     ...(texts ? ['string'] : []),
-    ...(decimals > 0 ? ['number'] : integers > 0 ? ['integer'] : []),
+    ...(decimals + integers > 0 ? [decimals > 0 || integers < integersMin ? 'number' : 'integer'] : []),
     ...(booleans > 0 ? ['boolean'] : []),
     ...(lists ? ['array'] : []),
     ...(objects ? ['object'] : []),

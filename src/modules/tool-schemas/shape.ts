@@ -9,8 +9,8 @@ const NAME_CHARS_MAX = 64;
 const DATA_NAME =
   /.@.|[/\\]|^-?\d+(?:\.\d+)?$|^\d{4}-\d\d|(?:\d\D*){4}|^[0-9a-f]{12,}$|[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]|^(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w+=-]{20,}$/u;
 
-/** `application/json`: a name that programs choose, although it looks like a path. */
-const MEDIA_TYPE = /^(?:application|audio|font|image|message|model|multipart|text|video)\/[a-z][a-z.+-]*$/;
+/** The first part of a media type such as `application/json`, which programs choose although it looks like a path. */
+const MEDIA_TYPE = /^(?:application|audio|font|image|message|model|multipart|text|video)\/(?=[a-z][a-z\d.+-]*$)/;
 
 /** Last words of member names whose values are usually an enum. */
 const CLOSED_LISTS = new Set(
@@ -243,7 +243,7 @@ function isFieldName(name: string): boolean {
     name !== '' &&
     name.length <= NAME_CHARS_MAX &&
     !(name in Object.prototype) &&
-    (MEDIA_TYPE.test(name) || !DATA_NAME.test(name))
+    !DATA_NAME.test(name.replace(MEDIA_TYPE, ''))
   );
 }
 

@@ -64,7 +64,7 @@ export function toZodText(shape: Shape): string {
   if (isOpaque) return 'z.unknown()';
   const kinds = [
     ...(texts ? [textCall(texts)] : []),
-    ...(decimals > 0 ? ['z.number()'] : integers > 0 ? ['z.number().int()'] : []),
+    ...(decimals + integers > 0 ? [inferTypes(shape).includes('integer') ? 'z.number().int()' : 'z.number()'] : []),
     ...(booleans > 0 ? ['z.boolean()'] : []),
     ...(lists ? [`z.array(${toZodText(lists.items)})`] : []),
     ...(objects ? [objectCall(inferObject(objects))] : []),

@@ -1,4 +1,4 @@
-import { DataSource, type DataSourceOptions, type MigrationInterface } from 'typeorm';
+import { DataSource, QueryFailedError, type DataSourceOptions, type MigrationInterface } from 'typeorm';
 import type { ExternalModule } from '../external-modules/load-external-modules.js';
 import { dataSourceOptions } from './data-source-options.js';
 
@@ -22,6 +22,12 @@ async function requireBaseline(source: DataSource): Promise<void> {
   throw new SchemaVersionError(
     'This database was made by a version before 0.2, which was never released and cannot be migrated: use an empty database.',
   );
+}
+
+/** Migrations refuse rows by `RAISE EXCEPTION` (P0001) with a sentence for the operator. @throws always */
+function explainRefusal(error: unknown): never {
+  const isRefusal = error instanceof QueryFailedError && (error.driverError as { code?: string }).code === 'P0001';
+  throw isRefusal ? new SchemaVersionError(error.message) : error;
 }
 
 /** The migrations of modules outside the tree, each under its module's name, and the table that records them. */
@@ -70,10 +76,13 @@ export async function migrate(
   try {
     await lock.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
     await requireBaseline(source);
-    await source.runMigrations();
+    await source.runMigrations().catch(explainRefusal);
     if (modules.length > 0) {
       const external = await new DataSource({ ...options, ...externalMigrations(modules) }).initialize();
-      await external.runMigrations().finally(() => external.destroy());
+      await external
+        .runMigrations()
+        .catch(explainRefusal)
+        .finally(() => external.destroy());
     }
     await afterwards(source);
   } finally {

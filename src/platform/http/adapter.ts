@@ -29,9 +29,6 @@ const NO_PAGE = "sandbox; default-src 'none'; frame-ancestors 'none'";
 /** Longer than the 60 s of common proxies, so that the proxy closes first and never meets a closing socket. */
 const KEEP_ALIVE_MS = 65_000;
 
-/** Time for running requests to finish at shutdown, below the 30 s after which supervisors kill. */
-const FINISH_MS = 25_000;
-
 /** Time for the errors of calls that did not finish to reach their clients. */
 const FAREWELL_MS = 1_000;
 
@@ -54,6 +51,9 @@ export class SlipwayAdapter extends ExpressAdapter {
   private meter: ((request: IncomingMessage, response: ServerResponse) => void) | null = null;
 
   private abandon = () => undefined as void;
+
+  /** Time for running requests to finish at shutdown, below the 30 s after which supervisors kill. */
+  finishMs = 25_000;
 
   /** @param env bounds of connections, bodies and answers */
   constructor(private readonly env: Env) {
@@ -151,8 +151,8 @@ export class SlipwayAdapter extends ExpressAdapter {
   override async close(): Promise<void> {
     const server = this.getHttpServer() as http.Server;
     const timers = [
-      setTimeout(() => this.abandon(), FINISH_MS),
-      setTimeout(() => server.closeAllConnections(), FINISH_MS + FAREWELL_MS),
+      setTimeout(() => this.abandon(), this.finishMs),
+      setTimeout(() => server.closeAllConnections(), this.finishMs + FAREWELL_MS),
     ];
     const sweep = repeat(IDLE_SWEEP_MS, () => {
       server.closeIdleConnections();

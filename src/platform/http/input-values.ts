@@ -51,18 +51,18 @@ export function IsText(charsMax: number): PropertyDecorator {
   );
 }
 
-/** A text of one line, without control characters. */
+/** A text of one line that can be stored: no control characters, no lone surrogates. */
 export function IsPrintable(charsMax: number, charsMin = 0): PropertyDecorator {
   return applyDecorators(
     ApiProperty({
       type: String,
       maxLength: charsMax,
       ...(charsMin > 0 && { minLength: charsMin }),
-      pattern: '^\\P{Cc}*$',
+      pattern: '^[^\\p{Cc}\\p{Cs}]*$',
     }),
     IsString(),
     Length(charsMin, charsMax),
-    Matches(/^\P{Cc}*$/u, { message: '$property must not hold control characters' }),
+    Matches(/^[^\p{Cc}\p{Cs}]*$/u, { message: '$property must not hold control characters or broken unicode' }),
   );
 }
 

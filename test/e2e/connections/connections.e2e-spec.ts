@@ -44,14 +44,13 @@ async function count(namespace: string): Promise<number> {
 }
 
 /** Expects this body to be refused by POST and by PUT of a new id, and nothing to be stored. */
-async function expectRefused(body: object, message: RegExp): Promise<void> {
+async function expectRefused(body: object, message: RegExp, messageOfPut = message): Promise<void> {
   const namespace = await createNamespace(app, owner);
-  for (const response of [
-    await app.as(owner).post(`/connect/${namespace}`, body),
-    await app.as(owner).put(`/connect/${namespace}/mine`, body),
-  ]) {
+  const post = await app.as(owner).post(`/connect/${namespace}`, body);
+  const put = await app.as(owner).put(`/connect/${namespace}/mine`, body);
+  for (const [response, sentence] of [[post, message] as const, [put, messageOfPut] as const]) {
     expect([body, response.status]).toEqual([body, 400]);
-    expect(response.body).toEqual({ error: 'validation_error', message: expect.stringMatching(message) });
+    expect(response.body).toEqual({ error: 'validation_error', message: expect.stringMatching(sentence) });
   }
   expect(await count(namespace)).toBe(0);
 }
@@ -344,8 +343,10 @@ describe('POST /connect/{namespace}', () => {
 
   verifies('connection:create:one-target', 'no target and more than one are refused', async () => {
     const [mcpUrl, server, source] = ['http://127.0.0.1:1/mcp', 'acme/weather', { kind: 'module' }];
+    const nothing = /^There is no connection mine; to create it send exactly one of mcpUrl, server and source\.$/;
+    const none = /^send exactly one of mcpUrl, server and source$/;
+    for (const body of [{}, { name: 'x' }, { transport: 'http' }]) await expectRefused(body, none, nothing);
     for (const targets of [
-      {},
       { mcpUrl, server },
       { mcpUrl, source },
       { server, source },

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { abandonCalls } from '../../../src/mcp/client/call-registry.js';
+import { HttpAdapterHost } from '@nestjs/core';
+import type { SlipwayAdapter } from '../../../src/platform/http/adapter.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { open, send, times, type Answer, type CallOptions } from '../../support/mcp/calls.js';
 import { createConnection } from '../../support/factories.js';
@@ -432,21 +433,27 @@ describe('the deadline', () => {
   verifies('stop:restarting', 'a call that the stop of the process cuts off says so, with its id', async () => {
     const upstream = await start();
     const path = await connect(upstream.url);
+    const leaving = await app.sibling();
+    (leaving.get(HttpAdapterHost).httpAdapter as SlipwayAdapter).finishMs = 0;
     const message = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'hold', arguments: {} } };
     const running = [
-      call(path, 'hold', {}),
-      app
+      leaving
+        .as(owner)
+        .post(`${path}/.tools/hold`, {})
+        .then((response) => response),
+      leaving
         .as(owner)
         .post(`${path}/mcp`, message)
         .then((response) => response),
     ];
     await upstream.waitFor((seen) => seen.count('tools/call') === 2);
-    abandonCalls();
+    const closed = leaving.close();
     const [rest, mcp] = (await Promise.all(running)) as { status: number; body: Record<string, unknown> }[];
     const sentence = expect.stringMatching(/restarting.*unknown/);
     expect([rest.status, rest.body]).toEqual([503, { error: 'unavailable', message: sentence }]);
     expect(mcp.body).toMatchObject({ jsonrpc: '2.0', id: 7, error: { message: sentence } });
     upstream.release();
+    await closed;
     // The connection is not to blame.
     expect((await app.as(owner).get(path)).body.status).toMatchObject({ state: 'connected' });
   });

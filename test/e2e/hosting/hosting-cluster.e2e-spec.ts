@@ -511,6 +511,7 @@ describe('real programs', () => {
       const owner: ProgramOwner = {
         withProgram: (ref, use) => use({ ref, file, secrets: {}, configSchema: null, egressAllow: null }),
         valuesOf: () => Promise.resolve({ secrets: {}, egressAllow: null }),
+        namesOf: () => Promise.resolve({}),
         traced: () => undefined,
       };
       const first = await startApp({ DATA_DIR: dataDir });

@@ -1,13 +1,16 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { migrate, pendingMigrations, SchemaVersionError } from '../../../src/platform/database/migrations.js';
-import { emptyDatabase } from '../../support/app.js';
+import { ServerNamesInAnyCase1795390000000 } from '../../../migrations/1795390000000-server-names-in-any-case.js';
+import { cloneDatabase, emptyDatabase } from '../../support/app.js';
 import { query } from '../../support/database/query.js';
+
+class Again {}
 
 const open: { drop: () => Promise<void> }[] = [];
 afterEach(() => Promise.all(open.splice(0).map((one) => one.drop())).then(() => undefined));
 
-async function database(): Promise<string> {
-  const one = await emptyDatabase();
+async function database(made = emptyDatabase()): Promise<string> {
+  const one = await made;
   open.push(one);
   return one.url;
 }
@@ -24,5 +27,32 @@ describe('a database that was made before the baseline migration', () => {
     await expect(pendingMigrations(url)).rejects.toThrow('use an empty database');
     const rows = await query(url, `SELECT tablename FROM pg_tables WHERE schemaname = 'public'`);
     expect(rows).toEqual([{ tablename: 'migrations' }]);
+  });
+});
+
+describe('a database with servers whose names differ in case only', () => {
+  it('is refused with a sentence that names them, and stays as it was until one of each is renamed', async () => {
+    const url = await database(cloneDatabase());
+    const again = [{ name: 'again', module: () => Again, migrations: [ServerNamesInAnyCase1795390000000] }];
+    await query(
+      url,
+      `DROP INDEX servers_qualified_name, servers_slug;
+       CREATE UNIQUE INDEX servers_qualified_name ON servers (namespace_id, name);
+       CREATE UNIQUE INDEX servers_slug ON servers (slug);
+       INSERT INTO accounts (name, kind) VALUES ('case', 'user');
+       INSERT INTO namespaces (name, account_id) SELECT 'case', id FROM accounts WHERE name = 'case';
+       INSERT INTO servers (namespace_id, name, display_name, slug)
+         SELECT id, one, one, slug FROM namespaces,
+           (VALUES ('Pay', 'case--Pay'), ('pay', 'pay'), ('mail', 'Post'), ('post', 'post')) AS made(one, slug)
+          WHERE namespaces.name = 'case';`,
+    );
+    const refused = await migrate(url, undefined, again).catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(SchemaVersionError);
+    expect((refused as Error).message).toContain('/run/Post and /run/post; case/Pay and case/pay.');
+    await query(url, `UPDATE servers SET name = name || '-2', slug = slug || '-2' WHERE name IN ('pay', 'mail')`);
+    await migrate(url, undefined, again);
+    await expect(query(url, `UPDATE servers SET name = 'PAY' WHERE name = 'post'`)).rejects.toThrow(
+      'servers_qualified_name',
+    );
   });
 });

@@ -166,6 +166,25 @@ describe('the list of releases', () => {
     },
   );
 
+  verifies('release:list:order', 'a release that waited for others is created after them', async () => {
+    const name = await createServer(app, owner);
+    const holder = app.database.createQueryRunner();
+    await holder.startTransaction();
+    await holder.query('SELECT 1 FROM servers WHERE id = $1 FOR UPDATE', [(await serverRow(app, name)).id]);
+    const waiting = published(app, owner, name, external());
+    await until(async () => {
+      const [row] = await app.database.query(
+        `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      return row !== undefined;
+    }, 'the release waits for its server');
+    const [{ now }] = await holder.query(`SELECT date_trunc('milliseconds', clock_timestamp()) AS now`);
+    await holder.commitTransaction();
+    await holder.release();
+    const { createdAt } = await readRelease(app, owner, name, await waiting);
+    expect(Date.parse(createdAt as string)).toBeGreaterThanOrEqual((now as Date).getTime());
+  });
+
   verifies('release:list:past-end', 'is empty past its end, up to the highest page there is', async () => {
     const name = await createServer(app, owner);
     await insertRelease(app, name);

@@ -103,7 +103,7 @@ describe('PATCH /servers/{qualifiedName}', () => {
         [null, 5, {}, ['a'], 'a\0b', '\ud800'].map((value) => ({ [field]: value })),
       ),
       ...[
-        { displayName: 'a'.repeat(256) },
+        ...['a'.repeat(256), '', 'bell\u0007', 'two\nlines'].map((displayName) => ({ displayName })),
         { description: 'a'.repeat(10_001) },
         { license: 'a'.repeat(256) },
         { license: 5 },

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { SERVER_SUBRESOURCES } from '../../../src/platform/http/resource-names.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { createNamespace, createServer } from '../../support/factories.js';
+import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { images, uploadIcon } from '../../support/releases/icons.js';
 import { ownMembers, releaseServer, serverIdOf } from '../../support/database/server-rows.js';
 import { whileNamespaceIsLocked } from '../../support/database/locks.js';
@@ -109,9 +109,9 @@ describe('PUT of a server', () => {
       expect((await empty.send('')).status).toBe(201);
       const half = await app.as(owner).put(`/servers/${namespace}%2Fhalf`, { description: 'Only this.' });
       expect(half.body).toMatchObject({ displayName: 'half', description: 'Only this.' });
-      const texts = await app.as(owner).put(`/servers/${namespace}%2Ftexts`, { displayName: '', description: '' });
-      expect(texts.body).toMatchObject({ displayName: '', description: '' });
-      const nulls = await app.as(owner).put(`/servers/${namespace}%2Fnulls`, { displayName: null, description: null });
+      const texts = await app.as(owner).put(`/servers/${namespace}%2Ftexts`, { displayName: 'T', description: '' });
+      expect(texts.body).toMatchObject({ displayName: 'T', description: '' });
+      const nulls = await app.as(owner).put(`/servers/${namespace}%2Fnulls`, { description: null });
       expect(nulls.body).toMatchObject({ displayName: 'nulls', description: '' });
     },
   );
@@ -143,7 +143,7 @@ describe('PUT of a server', () => {
       for (const body of [
         { displayName: 'Other' },
         { description: 'Other.' },
-        { displayName: '', description: '' },
+        { displayName: 'Third', description: '' },
         {},
       ]) {
         const response = await app.as(owner).put(path, body);
@@ -206,7 +206,8 @@ describe('PUT of a server', () => {
     const namespace = await createNamespace(app, owner);
     const path = `/servers/${namespace}`;
     const bodies = [
-      ...[{ displayName: 'a'.repeat(256) }, { description: 'a'.repeat(10_001) }],
+      ...['a'.repeat(256), '', null, 'bell\u0007', 'two\nlines'].map((displayName) => ({ displayName })),
+      { description: 'a'.repeat(10_001) },
       ...['a\0b', '\ud800', 'a\udc00b'].flatMap((text) => [{ displayName: text }, { description: text }]),
       ...[[], [{ displayName: 'a' }]],
     ];
@@ -388,6 +389,41 @@ describe('GET /servers/{qualifiedName}', () => {
     expect((await app.as(owner).get(two)).status).toBe(200);
   });
 
+  it('a name is unique and found in any case on every route that takes one, and shown as it was created', async () => {
+    const namespace = await createNamespace(app, owner);
+    const name = await createServer(app, owner, { namespace, server: 'WeatherNow', displayName: 'Weather' });
+    const [shout, whisper] = ['WEATHERNOW', 'weathernow'].map((server) => `${namespace}%2F${server}`);
+    const again = await app.as(owner).put(`/servers/${whisper}`, { displayName: 'Other' });
+    expect([again.status, again.body]).toEqual([
+      201,
+      expect.objectContaining({ server: 'WeatherNow', displayName: 'Weather' }),
+    ]);
+    expect((await app.as(owner).put(`/namespaces/${namespace}/servers/WEATHERNOW`)).body).toEqual(again.body);
+    expect(await storedIn(namespace)).toHaveLength(1);
+    const rests = ['', '/releases', '/runtime', '/secrets', '/domains', '/logs', '/changes'];
+    for (const rest of rests) {
+      const [created, other] = await Promise.all(
+        [encodeURIComponent(name), shout].map((one) => app.as(owner).get(`/servers/${one}${rest}`)),
+      );
+      expect([rest, other?.status, other?.body]).toEqual([rest, 200, created?.body]);
+    }
+    await uploadIcon(app, owner, `${namespace}/WEATHERNOW`, images['image/png']);
+    expect((await app.as(owner).get(`/servers/${whisper}/icon`)).status).toBe(200);
+    const listed = await app.as(owner).get(`/servers?qualifiedName=${shout}`);
+    expect(listed.body.servers).toMatchObject([{ qualifiedName: name }]);
+    const connection = await createConnection(app, owner, { server: `${namespace}/weathernow` });
+    expect(connection.body).toMatchObject({ mcpUrl: expect.stringMatching(/--WeatherNow$/) });
+    for (const slug of [`${namespace}--WeatherNow`, `${namespace}--weathernow`]) {
+      const run = await app.as(owner).post(`/run/${slug}`, { jsonrpc: '2.0', id: 1, method: 'ping' });
+      expect([slug, run.status, run.text]).toEqual([slug, 409, expect.stringContaining(name)]);
+    }
+    const taken = await createServer(app, owner, { namespace, server: 'mail' });
+    const body = { targetNamespace: namespace, targetOrganizationId: 'me', targetSlug: 'weatherNOW' };
+    expect((await app.as(owner).post(`/servers/${encodeURIComponent(taken)}/transfer`, body)).status).toBe(409);
+    const removed = await app.as(owner).delete(`/servers/${shout}`);
+    expect(removed.body).toEqual({ success: true, namespace, server: 'WeatherNow' });
+  });
+
   verifies('server:get:any-key', 'any valid key reads it', async () => {
     const path = `/servers/${encodeURIComponent(await createServer(app, owner))}`;
     const own = await app.as(owner).get(path);
@@ -518,13 +554,7 @@ describe('GET /servers/{qualifiedName}', () => {
     const namespace = await createNamespace(app, owner);
     await createServer(app, owner, { namespace, server: 'weather' });
     const names = [
-      ...[
-        namespace,
-        `${namespace}%2Fother`,
-        `${namespace}%2FWeather`,
-        `${namespace}%2Fweathe`,
-        `${namespace}%2Fweather2`,
-      ],
+      ...[namespace, `${namespace}%2Fother`, `${namespace}%2Fweathe`, `${namespace}%2Fweather2`],
       ...[
         `${namespace}%2Fweather%2Fx`,
         `${namespace}%252Fweather`,
@@ -599,13 +629,7 @@ describe('DELETE /servers/{qualifiedName}', () => {
     await createServer(app, owner, { namespace, server: 'old' });
     await app.as(owner).delete(`/servers/${namespace}%2Fold`);
     const names = [
-      ...[
-        `${namespace}%2Fold`,
-        namespace,
-        `${namespace}%2FWeather`,
-        `${namespace}%2Fweather%2Fx`,
-        `${namespace}%252Fweather`,
-      ],
+      ...[`${namespace}%2Fold`, namespace, `${namespace}%2Fweather%2Fx`, `${namespace}%252Fweather`],
       ...[
         `${uniqueName('never')}%2Fweather`,
         'A%2Fb',

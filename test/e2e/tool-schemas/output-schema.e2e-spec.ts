@@ -58,7 +58,7 @@ describe('the output schema of a tool', () => {
       await answered(name, 'list', [structured({ items, total: 2 }), structured({ items: [{ id: 3, note: 'x' }] })]);
       const expression =
         'z.object({ "items": z.array(z.object({ "at": z.string().optional(), "id": z.number().optional(), ' +
-        '"note": z.string().nullable().optional() })).optional(), "total": z.number().int().optional() })';
+        '"note": z.string().nullable().optional() })).optional(), "total": z.number().optional() })';
       expect(await schemaOf(name, 'list')).toEqual({
         qualifiedName: name,
         toolName: 'list',
@@ -76,7 +76,7 @@ describe('the output schema of a tool', () => {
                 properties: { at: { type: 'string' }, id: { type: 'number' }, note: { type: ['string', 'null'] } },
               },
             },
-            total: { type: 'integer' },
+            total: { type: 'number' },
           },
         },
         fields: [
@@ -86,18 +86,31 @@ describe('the output schema of a tool', () => {
           { path: '$.items[*].at', presence: 0.333, types: ['string'] },
           { path: '$.items[*].id', presence: 1, types: ['number'] },
           { path: '$.items[*].note', presence: 0.667, types: ['string', 'null'] },
-          { path: '$.total', presence: 0.5, types: ['integer'] },
+          { path: '$.total', presence: 0.5, types: ['number'] },
         ],
       });
     },
   );
+
+  it('infers integers from 5 numbers on, and media types as names', async () => {
+    const name = await createServer(app, owner);
+    const types = { 'application/json': 1, 'video/mp4': 2, 'and/or': 3, humidity: 82 };
+    await answered(name, 'weather', Array(4).fill(structured(types)));
+    const expression = (number: string) =>
+      `z.object({ "application\\u002fjson": ${number}, "humidity": ${number}, "video\\u002fmp4": ${number} })`;
+    expect((await schemaOf(name, 'weather')).zodSchema).toBe(expression('z.number().optional()'));
+    await answered(name, 'weather', [structured(types)]);
+    expect((await schemaOf(name, 'weather')).zodSchema).toBe(expression('z.number().int().optional()'));
+    await answered(name, 'weather', [structured({ humidity: 82.5 })]);
+    expect((await schemaOf(name, 'weather')).zodSchema).toContain('"humidity": z.number().optional()');
+  });
 
   it('is made of the first text as JSON, or as text, where nothing is structured', async () => {
     const name = await createServer(app, owner);
     await answered(name, 'json', [text('{"a": [1]}')]);
     await answered(name, 'number', [text('42')]);
     await answered(name, 'mixed', [text('[true]'), text('Sunny'), structured({ a: null })]);
-    expect((await schemaOf(name, 'json')).zodSchema).toBe('z.object({ "a": z.array(z.number().int()).optional() })');
+    expect((await schemaOf(name, 'json')).zodSchema).toBe('z.object({ "a": z.array(z.number()).optional() })');
     expect((await schemaOf(name, 'number')).zodSchema).toBe('z.string()');
     expect((await schemaOf(name, 'mixed')).zodSchema).toBe(
       'z.union([z.string(), z.array(z.boolean()), z.object({ "a": z.null().optional() })])',
@@ -270,7 +283,7 @@ describe('samples', () => {
     expect(await inferred.inferred(id, 'list')).toEqual({
       $schema,
       type: 'object',
-      properties: { a: { type: 'integer' } },
+      properties: { a: { type: 'number' } },
     });
     expect(await inferred.inferred(id, 'texts')).toBeNull();
     await fresh.close();

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Dispatcher } from 'undici';
 import { loadEnv } from '../../../src/config/env.js';
 import type { Engine } from '../../../src/hosting/engine.js';
+import type { LogNames } from '../../../src/platform/telemetry/log-names.repository.js';
 import { Programs, type Hosting, type ProgramOwner } from '../../../src/hosting/hosting.js';
 import { ProgramStartError } from '../../../src/hosting/hosting.errors.js';
 import {
@@ -149,6 +150,10 @@ export class HostedRuntime implements ProgramOwner {
   /** The whole answer to one request. */
   ask(ref: ProgramRef, path?: string, given?: Parameters<typeof hostedRequest>[3]): Promise<HostedAnswer> {
     return this.request(ref, path, given).answer;
+  }
+
+  namesOf(): Promise<LogNames> {
+    return Promise.resolve({ server: 'acme/weather', account: 'an-account' });
   }
 
   /** All trace events of one request, joined as in its record. */

@@ -72,6 +72,14 @@ export function requireNewTarget(body: SetConnectionDto): RequestedTarget {
   return { kind: 'url', url: body.mcpUrl as string };
 }
 
+/** A change of a connection that does not exist. @throws InvalidInputError unless the body names a target to create it with */
+export function requireTarget(connectionId: string, body: SetConnectionDto): void {
+  if (body.transport === 'uplink' || targetsOf(body).length > 0) return;
+  throw new InvalidInputError(
+    `There is no connection ${connectionId}; to create it send exactly one of mcpUrl, server and source.`,
+  );
+}
+
 /** @throws InvalidInputError */
 export function requireNoMock({ mock }: SetConnectionDto, what: string): void {
   if (mock?.enabled) throw new InvalidInputError(`mock is for registry servers only, not for ${what}: send server`);

@@ -1,4 +1,4 @@
-import { IsWhole } from '../../../platform/http/input-values.js';
+import { IsPrintable, IsWhole } from '../../../platform/http/input-values.js';
 import { ApiProperty } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
 import {
@@ -78,9 +78,7 @@ export class SetConnectionDto {
    * @example 'My first connection'
    */
   @Omittable()
-  @IsString()
-  @Length(1, 255)
-  @Matches(/^[^\p{Cc}\p{Cs}]*$/u, { message: 'name must not hold control characters or broken unicode' })
+  @IsPrintable(255, 1)
   name?: string;
 
   /**
@@ -101,7 +99,10 @@ export class SetConnectionDto {
   @IsHeaders()
   headers?: Record<string, string>;
 
-  /** Simulate the server: calls are answered here and never reach it. Registry servers only; cannot be changed. */
+  /**
+   * Simulate the server: calls are answered here and never reach it. Registry servers only. Fixed at creation: a later PUT
+   * with another `mock` is 200, and `mock` stays as it was.
+   */
   @Omittable()
   @IsObject()
   @ValidateNested()

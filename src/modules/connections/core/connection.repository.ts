@@ -142,7 +142,14 @@ export class ConnectionRepository {
 
   /** @returns false if the namespace has a connection of this id */
   async insert(row: QueryDeepPartialEntity<Connection>, tx: EntityManager): Promise<boolean> {
-    const insert = tx.createQueryBuilder().insert().into(Connection).values(row).orIgnore().returning('id');
+    const createdAt = () => 'clock_timestamp()';
+    const insert = tx
+      .createQueryBuilder()
+      .insert()
+      .into(Connection)
+      .values({ ...row, createdAt })
+      .orIgnore()
+      .returning('id');
     const { raw } = (await insert.execute()) as { raw: unknown[] };
     return raw.length > 0;
   }

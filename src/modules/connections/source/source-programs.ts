@@ -7,6 +7,7 @@ import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting
 import { Programs, type ProgramOwner } from '../../../hosting/hosting.js';
 import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
 import type { ConnectionCall } from '../../logs/invocation.types.js';
+import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { Connection } from '../core/connection.entity.js';
 import { InvalidSourceError } from '../core/connections.errors.js';
 import { SourceCompiler } from './source-compiler.js';
@@ -51,6 +52,10 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
 
   valuesOf(): Promise<ProgramValues> {
     return Promise.resolve(NO_VALUES);
+  }
+
+  namesOf({ id }: ProgramRef): Promise<LogNames> {
+    return LogNamesRepository.find(this.connections.manager, 'connection', id);
   }
 
   traced(trace: Trace): void {

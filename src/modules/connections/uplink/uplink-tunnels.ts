@@ -255,7 +255,10 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     } catch (error) {
       const isRefused = error instanceof DomainError && error.kind === 'unauthenticated';
       if (isRefused) held.socket.shut(1008, 'the key was revoked or has expired');
-      else this.logger.debug({ msg: 'a key of a tunnel could not be checked', err: error });
+      else {
+        const names = await this.tunnels.namesOf(held);
+        this.logger.debug({ msg: 'a key of a tunnel could not be checked', ...names, err: error });
+      }
     }
   }
 }

@@ -5,7 +5,7 @@ import { growingLru } from '../../../platform/limits/growing-lru.js';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting, Programs, type ProgramOwner } from '../../../hosting/hosting.js';
 import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
-import { LogNamesRepository } from '../../../platform/telemetry/log-names.repository.js';
+import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { InvocationsService } from '../../logs/ingest/invocations.service.js';
 import type { Invocation } from '../../logs/invocation.types.js';
@@ -110,6 +110,10 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
 
   async valuesOf(ref: ProgramRef): Promise<ProgramValues> {
     return this.valuesFor(await this.releaseOf(ref));
+  }
+
+  namesOf({ id }: ProgramRef): Promise<LogNames> {
+    return LogNamesRepository.find(this.releases.manager, 'release', id);
   }
 
   /** Records the trace in the log of the release that is scanned, otherwise in the log of the server. */

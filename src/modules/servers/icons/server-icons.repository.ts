@@ -22,7 +22,7 @@ export class ServerIconsRepository {
     const [row] = await this.database.query<IconRow[]>(
       `SELECT i.source, i.content_type AS "contentType", i.hash, CASE WHEN i.hash = $3 THEN '' ELSE i.bytes END AS bytes
          FROM servers s JOIN namespaces n ON n.id = s.namespace_id LEFT JOIN server_icons i ON i.server_id = s.id
-        WHERE n.name = $1 AND s.name = $2`,
+        WHERE n.name = $1 AND lower(s.name) = lower($2)`,
       [namespace, name, knownHash],
     );
     return row ?? null;

@@ -20,7 +20,7 @@ export interface ServerScope {
   query: ServerQueryDto;
   /** Of the parameter `namespace`, or of `qualifiedName`; null without both. */
   namespaceId: string | null;
-  /** The part of `qualifiedName` behind the slash; null without one. */
+  /** The part of `qualifiedName` behind the slash, in lower case; null without one. */
   name: string | null;
   /** True if unlisted servers are included. */
   showsUnlisted: boolean;
@@ -45,7 +45,7 @@ export async function scopeOf(query: ServerQueryDto, caller: Caller, find: FindN
     (named !== undefined || ownerId !== undefined) &&
     (ownerId === undefined || ownerId === caller.accountId) &&
     (!found || found.accountId === caller.accountId);
-  return { query, namespaceId: found?.id ?? null, name: wanted?.name ?? null, showsUnlisted: asksForOwn };
+  return { query, namespaceId: found?.id ?? null, name: wanted?.name.toLowerCase() ?? null, showsUnlisted: asksForOwn };
 }
 
 /** The scope as SQL conditions on `servers s`, joined with AND; `TRUE` when there is none. */
@@ -54,7 +54,7 @@ export function conditionsOf({ query, namespaceId, name, showsUnlisted }: Server
   const conditions: string[] = [];
   if (!showsUnlisted) conditions.push('NOT s.unlisted');
   if (namespaceId !== null) conditions.push(`s.namespace_id = ${values.add(namespaceId)}`);
-  if (name !== null) conditions.push(`s.name = ${values.add(name)}`);
+  if (name !== null) conditions.push(`lower(s.name) = ${values.add(name)}`);
   if (ids !== undefined) conditions.push(`s.id = ANY(${values.add(ids)}::uuid[])`);
   if (ownerId !== undefined) {
     conditions.push(`s.namespace_id IN (SELECT id FROM namespaces WHERE account_id = ${values.add(ownerId)})`);

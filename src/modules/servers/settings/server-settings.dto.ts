@@ -10,7 +10,7 @@ import {
   ArrayMaxSize,
   IsArray,
 } from 'class-validator';
-import { IsText } from '../../../platform/http/input-values.js';
+import { IsPrintable, IsText } from '../../../platform/http/input-values.js';
 import { ClosedBody } from '../../../platform/http/input.pipe.js';
 import { IsWebUrl, Omittable, SECRET_NAME, IsHostPattern } from '../server.validators.js';
 
@@ -64,11 +64,11 @@ export class UpdateServerRuntimeDto {
 /** Members to change; others stay. Null clears a member where it is allowed. */
 export class UpdateServerDto {
   /**
-   * Shown to people.
+   * Shown to people, 1 to 255 characters.
    * @example 'Weather'
    */
   @Omittable()
-  @IsText(255)
+  @IsPrintable(255, 1)
   displayName?: string;
 
   /**
