@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { migrate, pendingMigrations, SchemaVersionError } from '../../../src/platform/database/migrations.js';
-import { ServerNamesInAnyCase1795390000000 } from '../../../migrations/1795390000000-server-names-in-any-case.js';
+import { ServerNamesInAnyCase1795400000000 } from '../../../migrations/1795390000000-server-names-in-any-case.js';
 import { cloneDatabase, emptyDatabase } from '../../support/app.js';
 import { query } from '../../support/database/query.js';
 
@@ -33,7 +33,7 @@ describe('a database that was made before the baseline migration', () => {
 describe('a database with servers whose names differ in case only', () => {
   it('is refused with a sentence that names them, and stays as it was until one of each is renamed', async () => {
     const url = await database(cloneDatabase());
-    const again = [{ name: 'again', module: () => Again, migrations: [ServerNamesInAnyCase1795390000000] }];
+    const again = [{ name: 'again', module: () => Again, migrations: [ServerNamesInAnyCase1795400000000] }];
     await query(
       url,
       `DROP INDEX servers_qualified_name, servers_slug;

@@ -1,7 +1,7 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /** Names and slugs of servers are unique in lower case. Rows that differ in case only are named, and nothing is changed. */
-export class ServerNamesInAnyCase1795390000000 implements MigrationInterface {
+export class ServerNamesInAnyCase1795400000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`DO $$ DECLARE twins text; BEGIN
       SELECT string_agg(twin, '; ' ORDER BY twin) INTO twins FROM (
