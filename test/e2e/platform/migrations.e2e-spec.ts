@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { migrate, pendingMigrations, SchemaVersionError } from '../../../src/platform/database/migrations.js';
-import { ServerNamesInAnyCase1795400000000 } from '../../../migrations/1795390000000-server-names-in-any-case.js';
+import { ServerNamesInAnyCase1795400000000 } from '../../../migrations/1795400000000-server-names-in-any-case.js';
 import { cloneDatabase, emptyDatabase } from '../../support/app.js';
 import { query } from '../../support/database/query.js';
 
