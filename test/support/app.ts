@@ -160,7 +160,7 @@ async function startOnce(
     LOG_LEVEL: 'fatal',
     // Tests send many wrong keys from one address.
     AUTH_FAILURES_MAX: '100000',
-    ACCOUNT_LIMITS: 'namespaces=100000,apiKeys=100000',
+    ACCOUNT_LIMITS: 'namespaces=100000,apiKeys=100000,servers=100000',
     ...settings,
   });
   chooseQueueBackend(env);

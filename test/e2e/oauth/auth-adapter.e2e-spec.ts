@@ -138,7 +138,7 @@ describe('a connection to a hosted server with an auth adapter', () => {
         redirect_uri: `${app.env.baseUrl}/oauth/callback`,
         state: expect.any(String),
         code_challenge: expect.stringMatching(/^[\w-]{43}$/),
-        config: '{"days":7,"team":"blue"}',
+        config: '{"team":"blue","days":7}',
       });
       expect((await personAt(app).open(answer(asked))).status).toBe(403);
       const done = await person.open(answer(asked));
