@@ -1,20 +1,23 @@
 const GB = 1024 ** 3;
 
-/** Limits of an account with their defaults, far above what a team uses. `logBytesPerDay` follows from the log's size. */
+/**
+ * Limits of an account with their defaults, far above what a team uses: one key may serve all users of an app, and an app may
+ * have a namespace for each customer. `logBytesPerDay` follows from the log's size.
+ */
 export const accountLimitDefaults = {
-  requestsPerMinute: 30_000,
-  keyRequestsPerMinute: 12_000,
+  requestsPerMinute: 300_000,
+  keyRequestsPerMinute: 240_000,
   callsAtOnce: 2_000,
-  namespaces: 100,
-  apiKeys: 250,
-  servers: 2_000,
-  serversPerNamespace: 1_000,
+  namespaces: 10_000,
+  apiKeys: 10_000,
+  servers: 20_000,
+  serversPerNamespace: 10_000,
   releases: 20_000,
   artifactBytes: 20 * GB,
   connections: 100_000,
   connectionsPerNamespace: 50_000,
-  skills: 2_000,
-  skillsPerNamespace: 1_000,
+  skills: 20_000,
+  skillsPerNamespace: 10_000,
   skillBytes: 2 * GB,
   logBytesPerDay: 0,
 };

@@ -242,7 +242,7 @@ export class Env {
   @Setting(
     'REQUESTS_PER_ADDRESS',
     integer(1, 1_000_000_000),
-    '6000',
+    '60000',
     'Requests without a valid key of one address, or of one /64 network of IPv6, in a minute.',
   )
   readonly requestsPerAddress: number;
@@ -250,7 +250,7 @@ export class Env {
   @Setting(
     'AUTH_FAILURES_MAX',
     integer(1, 1_000_000_000),
-    '100',
+    '1000',
     'Requests with a wrong key of one address in 15 minutes. Further ones are 429, with a longer `Retry-After` each time.',
   )
   readonly authFailuresMax: number;

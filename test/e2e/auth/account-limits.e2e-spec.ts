@@ -50,15 +50,15 @@ describe('GET /accounts/{id}/usage', () => {
     await createSkill(app, account, { namespace });
     expect(await usage()).toMatchObject({
       namespaces: [1, 30],
-      apiKeys: [1, 250],
-      servers: [1, 2_000],
+      apiKeys: [1, 10_000],
+      servers: [1, 20_000],
       releases: [1, 20_000],
       artifactBytes: [0, 20 * 1024 ** 3],
       connections: [1, 100_000],
-      skills: [1, 2_000],
+      skills: [1, 20_000],
       skillBytes: [expect.any(Number), 2 * 1024 ** 3],
       logBytesPerDay: [0, Math.floor((10 * 1024 ** 3) / 14 / 4)],
-      requestsPerMinute: [null, 30_000],
+      requestsPerMinute: [null, 300_000],
     });
     const other = await app.account();
     expect((await app.as(other).get(`/accounts/${account.id}/usage`)).status).toBe(404);
@@ -69,7 +69,7 @@ describe('GET /accounts/{id}/usage', () => {
 describe('PATCH /accounts/{id}/limits', () => {
   verifies('limits:overrides', 'sets limits of one account, for the operator only', async () => {
     await limit({ namespaces: 7, skills: 0 });
-    expect(await usage()).toMatchObject({ namespaces: [0, 7], skills: [0, 0], servers: [0, 2_000] });
+    expect(await usage()).toMatchObject({ namespaces: [0, 7], skills: [0, 0], servers: [0, 20_000] });
     await limit({ namespaces: null });
     expect(await usage()).toMatchObject({ namespaces: [0, 30], skills: [0, 0] });
     expect((await app.as(account).patch('/accounts/me/limits', { limits: { namespaces: 9 } })).status).toBe(403);
