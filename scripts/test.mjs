@@ -122,7 +122,7 @@ async function runQuick() {
   const services = filesUnder('test')
     .map(repoPath)
     .filter((file) => file.endsWith('.e2e-spec.ts') && isWanted(file));
-  const unit = ['--selectProjects', 'unit', '--maxWorkers=1'];
+  const unit = ['--selectProjects', 'unit', `--maxWorkers=${cpus().length}`];
   const e2e = ['--selectProjects', 'e2e', '--runTestsByPath', ...services];
   await Promise.all([
     runJest('unit tests', unit),
