@@ -22,8 +22,8 @@ const inNamespace = (table: string) => `SELECT count(*) FROM ${table} held WHERE
 const RELEASES = 'namespaces n JOIN servers s ON s.namespace_id = n.id JOIN releases r ON r.server_id = s.id';
 
 /**
- * What of account `a`, or of namespace `$2`, is counted. Tables of modules that import this one are named in SQL instead of
- * imported. A file that several releases share counts once.
+ * Counts for each quota, of account `a` or of namespace `$2`. Tables of modules that import this one are named in SQL
+ * instead of imported. A file that several releases share counts once.
  */
 const counts = {
   namespaces: 'SELECT count(*) FROM namespaces n WHERE n.account_id = a.id',

@@ -17,7 +17,7 @@ import {
 } from './account-limits.repository.js';
 import { AccountNotFoundError, QuotaExceededError } from './auth.errors.js';
 
-/** What accounts may store: defaults from the settings, and limits that the operator sets for single accounts. */
+/** Limits of accounts: defaults from the settings, and those that the operator sets for single accounts. */
 @Injectable()
 export class AccountLimitsService {
   /** The last creation of each owner that runs in this process. */

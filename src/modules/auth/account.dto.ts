@@ -92,7 +92,7 @@ export class AccountLimitDto {
   /** @example 'namespaces' */
   name: string;
   /**
-   * What the account uses now; null for limits of requests. Logs of this UTC day, up to a second behind.
+   * Present use; null for limits of requests. For logs that of this UTC day, up to a second behind.
    * @example 3
    */
   used: number | null;

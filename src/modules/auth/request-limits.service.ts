@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { clientAddress, isTrusted, peerOf } from '../../platform/http/client-address.js';
+import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { RateCounter, WINDOW_SECONDS } from '../../platform/limits/rate-counter.js';
 import { ANONYMOUS, type Caller } from './access.types.js';
 import { RateLimitedError, UnauthenticatedError } from './auth.errors.js';
@@ -22,7 +23,7 @@ interface Counted {
  */
 @Injectable()
 export class RequestLimits {
-  private readonly calls = new Map<string, number>();
+  private readonly calls = new KeyedLimiter(Infinity, Infinity);
 
   constructor(
     private readonly env: Env,
@@ -57,16 +58,13 @@ export class RequestLimits {
 
   /** Counts a call among those that its account has at work, until it is answered. @throws RateLimitedError */
   beginCall({ accountId, limits = this.env.accountLimits }: Caller, response: ServerResponse): void {
-    const running = this.calls.get(accountId) ?? 0;
-    if (running >= limits.callsAtOnce) {
-      throw new RateLimitedError(`This account has ${running} calls at work, the limit of a process`, 1);
+    const end = this.calls.enter(accountId, limits.callsAtOnce);
+    if (!end) {
+      throw new RateLimitedError(`This account has ${limits.callsAtOnce} calls at work, the limit of a process`, 1);
     }
-    this.calls.set(accountId, running + 1);
-    response.once('close', () => {
-      const left = (this.calls.get(accountId) ?? 1) - 1;
-      if (left > 0) this.calls.set(accountId, left);
-      else this.calls.delete(accountId);
-    });
+    // A response whose client has left emits no further event.
+    if (response.destroyed) end();
+    else response.once('close', end);
   }
 
   /**

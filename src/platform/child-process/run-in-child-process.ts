@@ -61,7 +61,7 @@ export async function runInChildProcess<T>(
  *
  * @throws ChildProcessKilledError past the limits
  */
-export function runCommand(
+export function runProcess(
   { file, args, options }: { file: string; args: string[]; options: SpawnOptions },
   input: string,
   timeoutMs: number,

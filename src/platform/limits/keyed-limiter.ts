@@ -14,10 +14,15 @@ export class KeyedLimiter {
     return this.total;
   }
 
-  /** Starts work of a key. @returns a function to call at its end; null above a limit */
-  enter(whom: string): (() => void) | null {
+  /**
+   * Starts work of a key.
+   *
+   * @param maxEach limit of this key where keys have limits of their own
+   * @returns a function to call at its end; null above a limit
+   */
+  enter(whom: string, maxEach = this.maxEach): (() => void) | null {
     const count = this.counts.get(whom) ?? 0;
-    if (count >= this.maxEach || this.total >= this.maxAll) return null;
+    if (count >= maxEach || this.total >= this.maxAll) return null;
     this.counts.set(whom, count + 1);
     this.total += 1;
     let isOver = false;

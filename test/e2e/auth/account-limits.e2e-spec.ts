@@ -32,7 +32,7 @@ async function limit(limits: object): Promise<void> {
   expect((await setLimits(limits)).status).toBe(200);
 }
 
-/** What the account uses of each limit, and the limit. */
+/** Use and value of each limit of the account. */
 async function usage(): Promise<Record<string, [used: number | null, limit: number]>> {
   const { status, body } = await app.as(account).get('/accounts/me/usage');
   expect(status).toBe(200);
@@ -172,7 +172,7 @@ describe('a quota that is used up', () => {
     await limit({ logBytesPerDay: 100 });
     const refused = await send(account, name);
     expect([refused.status, refused.body]).toEqual([429, { error: reached('logBytesPerDay') }]);
-    // What the service records by itself is left out where it is stored.
+    // Records of the service itself are dropped by the job that stores them.
     const part = async (of: string) => {
       const { id } = await serverRow(app, of);
       return { id: uuidV7(), serverId: id, method: 'POST', lines: [], exceptions: [] };

@@ -196,7 +196,7 @@ describe('many callers', () => {
 });
 
 describe('a refresh that fails', () => {
-  verifies('oauth:single-refresh', 'takes one database connection, as any other', async () => {
+  verifies('oauth:single-refresh', 'holds a single database connection', async () => {
     await makeDue('ended');
     server.failTokens(503);
     const queries = jest.spyOn(DataSource.prototype, 'query');

@@ -232,7 +232,7 @@ function formOf(
   return { label, upstreamHost, title, description, iconUrl, action, fields: inForm };
 }
 
-/** What an MCP server says of itself, with an icon that needs no request. */
+/** Title and description that an MCP server reports, and its icon if it is a `data:` URL, which needs no request. */
 function presentationOf({ serverInfo }: Connection): Presentation {
   const { title, name, description, icons = [] } = serverInfo ?? { name: '' };
   const icon = icons.find(({ src }) => src.startsWith('data:image/'));

@@ -8,7 +8,7 @@ import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import {
   ChildProcessKilledError,
   compiledRoot,
-  runCommand,
+  runProcess,
 } from '../../../platform/child-process/run-in-child-process.js';
 import { FOLDER_INSIDE } from '../../../hosting/sandbox/pivot-root.js';
 import { Sandbox } from '../../../hosting/sandbox/sandbox.js';
@@ -123,7 +123,7 @@ export class SourceCompiler {
       alone: { root },
     });
     try {
-      return JSON.parse(await runCommand(launch, JSON.stringify(request), timeoutMs)) as SourceCompileAnswer;
+      return JSON.parse(await runProcess(launch, JSON.stringify(request), timeoutMs)) as SourceCompileAnswer;
     } catch (error) {
       if (!(error instanceof ChildProcessKilledError)) throw error;
       const most = error.reason === 'memory' ? `${memoryMb} MB of memory` : `${timeoutMs / 1000} s`;
