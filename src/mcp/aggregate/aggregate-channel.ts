@@ -12,16 +12,22 @@ import type {
 import { members as membersOf, slice, splice } from '../protocol/json-text.js';
 import type { UpstreamHandle } from '../client/upstream-handle.js';
 import { mcpLists, type ListKind } from '../protocol/list-pages.js';
-import { CLIENT_INFO, MODERN_VERSION, rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
-import { readUri, withQualifiedContents, type Separator } from './member-names.js';
+import { deadlineIn } from '../protocol/deadline.js';
+import { UpstreamFailure } from '../protocol/mcp-errors.js';
+import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
+import { readUri, withQualifiedLinks, type Separator } from './member-names.js';
 import { errorReply, toolFailureReply } from '../protocol/messages.js';
 import { SearchTools } from './search-tools.js';
-import { AggregateEvents, listenToResources } from './aggregate-events.js';
+import { AggregateEvents, listenToResources, withQualifiedUpdate } from './aggregate-events.js';
+import { AggregateIdentity } from './aggregate-identity.js';
 import { MemberRequests, type AggregateSource } from './member-requests.js';
 import { AggregateLists } from './aggregate-lists.js';
 
 /** Limit of client sessions whose upstream sessions are tracked, so that they end together. */
 const PROFILES_MAX = 10_000;
+
+/** Limit of connections that a method is sent to which names none. */
+const ASKED_MAX = 100;
 
 /** Name separator and mode of an aggregate. */
 export interface AggregateForm {
@@ -33,15 +39,16 @@ export interface AggregateForm {
 const listOf = new Map<string, ListKind>(Object.values(mcpLists).map((kind) => [kind.method, kind]));
 
 /**
- * All connections of a namespace as one MCP server. Tools and prompts are named `connectionId.name`, resources have
- * `connection://connectionId/` in front of their URI. Results pass unchanged; URIs inside a tool's result are the server's
- * own. One failing upstream never fails the rest.
+ * All connections of a namespace as one MCP server. Tools and prompts are named as by `MemberNames`, resources have
+ * `connection://connectionId/` in front of their URI, in lists, results and notifications. Results otherwise pass
+ * unchanged. One failing upstream never fails the rest.
  */
 export class AggregateChannel implements Channel {
   private readonly gathering: MemberRequests;
   private readonly lists: AggregateLists;
   private readonly search: SearchTools;
   private readonly events: AggregateEvents;
+  private readonly identity: AggregateIdentity;
   /** Upstream handles on which a client's session owns sessions. */
   private readonly profiles = new Map<string, Set<UpstreamHandle>>();
 
@@ -53,27 +60,17 @@ export class AggregateChannel implements Channel {
     this.lists = new AggregateLists(source, this.gathering, form.separator);
     this.search = new SearchTools(source, this.gathering, this.lists);
     this.events = new AggregateEvents(source);
+    this.identity = new AggregateIdentity(
+      source,
+      `The MCP servers connected in ${source.name}. ` +
+        (form.isSearched
+          ? 'Find a tool with search_tools, read its arguments with describe_tool, run it with call_tool.'
+          : `A tool is named by its connection: connection${form.separator}tool.`),
+    );
   }
 
   open(): Promise<UpstreamIdentity> {
-    const { separator, isSearched } = this.form;
-    return Promise.resolve({
-      // Modern, so that it receives the client capabilities of both eras; its members may be of either.
-      era: 'modern',
-      protocolVersion: MODERN_VERSION,
-      capabilities: {
-        tools: { listChanged: true },
-        prompts: { listChanged: true },
-        resources: { listChanged: true, subscribe: true },
-        completions: {},
-      },
-      serverInfo: { ...CLIENT_INFO, name: `${CLIENT_INFO.name}/${this.source.name}` },
-      instructions:
-        `The MCP servers connected in ${this.source.name}. ` +
-        (isSearched
-          ? 'Find a tool with search_tools, read its arguments with describe_tool, run it with call_tool.'
-          : `A tool is named by its connection: connection${separator}tool.`),
-    });
+    return this.identity.read();
   }
 
   async request(call: McpCall): Promise<McpReply> {
@@ -104,7 +101,7 @@ export class AggregateChannel implements Channel {
           : this.named(call, 'prompt', given.ref?.name, inRef('name'));
       }
       default:
-        return errorReply(rpcCode.methodNotFound, `The connections of a namespace have no ${quoted(method)} together`);
+        return this.anywhere(call);
     }
   }
 
@@ -145,26 +142,14 @@ export class AggregateChannel implements Channel {
     name: unknown,
     paramsFor: (name: string) => string,
   ): Promise<McpReply> {
-    const names = await this.lists.names();
-    const read = typeof name === 'string' ? names.read(name) : null;
-    if (!read) {
+    const kind = what === 'tool' ? mcpLists.tools : mcpLists.prompts;
+    const found = typeof name === 'string' ? await this.lists.find(kind, name, call) : null;
+    if (!found) {
       const text = `Unknown ${what}: ${quoted(String(name))}. Names begin with a connection of ${this.source.name}.`;
       return this.form.isSearched && what === 'tool' ? toolFailureReply(text) : errorReply(rpcCode.invalidParams, text);
     }
-    const handle = await this.source.handle(read.connectionId);
-    let own = read.rest;
-    if (names.isAltered(own)) {
-      const member = { connectionId: read.connectionId, seq: '0', state: '', fault: null };
-      const kind = what === 'tool' ? mcpLists.tools : mcpLists.prompts;
-      const [one] = await this.gathering.gather([member], kind, { itemsMax: 1, timeoutMs: call.timeoutMs });
-      if (one && 'items' in one)
-        own =
-          names.pick(
-            one.items.map((item) => item.name),
-            own,
-          ) ?? own;
-    }
-    return this.forward(handle, call, what === 'tool' ? own : null, paramsFor(own));
+    const { connectionId, name: own } = found;
+    return this.forward(connectionId, call, what === 'tool' ? own : null, paramsFor(own));
   }
 
   private async located(call: McpCall, uri: unknown, paramsFor: (uri: string) => string): Promise<McpReply> {
@@ -174,20 +159,58 @@ export class AggregateChannel implements Channel {
       const text = `Unknown resource: ${quoted(String(uri), 200)}. Write connection://<connectionId>/ in front of a server's own URI.`;
       return errorReply(rpcCode.invalidParams, text);
     }
-    const handle = await this.source.handle(read.connectionId);
-    const reply = await this.forward(handle, call, null, paramsFor(read.rest));
-    return call.method === 'resources/read' ? withQualifiedContents(reply, read.connectionId) : reply;
+    return this.forward(read.connectionId, call, null, paramsFor(read.rest));
   }
 
-  private forward(handle: UpstreamHandle, call: McpCall, tool: string | null, params: string): Promise<McpReply> {
-    return this.source.watch(handle, call.method, tool, async ({ timing, invocationId }) => {
+  /**
+   * Sends a method that names no connection to one connection after another, newest first, until one answers otherwise than
+   * that it does not know the method or the params, which both mean that nothing ran.
+   */
+  private async anywhere(call: McpCall): Promise<McpReply> {
+    const left = deadlineIn(call.timeoutMs);
+    let refusal: McpReply | null = null;
+    const { members } = await this.source.members();
+    for (const { connectionId } of members.filter(({ state }) => state === 'connected').slice(0, ASKED_MAX)) {
+      try {
+        const reply = await this.forward(connectionId, { ...call, timeoutMs: left() }, null, call.params);
+        const code = reply.error?.code;
+        if (code !== rpcCode.methodNotFound && code !== rpcCode.invalidParams) return reply;
+        if (code === rpcCode.invalidParams) refusal ??= reply;
+      } catch (error) {
+        this.source.faultOf(connectionId, error);
+        if (error instanceof UpstreamFailure && error.outcomeUnknown) throw error;
+      }
+    }
+    const text = `The connections of a namespace have no ${quoted(call.method)} together`;
+    return refusal ?? errorReply(rpcCode.methodNotFound, text);
+  }
+
+  private async forward(
+    connectionId: string,
+    call: McpCall,
+    tool: string | null,
+    params: string | undefined,
+  ): Promise<McpReply> {
+    const handle = await this.source.handle(connectionId);
+    const { onNotification } = call;
+    const reply = await this.source.watch(handle, call.method, tool, async ({ timing, invocationId }) => {
       try {
         const profile = await this.profileFor(handle, call);
-        return await handle.request({ ...call, params, timing, invocationId, profile });
+        return await handle.request({
+          ...call,
+          params,
+          timing,
+          invocationId,
+          profile,
+          ...(onNotification && {
+            onNotification: (text, method) => onNotification(withQualifiedUpdate(text, method, connectionId), method),
+          }),
+        });
       } finally {
         if (call.timing) Object.assign(call.timing, timing);
       }
     });
+    return withQualifiedLinks(reply, call.method, connectionId);
   }
 
   /**

@@ -168,12 +168,8 @@ async function listenToUris(
 ): Promise<{ uris: string[]; close: () => Promise<void> }> {
   const own: UpstreamListener = {
     onNotification: (text, method) => {
-      if (method !== RESOURCE_UPDATED) return;
-      const params = membersOf(text).get('params');
-      listener.onNotification(
-        params ? splice(text, params, withQualifiedUri(slice(text, params), connectionId)) : text,
-        method,
-      );
+      if (method === RESOURCE_UPDATED)
+        listener.onNotification(withQualifiedUpdate(text, method, connectionId), method);
     },
     onEnd: () => undefined,
   };
@@ -187,6 +183,12 @@ async function listenToUris(
     source.faultOf(connectionId, error);
     return { uris: [], close: async () => undefined };
   }
+}
+
+/** A notification of a connection; of a resource's update with the aggregate's URI. */
+export function withQualifiedUpdate(text: string, method: string, connectionId: string): string {
+  const params = method === RESOURCE_UPDATED ? membersOf(text).get('params') : undefined;
+  return params ? splice(text, params, withQualifiedUri(slice(text, params), connectionId)) : text;
 }
 
 /** Groups URIs by connection. */

@@ -8,11 +8,15 @@ import { MemberNames, qualifyUri, type Separator } from './member-names.js';
 import { errorReply, resultReply } from '../protocol/messages.js';
 import {
   type GatheredItems,
+  type MemberCall,
   type MemberRequests,
   type AggregateItem,
   type AggregateMembers,
   type AggregateSource,
 } from './member-requests.js';
+
+/** Limit of items searched for a name without its connection. */
+const ITEMS_SEARCHED_MAX = 10_000;
 
 /** Limits of connections per page, and of items after which a page ends with the current batch of connections. */
 const MEMBERS_OF_PAGE_MAX = 100;
@@ -23,6 +27,12 @@ const CHARS_OF_PAGE = 16 * 1024 * 1024;
 
 /** Limit of shadowed items reported individually. */
 const SHADOWED_REPORTED_MAX = 100;
+
+/** An item of a connection, by the name that its server has for it. */
+export interface MemberItem {
+  connectionId: string;
+  name: string;
+}
 
 /** `_meta` names of a page's additional facts. */
 const meta = { failed: 'slipway/failed', shadowed: 'slipway/shadowed', leftOut: 'slipway/left-out' };
@@ -43,10 +53,48 @@ export class AggregateLists {
   }
 
   /**
+   * Connection and own name of a tool or prompt: by its name in either form, or by its own name where one connection alone
+   * has it. An item that its connection does not list is taken to have the name as spelled. Null for unknown names.
+   */
+  async find(kind: ListKind, name: string, call: MemberCall): Promise<MemberItem | null> {
+    const all = await this.source.members();
+    const names = this.namesOf(all);
+    const readings = names.read(name);
+    const [first] = readings;
+    if (!first) return this.findOwn(kind, name, all, call);
+    const spelled = { connectionId: first.connectionId, name: first.rest };
+    if (readings.length === 1 && first.isExact) return spelled;
+    for (const reading of readings) {
+      const { connectionId, rest } = reading;
+      if (await this.gathering.hasListed(connectionId, kind, rest, call)) return { connectionId, name: rest };
+      const members = all.members.filter((member) => member.connectionId === connectionId);
+      const [one] = await this.gathering.gather(members, kind, { itemsMax: 1, ...call });
+      const own = one && 'items' in one ? names.pick(name, reading, one.items) : undefined;
+      if (own !== undefined) return { connectionId, name: own };
+    }
+    return spelled;
+  }
+
+  /** Null also while it is unknown if a further connection has the name. */
+  private async findOwn(
+    kind: ListKind,
+    name: string,
+    { members, isCut }: AggregateMembers,
+    call: MemberCall,
+  ): Promise<MemberItem | null> {
+    const usable = members.filter(({ fault }) => fault === null);
+    const gathered = await this.gathering.gather(usable, kind, { itemsMax: ITEMS_SEARCHED_MAX, ...call });
+    if (isCut || gathered.length < usable.length || gathered.some((one) => 'fault' in one)) return null;
+    const owners = gathered.filter((one) => 'items' in one && one.items.some((item) => item.name === name));
+    const [only] = owners;
+    return only && owners.length === 1 ? { connectionId: only.member.connectionId, name } : null;
+  }
+
+  /**
    * One page: the items of up to 100 connections, newest connection first. `_meta["slipway/failed"]` reports failed
    * connections, `_meta["slipway/shadowed"]` shadowed items ({@link MemberNames}).
    */
-  async page(kind: ListKind, { params, timeoutMs, cancellation }: McpCall): Promise<McpReply> {
+  async page(kind: ListKind, { params, ...call }: Pick<McpCall, 'params'> & MemberCall): Promise<McpReply> {
     const all = await this.source.members();
     let after: bigint | null;
     try {
@@ -58,7 +106,7 @@ export class AggregateLists {
     const rest = after === null ? all.members : all.members.filter(({ seq }) => BigInt(seq) < after);
     const asked = rest.slice(0, MEMBERS_OF_PAGE_MAX);
     const gathered = fitting(
-      await this.gathering.gather(asked, kind, { itemsMax: ITEMS_OF_PAGE, timeoutMs, cancellation }),
+      await this.gathering.gather(asked, kind, { itemsMax: ITEMS_OF_PAGE, ...call }),
     );
     const last = gathered.at(-1);
     const nextCursor = last && gathered.length < rest.length ? encodeCursor(last.member.seq) : undefined;
@@ -76,9 +124,10 @@ export class AggregateLists {
     const items = gathered.flatMap((one) => {
       if (!('items' in one)) return [];
       const { connectionId } = one.member;
-      const own = one.items.map(({ name }) => name);
+      const isNamed = kind === mcpLists.tools || kind === mcpLists.prompts;
+      const own = isNamed ? names.namesOf(connectionId, one.items) : null;
       return one.items.flatMap((item) => {
-        const text = this.qualified(kind, connectionId, item, own, names);
+        const text = qualified(kind, item, own ? own.get(item.name) : qualifyUri(connectionId, item.name));
         if (text === null) shadowed.push({ connectionId, name: item.name });
         return text ?? [];
       });
@@ -94,25 +143,16 @@ export class AggregateLists {
     return `{"${kind.member}":[${items.join(',')}]${next}${more}}`;
   }
 
-  /** The item with its aggregate name; null when that name is read as another item's. */
-  private qualified(
-    kind: ListKind,
-    connectionId: string,
-    { name, text }: AggregateItem,
-    own: string[],
-    names: MemberNames,
-  ): string | null {
-    const isNamed = kind === mcpLists.tools || kind === mcpLists.prompts;
-    if (isNamed && !names.isReachable(connectionId, name, own)) return null;
-    const qualified = isNamed ? names.qualify(connectionId, name) : qualifyUri(connectionId, name);
-    return withMember(text, kind.id, JSON.stringify(qualified));
-  }
-
   private namesOf(all: AggregateMembers): MemberNames {
     const known = this.known.get(all) ?? new MemberNames(all.members, this.separator);
     this.known.set(all, known);
     return known;
   }
+}
+
+/** The item with its aggregate name; null without one, because that name is read as another item's. */
+function qualified({ id }: ListKind, { text }: AggregateItem, name: string | undefined): string | null {
+  return name === undefined ? null : withMember(text, id, JSON.stringify(name));
 }
 
 /** The first lists that fit on one page; the rest goes to the next page. */

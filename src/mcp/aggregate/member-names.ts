@@ -1,89 +1,139 @@
+import { createHash } from 'node:crypto';
 import type { McpReply } from '../protocol/channel.js';
-import { withMember } from '../protocol/json-edit.js';
-import { members as membersOf, slice } from '../protocol/json-text.js';
-import { withList } from '../protocol/messages.js';
+import { memberText, rewriteItems, rewriteList, rewriteMembers, withMember } from '../protocol/json-edit.js';
+import { members as membersOf, slice, splice } from '../protocol/json-text.js';
 import type { AggregateMember } from './member-requests.js';
 
-/** Separator of composed names: `connectionId.tool`, or `connectionId__tool` for model APIs that refuse dots. */
-export const separators = ['.', '__'] as const;
+/**
+ * Separator of listed names: `connectionId__tool`, which model APIs accept, or `connectionId.tool`, which spells both
+ * parts as they are.
+ */
+export const separators = ['__', '.'] as const;
 export type Separator = (typeof separators)[number];
+
+/** Length limits of names that model APIs accept, and of the connection's part of one. */
+const NAME_CHARS_MAX = 64;
+const ID_CHARS_MAX = 40;
+
+const HASH_CHARS = 6;
 
 /** Prefix of resource URIs; followed by the connection id and the server's URI or URI template. */
 const URI_SCHEME = 'connection://';
 
+/** A reading of an aggregate's name: a connection, and the rest of the name. */
+export interface Reading {
+  connectionId: string;
+  rest: string;
+  /** True if `rest` is the server's own name; otherwise some other name of the server may be written like this. */
+  isExact: boolean;
+}
+
 /**
- * Names of items in an aggregate. With `__`, dots and slashes of ids and names are written `__` too, for APIs that
- * refuse them everywhere.
- * A name may be ambiguous: `a.b.c` is the tool `b.c` of `a`, or `c` of `a.b`. **The longest existing id wins**; of two
- * ids with the same written form (`a.b` and `a__b` with `__`) the one spelled exactly so. An item whose name is read as
- * another item's is shadowed: lists omit and report it, and it is reachable by its connection's own address.
+ * Names of items in an aggregate. With `__` a name matches `^[a-zA-Z0-9_-]{1,64}$`: other characters are written `_`, and
+ * a name that is longer or would read as another item's ends in a hash. With `.` names are as the servers spell them, and
+ * an item whose name is read as another item's is shadowed: lists omit and report it.
+ *
+ * **The longest existing id wins**: `a.b.c` is the tool `c` of `a.b`, and `b.c` of `a` only without a connection `a.b`.
  */
 export class MemberNames {
-  /** Ids by written form. */
+  /** Written form by id. */
+  private readonly forms = new Map<string, string>();
+  /** Id by itself and by its written form. */
   private readonly ids = new Map<string, string>();
   /**
    * Length of the longest id. Separators after this index are not searched: names are foreign input and may contain
    * megabytes of separators.
    */
   private readonly longestId: number;
-  /** Names of one server by written form, cached for the lifetime of its list. */
-  private readonly known = new WeakMap<readonly string[], Map<string, string>>();
+  /** Names of the items of one server, cached for the lifetime of its list. */
+  private readonly known = new WeakMap<readonly { name: string }[], ReadonlyMap<string, string>>();
 
   constructor(
     members: AggregateMember[],
     private readonly separator: Separator,
   ) {
-    const isExact = (id: string) => this.written(id) === id;
-    for (const { connectionId } of members) if (isExact(connectionId)) this.ids.set(connectionId, connectionId);
-    for (const { connectionId } of members) {
-      const written = this.written(connectionId);
-      if (!this.ids.has(written)) this.ids.set(written, connectionId);
+    const ids = members.map(({ connectionId }) => connectionId);
+    const alike = twins(ids);
+    for (const id of ids) {
+      const form = written(id);
+      this.forms.set(id, form.length > ID_CHARS_MAX || alike.has(id) ? hashed(form, ID_CHARS_MAX, id) : form);
+      this.ids.set(id, id);
     }
+    for (const [id, form] of this.forms) if (!this.ids.has(form)) this.ids.set(form, id);
     this.longestId = Math.max(0, ...[...this.ids.keys()].map(({ length }) => length));
   }
 
-  /** Aggregate name of an item. */
-  qualify(connectionId: string, name: string): string {
-    return this.written(connectionId) + this.separator + this.written(name);
-  }
-
-  /** Connection of a name, and the rest of the name in written form; null when no id matches. */
-  read(qualified: string): { connectionId: string; rest: string } | null {
-    const { separator, longestId } = this;
-    for (let at = qualified.lastIndexOf(separator, longestId); at > 0; at = qualified.lastIndexOf(separator, at - 1)) {
-      const connectionId = this.ids.get(qualified.slice(0, at));
-      const rest = qualified.slice(at + separator.length);
-      if (connectionId !== undefined && rest !== '') return { connectionId, rest };
+  /** Aggregate names of all items of a connection by own name, without shadowed ones. */
+  namesOf(connectionId: string, items: readonly { name: string }[]): ReadonlyMap<string, string> {
+    const known = this.known.get(items);
+    if (known) return known;
+    const own = new Set(items.map(({ name }) => name));
+    const alike = this.separator === '.' ? null : twins(own);
+    const names = new Map<string, string>();
+    for (const name of own) {
+      const qualified = alike ? this.written(connectionId, name, alike.has(name)) : this.dotted(connectionId, name);
+      if (qualified !== null) names.set(name, qualified);
     }
-    return null;
+    this.known.set(items, names);
+    return names;
   }
 
-  /** True if the server's name may differ from its written form, so that it must be looked up. */
-  isAltered(rest: string): boolean {
-    return this.separator !== '.' && rest.includes(this.separator);
+  /**
+   * Possible readings of a name in either form, the longest id first; a name with dots has one at most. Empty when no id
+   * matches.
+   */
+  read(name: string): Reading[] {
+    const [dotted] = this.readings(name, '.');
+    return dotted ? [dotted] : this.readings(name, '__');
   }
 
-  /** The server's name for `rest`: an exact match, otherwise the first with this written form. */
-  pick(names: readonly string[], rest: string): string | undefined {
-    let known = this.known.get(names);
-    if (!known) {
-      known = new Map(names.toReversed().map((name) => [this.written(name), name]));
-      for (const name of names) known.set(name, name);
-      this.known.set(names, known);
+  /** The own name that a reading of `name` means among the items of its connection; undefined if it means none. */
+  pick(name: string, { connectionId, rest }: Reading, items: readonly { name: string }[]): string | undefined {
+    if (items.some((item) => item.name === rest)) return rest;
+    for (const [own, qualified] of this.namesOf(connectionId, items)) if (qualified === name) return own;
+    return undefined;
+  }
+
+  private written(connectionId: string, name: string, isAlike: boolean): string {
+    const qualified = `${this.forms.get(connectionId)}__${written(name)}`;
+    const isOther = this.readings(qualified, '__')[0]?.connectionId !== connectionId;
+    if (qualified.length <= NAME_CHARS_MAX && !isAlike && !isOther) return qualified;
+    return hashed(qualified, NAME_CHARS_MAX, `${connectionId} ${name}`);
+  }
+
+  private dotted(connectionId: string, name: string): string | null {
+    const qualified = `${connectionId}.${name}`;
+    const [read] = this.readings(qualified, '.');
+    return read?.connectionId === connectionId && read.rest === name ? qualified : null;
+  }
+
+  private readings(name: string, separator: Separator): Reading[] {
+    const found: Reading[] = [];
+    for (let at = name.lastIndexOf(separator, this.longestId); at > 0; at = name.lastIndexOf(separator, at - 1)) {
+      const connectionId = this.ids.get(name.slice(0, at));
+      const rest = name.slice(at + separator.length);
+      if (connectionId === undefined || rest === '') continue;
+      found.push({ connectionId, rest, isExact: separator === '.' || !rest.includes('_') });
     }
-    return known.get(rest);
+    return found;
   }
+}
 
-  /** True if the name of this item resolves to this item. @param names all names of the connection */
-  isReachable(connectionId: string, name: string, names: readonly string[]): boolean {
-    const read = this.read(this.qualify(connectionId, name));
-    if (read?.connectionId !== connectionId) return false;
-    return this.separator === '.' ? read.rest === name : this.pick(names, read.rest) === name;
-  }
+/** The text with only letters, digits, `_` and `-`. */
+function written(text: string): string {
+  return text.replace(/[^a-zA-Z0-9_-]/g, '_');
+}
 
-  private written(text: string): string {
-    return this.separator === '.' ? text : text.replace(/[./]/g, this.separator);
-  }
+/** Texts that are written like another one. Of these, one that is spelled exactly so is none. */
+function twins(texts: Iterable<string>): Set<string> {
+  const byForm = new Map<string, string[]>();
+  for (const text of texts) byForm.set(written(text), [...(byForm.get(written(text)) ?? []), text]);
+  return new Set([...byForm].flatMap(([form, alike]) => (alike.length > 1 ? alike.filter((one) => one !== form) : [])));
+}
+
+function hashed(form: string, charsMax: number, of: string): string {
+  const hash = createHash('sha256').update(of).digest('base64url').slice(0, HASH_CHARS);
+  return `${form.slice(0, charsMax - HASH_CHARS - 1)}_${hash}`;
 }
 
 /** Aggregate form of a connection's resource URI or URI template. */
@@ -106,7 +156,55 @@ export function withQualifiedUri(text: string, connectionId: string): string {
   return typeof own === 'string' ? withMember(text, 'uri', JSON.stringify(qualifyUri(connectionId, own))) : text;
 }
 
-/** A `resources/read` result with the aggregate's URIs. */
-export function withQualifiedContents(reply: McpReply, connectionId: string): McpReply {
-  return withList(reply, 'contents', (items) => items.map((item) => withQualifiedUri(item, connectionId)));
+/**
+ * A result with the aggregate's URIs, so that a client can read what it names: contents of resources, and links and
+ * embedded resources of tools and prompts.
+ */
+export function withQualifiedLinks(reply: McpReply, method: string, connectionId: string): McpReply {
+  const { text, result } = reply;
+  if (!result || text[result[0]] !== '{' || !text.includes('"uri"')) return reply;
+  const own = slice(text, result);
+  const block = (one: string) => withQualifiedBlock(one, connectionId);
+  const changed = rewriteResult(method, own, block, (content) => withQualifiedUri(content, connectionId));
+  if (changed === own) return reply;
+  const whole = splice(text, result, changed);
+  const parts = membersOf(whole);
+  return { ...reply, text: whole, id: parts.get('id') ?? null, result: parts.get('result') ?? null };
+}
+
+function rewriteResult(
+  method: string,
+  result: string,
+  block: (text: string) => string,
+  content: (text: string) => string,
+): string {
+  switch (method) {
+    case 'resources/read':
+      return rewriteItems(result, 'contents', content);
+    case 'tools/call':
+      return rewriteItems(result, 'content', block);
+    case 'prompts/get':
+      return rewriteItems(result, 'messages', (message) => {
+        if (!message.startsWith('{')) return message;
+        return rewriteMembers(message, (name, value) => (name === 'content' ? inBlocks(value, block) : value));
+      });
+    default:
+      return result;
+  }
+}
+
+function inBlocks(content: string, block: (text: string) => string): string {
+  return content.startsWith('[') ? rewriteList(content, block) : block(content);
+}
+
+function withQualifiedBlock(block: string, connectionId: string): string {
+  if (!block.startsWith('{')) return block;
+  switch (memberText(block, 'type')) {
+    case '"resource_link"':
+      return withQualifiedUri(block, connectionId);
+    case '"resource"':
+      return rewriteMembers(block, (name, value) => (name === 'resource' ? withQualifiedUri(value, connectionId) : value));
+    default:
+      return block;
+  }
 }

@@ -1,8 +1,7 @@
-import type { Cancellation } from '../protocol/cancellation.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import type { UpstreamHandle } from '../client/upstream-handle.js';
 import { isDeclared, type ListKind, mcpLists, readList } from '../protocol/list-pages.js';
-import type { CallTiming, McpReply } from '../protocol/channel.js';
+import type { CallTiming, McpCall, McpReply } from '../protocol/channel.js';
 
 /** Limit of concurrent upstream requests, and timeout of one. */
 const PARALLEL = 8;
@@ -61,6 +60,9 @@ export interface AggregateSource {
   whenChanged(listener: () => void): () => void;
 }
 
+/** Timeout and caller of an aggregate's request, for the lists of its connections. */
+export type MemberCall = Pick<McpCall, 'timeoutMs' | 'cancellation' | 'profile'>;
+
 /** A list item, by its name or URI at its server. */
 export interface AggregateItem {
   name: string;
@@ -85,7 +87,7 @@ export class MemberRequests {
   async gather(
     members: AggregateMember[],
     kind: ListKind,
-    { itemsMax, timeoutMs, cancellation }: { itemsMax: number; timeoutMs: number; cancellation?: Cancellation },
+    { itemsMax, timeoutMs, cancellation, profile }: { itemsMax: number } & MemberCall,
   ): Promise<GatheredItems[]> {
     const left = deadlineIn(Math.min(timeoutMs, ANSWER_MS_MAX));
     const gathered: GatheredItems[] = [];
@@ -99,7 +101,7 @@ export class MemberRequests {
         const next = queue.next();
         if (next.done) return;
         const [i, member] = next.value;
-        const one = await this.one(member, kind, Math.min(left(), MEMBER_WAIT_MS));
+        const one = await this.one(member, kind, { timeoutMs: Math.min(left(), MEMBER_WAIT_MS), profile });
         gathered[i] = one;
         if ('items' in one) items += one.items.length;
       }
@@ -108,14 +110,21 @@ export class MemberRequests {
     return gathered;
   }
 
-  private async one(member: AggregateMember, kind: ListKind, timeoutMs: number): Promise<GatheredItems> {
+  /** True if the tool is in the connection's last list, however old; false for other kinds, whose lists are not cached. */
+  async hasListed(connectionId: string, kind: ListKind, name: string, { profile }: MemberCall): Promise<boolean> {
+    if (kind !== mcpLists.tools) return false;
+    const handle = await this.source.handle(connectionId);
+    return handle.catalogFor(profile?.capabilities).names.includes(name);
+  }
+
+  private async one(member: AggregateMember, kind: ListKind, call: MemberCall): Promise<GatheredItems> {
     if (member.fault) return { member, fault: member.fault };
     let handle: UpstreamHandle | null = null;
     try {
       handle = await this.source.handle(member.connectionId);
       const failed = this.failures.get(handle);
       if (failed && Date.now() < failed.until) return { member, fault: failed.fault };
-      return { member, items: await itemsOf(handle, kind, timeoutMs) };
+      return { member, items: await itemsOf(handle, kind, call) };
     } catch (error) {
       const fault = this.source.faultOf(member.connectionId, error);
       if (handle) this.failures.set(handle, { until: Date.now() + FAILURE_MS, fault });
@@ -124,11 +133,15 @@ export class MemberRequests {
   }
 }
 
-async function itemsOf(handle: UpstreamHandle, kind: ListKind, timeoutMs: number): Promise<AggregateItem[]> {
-  if (kind === mcpLists.tools) return handle.catalog.list(timeoutMs);
+async function itemsOf(
+  handle: UpstreamHandle,
+  kind: ListKind,
+  { timeoutMs, profile }: MemberCall,
+): Promise<AggregateItem[]> {
+  if (kind === mcpLists.tools) return handle.catalogFor(profile?.capabilities).list(timeoutMs);
   const left = deadlineIn(timeoutMs);
   if (!isDeclared((await handle.open(left())).capabilities[kind.capability])) return [];
-  const { items } = await readList(handle, kind, left());
+  const { items } = await readList(handle.listsFor(profile?.capabilities), kind, left());
   return items.flatMap((text) => toItem(text, kind.id));
 }
 

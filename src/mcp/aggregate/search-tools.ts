@@ -6,7 +6,7 @@ import { mcpLists } from '../protocol/list-pages.js';
 import type { ToolText } from '../client/tool-catalog.js';
 import { resultReply, toolFailureReply, toolReply } from '../protocol/messages.js';
 import { rankTools, readTools } from './tool-ranking.js';
-import type { MemberRequests, MemberFault, AggregateSource } from './member-requests.js';
+import type { MemberCall, MemberRequests, MemberFault, AggregateSource } from './member-requests.js';
 import { withMember } from '../protocol/json-edit.js';
 import { leftOut, type AggregateLists } from './aggregate-lists.js';
 
@@ -22,7 +22,7 @@ const SHOWN_CHARS_MAX = 300;
 /** Limit of failed connections reported. */
 const FAILED_REPORTED_MAX = 20;
 
-const nameSchema = { type: 'string', description: 'The name that search_tools gave, such as "my-first.echo".' };
+const nameSchema = { type: 'string', description: 'The name that search_tools gave, such as "my-first__echo".' };
 
 /** Tools of search mode. */
 const definitions = [
@@ -116,7 +116,7 @@ export class SearchTools {
     }
   }
 
-  private async search(args: Record<string, unknown>, call: Omit<McpCall, 'params'>): Promise<McpReply> {
+  private async search(args: Record<string, unknown>, call: MemberCall): Promise<McpReply> {
     const { query, limit = FOUND_DEFAULT } = args;
     if (typeof query !== 'string')
       return toolFailureReply('search_tools needs a query: what the tool should do, in a few words.');
@@ -140,24 +140,19 @@ export class SearchTools {
     return toolReply(JSON.stringify(answer));
   }
 
-  private async describe({ name }: Record<string, unknown>, call: Omit<McpCall, 'params'>): Promise<McpReply> {
-    const read = typeof name === 'string' ? (await this.lists.names()).read(name) : null;
+  private async describe({ name }: Record<string, unknown>, call: MemberCall): Promise<McpReply> {
+    const read = typeof name === 'string' ? await this.lists.find(mcpLists.tools, name, call) : null;
     const member = read && (await this.source.members()).members.find((one) => one.connectionId === read.connectionId);
     if (!read || !member) return unknownTool(name);
-    const [one] = await this.gathering.gather([member], mcpLists.tools, { itemsMax: 1, timeoutMs: call.timeoutMs });
+    const [one] = await this.gathering.gather([member], mcpLists.tools, { itemsMax: 1, ...call });
     if (!one || !('items' in one))
       return toolFailureReply(one?.fault.message ?? 'The tools of the MCP server could not be listed in time.');
-    const names = await this.lists.names();
-    const picked = names.pick(
-      one.items.map((item) => item.name),
-      read.rest,
-    );
-    const tool = one.items.find((item) => item.name === picked);
+    const tool = one.items.find((item) => item.name === read.name);
     return tool ? toolReply(`{"tool":${withMember(tool.text, 'name', JSON.stringify(name))}}`) : unknownTool(name);
   }
 
   /** All tools, of connected connections first, within the limits. */
-  private async all({ timeoutMs, cancellation }: Omit<McpCall, 'params'>): Promise<{
+  private async all(call: MemberCall): Promise<{
     tools: FoundTool[];
     failed: MemberFault[];
     notes: string[];
@@ -167,16 +162,16 @@ export class SearchTools {
     const order = [...all.members].sort((a, b) => Number(b.state === 'connected') - Number(a.state === 'connected'));
     const gathered = await this.gathering.gather(order, mcpLists.tools, {
       itemsMax: SEARCHED_MAX,
-      timeoutMs,
-      cancellation,
+      ...call,
     });
     const tools = gathered.flatMap((one) => {
       if (!('items' in one)) return [];
       const { connectionId } = one.member;
-      const own = one.items.map(({ name }) => name);
-      return one.items
-        .filter(({ name }) => names.isReachable(connectionId, name, own))
-        .map((tool) => ({ name: names.qualify(connectionId, tool.name), connectionId, tool }));
+      const own = names.namesOf(connectionId, one.items);
+      return one.items.flatMap((tool) => {
+        const name = own.get(tool.name);
+        return name === undefined ? [] : [{ name, connectionId, tool }];
+      });
     });
     const failed = gathered.flatMap((one) => ('fault' in one ? [one.fault] : []));
     const unasked = order.length - gathered.length;

@@ -36,7 +36,7 @@ export class ToolCatalog {
   private known: Listed | null = null;
   private listing: Promise<Listed> | null = null;
 
-  constructor(private readonly channel: Channel) {}
+  constructor(private readonly channel: Pick<Channel, 'request'>) {}
 
   /** All tools, cached for at most the server's `ttlMs`, by default 30 s. */
   async list(timeoutMs: number): Promise<ToolText[]> {

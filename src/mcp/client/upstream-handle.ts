@@ -1,7 +1,13 @@
+import { LRUCache } from 'lru-cache';
+import { listProfile } from '../protocol/session.js';
 import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 import { untilRestart } from './call-registry.js';
 import { ToolCatalog } from './tool-catalog.js';
+
+/** Limits of catalogs for callers with capabilities, and of the length of these capabilities as JSON text. */
+const CATALOGS_MAX = 20;
+const CAPABILITIES_CHARS_MAX = 4_096;
 
 /** Drain time of running calls after the handle was replaced. */
 const DRAIN_MS_MAX = 60_000;
@@ -10,6 +16,7 @@ const DRAIN_MS_MAX = 60_000;
 export abstract class UpstreamHandle implements Channel {
   readonly catalog = new ToolCatalog(this);
   lastUsedAt = Date.now();
+  private readonly catalogs = new LRUCache<string, ToolCatalog>({ max: CATALOGS_MAX });
   /** True once the connection or release was deleted. */
   protected isGone = false;
   private running = 0;
@@ -30,6 +37,25 @@ export abstract class UpstreamHandle implements Channel {
     const reply = this.watched(call.method, this.channel.request(observed));
     this.started(call, reply);
     return untilRestart(call, reply);
+  }
+
+  /** The catalog that a caller with these capabilities sees: some servers list a tool only to clients that it can ask. */
+  catalogFor(capabilities: Record<string, unknown> | undefined): ToolCatalog {
+    const key = JSON.stringify(capabilities ?? {});
+    if (key === '{}' || key.length > CAPABILITIES_CHARS_MAX) return this.catalog;
+    const catalog = this.catalogs.get(key) ?? new ToolCatalog(this.listsFor(capabilities));
+    this.catalogs.set(key, catalog);
+    return catalog;
+  }
+
+  /** Sends the requests for lists of a caller with these capabilities. */
+  listsFor(capabilities: Record<string, unknown> = {}): Pick<Channel, 'request'> {
+    return {
+      request: async (call) => {
+        const { era } = await this.open(call.timeoutMs);
+        return this.request({ ...call, profile: listProfile(era, capabilities) });
+      },
+    };
   }
 
   async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
@@ -62,7 +88,7 @@ export abstract class UpstreamHandle implements Channel {
   }
 
   forgetLists(): void {
-    this.catalog.forget();
+    this.forgetCatalogs();
     this.channel.forgetLists?.();
   }
 
@@ -113,9 +139,14 @@ export abstract class UpstreamHandle implements Channel {
   /** Invalidates the cached tool catalog before the listener receives `notifications/tools/list_changed`. */
   private withListChanges(onNotification: UpstreamListener['onNotification']): UpstreamListener['onNotification'] {
     return (text, method) => {
-      if (method === 'notifications/tools/list_changed') this.catalog.forget();
+      if (method === 'notifications/tools/list_changed') this.forgetCatalogs();
       onNotification(text, method);
     };
+  }
+
+  private forgetCatalogs(): void {
+    this.catalog.forget();
+    for (const catalog of this.catalogs.values()) catalog.forget();
   }
 
   private async watched<T>(method: string, work: Promise<T>): Promise<T> {

@@ -58,6 +58,13 @@ export const mcpLists = {
   prompts: { method: 'prompts/list', member: 'prompts', noun: 'prompts', capability: 'prompts', id: 'name' },
 } as const satisfies Record<string, ListKind>;
 
+const listMethods: ReadonlySet<string> = new Set(Object.values(mcpLists).map(({ method }) => method));
+
+/** True for the methods of the four lists. */
+export function isList(method: string): boolean {
+  return listMethods.has(method);
+}
+
 /** `{}` declares a capability; null and false do not. Both occur although the protocol does not define them. */
 export function isDeclared(capability: unknown): boolean {
   return capability !== undefined && capability !== null && capability !== false;

@@ -1,6 +1,14 @@
 import { isObject } from '../../platform/text/json.js';
 import { UpstreamError } from './mcp-errors.js';
-import { CLIENT_INFO, LEGACY_VERSIONS, MODERN_VERSION, type UpstreamIdentity, type ServerInfo } from './protocol.js';
+import type { CallerProfile } from './channel.js';
+import {
+  CLIENT_INFO,
+  LEGACY_VERSIONS,
+  MODERN_VERSION,
+  type Era,
+  type UpstreamIdentity,
+  type ServerInfo,
+} from './protocol.js';
 
 /**
  * Params of `initialize`.
@@ -11,6 +19,22 @@ export function initializeParams(capabilities: Record<string, unknown> = {}): st
   const { elicitation, sampling, roots } = capabilities;
   const served = { elicitation, sampling, roots };
   return JSON.stringify({ protocolVersion: LEGACY_VERSIONS[0], capabilities: served, clientInfo: CLIENT_INFO });
+}
+
+/** Client capabilities of legacy revisions, and their modes. */
+const ASKED = ['elicitation', 'sampling', 'roots'];
+const MODES = ['form', 'url', 'tools', 'context'];
+
+/**
+ * Profile of requests for lists, which some servers make by their client's capabilities. Callers with the same ones share
+ * its session of a legacy upstream: no request of the server is answered there. Undefined when there are none.
+ */
+export function listProfile(era: Era, capabilities: Record<string, unknown>): CallerProfile | undefined {
+  const of = (value: object) => Object.fromEntries(MODES.filter((mode) => mode in value).map((mode) => [mode, {}]));
+  const asked = ASKED.flatMap((name) => (isObject(capabilities[name]) ? [[name, of(capabilities[name])] as const] : []));
+  const own = era === 'modern' ? capabilities : Object.fromEntries(asked);
+  if (Object.keys(own).length === 0) return undefined;
+  return { key: `lists ${JSON.stringify(own)}`, capabilities: own, mayShare: true };
 }
 
 function record(value: unknown): Record<string, unknown> {

@@ -1,6 +1,8 @@
 import { isObject } from '../../platform/text/json.js';
 import type { CallerProfile, McpReply, RpcError } from '../protocol/channel.js';
 import { UpstreamAuthRequiredError, UpstreamError } from '../protocol/mcp-errors.js';
+import { isList } from '../protocol/list-pages.js';
+import { listProfile } from '../protocol/session.js';
 import { rpcCode, type Era } from '../protocol/protocol.js';
 import {
   replyError,
@@ -130,7 +132,7 @@ export class ModernServer {
    *
    * @throws StateRefusedError
    */
-  private async optionsFor({ channel, own = '{}', params, request }: McpRequest, { capabilities, logLevel }: Envelope) {
+  private async optionsFor({ channel, method, own = '{}', params, request }: McpRequest, { capabilities, logLevel }: Envelope) {
     const accepts = (method: string, text: string) =>
       method === 'notifications/message' ? logLevel !== null && isLoudMessage(text, logLevel) : isOfRequest(method);
     const declares = Object.keys(capabilities).length > 0;
@@ -140,7 +142,10 @@ export class ModernServer {
     if (era === 'legacy') {
       // An upstream of this era issues no states in our form: this one is ours and has expired.
       if (isRetry && isRequestState(params)) throw foreign();
-      return { era, accepts, params: paramsForLegacy(isRetry ? withoutAnswers(own) : own) };
+      const legacyParams = paramsForLegacy(isRetry ? withoutAnswers(own) : own);
+      // A server may list a tool only to clients that it can ask.
+      const profile = isList(method) ? listProfile(era, capabilities) : undefined;
+      return { era, accepts, params: legacyParams, ...(profile && { profile }) };
     }
     const forModern = paramsForModern(isRetry ? withoutSetupAnswer(own) : own);
     const profile: CallerProfile = { key: request.caller, capabilities };

@@ -15,7 +15,7 @@ import { NamespaceServers } from './namespace-servers.js';
 const listed = {
   tools: [
     {
-      name: 'my-first.echo',
+      name: 'my-first__echo',
       description: 'Echoes back the input string',
       inputSchema: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
     },
@@ -41,11 +41,14 @@ export class NamespaceMcpController {
   ) {}
 
   /**
-   * Use all connections of a namespace as one MCP server. Tools and prompts are named `connectionId.name`; URIs of
-   * resources begin with `connection://connectionId/`. An ambiguous name belongs to the connection with the longer id; lists
-   * leave out the other one and name it in `_meta["slipway/shadowed"]`. The newest 1,000 connections take part, up to 100 on
-   * each page of a list. A connection that fails or waits for its user does not fail the list, which names it in
-   * `_meta["slipway/failed"]`.
+   * Use all connections of a namespace as one MCP server. Tools and prompts are named `connectionId__name`, which matches
+   * `^[a-zA-Z0-9_-]{1,64}$`: other characters become `_`, and longer or colliding names end in a hash of 6 characters. A call
+   * also accepts `connectionId.name`, and the tool's own name where one connection alone has it. URIs of resources begin with
+   * `connection://connectionId/`, also in results. The instructions of the servers are joined: 4 KB of each, 16 KB in all.
+   * An ambiguous name belongs to the connection with the longer id; with `separator=.` lists leave out the other one and name
+   * it in `_meta["slipway/shadowed"]`. The newest 1,000 connections take part, up to 100 on each page of a list. A connection
+   * that fails or waits for its user does not fail the list, which names it in `_meta["slipway/failed"]`. A method that names
+   * no connection is answered by the newest connection that knows it.
    */
   @Post()
   @FastPath()
@@ -53,9 +56,9 @@ export class NamespaceMcpController {
   @ApiQuery({
     name: 'separator',
     required: false,
-    schema: { type: 'string', enum: [...separators], default: '.' },
+    schema: { type: 'string', enum: [...separators], default: separators[0] },
     description:
-      'The separator of connection and name. `__` is for model APIs that refuse dots, and replaces all of them.',
+      'The separator of connection and name in lists. With `.` both are spelled as they are. Calls accept both forms.',
   })
   @ApiQuery({
     name: 'mode',
@@ -97,7 +100,7 @@ export class NamespaceMcpController {
 function formOf(url: string): AggregateForm {
   const mark = url.indexOf('?');
   const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
-  const wanted = query.get('separator') ?? '.';
+  const wanted = query.get('separator') ?? separators[0];
   const separator = separators.find((one) => one === wanted);
   if (separator === undefined) throw new InvalidInputError(`separator must be one of: ${separators.join(' ')}`);
   const mode = query.get('mode') ?? 'all';
