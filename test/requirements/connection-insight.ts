@@ -42,7 +42,7 @@ export const connectionInsight = {
   'union:all-connections': {
     source: 'House',
     behavior:
-      'The MCP endpoint `/connect/{namespace}/.mcp` offers the tools, prompts and resources of all connections, tools named `connectionId.tool`.',
+      'The MCP endpoint `/connect/{namespace}/.mcp` offers the tools, prompts and resources of all connections, tools named `connectionId__tool`.',
   },
   'union:result-unchanged': {
     source: 'House',
@@ -52,14 +52,40 @@ export const connectionInsight = {
     source: 'House',
     behavior: 'The published MCP clients of both generations use the namespace endpoint.',
   },
+  'union:names': {
+    source: 'House',
+    behavior:
+      'Every listed tool name matches `^[a-zA-Z0-9_-]{1,64}$`; a call takes it, `connectionId.tool`, and the own name of a tool where it is unique, and logs name the tool as its server does.',
+  },
+  'union:own-name': {
+    source: 'House',
+    behavior: 'A tool is called by its own name only while it is certain that one connection alone has it.',
+  },
   'union:separator': {
     source: 'House',
-    behavior: 'With `separator=__` no name holds a dot, and every listed name is called as that tool.',
+    behavior: 'With `separator=.` names are spelled as the servers spell them.',
   },
   'union:ambiguous': {
     source: 'House',
     behavior:
-      'A name that may be read in two ways means the connection with the longest id; what that shadows is not listed, and the list says so.',
+      'With `separator=.` a name that may be read in two ways means the connection with the longest id; what that shadows is not listed, and the list says so.',
+  },
+  'union:links': {
+    source: 'House',
+    behavior: 'A resource that a result or an update names can be read under that URI.',
+  },
+  'union:instructions': {
+    source: 'House',
+    behavior:
+      'The instructions of the servers are joined under the ids of their connections: 4 KB of each, 16 KB in all.',
+  },
+  'union:capabilities': {
+    source: 'House',
+    behavior: 'Lists hold the tools that a server offers to clients with the capabilities of the caller.',
+  },
+  'union:any-method': {
+    source: 'House',
+    behavior: '`logging/setLevel` and methods of no connection work where one of the connections supports them.',
   },
   'union:failures': {
     source: 'House',

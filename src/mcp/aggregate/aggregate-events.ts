@@ -168,8 +168,7 @@ async function listenToUris(
 ): Promise<{ uris: string[]; close: () => Promise<void> }> {
   const own: UpstreamListener = {
     onNotification: (text, method) => {
-      if (method === RESOURCE_UPDATED)
-        listener.onNotification(withQualifiedUpdate(text, method, connectionId), method);
+      if (method === RESOURCE_UPDATED) listener.onNotification(withQualifiedUpdate(text, method, connectionId), method);
     },
     onEnd: () => undefined,
   };

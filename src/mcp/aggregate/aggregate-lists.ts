@@ -105,9 +105,7 @@ export class AggregateLists {
     }
     const rest = after === null ? all.members : all.members.filter(({ seq }) => BigInt(seq) < after);
     const asked = rest.slice(0, MEMBERS_OF_PAGE_MAX);
-    const gathered = fitting(
-      await this.gathering.gather(asked, kind, { itemsMax: ITEMS_OF_PAGE, ...call }),
-    );
+    const gathered = fitting(await this.gathering.gather(asked, kind, { itemsMax: ITEMS_OF_PAGE, ...call }));
     const last = gathered.at(-1);
     const nextCursor = last && gathered.length < rest.length ? encodeCursor(last.member.seq) : undefined;
     return resultReply(this.text(kind, gathered, all, nextCursor));

@@ -58,10 +58,12 @@ describe('MemberNames', () => {
   it('ends names in a hash that are too long or read as another item, and no others', () => {
     const read = reader('__', 'a', 'a.b', 'a_b', 'a__b', 'c'.repeat(60));
     const listed = (connectionId: string, ...names: string[]) => [
-      ...read.namesOf(
-        connectionId,
-        names.map((name) => ({ name })),
-      ).values(),
+      ...read
+        .namesOf(
+          connectionId,
+          names.map((name) => ({ name })),
+        )
+        .values(),
     ];
     expect(listed('a', 'repo/issues.create', 'x.y', 'x_y')).toEqual([
       'a__repo_issues_create',

@@ -203,7 +203,9 @@ function withQualifiedBlock(block: string, connectionId: string): string {
     case '"resource_link"':
       return withQualifiedUri(block, connectionId);
     case '"resource"':
-      return rewriteMembers(block, (name, value) => (name === 'resource' ? withQualifiedUri(value, connectionId) : value));
+      return rewriteMembers(block, (name, value) =>
+        name === 'resource' ? withQualifiedUri(value, connectionId) : value,
+      );
     default:
       return block;
   }

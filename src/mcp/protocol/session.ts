@@ -31,7 +31,9 @@ const MODES = ['form', 'url', 'tools', 'context'];
  */
 export function listProfile(era: Era, capabilities: Record<string, unknown>): CallerProfile | undefined {
   const of = (value: object) => Object.fromEntries(MODES.filter((mode) => mode in value).map((mode) => [mode, {}]));
-  const asked = ASKED.flatMap((name) => (isObject(capabilities[name]) ? [[name, of(capabilities[name])] as const] : []));
+  const asked = ASKED.flatMap((name) =>
+    isObject(capabilities[name]) ? [[name, of(capabilities[name])] as const] : [],
+  );
   const own = era === 'modern' ? capabilities : Object.fromEntries(asked);
   if (Object.keys(own).length === 0) return undefined;
   return { key: `lists ${JSON.stringify(own)}`, capabilities: own, mayShare: true };

@@ -132,7 +132,10 @@ export class ModernServer {
    *
    * @throws StateRefusedError
    */
-  private async optionsFor({ channel, method, own = '{}', params, request }: McpRequest, { capabilities, logLevel }: Envelope) {
+  private async optionsFor(
+    { channel, method, own = '{}', params, request }: McpRequest,
+    { capabilities, logLevel }: Envelope,
+  ) {
     const accepts = (method: string, text: string) =>
       method === 'notifications/message' ? logLevel !== null && isLoudMessage(text, logLevel) : isOfRequest(method);
     const declares = Object.keys(capabilities).length > 0;

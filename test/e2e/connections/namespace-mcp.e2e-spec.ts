@@ -2,11 +2,17 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import {
+  ElicitRequestSchema,
+  LoggingMessageNotificationSchema,
+  ResourceUpdatedNotificationSchema,
+  ToolListChangedNotificationSchema,
+} from '@modelcontextprotocol/sdk/types.js';
 import { NamespaceServers } from '../../../src/modules/connections/namespace/namespace-servers.js';
 import type { AggregateChannel } from '../../../src/mcp/aggregate/aggregate-channel.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { startAskingV2 } from '../../support/special-upstreams/asking-upstreams.js';
+import { startRich } from '../../support/special-upstreams/rich-upstream.js';
 import { mcpAccept, request, send, times, toolCall, type Answer, type Json } from '../../support/mcp/calls.js';
 import { seedConnections } from '../../support/database/connection-rows.js';
 import { publishExternal } from '../../support/releases/current-releases.js';
@@ -77,17 +83,17 @@ describe('one server of many', () => {
       const server = await createServer(app, owner);
       await publishExternal(app, server, two.url);
       expect((await app.as(owner).put(`/connect/${namespace}/second`, { server })).status).toBe(201);
-      const result = await listUntil(namespace, (found) => namesIn(found).includes('second.hello'));
-      expect(namesIn(result)).toEqual(expect.arrayContaining(['first.echo', 'first.repo.issues.create']));
+      const result = await listUntil(namespace, (found) => namesIn(found).includes('second__hello'));
+      expect(namesIn(result)).toEqual(expect.arrayContaining(['first__echo', 'first__repo_issues_create']));
       expect(namesIn(result)).toHaveLength(14);
       expect(result._meta).toBeUndefined();
-      const echo = (result.tools as Json[]).find(({ name }: Json) => name === 'first.echo');
+      const echo = (result.tools as Json[]).find(({ name }: Json) => name === 'first__echo');
       expect(echo).toMatchObject({ title: 'Echo', annotations: { readOnlyHint: true } });
       expect((await ask(namespace, toolCall(5, 'first.raw'))).text).toBe(
         `{"jsonrpc":"2.0","id":5,"result":${RAW_TOOL_RESULT}}`,
       );
       expect(textOf((await ask(namespace, toolCall(6, 'second.hello'))).body.result)).toBe('from the registry');
-      const deep = await ask(namespace, toolCall(7, 'first.repo.issues.create', { title: 'x' }));
+      const deep = await ask(namespace, toolCall(7, 'first__repo_issues_create', { title: 'x' }));
       expect(textOf(deep.body.result)).toBe('Created issue: x');
       const short = await send(app, owner, `/${namespace}/.mcp`, toolCall(8, 'second.hello'), { headers: mcpAccept });
       expect(short.status).toBe(200);
@@ -105,7 +111,7 @@ describe('one server of many', () => {
     const ask1 = async (method: string, params?: object): Promise<Json> =>
       (await ask(namespace, request(1, method, params))).body;
     const { prompts } = (await ask1('prompts/list')).result;
-    expect(prompts.map(({ name }: Json) => name)).toEqual(['two.review', 'one.review']);
+    expect(prompts.map(({ name }: Json) => name)).toEqual(['two__review', 'one__review']);
     const prompt = { name: 'one.review', arguments: { language: 'rust' } };
     expect((await ask1('prompts/get', prompt)).result.messages).toHaveLength(1);
     const { resources } = (await ask1('resources/list')).result;
@@ -149,8 +155,8 @@ describe('one server of many', () => {
     await second.connect(new TransportV2(new URL(url), { requestInit }));
     for (const client of [await connectV1(url, {}, requestInit), second]) {
       expect(client.getServerVersion()).toMatchObject({ name: `slipway/${namespace}` });
-      expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['new.echo', 'old.echo']);
-      for (const name of ['new.echo', 'old.echo']) {
+      expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['new__echo', 'old__echo']);
+      for (const name of ['new__echo', 'old__echo']) {
         expect(textOf(await client.callTool({ name, arguments: { message: name } }))).toBe(name);
       }
     }
@@ -158,28 +164,68 @@ describe('one server of many', () => {
 });
 
 describe('names', () => {
-  verifies('union:separator', 'no name holds a dot, and each is called as its tool', async () => {
-    const tools = [says('repo.search', 'dotted'), says('plain', 'plain'), says('a/b', 'slashed')];
-    const namespace = await namespaceWith({ 'my.conn': (await start({ tools })).url });
-    const result = await listUntil(namespace, (found) => namesIn(found).length === 3, '?separator=__');
-    expect(namesIn(result)).toEqual(['my__conn__repo__search', 'my__conn__plain', 'my__conn__a__b']);
-    const answers = ['dotted', 'plain', 'slashed'];
-    for (const [i, name] of namesIn(result).entries()) {
-      expect(textOf((await ask(namespace, toolCall(i, name), '?separator=__')).body.result)).toBe(answers[i]);
+  verifies('union:names', 'model APIs accept every listed name, and each is called as its tool', async () => {
+    const tools = [says('repo.search', 'dotted'), says('plain', 'plain'), says('a/b', 'slashed'), says('a.b', 'other')];
+    const long = says('x'.repeat(100), 'long');
+    const namespace = await namespaceWith({
+      'my.conn': (await start({ tools: [...tools, long] })).url,
+      my: (await start({ tools: [says('conn', 'of my')] })).url,
+    });
+    const result = await listUntil(namespace, (found) => namesIn(found).length === 6);
+    const names = namesIn(result);
+    for (const name of names) expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
+    expect(names.slice(0, 3)).toEqual(['my__conn', 'my_conn__repo_search', 'my_conn__plain']);
+    const answers = ['of my', 'dotted', 'plain', 'slashed', 'other', 'long'];
+    for (const [i, name] of names.entries()) {
+      expect(textOf((await ask(namespace, toolCall(i, name))).body.result)).toBe(answers[i]);
     }
+    for (const [name, text] of [
+      ['my.conn.repo.search', 'dotted'],
+      [`my.conn.${long.name}`, 'long'],
+      ['repo.search', 'dotted'],
+      ['plain', 'plain'],
+    ]) {
+      expect(textOf((await ask(namespace, toolCall(7, name))).body.result)).toBe(text);
+    }
+    const { body } = await app.as(owner).get(`/connect/${namespace}/my.conn/logs`);
+    expect(new Set(body.invocations.map(({ tool: name }: Json) => name))).toEqual(
+      new Set(['repo.search', 'plain', 'a/b', 'a.b', long.name]),
+    );
   });
 
-  verifies('union:ambiguous', 'the longest id wins, and what it shadows is told', async () => {
-    const [one, two] = [
-      await start({ tools: [says('b.c', 'of a'), says('x', 'x of a')] }),
-      await start({ tools: [says('c', 'of a.b')] }),
-    ];
-    const namespace = await namespaceWith({ a: one.url, 'a.b': two.url });
-    const result = await listUntil(namespace, (found) => namesIn(found).length === 2);
-    expect(namesIn(result)).toEqual(['a.b.c', 'a.x']);
-    expect(result._meta).toEqual({ 'slipway/shadowed': [{ connectionId: 'a', name: 'b.c' }] });
-    expect(textOf((await ask(namespace, toolCall(1, 'a.b.c'))).body.result)).toBe('of a.b');
-  });
+  verifies(
+    'union:own-name',
+    'an own name that two connections have, or a failed one may have, is unknown',
+    async () => {
+      const [one, two] = [
+        await start({ tools: [says('same', 'one'), says('only', 'only')] }),
+        await start({ tools: [tool('same')] }),
+      ];
+      const namespace = await namespaceWith({ one: one.url, two: two.url });
+      await listUntil(namespace, (found) => namesIn(found).length === 3);
+      expect(textOf((await ask(namespace, toolCall(1, 'only'))).body.result)).toBe('only');
+      expect((await ask(namespace, toolCall(2, 'same'))).body.error).toMatchObject({ code: -32602 });
+      await createConnection(app, owner, { mcpUrl: await refusedPort() }, { namespace, connectionId: 'down' });
+      await listUntil(namespace, (found) => found._meta?.['slipway/failed'] !== undefined);
+      expect((await ask(namespace, toolCall(3, 'only'))).body.error).toMatchObject({ code: -32602 });
+    },
+  );
+
+  verifies(
+    ['union:separator', 'union:ambiguous'],
+    'with dots the longest id wins, and what it shadows is reported',
+    async () => {
+      const [one, two] = [
+        await start({ tools: [says('b.c', 'of a'), says('x', 'x of a')] }),
+        await start({ tools: [says('c', 'of a.b')] }),
+      ];
+      const namespace = await namespaceWith({ a: one.url, 'a.b': two.url });
+      const result = await listUntil(namespace, (found) => namesIn(found).length === 2, '?separator=.');
+      expect(namesIn(result)).toEqual(['a.b.c', 'a.x']);
+      expect(result._meta).toEqual({ 'slipway/shadowed': [{ connectionId: 'a', name: 'b.c' }] });
+      expect(textOf((await ask(namespace, toolCall(1, 'a.b.c'))).body.result)).toBe('of a.b');
+    },
+  );
 
   verifies('union:bad-query', 'a separator or mode it does not know is refused', async () => {
     const namespace = await createNamespace(app, owner);
@@ -202,7 +248,7 @@ describe('bounds', () => {
     await seedConnections(app, namespace, [{ connectionId: 'hangs', mcpUrl: silent.url }]);
     const seen = closed.requests.length;
     const result = await listUntil(namespace, (found) => (found._meta?.['slipway/failed'] as Json[])?.length === 3);
-    expect(namesIn(result)).toEqual(['fine.t']);
+    expect(namesIn(result)).toEqual(['fine__t']);
     expect(result._meta['slipway/failed']).toEqual([
       { connectionId: 'hangs', state: 'error', message: expect.stringMatching(/time/) },
       { connectionId: 'down', state: 'error', message: expect.stringMatching(/Nothing listens/) },
@@ -217,9 +263,9 @@ describe('bounds', () => {
     const { url } = await start({ tools: [tool('big', 'x'.repeat(7 * 1024 * 1024))] });
     const namespace = await namespaceWith({ one: url, two: url, three: url });
     const first = await listUntil(namespace, (result) => namesIn(result).length === 2);
-    expect(namesIn(first)).toEqual(['three.big', 'two.big']);
+    expect(namesIn(first)).toEqual(['three__big', 'two__big']);
     const second = await list(namespace, '', first.nextCursor);
-    expect([namesIn(second), second.nextCursor]).toEqual([['one.big'], undefined]);
+    expect([namesIn(second), second.nextCursor]).toEqual([['one__big'], undefined]);
   });
 
   verifies('union:pages', 'more than a hundred connections go on by cursor', async () => {
@@ -246,9 +292,94 @@ describe('bounds', () => {
       return all.flat().length === ids.length && all;
     }, 'every connection is listed');
     expect(pages.map(({ length }) => length)).toEqual([100, 100, 30]);
-    expect(pages.flat()).toEqual([...ids].reverse().map((id) => `${id}.t`));
+    expect(pages.flat()).toEqual([...ids].reverse().map((id) => `${id}__t`));
     const wrong = await ask(namespace, request(1, 'tools/list', { cursor: 'nonsense' }));
     expect(wrong.body.error).toMatchObject({ code: -32602 });
+  });
+});
+
+describe('a server with everything', () => {
+  const rich = async (instructions: string) => closing(await startRich(instructions)).url;
+  const capable = { capabilities: { elicitation: {} } };
+  const names = ({ tools }: { tools: { name: string }[] }) => tools.map(({ name }) => name).sort();
+
+  verifies('union:links', 'resources that results, prompts and updates name are read under these URIs', async () => {
+    const namespace = await namespaceWith({ one: await rich('') });
+    const client = await connectV1(`${app.url}/connect/${namespace}/.mcp`, {}, keyed());
+    const updated: string[] = [];
+    client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => void updated.push(params.uri));
+    const { content } = (await client.callTool({ name: 'one__links' })) as Json;
+    const uris = [content[0].uri, content[1].resource.uri];
+    expect(uris).toEqual(['connection://one/demo://linked', 'connection://one/demo://embedded']);
+    const { messages } = await client.getPrompt({ name: 'one__any' });
+    expect(messages[0]?.content).toMatchObject({ resource: { uri: uris[1], text: 'the embedded one' } });
+    for (const uri of uris) {
+      expect((await client.readResource({ uri })).contents).toEqual([
+        { uri, text: uri.slice('connection://one/'.length) },
+      ]);
+    }
+    expect(updated).toEqual([uris[0]]);
+  });
+
+  verifies('union:instructions', 'each stands under its connection, 4 KB of it and 16 KB of all', async () => {
+    const long = 'ä'.repeat(3_000);
+    const connections = { one: await rich('Use me first.'), plain: (await start()).url };
+    const namespace = await namespaceWith(connections);
+    const instructions = async () =>
+      (await connectV1(`${app.url}/connect/${namespace}/.mcp`, {}, keyed())).getInstructions() ?? '';
+    expect(await instructions()).toBe(
+      `The MCP servers connected in ${namespace}. A tool is named by its connection: connection__tool.` +
+        '\n\n## plain\nA server for tests.\n\n## one\nUse me first.',
+    );
+    const mcpUrl = await rich(long);
+    for (const connectionId of ['a', 'b', 'c', 'd']) {
+      await createConnection(app, owner, { mcpUrl }, { namespace, connectionId });
+    }
+    const cut = `\n\n## d\n${'ä'.repeat(2_046)}…\n\n## c\n`;
+    const all = await until(async () => {
+      const text = await instructions();
+      return text.includes(cut) && text;
+    }, 'the new connections are known');
+    expect(Buffer.byteLength(all)).toBeLessThan(17 * 1024);
+    expect(all).not.toContain('## a\n');
+  });
+
+  verifies('union:capabilities', 'a tool for clients that can be asked is listed to these alone', async () => {
+    const namespace = await namespaceWith({ one: await rich('') });
+    const [all, one] = [`${app.url}/connect/${namespace}/.mcp`, `${app.url}/connect/${namespace}/one/mcp`];
+    const second = async (url: string, options: object) => {
+      const client = closing(
+        new ClientV2({ name: 'spec', version: '1.0.0' }, { ...options, versionNegotiation: { mode: 'auto' } }),
+      );
+      await client.connect(new TransportV2(new URL(url), { requestInit: keyed() }));
+      return client;
+    };
+    const first = async (options: object) => {
+      const client = closing(new ClientV1({ name: 'spec', version: '1.0.0' }, options));
+      await client.connect(new TransportV1(new URL(all), { requestInit: keyed() }));
+      return client;
+    };
+    for (const client of [await first(capable), await second(all, capable)]) {
+      expect(names(await client.listTools())).toEqual(['one__ask', 'one__links']);
+    }
+    for (const client of [await first({}), await second(all, {})]) {
+      expect(names(await client.listTools())).toEqual(['one__links']);
+    }
+    expect(names(await (await second(one, capable)).listTools())).toEqual(['ask', 'links']);
+    expect(names(await (await second(one, {})).listTools())).toEqual(['links']);
+  });
+
+  verifies('union:any-method', 'a log level is set, and a method is answered by the one that knows it', async () => {
+    const namespace = await namespaceWith({ one: await rich(''), two: (await start()).url });
+    const client = await connectV1(`${app.url}/connect/${namespace}/.mcp`, {}, keyed());
+    const heard: unknown[] = [];
+    client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => void heard.push(params.data));
+    expect(client.getServerCapabilities()).toMatchObject({ logging: {}, experimental: { 'acme/ping': { v: 1 } } });
+    await client.setLoggingLevel('error');
+    await client.callTool({ name: 'one__links' });
+    expect(heard).toEqual(['error: called']);
+    expect((await ask(namespace, request(1, 'acme/ping'))).body.result).toEqual({ pong: true });
+    expect((await ask(namespace, request(2, 'acme/other'))).body.error.code).toBe(-32601);
   });
 });
 
@@ -272,19 +403,19 @@ describe('search mode', () => {
 
     const found = await use('search_tools', { query: 'bill a customer' });
     expect(found.structuredContent.searched).toBe(1_001);
-    expect(found.structuredContent.tools[0].name).toBe('two.create_invoice');
+    expect(found.structuredContent.tools[0].name).toBe('two__create_invoice');
     expect(found.structuredContent.tools).toHaveLength(10);
     expect(JSON.parse(textOf(found))).toEqual(found.structuredContent);
     const widgets = await use('search_tools', { query: 'widget 77', limit: 3 });
     expect(widgets.structuredContent.tools.map(({ name }: Json) => name).slice(0, 2)).toEqual([
-      'one.tool_77',
-      'two.tool_77',
+      'one__tool_77',
+      'two__tool_77',
     ]);
     expect(await use('search_tools', { query: 'widget 77', limit: 3 })).toEqual(widgets);
 
-    const described = await use('describe_tool', { name: 'two.create_invoice' });
+    const described = await use('describe_tool', { name: 'two__create_invoice' });
     expect(described.structuredContent.tool).toEqual({
-      name: 'two.create_invoice',
+      name: 'two__create_invoice',
       description: wanted.description,
       inputSchema: wanted.inputSchema,
       'x-own': 1.5,
@@ -369,7 +500,7 @@ describe.each(listeners)('a listening client %s', (_, connect) => {
     async () => {
       const upstream = await startAskingV2('stateless');
       const namespace = await namespaceWith({ quiet: (await start()).url, asks: closing(upstream).url });
-      await listUntil(namespace, (found) => namesIn(found).includes('asks.ask'));
+      await listUntil(namespace, (found) => namesIn(found).includes('asks__ask'));
       let changes = 0;
       const client = await connect(`${app.url}/connect/${namespace}/.mcp`, () => void (changes += 1));
       expect(textOf(await client.callTool({ name: 'asks.ask' }))).toBe('Hello Nina');
