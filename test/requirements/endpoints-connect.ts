@@ -373,6 +373,15 @@ export const connectEndpoints = {
     source: 'House',
     behavior: 'A tool list that the upstream pages is followed to its end, with a bound on pages.',
   },
+  'tools:choice': {
+    source: 'House',
+    behavior:
+      'A connection with `tools: {allow, deny}` lists and calls these tools only, at every endpoint; a call of another is answered as one of an unknown tool.',
+  },
+  'tools:choice:change': {
+    source: 'House',
+    behavior: '`tools` stays when a PUT omits it, and is shown only while it is set; `{}` offers all tools again.',
+  },
   'tools:list:namespace': {
     source: 'Field',
     behavior:

@@ -4,6 +4,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { hostedFailureIn, ProgramStartError } from '../../hosting/hosting.errors.js';
 import { Hosting } from '../../hosting/hosting.js';
+import type { ToolChoice } from '../../mcp/client/tool-choice.js';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { generateName } from '../../platform/http/generated-name.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
@@ -15,7 +16,7 @@ import { CredentialsService } from '../oauth/credentials.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ConnectionHandles } from './core/connection-handles.js';
 import { ConnectionReader } from './core/connection-reader.js';
-import type { ConnectionDto, MockDto, SetConnectionDto } from './core/connection.dto.js';
+import type { ConnectionDto, MockDto, SetConnectionDto, ToolsDto } from './core/connection.dto.js';
 import { Connection, type QueryValues, type StoredMock, type TargetKind } from './core/connection.entity.js';
 import { ConnectionRepository, type DeletedConnection } from './core/connection.repository.js';
 import { requireConnectionId, requireTarget, type NewTarget } from './core/connection-target.js';
@@ -139,7 +140,7 @@ export class ConnectionsService implements OnModuleInit {
     namespace: OwnedNamespace,
     connectionId: string,
     { target: { query, ...target }, mock: newMock }: PreparedTarget,
-    { name, metadata, headers, mock }: SetConnectionDto,
+    { name, metadata, headers, tools, mock }: SetConnectionDto,
   ): Promise<string | null> {
     const id = randomUUID();
     const status = target.targetKind === 'uplink' ? uplinkWaiting : neverCalled;
@@ -152,6 +153,7 @@ export class ConnectionsService implements OnModuleInit {
       connectionId,
       name: name ?? connectionId,
       metadata: (metadata ?? {}) as object,
+      tools: toStoredTools(tools),
       mock: toStoredMock(mock),
       sealedHeaders: this.values.sealHeaders(id, headers),
       sealedQuery: this.values.sealQuery(id, query),
@@ -180,7 +182,7 @@ export class ConnectionsService implements OnModuleInit {
 
   private async update(
     id: string,
-    { name, metadata, headers }: SetConnectionDto,
+    { name, metadata, headers, tools }: SetConnectionDto,
     { mcpUrl, query }: { mcpUrl?: string; query?: QueryValues },
   ): Promise<void> {
     const endLinks = headers !== undefined || mcpUrl !== undefined || query !== undefined;
@@ -197,6 +199,7 @@ export class ConnectionsService implements OnModuleInit {
       const change = {
         ...(name !== undefined && { name }),
         ...(metadata !== undefined && { metadata: metadata as object }),
+        ...(tools !== undefined && { tools: toStoredTools(tools) }),
         ...(headers !== undefined && { sealedHeaders: this.values.sealHeaders(id, headers) }),
         ...(mcpUrl !== undefined && this.values.sealUrl(id, mcpUrl)),
         ...(all !== undefined && { sealedQuery: this.values.sealQuery(id, all) }),
@@ -220,6 +223,11 @@ export class ConnectionsService implements OnModuleInit {
     await this.handles.deleted(deleted);
     if (deleted.targetKind === 'source') await this.hosting.forget(deleted.id);
   }
+}
+
+/** Null for `{}`, which offers all tools. */
+function toStoredTools(tools: ToolsDto | undefined): ToolChoice | null {
+  return tools?.allow === undefined && tools?.deny === undefined ? null : { ...tools };
 }
 
 /** Null for `{enabled: false}`, which is no mock. */

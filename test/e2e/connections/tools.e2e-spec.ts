@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { send, times } from '../../support/mcp/calls.js';
+import { mcpAccept, request, send, times, type Json } from '../../support/mcp/calls.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
 import { startFaulty } from '../../support/special-upstreams/faulty-upstreams.js';
 import { startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
@@ -454,4 +454,72 @@ describe('GET /connect/{namespace}/.tools', () => {
       );
     });
   }
+});
+
+describe('the chosen tools', () => {
+  const tools = ['search_docs', 'search_private', 'read', 'write'].map((name) => ({
+    name,
+    inputSchema: { type: 'object' },
+  }));
+  const choice = { allow: ['search_*', 'read'], deny: ['search_private'] };
+  const mcp = async (path: string, method: string, params: object = {}) =>
+    (await send(app, owner, path, request(1, method, params), { headers: mcpAccept })).body;
+  const names = (body: Json): string[] => body.result.tools.map(({ name }: Json) => name);
+
+  verifies('tools:choice', 'a hidden tool is neither listed nor called, at every endpoint', async () => {
+    const upstream = await start({ tools });
+    const { path, namespace, connectionId, body } = await createConnection(app, owner, {
+      mcpUrl: upstream.url,
+      tools: choice,
+    });
+    expect(body.tools).toEqual(choice);
+    const union = `/connect/${namespace}/.mcp`;
+    expect(await namesAt(`${path}/.tools`)).toEqual(['search_docs', 'read']);
+    expect(names(await mcp(`${path}/mcp`, 'tools/list'))).toEqual(['search_docs', 'read']);
+    expect(names(await mcp(union, 'tools/list'))).toEqual([`${connectionId}__search_docs`, `${connectionId}__read`]);
+    const calls = upstream.count('tools/call');
+    for (const hidden of ['search_private', 'write']) {
+      expect((await get(`${path}/.tools/${hidden}`)).status).toBe(404);
+      const [called, unknown] = await Promise.all(
+        [hidden, 'nowhere'].map((name) => send(app, owner, `${path}/.tools/${name}`, {})),
+      );
+      expect([called?.status, JSON.stringify(called?.body)]).toEqual([
+        404,
+        JSON.stringify(unknown?.body).replaceAll('nowhere', hidden),
+      ]);
+      const error = { code: -32602, message: `Unknown tool: "${hidden}"` };
+      expect((await mcp(`${path}/mcp`, 'tools/call', { name: hidden })).error).toEqual(error);
+      expect((await mcp(union, 'tools/call', { name: `${connectionId}__${hidden}` })).error).toEqual(error);
+      const twice = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","Name":"${hidden}"}}`;
+      expect((await send(app, owner, `${path}/mcp`, twice, { headers: mcpAccept })).body.error).toMatchObject({
+        code: -32602,
+      });
+    }
+    expect(upstream.count('tools/call')).toBe(calls);
+    expect((await send(app, owner, `${path}/.tools/read`, { a: 1 })).status).toBe(200);
+    expect((await mcp(union, 'tools/call', { name: `${connectionId}__read` })).result).toBeDefined();
+  });
+
+  verifies('tools:choice:change', 'a PUT without tools leaves the choice, and an empty one ends it', async () => {
+    const { path, body } = await createConnection(app, owner, { mcpUrl: (await start({ tools })).url });
+    expect(body).not.toHaveProperty('tools');
+    const put = async (change: object) => (await app.as(owner).put(path, change)).body as Json;
+    expect((await put({ tools: { deny: ['*'] } })).tools).toEqual({ deny: ['*'] });
+    expect(await namesAt(`${path}/.tools`)).toEqual([]);
+    expect((await put({ name: 'other' })).tools).toEqual({ deny: ['*'] });
+    expect(await put({ tools: {} })).not.toHaveProperty('tools');
+    expect(await namesAt(`${path}/.tools`)).toHaveLength(4);
+    for (const wrong of [
+      [],
+      'read',
+      null,
+      { allow: 'read' },
+      { allow: [''] },
+      { deny: [1] },
+      { allow: null },
+      { only: [] },
+    ]) {
+      expect((await app.as(owner).put(path, { tools: wrong })).status).toBe(400);
+    }
+  });
 });

@@ -2,6 +2,7 @@ import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } fro
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { HandlePool } from '../../../mcp/client/handle-pool.js';
+import { ChosenToolsChannel } from '../../../mcp/client/tool-choice.js';
 import type { AuthAdapter } from '../../../mcp/oauth/tokens.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
@@ -203,9 +204,10 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   private handleTo(target: ConnectionTarget): ConnectionHandle {
     const held = this.handles.get(target.id);
     if (held && held.target.revision >= target.revision) return held;
+    const channel = this.transports.channelTo(target);
     const handle = new ConnectionHandle(
       target,
-      this.transports.channelTo(target),
+      target.tools ? new ChosenToolsChannel(channel, target.tools) : channel,
       this.statuses.observer(target),
       this.events,
       this.urls,
@@ -249,15 +251,16 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
         sealedHeaders: true,
         sealedQuery: true,
         recordingUntil: true,
+        tools: true,
       },
     });
     return row && this.toTarget(row);
   }
 
   private toTarget(row: Connection): ConnectionTarget {
-    const { id, revision, namespaceId, connectionId, setupEpoch, recordingUntil, serverId, mock } = row;
+    const { id, revision, namespaceId, connectionId, setupEpoch, recordingUntil, tools, serverId, mock } = row;
     const { name: namespace, accountId } = row.namespace;
-    const ref = { id, revision, namespaceId, namespace, accountId, connectionId, setupEpoch, recordingUntil };
+    const ref = { id, revision, namespaceId, namespace, accountId, connectionId, setupEpoch, recordingUntil, tools };
     const serverName = row.serverName ?? '';
     if (mock) return { ...ref, kind: 'mock', serverId, serverName, scenario: mock.scenario ?? null };
     if (row.targetKind === 'uplink') return { ...ref, kind: 'uplink' };

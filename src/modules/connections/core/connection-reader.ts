@@ -134,6 +134,7 @@ function toConnectionDto(row: ShownConnection, urls: ConnectionUrls): Connection
     mcpUrl: row.slug === null ? row.mcpUrl : urls.run(row.slug),
     metadata: row.metadata,
     transport: row.targetKind === 'uplink' ? 'uplink' : 'http',
+    ...(row.tools === null ? {} : { tools: row.tools }),
     ...(row.mock === null ? {} : { mock: { enabled: true, ...row.mock } }),
     iconUrl: iconUrlOf(row.serverInfo),
     createdAt: row.createdAt.toISOString(),

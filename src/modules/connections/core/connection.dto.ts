@@ -14,7 +14,15 @@ import {
 } from 'class-validator';
 import { ClosedBody } from '../../../platform/http/input.pipe.js';
 import { statusReasons } from './connection-status.js';
-import { AsGiven, IsHeaders, IsMcpUrl, IsMetadata, IsStorableText, Omittable } from './connection.validators.js';
+import {
+  AsGiven,
+  IsHeaders,
+  IsMcpUrl,
+  IsMetadata,
+  IsStorableText,
+  IsToolPatterns,
+  Omittable,
+} from './connection.validators.js';
 
 const SERVER = /^@?[a-zA-Z0-9][a-zA-Z0-9_-]*(?:\/[a-zA-Z0-9][a-zA-Z0-9_-]*)?$/;
 
@@ -32,6 +40,25 @@ export class MockDto {
   @MaxLength(10_000)
   @IsStorableText()
   scenario?: string;
+}
+
+/** The tools that a connection offers to its callers: exact names, or `prefix*`. */
+export class ToolsDto {
+  /**
+   * Only these tools. Absent: all.
+   * @example ['search_*', 'read_file']
+   */
+  @Omittable()
+  @IsToolPatterns()
+  allow?: string[];
+
+  /**
+   * Not these tools, also if `allow` has them.
+   * @example ['search_private']
+   */
+  @Omittable()
+  @IsToolPatterns()
+  deny?: string[];
 }
 
 /** The simplest body. */
@@ -98,6 +125,16 @@ export class SetConnectionDto {
   @AsGiven()
   @IsHeaders()
   headers?: Record<string, string>;
+
+  /**
+   * The tools that the connection offers. A tool that is not offered is not listed, and calls of it are answered as of an
+   * unknown one. `{}` offers all again. An extension of Slipway.
+   */
+  @Omittable()
+  @IsObject()
+  @ValidateNested()
+  @Type(() => ToolsDto)
+  tools?: ToolsDto;
 
   /**
    * Simulate the server: calls are answered here and never reach it. Registry servers only. Fixed at creation: a later PUT
@@ -208,6 +245,8 @@ export class ConnectionDto {
   metadata: Record<string, unknown>;
   /** @example 'http' */
   transport: string;
+  /** Absent while the connection offers all tools. */
+  tools?: ToolsDto;
   /** Absent unless the connection is simulated. */
   mock?: MockDto;
   iconUrl: string | null;

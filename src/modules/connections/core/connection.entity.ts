@@ -9,6 +9,7 @@ import {
   PrimaryGeneratedColumn,
   type Relation,
 } from 'typeorm';
+import type { ToolChoice } from '../../../mcp/client/tool-choice.js';
 import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import { Namespace } from '../../namespaces/namespace.entity.js';
 import { Server } from '../../servers/server.entity.js';
@@ -35,6 +36,8 @@ interface ConnectionRef {
   setupEpoch: number;
   /** The end of the recording of its tool calls; null while they are not recorded. */
   recordingUntil: Date | null;
+  /** The tools that it offers; null for all. */
+  tools: ToolChoice | null;
 }
 
 /** An authorization that granted more scopes. */
@@ -173,6 +176,10 @@ export class Connection {
 
   @Column('jsonb', { default: {} })
   metadata: Metadata;
+
+  /** The tools that the connection offers; null for all. */
+  @Column('jsonb', { nullable: true })
+  tools: ToolChoice | null;
 
   /** Headers sent upstream, sealed by the vault for this row's id; null when there are none. Never leaves the service. */
   @Column('text', { name: 'sealed_headers', nullable: true, select: false })

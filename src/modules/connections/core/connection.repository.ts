@@ -20,6 +20,7 @@ export const shownColumns = [
   'targetKind',
   'mcpUrl',
   'metadata',
+  'tools',
   'mock',
   'setupEpoch',
   'statusState',

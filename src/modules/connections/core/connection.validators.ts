@@ -10,6 +10,8 @@ const URL_CHARS_MAX = 2048;
 const METADATA_BYTES_MAX = 16 * 1024;
 const QUERY_BYTES_MAX = 8 * 1024;
 const HEADER_COUNT_MAX = 64;
+const TOOL_PATTERNS_MAX = 256;
+const TOOL_CHARS_MAX = 256;
 const HEADER_BYTES_MAX = 8 * 1024;
 
 /** RFC 9110 token. */
@@ -82,6 +84,15 @@ export function queryFault(query: QueryValues): Fault {
   return bytes > QUERY_BYTES_MAX ? `must be at most ${QUERY_BYTES_MAX} bytes together` : null;
 }
 
+function toolPatternsFault(value: unknown): Fault {
+  if (!Array.isArray(value)) return 'must be a list of tool names';
+  if (value.length > TOOL_PATTERNS_MAX) return `must hold at most ${TOOL_PATTERNS_MAX} names`;
+  const isName = (one: unknown) => typeof one === 'string' && one !== '' && one.length <= TOOL_CHARS_MAX;
+  if (!value.every(isName))
+    return `must hold names of 1 to ${TOOL_CHARS_MAX} characters, or beginnings such as "search_*"`;
+  return storableFault(value);
+}
+
 /** An http or https URL of an MCP server, without credentials and fragment. */
 export const IsMcpUrl = Checked('isMcpUrl', urlFault);
 
@@ -90,6 +101,9 @@ export const IsMetadata = Checked('isMetadata', metadataFault);
 
 /** Headers that may be sent to an upstream. The fault names the header, never its value. */
 export const IsHeaders = Checked('isHeaders', headersFault);
+
+/** Names of tools, or beginnings of names with `*`. */
+export const IsToolPatterns = Checked('isToolPatterns', toolPatternsFault);
 
 /** Text that can be compared with a stored one. */
 export const IsStorableText = Checked('isStorableText', storableFault);

@@ -1,0 +1,80 @@
+import { quoted } from '../../platform/text/quoted.js';
+import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
+import { DuplicateMemberError, members } from '../protocol/json-text.js';
+import { mcpLists } from '../protocol/list-pages.js';
+import { errorReply, withList } from '../protocol/messages.js';
+import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
+
+/** The tools that are offered: exact names, or `prefix*`. A denied tool is not offered, also if it is allowed. */
+export interface ToolChoice {
+  /** Absent: all tools. */
+  allow?: string[];
+  deny?: string[];
+}
+
+/** A channel that lists and calls the chosen tools only. A call of another tool is answered as one of an unknown tool. */
+export class ChosenToolsChannel implements Channel {
+  constructor(
+    private readonly channel: Channel,
+    private readonly choice: ToolChoice,
+  ) {}
+
+  open(timeoutMs: number): Promise<UpstreamIdentity> {
+    return this.channel.open(timeoutMs);
+  }
+
+  async request(call: McpCall): Promise<McpReply> {
+    if (call.method === 'tools/call') {
+      const name = calledTool(call.params);
+      if (name === null || !isChosen(name, this.choice)) {
+        return errorReply(rpcCode.invalidParams, `Unknown tool: ${quoted(name ?? '')}`);
+      }
+    }
+    const reply = await this.channel.request(call);
+    if (call.method !== mcpLists.tools.method) return reply;
+    return withList(reply, 'tools', (tools) => tools.filter((tool) => isChosen(nameOf(tool), this.choice)));
+  }
+
+  listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
+    return this.channel.listen(filter, listener, timeoutMs);
+  }
+
+  forgetLists(): void {
+    this.channel.forgetLists?.();
+  }
+
+  release(profileKey: string, forGood?: boolean): Promise<void> {
+    return this.channel.release(profileKey, forGood);
+  }
+
+  close(forGood?: boolean): Promise<void> {
+    return this.channel.close(forGood);
+  }
+}
+
+/** True if the choice offers a tool of this name. */
+export function isChosen(name: string, { allow, deny = [] }: ToolChoice): boolean {
+  const isIn = (patterns: string[]) => patterns.some((pattern) => matches(name, pattern));
+  return !isIn(deny) && (allow === undefined || isIn(allow));
+}
+
+function matches(name: string, pattern: string): boolean {
+  return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
+}
+
+/** The tool that params name; null if a server may read another name in them than we do. */
+function calledTool(params: string | undefined): string | null {
+  const text = params ?? '{}';
+  try {
+    const named = [...members(text, 0, true).keys()].filter((member) => member.toLowerCase() === 'name');
+    const { name } = JSON.parse(text) as { name?: unknown };
+    return typeof name === 'string' && named.length === 1 ? name : null;
+  } catch (error) {
+    if (error instanceof DuplicateMemberError) return null;
+    throw error;
+  }
+}
+
+function nameOf(tool: string): string {
+  return String((JSON.parse(tool) as { name?: unknown } | null)?.name);
+}
