@@ -29,7 +29,11 @@ export async function createApp(
   options: { preview?: boolean; logger?: LoggerService } = {},
 ): Promise<NestExpressApplication> {
   useJsonBounds({ depth: env.jsonDepthMax, members: env.jsonMembersMax, elements: env.jsonElementsMax });
-  useMessageLimits({ messages: env.upstreamMessagesMax, chars: env.upstreamMessagesMb * 1024 * 1024 });
+  useMessageLimits({
+    messages: env.upstreamMessagesMax,
+    chars: env.upstreamMessagesMb * 1024 * 1024,
+    answer: env.upstreamAnswerMb * 1024 * 1024,
+  });
   const adapter = new SlipwayAdapter(env);
   const external = await loadExternalModules(env.modules ?? []);
   const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(env, external), adapter, {

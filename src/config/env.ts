@@ -280,6 +280,9 @@ export class Env {
   )
   readonly upstreamCallTimeoutMs: number;
 
+  @Setting('UPSTREAM_ANSWER_MB', integer(1, 256), '16', 'Size of one answer or event of an MCP server.')
+  readonly upstreamAnswerMb: number;
+
   @Setting(
     'UPSTREAM_MESSAGES_MAX',
     integer(1, 10_000_000),

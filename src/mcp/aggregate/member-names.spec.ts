@@ -31,11 +31,12 @@ describe('MemberNames', () => {
     fc.assert(
       fc.property(fc.constantFrom(...separators), all, own, (separator, ids, names) => {
         const read = reader(separator, ...ids);
+        const lists = new Map(ids.map((connectionId) => [connectionId, names.map((one) => ({ name: one }))]));
+        const itemsOf = (connectionId: string) => lists.get(connectionId) ?? [];
         const listed = ids.flatMap((connectionId) => {
-          const items = names.map((one) => ({ name: one }));
-          const qualified = [...read.namesOf(connectionId, items)];
+          const qualified = [...read.namesOf(connectionId, itemsOf(connectionId))];
           for (const [one, written] of qualified) {
-            expect(meaning(read, written, () => items)).toEqual({ connectionId, name: one });
+            expect(meaning(read, written, itemsOf)).toEqual({ connectionId, name: one });
             if (separator === '__') expect(written).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
           }
           if (separator === '__') expect(qualified).toHaveLength(names.length);

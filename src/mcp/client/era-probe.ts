@@ -130,9 +130,9 @@ async function plain(open: OpenSession): Promise<OpenedSession> {
   return { session: await open(undefined, handlers), handlers };
 }
 
-function undecided({ target }: HttpWire, { status, location, reply }: ProbeResult): UpstreamError {
+function undecided({ target }: HttpWire, { status, reply, error }: ProbeResult): UpstreamError {
   if (reply?.error && status < 500 && status !== 429) return refusal(target, reply.error.message);
-  return fromHttpStatus(status, target.url, location);
+  return error();
 }
 
 /**

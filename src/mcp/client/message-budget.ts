@@ -1,15 +1,23 @@
-/** Bounds of what an upstream may send besides answers. */
+/** Bounds of what an upstream may send. */
 interface MessageLimits {
+  /** Messages besides answers. */
   messages: number;
   /** Characters of these messages together. */
   chars: number;
+  /** Bytes of one answer, and characters of one event. */
+  answer: number;
 }
 
-let limits: MessageLimits = { messages: 10_000, chars: 64 * 1024 * 1024 };
+let limits: MessageLimits = { messages: 10_000, chars: 64 * 1024 * 1024, answer: 16 * 1024 * 1024 };
 
 /** Replaces the limits of this process; called once at start. */
-export function useMessageLimits(given: MessageLimits): void {
-  limits = given;
+export function useMessageLimits(given: Partial<MessageLimits>): void {
+  limits = { ...limits, ...given };
+}
+
+/** Size limit of one answer or event of an upstream. */
+export function answerLimit(): number {
+  return limits.answer;
 }
 
 /** Interval of renewal on a stream that stays open. */

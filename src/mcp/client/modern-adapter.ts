@@ -240,7 +240,7 @@ function modernListening(wire: HttpWire, headers: Record<string, string>): OpenL
       },
       onEnd: end,
     });
-    if (stream.status >= 500 || stream.status === 429) throw fromHttpStatus(stream.status, wire.target.url, undefined);
+    if (stream.status >= 500 || stream.status === 429) throw wire.statusError(stream);
     if (stream.text !== null) return { honoured: {}, close: async () => undefined };
     const late = `${wire.target.url.host} did not say what changes it tells of.`;
     try {

@@ -1,5 +1,7 @@
 import type { Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
+import { isObject } from '../../platform/text/json.js';
+import { redactText } from '../../platform/telemetry/redact-payload.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 
 /** Client side of one era of the protocol. A channel has one, selected by the era of the endpoint. */
@@ -62,12 +64,43 @@ interface Target {
  * Error text of a refusal with the sent credentials redacted: servers often repeat them, and the text is stored and
  * shown.
  */
-export function refusalText({ url, headers }: Target, words: string): string {
-  const secrets = Object.values(headers)
-    .flatMap((value) => [value, value.slice(value.indexOf(' ') + 1)])
-    .filter(Boolean);
-  const message = secrets.reduce((text, secret) => text.replaceAll(secret, '…'), words);
-  return `${url.host} refused to open an MCP session: ${message.slice(0, 200)}`;
+export function refusalText(target: Target, words: string): string {
+  return `${target.url.host} refused to open an MCP session: ${withoutSecrets(target, words).slice(0, 200)}`;
+}
+
+/** Length of a body that is searched for the server's words. */
+const WORDS_BYTES_MAX = 16 * 1024;
+
+/** Members in which APIs explain an error. */
+const EXPLANATIONS = ['message', 'error_description', 'detail', 'error', 'title'];
+
+/** The words in the text or JSON body of an error, without what looks like a secret; empty for other bodies. */
+export function wordsOf(target: Target, contentType: string, body: string | null): string {
+  if (body === null || body.length > WORDS_BYTES_MAX || !/json|text\/plain/i.test(contentType)) return '';
+  let value: unknown = body;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    // Text.
+  }
+  return redactText(withoutSecrets(target, explanation(value) ?? body))
+    .replace(/\s+/g, ' ')
+    .trim();
+}
+
+function explanation(value: unknown): string | null {
+  if (typeof value === 'string') return value;
+  if (!isObject(value)) return null;
+  return EXPLANATIONS.reduce<string | null>((found, member) => found ?? explanation(value[member]), null);
+}
+
+/** A server's text without the credentials that it was sent. */
+function withoutSecrets({ url, headers }: Target, text: string): string {
+  const secrets = [
+    ...Object.values(headers).flatMap((value) => [value, value.slice(value.indexOf(' ') + 1)]),
+    ...url.searchParams.values(),
+  ];
+  return secrets.filter(Boolean).reduce((rest, secret) => rest.replaceAll(secret, '…'), text);
 }
 
 /** {@link refusalText} as an error. */

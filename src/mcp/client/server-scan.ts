@@ -34,9 +34,9 @@ export interface ScanOptions {
 
 /**
  * Reads all lists of a server without calling its tools. Requests only declared lists; one that the server then does
- * not know counts as empty. Omits and reports items without a name. Leaves the channel open.
+ * not know counts as empty, and so does one other than the tools that it refuses or breaks. Omits and reports items without a name. Leaves the channel open.
  *
- * @throws UpstreamFailure when the server is unreachable, refuses a list, repeats a cursor, or lists more than 1,000
+ * @throws UpstreamFailure when the server is unreachable, refuses its tools, repeats a cursor, or lists more than 1,000
  * items or 16 MB
  */
 export async function scanServer(channel: Channel, options: ScanOptions): Promise<ServerScan> {
@@ -65,13 +65,21 @@ class Scan {
     );
     const list = (kind: ListKind) =>
       isDeclared(capabilities[kind.capability]) ? this.list(kind) : Promise.resolve(null);
+    const optional = (kind: ListKind) => list(kind).catch((error: unknown) => this.withoutList(kind, error));
     return {
       ...identity,
       tools: await list(mcpLists.tools),
-      resources: await list(mcpLists.resources),
-      resourceTemplates: await list(mcpLists.resourceTemplates),
-      prompts: await list(mcpLists.prompts),
+      resources: await optional(mcpLists.resources),
+      resourceTemplates: await optional(mcpLists.resourceTemplates),
+      prompts: await optional(mcpLists.prompts),
     };
+  }
+
+  /** Reports a list that the server refuses or breaks, and counts it as empty. @throws the error of any other failure */
+  private withoutList({ noun }: ListKind, error: unknown): [] {
+    if (!(error instanceof UpstreamError) || error.hint !== 'broken list') throw error;
+    this.tell(`Warning: ${error.message} The release has no ${noun}.`);
+    return [];
   }
 
   private async list(kind: ListKind): Promise<Record<string, unknown>[]> {

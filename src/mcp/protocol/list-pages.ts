@@ -145,17 +145,17 @@ export async function* listPages(
   } while (cursor !== undefined);
 }
 
-/** @throws UpstreamError when the answer is not a page of this list */
+/** @throws UpstreamError with the hint `broken list` when the answer is not a page of this list */
 function readPage({ text, result, error }: McpReply, { member, noun }: PagedList): ListPage {
   if (error) {
-    throw new UpstreamError(`The MCP server refused to list its ${noun}: ${error.message.slice(0, 300)}`, {
-      code: error.code,
-    });
+    const message = `The MCP server refused to list its ${noun}: ${error.message.slice(0, 300)}`;
+    throw new UpstreamError(message, { code: error.code }, false, 'broken list');
   }
   const parts = result && text[result[0]] === '{' ? members(text, result[0]) : new Map<string, Span>();
   const list = parts.get(member);
   if (!list || text[list[0]] !== '[') {
-    throw new UpstreamError(`The MCP server listed its ${noun} in a form that is not MCP.`);
+    const message = `The MCP server listed its ${noun} in a form that is not MCP.`;
+    throw new UpstreamError(message, undefined, false, 'broken list');
   }
   const items = elements(text, list[0]).map((span) => slice(text, span));
   const next = parts.get('nextCursor');

@@ -1,6 +1,6 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
 import { Serializable } from '../../platform/internal-http/error-codec.js';
-import { visible } from '../../platform/text/quoted.js';
+import { quoted, visible } from '../../platform/text/quoted.js';
 
 const OUTCOME_UNKNOWN = ' Whether the call was carried out is unknown; it was not repeated.';
 
@@ -41,9 +41,10 @@ export class UpstreamError extends UpstreamFailure {
     /**
      * `wrong path`: the host answers, but not as an MCP server. `forbidden`: 403 without a challenge. `blocked`:
      * refused by the egress policy. `not our MCP`: no supported revision. `loop`: leads back to this service.
-     * `unreadable`: malformed answer, which may repeat.
+     * `unreadable`: malformed answer, which may repeat. `broken list`: one list is refused or malformed.
      */
-    readonly hint: 'wrong path' | 'forbidden' | 'blocked' | 'not our MCP' | 'loop' | 'unreadable' | null = null,
+    readonly hint:
+      'wrong path' | 'forbidden' | 'blocked' | 'not our MCP' | 'loop' | 'unreadable' | 'broken list' | null = null,
     /** HTTP status that was not an MCP answer; null for other failures. */
     readonly status: number | null = null,
   ) {
@@ -100,7 +101,7 @@ export class InputNeededError extends UpstreamFailure {
 /** Message about an upstream timeout. */
 export function tooSlow({ host }: { host: string }, timeoutMs: number): string {
   const seconds = Number((timeoutMs / 1000).toPrecision(2));
-  return `${host} did not answer completely within ${seconds} s: it is too slow or overloaded.`;
+  return `${host} did not answer completely within ${seconds} s: it is overloaded, or the request takes longer.`;
 }
 
 /** The upstream did not answer in time. */
@@ -212,11 +213,27 @@ export function fromSocketError(error: unknown, url: URL, written: boolean): Ups
   return new UpstreamError(broken, message, written);
 }
 
-/** Converts an HTTP status that is not an MCP answer. */
-export function fromHttpStatus(status: number, url: URL, location: string | undefined): UpstreamError {
+/** Text of the server's own words in an error; {@link withoutWords} recognizes it. */
+const SAID = / The server said: "(?:[^"\\]|\\.)*"/g;
+
+/** Limit of the server's own words in an error. */
+const WORDS_CHARS_MAX = 200;
+
+/** An error message without the server's own words, which only its connection's owner may read. */
+export function withoutWords(message: string): string {
+  return message.replace(SAID, '');
+}
+
+/**
+ * Converts an HTTP status that is not an MCP answer.
+ *
+ * @param words the server's own words, without secrets; empty without any
+ */
+export function fromHttpStatus(status: number, url: URL, location: string | undefined, words = ''): UpstreamError {
+  const said = words === '' ? '' : ` The server said: ${quoted(words, WORDS_CHARS_MAX)}`;
   const where = `${url.origin}${url.pathname}`;
   const failed = (text: string, hint: UpstreamError['hint'] = null, outcomeUnknown = false) =>
-    new UpstreamError(`${where} ${text}`, undefined, outcomeUnknown, hint, status);
+    new UpstreamError(`${where} ${text}${said}`, undefined, outcomeUnknown, hint, status);
   if (status >= 300 && status < 400) {
     return location === undefined
       ? failed(`answered ${status}, a redirect to nowhere.`, 'wrong path')

@@ -141,7 +141,10 @@ export function discoverResult({ era, capabilities, serverInfo, instructions }: 
   return `${own.slice(0, -1)},"_meta":${serverMeta(serverInfo)}}`;
 }
 
-/** Capabilities forwarded in a session: lists with their changes, subscriptions, log messages. Tasks are removed. */
+/**
+ * Capabilities forwarded in a session: lists with their changes, subscriptions, log messages, experimental ones. Tasks are
+ * removed.
+ */
 function legacyCapabilities(capabilities: Record<string, unknown>): Record<string, unknown> {
   const flags = (value: unknown, names: readonly string[]) =>
     Object.fromEntries(names.filter((name) => isObject(value) && value[name] === true).map((name) => [name, true]));
@@ -153,5 +156,6 @@ function legacyCapabilities(capabilities: Record<string, unknown>): Record<strin
     ...kept('resources', ['listChanged', 'subscribe']),
     ...kept('completions'),
     ...kept('logging'),
+    ...(isObject(capabilities.experimental) && { experimental: capabilities.experimental }),
   };
 }

@@ -237,12 +237,10 @@ describe('a server that cannot be scanned', () => {
   });
 
   it('refuses a list, or answers with something else', async () => {
-    const refusing = await declaring({ tools: {}, prompts: {} }, ({ id, method }, res) =>
-      method === 'tools/list'
-        ? '{"tools":[]}'
-        : sendJson(res, `{"jsonrpc":"2.0","id":${id},"error":{"code":-32000,"message":"No prompts today"}}`),
+    const refusing = await declaring({ tools: {} }, ({ id }, res) =>
+      sendJson(res, `{"jsonrpc":"2.0","id":${id},"error":{"code":-32000,"message":"No tools today"}}`),
     );
-    expect((await failing(refusing.url)).message).toBe('The MCP server refused to list its prompts: No prompts today');
+    expect((await failing(refusing.url)).message).toBe('The MCP server refused to list its tools: No tools today');
     for (const result of ['{}', '[]', '"x"', '{"tools":{}}', '{"tools":null}']) {
       const server = closing(await startScripted(() => result));
       expect((await failing(server.url)).message).toBe('The MCP server listed its tools in a form that is not MCP.');

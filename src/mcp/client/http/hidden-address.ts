@@ -6,9 +6,10 @@ import {
   UpstreamError,
   UpstreamFailure,
   UpstreamTimeoutError,
+  withoutWords,
 } from '../../protocol/mcp-errors.js';
 
-/** Replaces addresses in an upstream failure by the server's name. Other errors are returned unchanged. */
+/** Replaces addresses in an upstream failure by the server's name, and removes the server's own words. Other errors are returned unchanged. */
 export function withHiddenAddress(error: Error, upstream: URL, name: string): Error {
   const isNameless =
     error instanceof CallerLeftError ||
@@ -16,7 +17,7 @@ export function withHiddenAddress(error: Error, upstream: URL, name: string): Er
     error instanceof UpstreamBusyError ||
     error instanceof NotHostedError;
   if (!(error instanceof UpstreamFailure) || isNameless) return error;
-  const message = withoutAddress(error.message, upstream, name);
+  const message = withoutAddress(withoutWords(error.message), upstream, name);
   if (error instanceof UpstreamTimeoutError) return new UpstreamTimeoutError(message, error.outcomeUnknown, error);
   return new UpstreamError(message, error, error.outcomeUnknown);
 }

@@ -2,7 +2,7 @@ import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListe
 import { deadlineIn } from '../../protocol/deadline.js';
 import { EraMemory } from '../../eras/era-memory.js';
 import { isDoubtful, type EraVerdict } from '../../eras/era.repository.js';
-import { tooSlow, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
+import { asCallError, tooSlow, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
 import { EraContradictedError, type ProtocolAdapter } from '../protocol-adapter.js';
 import { findEra, type Found } from '../era-probe.js';
@@ -74,18 +74,17 @@ export class HttpChannel implements Channel {
   }
 
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
-    const from = performance.now();
-    try {
-      return await this.withAdapter(timeoutMs, undefined, (adapter, ms) => adapter.open(ms));
-    } catch (error) {
-      const isAllSpent = performance.now() - from > timeoutMs - TIMER_MS_EARLY;
-      if (!(error instanceof UpstreamTimeoutError) || !isAllSpent) throw error;
-      // Errors state the caller's whole timeout, not the rest after the era probe.
-      throw this.named(new UpstreamTimeoutError(tooSlow(this.target.url, timeoutMs), error.outcomeUnknown));
-    }
+    return this.inTime(
+      { method: 'initialize', timeoutMs },
+      this.withAdapter(timeoutMs, undefined, (adapter, ms) => adapter.open(ms)),
+    );
   }
 
-  async request(given: McpCall): Promise<McpReply> {
+  request(given: McpCall): Promise<McpReply> {
+    return this.inTime(given, this.send(given));
+  }
+
+  private async send(given: McpCall): Promise<McpReply> {
     const call = this.target.sessionPerCaller ? inOwnSession(given, this.target.sessionPerCaller.sharedKey) : given;
     const { value } = this.choice;
     try {
@@ -117,6 +116,19 @@ export class HttpChannel implements Channel {
     const sharedKey = this.target.sessionPerCaller?.sharedKey;
     if (forGood && sharedKey !== undefined) await this.release(sharedKey, true);
     await this.choice.close(({ adapter }) => adapter.close(forGood));
+  }
+
+  /** States the caller's whole timeout in errors, not the rest after a probe, a handshake or the resumption of a stream. */
+  private async inTime<T>(call: Pick<McpCall, 'method' | 'timeoutMs'>, work: Promise<T>): Promise<T> {
+    const from = performance.now();
+    try {
+      return await work;
+    } catch (error) {
+      const isAllSpent = performance.now() - from > call.timeoutMs - TIMER_MS_EARLY;
+      if (!(error instanceof UpstreamTimeoutError) || !isAllSpent) throw error;
+      const whole = new UpstreamTimeoutError(tooSlow(this.target.url, call.timeoutMs), error.outcomeUnknown);
+      throw this.named(asCallError(whole, call) as Error);
+    }
   }
 
   /** Runs `work` with an open adapter, and once more with another one when the first does not match the endpoint. */

@@ -10,14 +10,11 @@ import {
   UpstreamTimeoutError,
   UpstreamError,
 } from '../../protocol/mcp-errors.js';
-import { EVENT_CHARS_MAX, SseParser } from './sse-parser.js';
+import { SseParser } from './sse-parser.js';
 import { boundExceeded, JsonScanner } from '../../../platform/text/json-bounds.js';
-import { MessageBudget } from '../message-budget.js';
+import { answerLimit, MessageBudget } from '../message-budget.js';
 import type { Egress } from '../../../platform/egress/egress.js';
 import { deadlineIn } from '../../protocol/deadline.js';
-
-/** Size limit of an upstream's answer. */
-const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Total time limit of a call whose deadline is extended by events. */
 export const STREAM_MS_MAX = 15 * 60_000;
@@ -194,7 +191,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       this.sse = new SseParser((data) => this.onMessage(data), stream?.onOther);
       if (stream) return this.open();
     }
-    if (Number(headers['content-length'] ?? 0) > ANSWER_BYTES_MAX) this.tooLarge(controller);
+    if (Number(headers['content-length'] ?? 0) > answerLimit()) this.tooLarge(controller);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -204,7 +201,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       return;
     }
     this.bytes += chunk.length;
-    if (this.bytes > ANSWER_BYTES_MAX) return this.tooLarge(controller);
+    if (this.bytes > answerLimit()) return this.tooLarge(controller);
     const exceeded = this.scanner.push(chunk);
     if (exceeded === null) this.chunks.push(chunk);
     else this.abort(unreadable(`${this.request.url.host} sent an answer with ${exceeded}.`));
@@ -258,7 +255,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   private readonly onCancel = (): void => this.abort(new CallerLeftError());
 
   private tooLarge(controller: Dispatcher.DispatchController): void {
-    const megabytes = (this.sse ? EVENT_CHARS_MAX : ANSWER_BYTES_MAX) / (1024 * 1024);
+    const megabytes = answerLimit() / (1024 * 1024);
     this.controller = controller;
     this.abort(unreadable(`${this.request.url.host} sent an answer larger than ${megabytes} MB.`));
   }

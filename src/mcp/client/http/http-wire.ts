@@ -27,7 +27,7 @@ import {
   type StreamRequest,
 } from './http-exchange.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
-import { refusalText } from '../protocol-adapter.js';
+import { refusalText, wordsOf } from '../protocol-adapter.js';
 
 /** Timeout of messages without an awaited answer. */
 const ASIDE_TIMEOUT_MS = 2_000;
@@ -119,8 +119,8 @@ export type WireCall = Omit<McpCall, 'timeoutMs'>;
 /** Answer of an endpoint to a probe, MCP or not. */
 export interface ProbeResult {
   status: number;
-  /** Redirect target, if the answer is a redirect. */
-  location: string | undefined;
+  /** The answer as an error, by its status. */
+  error: () => UpstreamError;
   /** JSON-RPC reply, whatever the HTTP status; null if the body is none. */
   reply: McpReply | null;
 }
@@ -135,6 +135,8 @@ export class HttpWire {
   private readonly logger = new Logger('mcp');
   private lastId: number;
   private asides = 0;
+  /** The last bearer token that was sent: servers repeat it in errors. */
+  private token: string | null = null;
 
   constructor(
     private readonly dispatcher: HttpDispatcher,
@@ -178,12 +180,13 @@ export class HttpWire {
   async probe(call: WireCall, manner: WireManner): Promise<ProbeResult> {
     const id = this.takeId();
     let found: McpReply | null = null;
-    const { status, headers, text } = await this.send(this.toExchange(id, call, manner, (reply) => (found = reply)));
+    const answer = await this.send(this.toExchange(id, call, manner, (reply) => (found = reply)));
+    const { status, headers, text } = answer;
     this.requireAuthorized(status, headers);
     const head = text === null ? null : parseMessage(text);
     const reply = found ?? (head && text !== null ? replyTo(id, text, head, manner.era) : null);
     this.requireNoLoop(status, reply);
-    return { status, location: locationOf(headers.location, this.target.url), reply };
+    return { status, reply, error: () => this.statusError(answer) };
   }
 
   /** Sends a notification and waits for the HTTP answer. @throws UpstreamFailure */
@@ -198,9 +201,9 @@ export class HttpWire {
     body: string,
     options: Pick<ExchangeRequest, 'timeoutMs' | 'cancellation' | 'timing' | 'isAside'>,
   ): Promise<void> {
-    const { status, headers: answered } = await this.send({ ...options, url, method: 'POST', headers, body });
-    this.requireAuthorized(status, answered);
-    if (status >= 300) throw fromHttpStatus(status, url, locationOf(answered.location, url));
+    const answer = await this.send({ ...options, url, method: 'POST', headers, body });
+    this.requireAuthorized(answer.status, answer.headers);
+    if (answer.status >= 300) throw this.statusError(answer, url);
   }
 
   /** Sends a message without waiting for the result; drops it when 256 are already pending. */
@@ -249,6 +252,12 @@ export class HttpWire {
     const answer = await this.withToken({ ...request, url }, (authorized) => openStream(this.dispatcher, authorized));
     this.requireAuthorized(answer.status, answer.headers);
     return answer;
+  }
+
+  /** The error for an answer whose status is no success. */
+  statusError({ status, headers, contentType, text }: ExchangeAnswer, url = this.target.url): UpstreamError {
+    const sent = { url, headers: { ...this.headers, authorization: this.token ?? this.headers.authorization ?? '' } };
+    return fromHttpStatus(status, url, locationOf(headers.location, url), wordsOf(sent, contentType, text));
   }
 
   private toExchange(
@@ -305,10 +314,12 @@ export class HttpWire {
     if (!bearer) return send(request);
     const left = deadlineIn(request.timeoutMs);
     const token = await bearer();
+    this.token = token;
     const answer = await send(authorizedWith(request, token));
     if (answer.status !== 401 || token === null) return answer;
     const other = await bearer(token);
     if (other === null || other === token) return answer;
+    this.token = other;
     return send(authorizedWith({ ...request, timeoutMs: left() }, other));
   }
 
@@ -339,7 +350,7 @@ export class HttpWire {
     // A 404 without our request id comes from a server that has not read the message: the endpoint no longer exists.
     if (status === 404 && reply?.error && head?.id !== id) throw endpointGone(url, reply.error.message);
     if (reply && (status < 300 || reply.error)) return reply;
-    if (status < 200 || status >= 300) throw fromHttpStatus(status, url, locationOf(answer.headers.location, url));
+    if (status < 200 || status >= 300) throw this.statusError(answer);
     if (text !== null || !contentType.startsWith('text/event-stream')) throw notMcp(url, contentType, text);
     throw new UpstreamError(
       `${url.host} ended its event stream without an answer: the server or a proxy cut it.`,

@@ -1,8 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 import { createParser, type EventSourceParser } from 'eventsource-parser';
-
-/** Size limit of one event of a stream. */
-export const EVENT_CHARS_MAX = 8 * 1024 * 1024;
+import { answerLimit } from '../message-budget.js';
 
 /** Event ids that a `Last-Event-ID` header can carry; others are ignored. */
 const EVENT_ID = /^[\x21-\x7e][\x20-\x7e]{0,1023}$/;
@@ -29,7 +27,7 @@ export class SseParser {
   constructor(
     onData: (data: string) => void,
     onOther?: (event: string, data: string) => void,
-    charsMax = EVENT_CHARS_MAX,
+    charsMax = answerLimit(),
   ) {
     this.parser = createParser({
       maxBufferSize: charsMax,

@@ -119,7 +119,7 @@ class SseSession implements LegacySession {
     if (stream.text !== null) {
       throw stream.status >= 200 && stream.status < 300
         ? notMcp(url, stream.contentType, stream.text)
-        : fromHttpStatus(stream.status, url, undefined);
+        : this.wire.statusError(stream);
     }
     this.stream = stream;
     const late = `${url.host} opened an event stream and named no endpoint: is the path right?`;

@@ -1,4 +1,5 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { withoutWords } from '../../../mcp/protocol/mcp-errors.js';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
 import { CredentialsService } from '../../oauth/credentials.service.js';
@@ -79,7 +80,8 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
 
   async view(row: Connection): Promise<SetupView> {
     const target = await this.targetOf(row);
-    const { statusState: state, statusReason: reason, statusMessage: message } = row;
+    const { statusState: state, statusReason: reason } = row;
+    const message = row.statusMessage && withoutWords(row.statusMessage);
     if (target && state === 'input_required') return this.valuesForm(row, target);
     if (target && state === 'auth_required') return this.pages.view(this.authorization(row, target));
     if (state === 'connected') {
@@ -201,7 +203,7 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
     if (row.statusState === 'connected') return { kind: 'connected', label, upstreamHost };
     if (row.statusState !== 'input_required' && row.statusState !== 'auth_required') return this.view(row);
     const target = (await this.targetOf(row)) ?? before;
-    const fault = `Your values were saved, but the connection does not work with them: ${row.statusMessage ?? ''}`;
+    const fault = `Your values were saved, but the connection does not work with them: ${withoutWords(row.statusMessage ?? '')}`;
     return { ...this.valuesForm(row, target), fault };
   }
 
