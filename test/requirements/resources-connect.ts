@@ -153,6 +153,11 @@ export const connectResources = {
     source: 'Spec 2.1',
     behavior: 'Reading or listing connections returns the last known status without contacting the upstream.',
   },
+  'connection:status:words': {
+    source: 'House',
+    behavior:
+      "The first 200 characters of an MCP server's refusal, a text or JSON body, are shown to the connection's owner, without what looks like a secret; callers of a registry server and visitors of a setup page do not see them.",
+  },
   'connection:status:values': {
     source: 'Spec 2.1, Field',
     behavior: '`status.state` is one of `connected`, `disconnected`, `auth_required`, `input_required` and `error`.',

@@ -70,6 +70,54 @@ async function faultOf(kind: FaultKind, options?: FaultOptions, process = app): 
   return errorOf(closing(await startFaulty(kind, options)).url, process);
 }
 
+describe("the server's own words", () => {
+  const refusing = async (contentType: string, body: string, status = 403) => {
+    const server = createServer((_request, response) =>
+      response.writeHead(status, { 'content-type': contentType }).end(body),
+    );
+    const port = await listen(server);
+    return closing({ url: `http://127.0.0.1:${port}/mcp?key=k3y-in-query`, close: () => shut(server) }).url;
+  };
+
+  verifies(
+    'connection:status:words',
+    'a refusal is shown as the server worded it, printable and without secrets',
+    async () => {
+      const headers = { 'X-Api-Key': 'h3ader-value' };
+      const messageOf = async (mcpUrl: string): Promise<string> =>
+        ((await createConnection(app, owner, { mcpUrl, headers })).body.status as Status).message as string;
+      expect(await messageOf(await refusing('text/plain', 'Access is only allowed at localhost:4445\n'))).toMatch(
+        /answered 403: the headers it was sent do not give access\. The server said: "Access is only allowed at localhost:4445"$/,
+      );
+      const secret = JSON.stringify({
+        error: { message: 'No \u202e h3ader-value, k3y-in-query, sk-abcdefghijklmnop1234' },
+      });
+      expect(await messageOf(await refusing('application/json', secret, 500))).toMatch(
+        /The server said: "No \\u\{202E\} …, …, \[redacted\]"$/,
+      );
+      expect(await messageOf(await refusing('text/plain', 'x'.repeat(300), 418))).toContain(`"${'x'.repeat(200)}…"`);
+      expect(await messageOf(await refusing('text/html', 'A page'))).not.toContain('said');
+    },
+  );
+
+  verifies('connection:status:words', 'a visitor of the setup page does not read them', async () => {
+    let status = 401;
+    const server = createServer((_request, response) =>
+      response.writeHead(status, { 'content-type': 'text/plain' }).end('Only for the owner'),
+    );
+    const port = await listen(server);
+    const { url } = closing({ url: `http://127.0.0.1:${port}/mcp`, close: () => shut(server) });
+    const { path, body } = await createConnection(app, owner, { mcpUrl: url });
+    const { setupUrl } = body.status as { setupUrl: string };
+    status = 403;
+    const changed = await app.as(owner).put(path, { name: 'refused now' });
+    expect((changed.body.status as Status).message).toContain('Only for the owner');
+    const page = await (await fetch(setupUrl)).text();
+    expect(page).toContain('do not give access');
+    expect(page).not.toContain('Only for the owner');
+  });
+});
+
 describe('a server that works', () => {
   verifies(
     ['connection:state:connected', 'connection:status:values'],

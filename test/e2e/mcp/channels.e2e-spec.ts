@@ -494,7 +494,7 @@ describe('limits', () => {
   verifies('channel:byte-cap', 'an answer just below the limit passes, by JSON and by event stream', async () => {
     for (const [options, bytes] of [
       [{}, 15 * MB],
-      [{ sse: true }, 7 * MB],
+      [{ sse: true }, 15 * MB],
     ] as const) {
       const path = await connect((await start(options)).url);
       const answer = await rest(path, 'big', { bytes });

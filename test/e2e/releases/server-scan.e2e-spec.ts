@@ -136,6 +136,21 @@ describe('scanning a server', () => {
     expect(told.join()).toContain('does not know resources/templates/list');
   });
 
+  it('takes a list that is refused or broken as empty, unless it is that of the tools, and warns', async () => {
+    const server = await declaring({ tools: {}, resources: {}, prompts: {} }, ({ id, method }, res) => {
+      if (method === 'tools/list') return '{"tools":[]}';
+      if (method === 'resources/list') return '{"resources":[]}';
+      if (method === 'resources/templates/list') return '{"resources":[]}';
+      return sendJson(res, `{"jsonrpc":"2.0","id":${id},"error":{"code":-32000,"message":"No prompts today"}}`);
+    });
+    const { scan, told } = await scanAt(server.url);
+    expect(scan).toMatchObject({ tools: [], resources: [], resourceTemplates: [], prompts: [] });
+    expect(told.filter((line) => line.startsWith('Warning'))).toEqual([
+      'Warning: The MCP server listed its resource templates in a form that is not MCP. The release has no resource templates.',
+      'Warning: The MCP server refused to list its prompts: No prompts today The release has no prompts.',
+    ]);
+  });
+
   it('leaves out what nobody could use, says what, and never repeats hidden characters', async () => {
     const items = [null, 7, [], {}, { name: '' }, { name: 3 }, { name: 'good', x: [1] }];
     const server = await declaring({ tools: {}, resources: {} }, ({ method }) =>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { fromHttpStatus, fromSocketError, notMcp } from '../../protocol/mcp-errors.js';
-import { withoutAddress } from './hidden-address.js';
+import { fromHttpStatus, fromSocketError, notMcp, UpstreamError } from '../../protocol/mcp-errors.js';
+import { withHiddenAddress, withoutAddress } from './hidden-address.js';
 
 describe('withoutAddress', () => {
   const urls = ['http://mcp:8080/s3cret/mcp', 'https://up.example.com/s3cret', 'http://127.0.0.1:3001/s3cret?k=s3cret'];
@@ -8,7 +8,9 @@ describe('withoutAddress', () => {
   it.each(urls)('leaves nothing of %s in what callers hear of a failure', (href) => {
     const url = new URL(href);
     const failures = [
-      ...[300, 403, 404, 405, 429, 500, 418].map((status) => fromHttpStatus(status, url, `${url.origin}/s3cret/new`)),
+      ...[300, 403, 404, 405, 429, 500, 418].map((status) =>
+        fromHttpStatus(status, url, `${url.origin}/s3cret/new`, `only at "${url.host}" or \\ here`),
+      ),
       ...[
         'ENOTFOUND',
         'ECONNREFUSED',
@@ -21,8 +23,8 @@ describe('withoutAddress', () => {
       ...['text/html', 'application/json'].map((type) => notMcp(url, type, '{}')),
     ];
     for (const { message } of failures) {
-      const told = withoutAddress(message, url, '"acme/weather"');
-      expect(told).not.toMatch(/s3cret|up\.example|127\.0\.0|8080|3001/);
+      const told = withHiddenAddress(new UpstreamError(message), url, '"acme/weather"').message;
+      expect(told).not.toMatch(/only at|s3cret|up\.example|127\.0\.0|8080|3001/);
       expect(told).toContain('"acme/weather"');
     }
   });
