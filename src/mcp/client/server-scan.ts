@@ -78,7 +78,7 @@ class Scan {
   /** Reports a list that the server refuses or breaks, and counts it as empty. @throws the error of any other failure */
   private withoutList({ noun }: ListKind, error: unknown): [] {
     if (!(error instanceof UpstreamError) || error.hint !== 'broken list') throw error;
-    this.tell(`Warning: ${error.message} The release has no ${noun}.`);
+    this.tell(`Warning: the list of ${noun} counts as empty. ${error.message}`);
     return [];
   }
 

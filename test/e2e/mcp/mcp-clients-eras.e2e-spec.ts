@@ -255,8 +255,8 @@ describe('a connection that leads back to this service', () => {
     const url = `${app.url}/connect/${namespace}/.mcp`;
     const list = await ask(url, { jsonrpc: '2.0', id: 1, method: 'tools/list' }, headers);
     expect(list.body.result.tools.map(({ name }: Json) => name)).toEqual([
-      `${good.connectionId}.ask`,
-      `${good.connectionId}.steps`,
+      `${good.connectionId}__ask`,
+      `${good.connectionId}__steps`,
     ]);
     const endless = { ...headers, 'x-slipway-via': 'a, b, c, d' };
     const refused = await ask(url, { jsonrpc: '2.0', id: 'n', method: 'tools/list' }, endless);

@@ -146,8 +146,8 @@ describe('scanning a server', () => {
     const { scan, told } = await scanAt(server.url);
     expect(scan).toMatchObject({ tools: [], resources: [], resourceTemplates: [], prompts: [] });
     expect(told.filter((line) => line.startsWith('Warning'))).toEqual([
-      'Warning: The MCP server listed its resource templates in a form that is not MCP. The release has no resource templates.',
-      'Warning: The MCP server refused to list its prompts: No prompts today The release has no prompts.',
+      'Warning: the list of resource templates counts as empty. The MCP server listed its resource templates in a form that is not MCP.',
+      'Warning: the list of prompts counts as empty. The MCP server refused to list its prompts: No prompts today',
     ]);
   });
 
