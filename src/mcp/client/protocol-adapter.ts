@@ -94,13 +94,13 @@ function explanation(value: unknown): string | null {
   return EXPLANATIONS.reduce<string | null>((found, member) => found ?? explanation(value[member]), null);
 }
 
-/** A server's text without the credentials that it was sent. */
+/** A server's text without the credentials that it was sent; values of up to 3 characters are none. */
 function withoutSecrets({ url, headers }: Target, text: string): string {
   const secrets = [
     ...Object.values(headers).flatMap((value) => [value, value.slice(value.indexOf(' ') + 1)]),
     ...url.searchParams.values(),
   ];
-  return secrets.filter(Boolean).reduce((rest, secret) => rest.replaceAll(secret, '…'), text);
+  return secrets.filter(({ length }) => length > 3).reduce((rest, secret) => rest.replaceAll(secret, '…'), text);
 }
 
 /** {@link refusalText} as an error. */

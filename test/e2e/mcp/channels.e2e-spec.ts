@@ -446,6 +446,18 @@ describe('limits', () => {
     });
   }
 
+  verifies(
+    'channel:deadline-covers-body',
+    'the error states the whole time, not the rest after a handshake',
+    async () => {
+      const path = await connect((await start({ delayInitializeMs: CALL_MS / 2 })).url);
+      const { body } = await send(hasty, owner, `${path}/.tools/hold`, {});
+      expect(body.message).toMatch(
+        / did not answer completely within 1\.5 s: it is overloaded, or the request takes longer\. /,
+      );
+    },
+  );
+
   verifies('channel:deadline-covers-body', 'a body that drips on for ever ends at the deadline', async () => {
     const faulty = closing(await startFaulty('slow-body'));
     const { path } = await createConnection(hasty, owner, { mcpUrl: faulty.url });
