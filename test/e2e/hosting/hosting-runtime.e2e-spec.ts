@@ -273,7 +273,8 @@ describe('a program that takes too much memory', () => {
     await hosted.toldOutcome(filled.invocationId, 'exceededMemory');
     await isAlive(bad);
     await hosted.ask(good);
-    expect(niceOf(engine.pids.get(bad.id))).toBe(before + 10);
+    // 19 is the lowest priority of Linux, where these tests run at a low one themselves.
+    expect(niceOf(engine.pids.get(bad.id))).toBe(Math.min(before + 10, 19));
     expect(niceOf(engine.pids.get(good.id))).toBe(before);
   });
 
