@@ -50,7 +50,9 @@ export class BundleServer {
 
   async listen(path: string): Promise<void> {
     await once(this.server.listen(path), 'listening');
-    this.server.on('error', (error) => this.options.handlers.log('warn', { msg: 'the server of a bundle failed', err: error }));
+    this.server.on('error', (error) =>
+      this.options.handlers.log('warn', { msg: 'the server of a bundle failed', err: error }),
+    );
   }
 
   /** Ends every session, by force if `now`, and resolves after their processes have exited. */

@@ -80,7 +80,8 @@ export class BundleSession {
     this.transport = new StreamableHTTPServerTransport({ sessionIdGenerator: () => this.id });
     this.transport.onmessage = (message, extra) => this.toChild(message, extra);
     this.transport.onclose = () => this.end();
-    this.transport.onerror = (error) => this.handlers.log('debug', { msg: 'a message to a bundle was refused', err: error });
+    this.transport.onerror = (error) =>
+      this.handlers.log('debug', { msg: 'a message to a bundle was refused', err: error });
     this.watch = repeat(CPU_SAMPLE_MS, () => this.sampleCpu());
   }
 
@@ -129,7 +130,9 @@ export class BundleSession {
     const { child } = this;
     const stdout = new LineReader(MESSAGE_CHARS_MAX, 'refused', (line) => this.fromChild(line));
     const stderr = new LineReader(LINE_CHARS_MAX, 'cut', (line) => this.logLine(line.replace(/\r$/, '')));
-    child.stdin?.on('error', (error) => this.handlers.log('debug', { msg: 'the input of a bundle is closed', err: error }));
+    child.stdin?.on('error', (error) =>
+      this.handlers.log('debug', { msg: 'the input of a bundle is closed', err: error }),
+    );
     child.stdout
       ?.on('error', () => this.kill())
       .on('data', (chunk: Buffer) => {
@@ -260,7 +263,9 @@ export class BundleSession {
     });
     void Promise.allSettled(answers)
       .then(() => this.transport.close())
-      .catch((error: unknown) => this.handlers.log('debug', { msg: 'the session of a bundle was closed already', err: error }));
+      .catch((error: unknown) =>
+        this.handlers.log('debug', { msg: 'the session of a bundle was closed already', err: error }),
+      );
     this.handlers.onEnd();
   }
 }
