@@ -123,6 +123,10 @@ export const hostingRuntime = {
     source: 'House',
     behavior: 'Requests beyond `RUNTIME_CONCURRENCY` at once are refused at once, and the others are answered.',
   },
+  'runtime:limit:stalled-service': {
+    source: 'House',
+    behavior: 'No program is ended because the process of the service itself was held up.',
+  },
   'runtime:limit:neighbours': {
     source: 'House',
     behavior: 'While one program misbehaves in any way, another one answers every request.',
