@@ -27,6 +27,12 @@ abstract class RetryLaterFailure extends NotRunFailure {
   }
 }
 
+/** The module of a hosted release is invalid; the message says where and why. */
+export class InvalidModuleError extends DomainError {
+  readonly kind = 'invalid';
+  readonly code = 'invalid_module';
+}
+
 /** No process runs hosted code, or this kind of it. */
 @Serializable()
 export class HostingUnavailableError extends NotRunFailure {
