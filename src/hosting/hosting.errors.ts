@@ -59,7 +59,7 @@ export class ProgramRestingError extends RetryLaterFailure {
   readonly code = 'upstream_error';
 }
 
-/** The program is at its limit of concurrent requests. */
+/** The program is at its limit of concurrent requests, or its account at that of running programs. */
 @Serializable()
 export class ProgramBusyError extends NotRunFailure {
   readonly kind = 'rate_limited';

@@ -67,6 +67,6 @@ export class ReleasesModule {
       providers: [PublishService, ReleasesService, ReleaseStreams],
     },
     worker: async () => (await import('./pipeline/pipeline.parts.js')).worker,
-    host: { imports: [LogsModule.forRoles(env)], providers: [ReleasePrograms, ScanTraces] },
+    host: { imports: [AuthModule.forRoles(env), LogsModule.forRoles(env)], providers: [ReleasePrograms, ScanTraces] },
   }));
 }
