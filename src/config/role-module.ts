@@ -4,27 +4,43 @@ import type { Env, Role } from './env.js';
 /** The roles that load a part of a module. */
 type LoadedBy = 'always' | Role | `${Role} or ${Role}`;
 
-/** A part that a process imports only with its role. */
-type LazyPart = () => Promise<ModuleMetadata>;
-
 /** A Nest module, and what each role of a process loads of it. */
-type RoleModule<Part> = { module: Type } & Partial<Record<LoadedBy, Part>>;
+type RoleModule = { module: Type } & Partial<Record<LoadedBy, ModuleMetadata>>;
+
+/** A part of a module whose code only processes with its role import. */
+interface LazyPart {
+  role: Role;
+  load: () => Promise<ModuleMetadata>;
+  metadata: ModuleMetadata;
+}
+
+const lazyParts: LazyPart[] = [];
+
+/**
+ * Declares a part of a module that only processes with its role import.
+ *
+ * @returns the part, empty until {@link loadLazyParts}
+ */
+export function lazyPart(role: Role, load: LazyPart['load']): ModuleMetadata {
+  const metadata: ModuleMetadata = {};
+  lazyParts.push({ role, load, metadata });
+  return metadata;
+}
+
+/** Imports the lazy parts of these roles. Done before modules are described, so that their order is always the same. */
+export async function loadLazyParts(roles: readonly Role[]): Promise<void> {
+  const needed = lazyParts.filter(({ role }) => roles.includes(role));
+  await Promise.all(needed.map(async ({ load, metadata }) => Object.assign(metadata, await load())));
+}
 
 /**
  * The `forRoles` of a module. Repeated calls with one `env` return the same object, because Nest identifies dynamic
  * modules by reference and would instantiate the providers of two objects twice.
  *
- * @param describe is called once for each `env`; its parts may be functions that import their code, for code that other
- * roles should not load
+ * @param describe is called once for each `env`
  */
-export function roleModule(describe: (env: Env) => RoleModule<ModuleMetadata>): (env: Env) => DynamicModule;
-export function roleModule(
-  describe: (env: Env) => RoleModule<ModuleMetadata | LazyPart>,
-): (env: Env) => Promise<DynamicModule>;
-export function roleModule(
-  describe: (env: Env) => RoleModule<ModuleMetadata | LazyPart>,
-): (env: Env) => DynamicModule | Promise<DynamicModule> {
-  const modules = new WeakMap<Env, DynamicModule | Promise<DynamicModule>>();
+export function roleModule(describe: (env: Env) => RoleModule): (env: Env) => DynamicModule {
+  const modules = new WeakMap<Env, DynamicModule>();
   return (env) => {
     const known = modules.get(env);
     if (known) return known;
@@ -32,20 +48,14 @@ export function roleModule(
     const isLoaded = (key: string) =>
       key === 'always' || key.split(' or ').some((role) => env.roles.includes(role as Role));
     const loaded = Object.entries(parts).flatMap(([key, part]) => (isLoaded(key) ? [part] : []));
-    const merged = Object.values(parts).some((part) => typeof part === 'function')
-      ? Promise.all(loaded.map((part) => (typeof part === 'function' ? part() : part))).then((all) => merge(module, all))
-      : merge(module, loaded as ModuleMetadata[]);
+    const merged: DynamicModule = {
+      module,
+      imports: loaded.flatMap(({ imports = [] }) => imports),
+      controllers: loaded.flatMap(({ controllers = [] }) => controllers),
+      providers: loaded.flatMap(({ providers = [] }) => providers),
+      exports: loaded.flatMap(({ exports = [] }) => exports),
+    };
     modules.set(env, merged);
     return merged;
-  };
-}
-
-function merge(module: Type, parts: ModuleMetadata[]): DynamicModule {
-  return {
-    module,
-    imports: parts.flatMap(({ imports = [] }) => imports),
-    controllers: parts.flatMap(({ controllers = [] }) => controllers),
-    providers: parts.flatMap(({ providers = [] }) => providers),
-    exports: parts.flatMap(({ exports = [] }) => exports),
   };
 }

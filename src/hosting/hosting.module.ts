@@ -1,7 +1,7 @@
 import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Env } from '../config/env.js';
-import { roleModule } from '../config/role-module.js';
+import { lazyPart, roleModule } from '../config/role-module.js';
 import { DataFolder, Placements } from './cluster/placements.js';
 import { HostClient } from './cluster/host-client.js';
 import { HostSelector } from './cluster/host-selector.js';
@@ -13,6 +13,8 @@ import { Hosting, Programs } from './hosting.js';
 import { Sandbox } from './sandbox/sandbox.js';
 
 const sandbox = { provide: Sandbox, inject: [Env], useFactory: (env: Env) => new Sandbox(env) };
+
+const host = lazyPart('host', async () => (await import('./runtime/runtime.parts.js')).host);
 
 /** Access to hosted programs from every process, and the runtime in processes with the role `host`. */
 @Global()
@@ -36,6 +38,6 @@ export class HostingModule {
       ],
       exports: [Programs, Hosting, Sandbox],
     },
-    host: async () => (await import('./runtime/runtime.parts.js')).host,
+    host,
   }));
 }

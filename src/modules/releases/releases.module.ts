@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { roleModule } from '../../config/role-module.js';
+import { lazyPart, roleModule } from '../../config/role-module.js';
 import { HostedChannelsService } from '../../hosting/mcp/hosted-channels.service.js';
 import { SessionNames } from '../../hosting/mcp/session-names.js';
 import { registerQueue } from '../../platform/queue/register-queue.js';
@@ -28,6 +28,8 @@ import { RescansService } from './rescan/rescans.service.js';
 import { ServerRescan } from './rescan/server-rescan.entity.js';
 import { ReleaseStreams } from './stream/release-streams.js';
 import { ReleaseStreamsController } from './stream/release-streams.controller.js';
+
+const worker = lazyPart('worker', async () => (await import('./pipeline/pipeline.parts.js')).worker);
 
 /** Publishing and releases: the API publishes, workers run the pipeline, and hosts get the code from here. */
 @Module({})
@@ -66,7 +68,7 @@ export class ReleasesModule {
       ],
       providers: [PublishService, ReleasesService, ReleaseStreams],
     },
-    worker: async () => (await import('./pipeline/pipeline.parts.js')).worker,
+    worker,
     host: { imports: [AuthModule.forRoles(env), LogsModule.forRoles(env)], providers: [ReleasePrograms, ScanTraces] },
   }));
 }
