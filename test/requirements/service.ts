@@ -559,6 +559,11 @@ export const service = {
     source: 'House',
     behavior: 'A call that does not end within 25 s of the stop is answered with an error that says "restarting".',
   },
+  'start:loaded-code': {
+    source: 'House',
+    behavior:
+      'A process imports no code of roles and features that are off, and no packages for rare work, such as compilers, before their first use.',
+  },
   'start:first-key': {
     source: 'House',
     behavior: 'The very first start prints an operator key that works; later starts print none and keep all data.',
