@@ -1,5 +1,5 @@
 import { quoted } from '../../platform/text/quoted.js';
-import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
+import type { Channel, Listening, McpCall, McpReply } from '../protocol/channel.js';
 import { DuplicateMemberError, members } from '../protocol/json-text.js';
 import { mcpLists } from '../protocol/list-pages.js';
 import { errorReply, withList } from '../protocol/messages.js';
@@ -19,8 +19,8 @@ export class ChosenToolsChannel implements Channel {
     private readonly choice: ToolChoice,
   ) {}
 
-  open(timeoutMs: number): Promise<UpstreamIdentity> {
-    return this.channel.open(timeoutMs);
+  open(...given: Parameters<Channel['open']>): Promise<UpstreamIdentity> {
+    return this.channel.open(...given);
   }
 
   async request(call: McpCall): Promise<McpReply> {
@@ -35,8 +35,8 @@ export class ChosenToolsChannel implements Channel {
     return withList(reply, 'tools', (tools) => tools.filter((tool) => isChosen(nameOf(tool), this.choice)));
   }
 
-  listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
-    return this.channel.listen(filter, listener, timeoutMs);
+  listen(...given: Parameters<Channel['listen']>): Promise<Listening> {
+    return this.channel.listen(...given);
   }
 
   forgetLists(): void {
