@@ -483,10 +483,8 @@ describe('the chosen tools', () => {
       const [called, unknown] = await Promise.all(
         [hidden, 'nowhere'].map((name) => send(app, owner, `${path}/.tools/${name}`, {})),
       );
-      expect([called?.status, JSON.stringify(called?.body)]).toEqual([
-        404,
-        JSON.stringify(unknown?.body).replaceAll('nowhere', hidden),
-      ]);
+      expect([called?.status, called?.body.error]).toEqual([404, unknown?.body.error]);
+      expect(called?.text).toContain('has no such tool.');
       const error = { code: -32602, message: `Unknown tool: "${hidden}"` };
       expect((await mcp(`${path}/mcp`, 'tools/call', { name: hidden })).error).toEqual(error);
       expect((await mcp(union, 'tools/call', { name: `${connectionId}__${hidden}` })).error).toEqual(error);
