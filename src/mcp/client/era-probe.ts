@@ -1,5 +1,5 @@
 import type { McpReply } from '../protocol/channel.js';
-import { fromHttpStatus, UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
+import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
 import { resultOf, withEnvelope } from '../protocol/messages.js';
 import { LEGACY_VERSIONS, MODERN_VERSION, rpcCode } from '../protocol/protocol.js';
 import { identityOfDiscover, versionsOfDiscover } from '../protocol/session.js';

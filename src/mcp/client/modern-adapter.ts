@@ -2,7 +2,7 @@ import type { Listening, ListenFilter, McpCall, McpReply, UpstreamListener } fro
 import { deadlineIn, withinDeadline } from '../protocol/deadline.js';
 import { slice } from '../protocol/json-text.js';
 import { listFilter, mcpLists, readList } from '../protocol/list-pages.js';
-import { asCallError, UpstreamError, fromHttpStatus } from '../protocol/mcp-errors.js';
+import { asCallError, UpstreamError } from '../protocol/mcp-errors.js';
 import {
   headerValue,
   namedBy,

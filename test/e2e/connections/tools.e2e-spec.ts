@@ -501,7 +501,7 @@ describe('the chosen tools', () => {
   verifies('tools:choice:change', 'a PUT without tools leaves the choice, and an empty one ends it', async () => {
     const { path, body } = await createConnection(app, owner, { mcpUrl: (await start({ tools })).url });
     expect(body).not.toHaveProperty('tools');
-    const put = async (change: object) => (await app.as(owner).put(path, change)).body as Json;
+    const put = async (change: object) => (await app.as(owner).put(path, change)).body;
     expect((await put({ tools: { deny: ['*'] } })).tools).toEqual({ deny: ['*'] });
     expect(await namesAt(`${path}/.tools`)).toEqual([]);
     expect((await put({ name: 'other' })).tools).toEqual({ deny: ['*'] });

@@ -2,7 +2,7 @@ import { parseUrl } from '../../../config/parse-url.js';
 import type { CallerProfile, McpCall, McpReply } from '../../protocol/channel.js';
 import { withinDeadline } from '../../protocol/deadline.js';
 import { isChange } from '../../protocol/list-pages.js';
-import { asCallError, UpstreamError, fromHttpStatus, notMcp } from '../../protocol/mcp-errors.js';
+import { asCallError, UpstreamError, notMcp } from '../../protocol/mcp-errors.js';
 import { parseMessage, requestText, resultOf } from '../../protocol/messages.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
 import { identityOfInitialize, initializeParams } from '../../protocol/session.js';

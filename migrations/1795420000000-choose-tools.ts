@@ -1,7 +1,7 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /** The tools that a connection offers; null for all. */
-export class ChooseTools1795410000000 implements MigrationInterface {
+export class ChooseTools1795420000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query('ALTER TABLE connections ADD tools jsonb');
   }
