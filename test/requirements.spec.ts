@@ -14,7 +14,8 @@ interface Scan {
 
 const root = path.resolve(import.meta.dirname, '..');
 const testFile = /\.(spec|e2e-spec)\.ts$/;
-const runners = new Set(['it', 'test', 'describe', 'verifies']);
+const runners = new Set(['it', 'longIt', 'test', 'describe', 'verifies', 'longVerifies']);
+const citing = /^(v|longV)erifies$/;
 const switchedOff = new Set(['skip', 'only', 'todo', 'failing']);
 const prefixedForms = new Set(['xit', 'fit', 'xtest', 'xdescribe', 'fdescribe']);
 
@@ -26,7 +27,7 @@ function scan(fileName: string, text: string): Scan {
     `${fileName}:${source.getLineAndCharacterOfPosition(node.getStart(source)).line + 1}`;
 
   const visit = (node: ts.Node): void => {
-    if (ts.isCallExpression(node) && ts.isIdentifier(node.expression) && node.expression.text === 'verifies') {
+    if (ts.isCallExpression(node) && ts.isIdentifier(node.expression) && citing.test(node.expression.text)) {
       const [first] = node.arguments;
       const ids = first !== undefined && ts.isArrayLiteralExpression(first) ? first.elements : [first];
       if (ids.length === 0) result.problems.push(`${at(node)} verifies no id.`);

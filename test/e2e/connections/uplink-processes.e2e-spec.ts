@@ -22,7 +22,7 @@ import {
   type UplinkOptions,
 } from '../../support/mcp/uplink-client.js';
 import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 /** A process counts as dead after this. */
 const LEASE_MS = 3_000;
@@ -206,7 +206,7 @@ describe('pairing in another process', () => {
 });
 
 describe('a process that is killed', () => {
-  verifies(
+  longVerifies(
     'uplink:processes:killed',
     'leaves its uplinks disconnected, and free for others',
     async () => {
@@ -232,7 +232,7 @@ describe('a process that is killed', () => {
     SLOW_MS,
   );
 
-  verifies(
+  longVerifies(
     'uplink:restart',
     'in order tells its local servers to come back, and they find it free',
     async () => {
@@ -459,7 +459,7 @@ describe('a question of the local server', () => {
     });
   }
 
-  verifies(['uplink:server-requests:asked', 'mcp:parked'], 'reaches clients of every era at any process', async () => {
+  longVerifies(['uplink:server-requests:asked', 'mcp:parked'], 'reaches clients of every era at any process', async () => {
     const path = await uplink();
     const asking = (client: UplinkClient, id: unknown) => {
       client.send({ id: 'q', method: 'elicitation/create', params: { message: 'Who?' } });

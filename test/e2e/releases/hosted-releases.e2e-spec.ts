@@ -12,7 +12,7 @@ import { invocationsOf, logOf, publishHosted, type HostedServer } from '../../su
 import { hostedRequest } from '../../support/hosting/hosted-runtime.js';
 import { errorOf } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 import { bundled } from '../../support/hosting/hosted-programs.js';
 
 /** A factory whose server says what it is given. */
@@ -115,7 +115,7 @@ function setSecret(name: string, secret: string, value: string) {
 }
 
 describe('a hosted release', () => {
-  verifies(
+  longVerifies(
     'hosted:runs',
     'answers the official client at its run endpoint and through a connection, as its code does',
     async () => {
@@ -314,7 +314,7 @@ describe('a module that does not work', () => {
     expect(logOf(server)).toMatch(/scan warning .*does not have "storm"\. It has "fail" besides/);
   });
 
-  verifies(
+  longVerifies(
     'hosted:scanned',
     'is told when callers cannot configure it, and of no contradiction it did not make',
     async () => {
@@ -334,7 +334,7 @@ describe('a module that does not work', () => {
     expect(errorOf(server.release)).toContain('tool "not a name"');
   });
 
-  verifies('hosted:scanned', 'is believed its card when it refuses made-up values, and only then', async () => {
+  longVerifies('hosted:scanned', 'is believed its card when it refuses made-up values, and only then', async () => {
     const picky = await bundled(`
       import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
       export default function ({ config }) {
@@ -375,7 +375,7 @@ describe('a stateful server', () => {
     await Promise.all([one.close(), two.close()]);
   });
 
-  verifies('hosted:stateful', 'gives clients without a session one for each key', async () => {
+  longVerifies('hosted:stateful', 'gives clients without a session one for each key', async () => {
     const { url } = await publishHosted(app, owner, notes, { stateful: true });
     const call = async (account: TestAccount, name: string, args: object = {}) => {
       const { body, headers } = modern('tools/call', { name, arguments: args });
