@@ -162,6 +162,7 @@ export const service = {
   'hosted:published-cli': {
     source: 'Field',
     behavior: 'What the published tool that builds hosted servers builds and publishes runs here as it is.',
+    isLong: true,
   },
   'hosted:scanned': {
     source: 'Spec 1, House',
@@ -533,6 +534,7 @@ export const service = {
   'health:host-restart': {
     source: 'House',
     behavior: 'A host that restarts takes over the row of its former process at once.',
+    isLong: true,
   },
   'log:repeats': { source: 'House', behavior: 'A warning that repeats is logged once a minute, with a count.' },
   'log:one-level': { source: 'House', behavior: 'No log record carries two levels.' },

@@ -77,7 +77,8 @@ async function buildTemplate(serverUrl) {
   await migrate(templateUrl.href, async (source) => {
     await migrateQueue(templateUrl.href);
     const partitions = new PartitionsRepository(source);
-    for (const ahead of [0, 1, 2]) await partitions.make(new Date(Date.now() + ahead * DAY_MS).toISOString().slice(0, 10));
+    for (const ahead of [0, 1, 2])
+      await partitions.make(new Date(Date.now() + ahead * DAY_MS).toISOString().slice(0, 10));
   });
   // The first connection writes the cache of the system catalogs, which clones copy.
   const last = new pg.Client(templateUrl.href);

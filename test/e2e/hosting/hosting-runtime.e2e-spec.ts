@@ -124,13 +124,17 @@ describe('a program that misbehaves', () => {
     },
   );
 
-  longVerifies('runtime:limit:cpu', 'floods itself with microtasks: is ended for its CPU time or its memory', async () => {
-    const ref = await hosted.add(HOSTILE);
-    const answer = await hosted.ask(ref, '/microtasks');
-    expect(['exceededCpu', 'exceededMemory']).toContain(answer.error?.outcome);
-    expect(hosted.told(answer.invocationId)?.outcome).toBe(answer.error?.outcome);
-    await isAlive(ref);
-  });
+  longVerifies(
+    'runtime:limit:cpu',
+    'floods itself with microtasks: is ended for its CPU time or its memory',
+    async () => {
+      const ref = await hosted.add(HOSTILE);
+      const answer = await hosted.ask(ref, '/microtasks');
+      expect(['exceededCpu', 'exceededMemory']).toContain(answer.error?.outcome);
+      expect(hosted.told(answer.invocationId)?.outcome).toBe(answer.error?.outcome);
+      await isAlive(ref);
+    },
+  );
 
   longVerifies('runtime:limit:cpu', 'lets others run, but never ends: is ended for its CPU time', async () => {
     // On a busy machine it may get so little that it seems to let nothing run.
