@@ -49,7 +49,7 @@ export default async function run(globalConfig, config, environment, runtime, te
       // A file that is in both projects has each of its tests in one of them.
       const isPart = project === 'long' && !isLong(testPath);
       const own = isPart ? { it: none, test: none } : {};
-      const longIt = /long$/.test(project) ? it : none;
+      const longIt = /long$/.test(project) || process.env.RANDOM_RUNS === 'all' ? it : none;
       setGlobals({ ...globals, ...own, longIt, jest: jestObject(environment) });
       globals.afterEach(endTest);
     },
