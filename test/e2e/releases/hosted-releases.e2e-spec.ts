@@ -115,7 +115,7 @@ function setSecret(name: string, secret: string, value: string) {
 }
 
 describe('a hosted release', () => {
-  longVerifies(
+  verifies(
     'hosted:runs',
     'answers the official client at its run endpoint and through a connection, as its code does',
     async () => {
@@ -375,7 +375,7 @@ describe('a stateful server', () => {
     await Promise.all([one.close(), two.close()]);
   });
 
-  longVerifies('hosted:stateful', 'gives clients without a session one for each key', async () => {
+  verifies('hosted:stateful', 'gives clients without a session one for each key', async () => {
     const { url } = await publishHosted(app, owner, notes, { stateful: true });
     const call = async (account: TestAccount, name: string, args: object = {}) => {
       const { body, headers } = modern('tools/call', { name, arguments: args });
