@@ -134,6 +134,7 @@ async function runQuick() {
 
 async function runLong() {
   await runSteps(steps.build);
+  if (!hasNginx()) notes.push('skipped: the nginx sample (no nginx)');
   await runJestOn('redis-long', 'long tests', 'long');
   await runJest('unit tests, with all random cases', ['--selectProjects', 'unit'], { RANDOM_RUNS: 'all' });
   const conformance = await timed(() => command(process.execPath, [join(root, 'scripts/conformance.mjs')]));
@@ -224,12 +225,15 @@ async function runJest(name, args, env = {}) {
   const outputFile = join(temp, `${name.replaceAll(/\W+/g, '-')}.json`);
   const workers = args.some((arg) => arg.startsWith('--maxWorkers')) ? [] : [`--maxWorkers=${jestWorkers}`];
   const own = ['--json', `--outputFile=${outputFile}`, ...workers, '--passWithNoTests'];
+  const ignored = ['/node_modules/'];
   if (chromium()) {
     env.CHROMIUM_PATH = chromium();
   } else {
-    own.push('--testPathIgnorePatterns=/node_modules/', '--testPathIgnorePatterns=/test/browser/');
+    ignored.push('/test/browser/');
     if (!args.includes('unit')) notes.push('skipped: browser tests (no chromium)');
   }
+  if (!hasNginx()) ignored.push('/test/long/nginx');
+  if (ignored.length > 1) own.push(...ignored.map((path) => `--testPathIgnorePatterns=${path}`));
   const jestArgs = [bin('jest/bin/jest.js'), `--cacheDirectory=${join(cache, 'jest')}`, ...own, ...args];
   const result = await timed(() => command(process.execPath, jestArgs, env));
   // Null when Jest itself could not run.
@@ -325,6 +329,11 @@ function finish() {
 /** The browser for the Swagger UI tests, or undefined. */
 function chromium() {
   return [process.env.CHROMIUM_PATH, '/usr/bin/chromium'].find((path) => path && isExecutable(path));
+}
+
+/** Debian installs it where only root looks. */
+function hasNginx() {
+  return onPath('nginx') || isExecutable('/usr/sbin/nginx');
 }
 
 function onPath(program) {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { checkModule, InvalidModuleError, type ModuleFacts } from './hosted-module.js';
+import { checkModule, type ModuleFacts } from './hosted-module.js';
+import { InvalidModuleError } from './hosting.errors.js';
 import { isThorough, randomRuns } from '../../test/support/random-runs.js';
 import { longIt } from '../../test/support/jest/globals.mjs';
 

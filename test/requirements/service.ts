@@ -547,6 +547,11 @@ export const service = {
     source: 'House',
     behavior: 'With HOST=0.0.0.0 and without PUBLIC_URL links say http://localhost:PORT, and a warning says so.',
   },
+  'proxy:sample': {
+    source: 'House',
+    behavior:
+      'The nginx sample passes names, events and the largest bodies, and repeats a refused connection at another process.',
+  },
   'stop:drain': {
     source: 'House',
     behavior:
@@ -555,6 +560,11 @@ export const service = {
   'stop:restarting': {
     source: 'House',
     behavior: 'A call that does not end within 25 s of the stop is answered with an error that says "restarting".',
+  },
+  'start:loaded-code': {
+    source: 'House',
+    behavior:
+      'A process imports no code of roles and features that are off, and no packages for rare work, such as compilers, before their first use.',
   },
   'start:first-key': {
     source: 'House',

@@ -511,6 +511,7 @@ describe('real programs', () => {
       const owner: ProgramOwner = {
         withProgram: (ref, use) => use({ ref, file, secrets: {}, configSchema: null, egressAllow: null }),
         valuesOf: () => Promise.resolve({ secrets: {}, egressAllow: null }),
+        quotaOf: () => Promise.resolve({ accountId: 'an-account', max: 100 }),
         namesOf: () => Promise.resolve({}),
         traced: () => undefined,
       };
@@ -528,6 +529,10 @@ describe('real programs', () => {
         expect(await there(process, free)).toBe(String(i + 1));
         expect(await there(process, kept)).toBe(String(i + 1));
       }
+      for (const each of [first, second]) await each.get(ProcessRegistry).beatNow();
+      first.get(HostDirectory).forget();
+      const counts = (await first.get(HostDirectory).live()).map(({ livePrograms }) => livePrograms['an-account'] ?? 0);
+      expect(counts.reduce((sum, count) => sum + count)).toBe(2);
       expect([live(first), live(second)]).toEqual([0, 2]);
       const runtime = second.get(Runtime);
       await second.close();

@@ -146,6 +146,32 @@ describe('a program that misbehaves', () => {
     await patient.close();
   });
 
+  verifies(
+    'runtime:limit:stalled-service',
+    'waits in a timer while this process is held up: is not ended',
+    async () => {
+      const engine = workerdEngine();
+      const start = engine.start.bind(engine);
+      let isHeldUp = false;
+      engine.start = async (...given) => {
+        const instance = await start(...given);
+        const ping = instance.ping.bind(instance);
+        // The process stops while it waits for a sign of life, for longer than a program may be silent.
+        instance.ping = (timeoutMs) => {
+          const answer = ping(timeoutMs);
+          for (const end = performance.now() + 1_500; !isHeldUp && performance.now() < end;);
+          isHeldUp = true;
+          return answer;
+        };
+        return instance;
+      };
+      const heldUp = await HostedRuntime.start(engine, LIMITS);
+      expect(await heldUp.ask(await heldUp.add(HOSTILE), '/slow?ms=1000')).toMatchObject({ body: 'slow', error: null });
+      expect([isHeldUp, heldUp.runtime.stats().kills.stall]).toEqual([true, 0]);
+      await heldUp.close();
+    },
+  );
+
   it('prints 1,000 lines in one call: all of them are told, in order', async () => {
     const ref = await hosted.add(HOSTILE);
     const { body, invocationId } = await hosted.ask(ref, '/lines');
@@ -278,7 +304,8 @@ describe('a program that takes too much memory', () => {
     await hosted.toldOutcome(filled.invocationId, 'exceededMemory');
     await isAlive(bad);
     await hosted.ask(good);
-    expect(niceOf(engine.pids.get(bad.id))).toBe(before + 10);
+    // 19 is the lowest priority of Linux, where these tests run at a low one themselves.
+    expect(niceOf(engine.pids.get(bad.id))).toBe(Math.min(before + 10, 19));
     expect(niceOf(engine.pids.get(good.id))).toBe(before);
   });
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { InvalidModuleError } from '../../../hosting/hosted-module.js';
+import { InvalidModuleError } from '../../../hosting/hosting.errors.js';
 import { ModuleChecks } from './deploy-stage.js';
 import { longIt } from '../../../../test/support/jest/globals.mjs';
 
