@@ -4,6 +4,7 @@ import { cleanUpPrograms, readySettings, runProgram, type Program } from '../sup
 import { startScripted } from '../support/special-upstreams/scripted-upstream.js';
 import { startUpstream } from '../support/upstream/upstream.js';
 import { parseMetrics } from '../support/logs/prometheus.js';
+import { startRepositoryHost } from '../support/releases/repository-host.js';
 import { skillMd } from '../support/releases/skills.js';
 import { zipOf } from '../support/zips.js';
 import { until } from '../support/until.js';
@@ -74,14 +75,32 @@ export async function fuzz({ seed, seconds }: FuzzOptions): Promise<FuzzReport> 
     ]);
     const nonsense = new Random(`${seed}/upstream`);
     const odd = await startScripted(() => JSON.stringify(anyValue(nonsense)));
-    upstreams.push(plain, guarded, odd);
-    const run = new Run(await program.url(), program, seed, operatorKey, [plain.url, guarded.url, odd.url]);
+    const events = await startScripted(({ method }) =>
+      method === 'ai.smithery/events/list'
+        ? '{"events":[{"name":"page.updated","inputSchema":{"type":"object"}}]}'
+        : '{}',
+    );
+    const repositories = await startRepositoryHost();
+    const archive = await zipOf({ 'SKILL.md': skillMd() });
+    repositories.serve('/acme/skills/archive/HEAD.zip', archive);
+    upstreams.push(plain, guarded, odd, events, repositories);
+    const urls = {
+      plain: plain.url,
+      guarded: guarded.url,
+      odd: odd.url,
+      events: events.url,
+      repository: `${repositories.url}/acme/skills`,
+    };
+    const run = new Run(await program.url(), program, seed, operatorKey, urls);
     return await run.run(seconds, await ApiDocument.read());
   } finally {
     await Promise.all(upstreams.map((upstream) => upstream.close()));
     await cleanUpPrograms();
   }
 }
+
+/** What generated inputs may name. */
+type Urls = Record<'plain' | 'guarded' | 'odd' | 'events' | 'repository', string>;
 
 class Run {
   /** By their texts: how often, and the first request. */
@@ -98,7 +117,7 @@ class Run {
     private readonly program: Program,
     private readonly seed: string,
     readonly operatorKey: string,
-    readonly upstreamUrls: string[],
+    readonly urls: Urls,
   ) {
     void program.ended.then((code) => {
       if (!this.isEnded) this.fault(`the service ended with ${code}`, program.output().slice(-3_000));
@@ -145,7 +164,8 @@ class Run {
   get places(): Places {
     return (random, name) => {
       if (!/url$|^homepage$/i.test(name)) return undefined;
-      const [plain = '', guarded = '', odd = ''] = this.upstreamUrls;
+      const { plain, guarded, odd, repository } = this.urls;
+      if (name === 'gitUrl' && random.chance(0.7)) return repository;
       return random.pick([
         plain,
         plain,
@@ -273,7 +293,13 @@ class Lane {
     private readonly sender: Sender,
     stranger: { key: string; accountId: string },
   ) {
-    this.cases = new RestCases(document, owner.places, owner.operatorKey, sender, stranger);
+    this.cases = new RestCases(
+      document,
+      owner.places,
+      { operator: owner.operatorKey, metrics: METRICS_TOKEN },
+      sender,
+      stranger,
+    );
   }
 
   async run(until: number): Promise<void> {
@@ -326,13 +352,9 @@ class Lane {
     await put('PUT /namespaces/{name}', { name: namespace });
     await put('PUT /servers/{qualifiedName}', { qualifiedName: `${namespace}/alpha` }, {});
     const connection = 'PUT /connect/{namespace}/{connectionId}';
-    const [plain, guarded, odd] = ['plain', 'locked', 'odd'].map((connectionId) => ({ namespace, connectionId }));
-    const urls = this.owner.upstreamUrls;
-    for (const [i, parameters] of [plain, guarded, odd].entries()) {
-      await put(connection, parameters as Record<string, string>, {
-        mcpUrl: urls[i],
-        metadata: { at: random.int(0, 9) },
-      });
+    const { plain, guarded, odd, events } = this.owner.urls;
+    for (const [connectionId, mcpUrl] of Object.entries({ plain, locked: guarded, odd, events })) {
+      await put(connection, { namespace, connectionId }, { mcpUrl, metadata: { at: random.int(0, 9) } });
     }
     await put(connection, { namespace, connectionId: 'local' }, { transport: 'uplink' });
     const mock = { server: `${namespace}/alpha`, mock: { enabled: true } };
@@ -340,7 +362,7 @@ class Lane {
     const archive = await zipOf({ 'SKILL.md': skillMd({ name: 'review' }) });
     const skill = formBody([{ name: 'archive', content: archive, filename: 'skill.zip' }]);
     await put('PUT /skills/{namespace}/{slug}/upload', { namespace, slug: 'review' }, skill);
-    const external = JSON.stringify({ type: 'external', upstreamUrl: urls[0] });
+    const external = JSON.stringify({ type: 'external', upstreamUrl: plain });
     const form = formBody([{ name: 'payload', content: external }]);
     await put('PUT /servers/{qualifiedName}/releases', { qualifiedName: `${namespace}/alpha` }, form);
   }
@@ -353,7 +375,7 @@ class Lane {
     for (const got of all) {
       this.owner.count(`REST: ${made.kind}`);
       if (got === null) continue;
-      const faults = faultsOf(this.document, operation, got, isOdd);
+      const faults = faultsOf(this.document, operation, got, isOdd, sent.target);
       this.report(faults, operation.name, sent, got);
       if (got.status < 300) this.owner.succeededAt(operation.name);
       const body = bodyOf(got);

@@ -30,7 +30,7 @@ export interface RestCase {
 
 /** The first exists most of the time, so that most requests reach something. */
 const SERVERS = ['alpha', 'alpha', 'alpha', 'alpha', 'alpha', 'alpha', 'beta', ''];
-export const CONNECTIONS = ['plain', 'plain', 'plain', 'plain', 'locked', 'dead', 'local', 'mock', 'odd'];
+export const CONNECTIONS = ['plain', 'plain', 'plain', 'plain', 'locked', 'dead', 'local', 'mock', 'odd', 'events'];
 const SKILLS = ['review', 'review', 'other'];
 
 const CONTENT_TYPES = [
@@ -56,7 +56,7 @@ export class RestCases {
   constructor(
     private readonly document: ApiDocument,
     private readonly places: Places,
-    private readonly operatorKey: string,
+    private readonly keys: { operator: string; metrics: string },
     private readonly sender: Sender,
     private readonly stranger: Omit<Sender, 'namespaces'>,
   ) {
@@ -64,7 +64,9 @@ export class RestCases {
   }
 
   async make(random: Random): Promise<RestCase> {
-    const operation = random.pick(this.document.operations);
+    const { operations } = this.document;
+    const forms = operations.filter(({ operation }) => operation.requestBody?.content['multipart/form-data']);
+    const operation = random.pick(random.chance(0.2) ? forms : operations);
     const kind = random.weighted({
       valid: 40,
       'nearly valid': 15,
@@ -109,7 +111,7 @@ export class RestCases {
       namespace: () => namespace ?? '',
       server: () => server || 'alpha',
       qualifiedName: () => (server === '' ? `${random.pick(['', '@'])}${namespace}` : `${namespace}/${server}`),
-      connectionId: () => random.pick(CONNECTIONS),
+      connectionId: () => (path.includes('.triggers') && random.chance(0.7) ? 'events' : random.pick(CONNECTIONS)),
       slug: () => (path.startsWith('/run/') ? `${namespace}--${server}` : random.pick(SKILLS)),
       toolPath: () => random.pick(['echo', 'repo', 'repo.search', 'fail', 'rpc_error', 'asks', 'none', 'big']),
       toolName: () => random.pick(['echo', 'none']),
@@ -150,10 +152,11 @@ export class RestCases {
   }
 
   private key(random: Random, { operation, path, method }: NamedOperation): { key: string | null; isForeign: boolean } {
+    if (path === '/metrics' && random.chance(0.5)) return { key: this.keys.metrics, isForeign: true };
     if (!needsKey(operation)) return { key: random.chance(0.5) ? null : this.sender.key, isForeign: false };
     // What only an operator may do; never to their own account.
     if (path === '/accounts' || path.endsWith('/verified') || path.endsWith('/limits')) {
-      if (random.chance(0.7)) return { key: this.operatorKey, isForeign: true };
+      if (random.chance(0.7)) return { key: this.keys.operator, isForeign: true };
     }
     if (random.chance(0.04))
       return { key: random.pick([null, 'slipway_wrong', '', this.stranger.key]), isForeign: true };
@@ -189,6 +192,10 @@ export class RestCases {
         targetNamespace: random.pick(this.sender.namespaces),
         targetSlug: random.pick(SERVERS),
       };
+    }
+    if (name.endsWith('.triggers/{triggerName}') && kind === 'valid') {
+      const delivery = { url: 'https://127.0.0.1/hook', secret: `whsec_${Buffer.alloc(24, 1).toString('base64')}` };
+      request = { delivery: method === 'POST' ? delivery : { url: delivery.url } };
     }
     if (type === 'application/x-protobuf') return { content: random.bytes(random.int(0, 200)), type, request };
     const text = JSON.stringify(request) ?? '';
