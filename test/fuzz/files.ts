@@ -251,7 +251,7 @@ export function oddForm(random: Random, parts: Part[]): { type: string; body: Bu
   const type = FORM_TYPE;
   const body = formBody(parts);
   const first = parts[0];
-  switch (random.int(0, 11)) {
+  switch (random.int(0, 23)) {
     case 0:
       return { type, body: body.subarray(0, random.int(0, body.length - 1)), isWhole: false };
     case 1:

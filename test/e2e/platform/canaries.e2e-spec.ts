@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { generateApiKey } from '../../../src/modules/auth/api-key.js';
@@ -62,6 +62,9 @@ function foundIn(text: string): string[] {
     .map(([name]) => name);
 }
 
+/** No secret: what shows that a place is searched. */
+const shown = canary('shown');
+
 /** Text that was sent to somebody, written or stored, by its place. */
 const places: { place: string; text: string }[] = [];
 
@@ -88,7 +91,7 @@ beforeAll(async () => {
     ...settings,
     ...(redisUrl && { REDIS_URL: redisUrl, QUEUE_PREFIX: uniqueName('canaries') }),
     PORT: String(port),
-    LOG_LEVEL: 'trace',
+    LOG_LEVEL: 'debug',
     LOG_FORMAT: 'json',
     ACCESS_LOG: 'true',
     METRICS_TOKEN,
@@ -105,8 +108,8 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await Promise.all([database.end(), redis?.quit(), upstream.close(), authorization.close()]);
   await cleanUpPrograms();
+  await Promise.all([upstream.close(), authorization.close()]);
 });
 
 /** Every row that is ever written, so that jobs and messages are found after they were deleted too. */
@@ -114,10 +117,10 @@ async function recordEveryRow(): Promise<void> {
   await database.query(`
     CREATE TABLE written_rows (place text, row text);
     CREATE FUNCTION record_row() RETURNS trigger LANGUAGE plpgsql AS $$
-      BEGIN INSERT INTO written_rows VALUES (TG_TABLE_SCHEMA || '.' || TG_TABLE_NAME, NEW::text); RETURN NULL; END $$`);
+      BEGIN INSERT INTO public.written_rows VALUES (TG_TABLE_SCHEMA || '.' || TG_TABLE_NAME, NEW::text); RETURN NULL; END $$`);
   for (const table of await tables()) {
     await database.query(
-      `CREATE TRIGGER record_row AFTER INSERT OR UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION record_row()`,
+      `CREATE TRIGGER record_row AFTER INSERT OR UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION public.record_row()`,
     );
   }
 }
@@ -187,7 +190,7 @@ async function publish(name: string, payload: object, files: Record<string, stri
   form.set('payload', JSON.stringify(payload));
   for (const [part, content] of Object.entries(files)) form.set(part, new Blob([content]), `${part}.js`);
   const path = `/servers/${encodeURIComponent(name)}/releases`;
-  await put(path, form, 202);
+  releaseId = String((await put(path, form, 202)).body.deploymentId);
   const ended = async () => {
     const { body } = await ask(`${path}/latest`);
     if (body.status === 'SUCCESS') return true;
@@ -197,6 +200,8 @@ async function publish(name: string, payload: object, files: Record<string, stri
 }
 
 const namespace = uniqueName('canaries');
+/** Of the last publication. */
+let releaseId = '';
 const at = (connection: string, rest = '') => `/connect/${namespace}/${connection}${rest}`;
 const call = (connection: string, args: object, mayEcho = false) =>
   ask(at(connection, '/.tools/echo'), { method: 'POST', body: { message: 'hi', ...args }, mayEcho });
@@ -258,7 +263,8 @@ async function plant(): Promise<void> {
   await ask(`/namespaces?token=${secrets['wrong key']}`);
 
   const [header, query] = [secrets['upstream header'], encodeURIComponent(secrets['query value of a URL'])];
-  await put(at('header'), { mcpUrl: `${upstream.url}?key=${query}`, headers: { 'X-Key': header } });
+  const metadata = { shown };
+  await put(at('header'), { mcpUrl: `${upstream.url}?key=${query}`, headers: { 'X-Key': header }, metadata });
   await put(at('dead'), {
     mcpUrl: `http://127.0.0.1:1/mcp?key=${query}`,
     headers: { authorization: `Bearer ${header}` },
@@ -325,7 +331,7 @@ async function plant(): Promise<void> {
   const setSecret = `/servers/${encodeURIComponent(hosted)}/secrets`;
   await put(setSecret, { name: 'KEY', value: secrets['server secret'] }, 200);
   await put(setSecret, { name: '!', value: secrets['server secret'] }, 400);
-  await publish(hosted, { type: 'hosted', secretNames: ['KEY'] }, { module: WORKER });
+  await publish(hosted, { type: 'hosted', secretNames: ['KEY'] }, { module: `// ${shown}\n${WORKER}` });
   await put(at('hosted'), { server: hosted });
   expect((await call('hosted', {})).text).toContain(String(secrets['server secret']?.length));
 
@@ -387,6 +393,19 @@ async function rows(): Promise<void> {
 }
 
 describe('planted secrets', () => {
+  it('are recognized as they stand, in a URL, in hexadecimal digits and anywhere inside of base64', () => {
+    const [name, secret] = ['query value of a URL', secrets['query value of a URL']];
+    const texts = [0, 1, 2, 3].map((before) => Buffer.from(`${'x'.repeat(before)}${secret}&y`));
+    const encodings = texts.flatMap((text) => [
+      text.toString('base64'),
+      text.toString('base64url'),
+      text.toString('hex'),
+    ]);
+    for (const text of [`a ${secret} b`, encodeURIComponent(secret), ...encodings])
+      expect(foundIn(text)).toEqual([name]);
+    expect(foundIn(shown)).toEqual([]);
+  });
+
   verifies('service:canaries', 'are found in no answer, log line, metric, job, table and file', async () => {
     await plant();
     await sweep();
@@ -394,16 +413,25 @@ describe('planted secrets', () => {
     program.kill('SIGTERM');
     expect(await program.ended).toBe(0);
     await rows();
+    await Promise.all([database.end(), redis?.quit()]);
     places.push(
       ...program
         .output()
         .split('\n')
         .map((text) => ({ place: 'the log', text })),
     );
-    const counts = ['the log', 'the table', 'a row of', 'the file', 'GET /', 'setup page'].map(
-      (start) => places.filter(({ place }) => place.startsWith(start)).length,
-    );
-    expect(Math.min(...counts)).toBeGreaterThan(0);
+    const isIn = (start: string, text: string) =>
+      places.some((one) => one.place.startsWith(start) && one.text.includes(text));
+    const jobs = redis ? 'Redis' : 'a row of bullmq.';
+    expect([
+      isIn('GET /connect/', shown),
+      isIn('the table connections', shown),
+      isIn('a row of public.connections', shown),
+      isIn('the file /blobs/', shown),
+      isIn('setup page', `${namespace}/form`),
+      isIn('the log', namespace),
+      isIn(jobs, releaseId),
+    ]).toEqual(Array(7).fill(true));
     expect(program.output()).toContain('"level":"debug"');
     expect([...new Set(leaks())]).toEqual([]);
   });
