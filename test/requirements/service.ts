@@ -523,6 +523,16 @@ export const service = {
     source: 'House',
     behavior: 'A clock that is off is named in `/ready`, in a metric and in the error of a call that fails for it.',
   },
+  'service:fuzz': {
+    source: 'House',
+    behavior:
+      'No input gets an undocumented status, an undocumented body or a 500; what was answered, what is listed and what the quotas count agree afterwards.',
+  },
+  'service:canaries': {
+    source: 'House',
+    behavior:
+      'A secret is found in no answer but the one that creates it, in no log line, metric, job, table or file, plain or encoded.',
+  },
   'health:storage': {
     source: 'House',
     behavior: 'A full disk is answered 507, and is told in `/ready` and a metric.',
