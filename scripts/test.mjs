@@ -4,7 +4,7 @@
  *   npm test              format, lint, boundaries, types, build, drift, and all tests but the long ones
  *   npm test -- <args>    Jest with these arguments: `npm test -- connections -t "another owner"`
  *   npm run test:quick    unit tests, and the e2e tests of what differs from `main`
- *   npm run test:long     what takes minutes: documentation, generated module, soak, conformance
+ *   npm run test:long     what takes minutes: documentation, generated module, soak, chaos, conformance
  *   npm test -- --all     npm test and then test:long, with one count at the end
  *
  * Each step prints one line with its time; a failing step prints all of its output. The last line counts tests:

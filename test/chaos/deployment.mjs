@@ -20,6 +20,12 @@ export const readyMaxMs = 120_000;
 const stopMaxMs = 40_000;
 const pollMs = 50;
 
+/** A session of its own, as on a machine of its own: it has a share of the processor, and Ctrl-C reaches the run alone. */
+const apart = { stdio: ['ignore', 'pipe', 'pipe'], detached: true };
+
+/** Pause before a process that ended is started again. */
+const superviseMs = 500;
+
 /** Leases are short, so that pauses outlast them. */
 const leaseMs = 3_000;
 /** Pauses outlast the time limit of a call to an MCP server too. */
@@ -27,6 +33,7 @@ const callTimeoutMs = 4_000;
 const wallMs = 15_000;
 
 const children = new Set();
+let isOver = false;
 const folders = [];
 
 /** Kills the processes that it was told of when this one is gone, SIGKILL included. Reads `+ pid` and `- pid`. */
@@ -42,6 +49,7 @@ guard.stdin.unref();
 
 /** Ends all processes at once and removes their files. */
 export async function endEverything() {
+  isOver = true;
   for (const child of children) child.kill('SIGKILL');
   await Promise.all([...children].map(({ ended }) => ended));
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 20 });
@@ -66,6 +74,7 @@ export class Part {
   /** Processes that were seen below this part. */
   seen = [];
   isEnding = false;
+  hasBeenReady = false;
 
   constructor(name, launch, isReady) {
     this.name = name;
@@ -79,6 +88,7 @@ export class Part {
 
   async start() {
     this.isEnding = false;
+    this.hasBeenReady = false;
     const child = await this.launch();
     this.child = child;
     children.add(child);
@@ -90,8 +100,15 @@ export class Part {
     child.once('exit', (code, name) => {
       children.delete(child);
       guard.stdin.write(`- ${child.pid}\n`);
-      if (!this.isEnding) this.surprises.push(`${this.name} ended by itself with ${code ?? name}`);
+      if (!this.isEnding) void this.supervise(child, code ?? name);
     });
+  }
+
+  /** Starts the part again as an operator's supervisor would. A start without a database fails; nothing else may end it. */
+  async supervise(child, code) {
+    if (this.hasBeenReady) this.surprises.push(`${this.name} ended by itself with ${code}`);
+    await wait(superviseMs);
+    if (!this.isEnding && this.child === child && !isOver) await this.start();
   }
 
   /** Remembers what runs below this part, to find it if it is left over. */
@@ -111,6 +128,7 @@ export class Part {
     await until(() => this.isReady(), `${this.name} is ready`).catch((error) => {
       throw new Error(`${error.message}\n${this.output.slice(-2_000)}`);
     });
+    this.hasBeenReady = true;
   }
 
   async kill(goneMs) {
@@ -221,7 +239,7 @@ async function makePostgres() {
       ...installation.account,
       cwd: '/',
       env: serverEnv,
-      stdio: ['ignore', 'pipe', 'pipe'],
+      ...apart,
     });
   };
   const isReady = async () => {
@@ -252,7 +270,7 @@ async function makeRedis() {
   const folder = newFolder();
   const settings = ['--port', port, '--bind', '127.0.0.1', '--dir', folder, '--save', ''];
   const args = [...settings, '--appendonly', 'yes', '--maxmemory-policy', 'noeviction'].map(String);
-  const launch = () => spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const launch = () => spawn('redis-server', args, apart);
   return { part: new Part('redis', launch, () => isListening(port)), url: `redis://127.0.0.1:${port}` };
 }
 
@@ -267,8 +285,7 @@ const upstreamsFile = fileURLToPath(new URL('./upstreams.mjs', import.meta.url))
 
 /** An MCP server of upstreams.mjs. */
 function makeUpstream(kind, job) {
-  const launch = () =>
-    spawn(process.execPath, [upstreamsFile, kind, JSON.stringify(job)], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const launch = () => spawn(process.execPath, [upstreamsFile, kind, JSON.stringify(job)], apart);
   return new Part(kind, launch, () => job.port === undefined || isListening(job.port));
 }
 
@@ -294,7 +311,7 @@ function makeService(name, port, settings) {
     spawn(process.execPath, ['--import', detour, join(root, 'dist/src/main.js')], {
       cwd: tmpdir(),
       env,
-      stdio: ['ignore', 'pipe', 'pipe'],
+      ...apart,
     });
   const isReady = async () => {
     const response = await fetch(`${url}/ready`, { signal: AbortSignal.timeout(2_000) });
