@@ -34,6 +34,12 @@ export const service = {
     source: 'House',
     behavior: 'A call that exceeds its deadline answers 504 `timeout` before 55 seconds.',
   },
+  'call:counted-in-chaos': {
+    source: 'House',
+    behavior:
+      'While processes, Postgres, Redis and MCP servers are killed, paused and restarted, every call is executed at most once, ' +
+      'an answered one exactly once, and an error says when the call may have been carried out.',
+  },
   'call:no-retry': { source: 'Field', behavior: 'Every failed tool call carries `x-should-retry: false`.' },
   'call:foreign': {
     source: 'House',
