@@ -41,6 +41,7 @@ export const hostingRuntime = {
   'runtime:stop:killed': {
     source: 'House',
     behavior: 'After SIGKILL of the service no process of a program is left, and the next start removes its folders.',
+    isLong: true,
   },
   'runtime:stop:forgotten': {
     source: 'House',
