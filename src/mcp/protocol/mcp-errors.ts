@@ -101,7 +101,7 @@ export class InputNeededError extends UpstreamFailure {
 /** Message about an upstream timeout. */
 export function tooSlow({ host }: { host: string }, timeoutMs: number): string {
   const seconds = Number((timeoutMs / 1000).toPrecision(2));
-  return `${host} did not answer completely within ${seconds} s: it is overloaded, or the request takes longer.`;
+  return `${host} did not answer completely within ${seconds} s: it is too slow or overloaded, or the request takes longer.`;
 }
 
 /** The upstream did not answer in time. */
@@ -214,7 +214,7 @@ export function fromSocketError(error: unknown, url: URL, written: boolean): Ups
 }
 
 /** Text of the server's own words in an error; {@link withoutWords} recognizes it. */
-const SAID = / The server said: "(?:[^"\\]|\\.)*"/g;
+const SAID = / The server said: "(?:[^"\\]|\\.)*"\./g;
 
 /** Limit of the server's own words in an error. */
 const WORDS_CHARS_MAX = 200;
@@ -230,7 +230,7 @@ export function withoutWords(message: string): string {
  * @param words the server's own words, without secrets; empty without any
  */
 export function fromHttpStatus(status: number, url: URL, location: string | undefined, words = ''): UpstreamError {
-  const said = words === '' ? '' : ` The server said: ${quoted(words, WORDS_CHARS_MAX)}`;
+  const said = words === '' ? '' : ` The server said: ${quoted(words, WORDS_CHARS_MAX)}.`;
   const where = `${url.origin}${url.pathname}`;
   const failed = (text: string, hint: UpstreamError['hint'] = null, outcomeUnknown = false) =>
     new UpstreamError(`${where} ${text}${said}`, undefined, outcomeUnknown, hint, status);

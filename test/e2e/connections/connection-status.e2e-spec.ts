@@ -87,13 +87,13 @@ describe("the server's own words", () => {
       const messageOf = async (mcpUrl: string): Promise<string> =>
         ((await createConnection(app, owner, { mcpUrl, headers })).body.status as Status).message as string;
       expect(await messageOf(await refusing('text/plain', 'Access is only allowed at localhost:4445\n'))).toMatch(
-        /answered 403: the headers it was sent do not give access\. The server said: "Access is only allowed at localhost:4445"$/,
+        /answered 403: the headers it was sent do not give access\. The server said: "Access is only allowed at localhost:4445"\.$/,
       );
       const secret = JSON.stringify({
         error: { message: 'No \u202e h3ader-value, k3y-in-query, sk-abcdefghijklmnop1234' },
       });
       expect(await messageOf(await refusing('application/json', secret, 500))).toMatch(
-        /The server said: "No \\u\{202E\} …, …, \[redacted\]"$/,
+        /The server said: "No \\u\{202E\} …, …, \[redacted\]"\.$/,
       );
       expect(await messageOf(await refusing('text/plain', 'x'.repeat(300), 418))).toContain(`"${'x'.repeat(200)}…"`);
       expect(await messageOf(await refusing('text/html', 'A page'))).not.toContain('said');
@@ -259,7 +259,7 @@ describe('a target that cannot be used', () => {
     expect(await faultOf('not-found')).toMatch(/\/mcp answered 404: is the path right\?/);
     const upstream = await start();
     expect(await errorOf(upstream.url.replace('/mcp', '/sse'))).toMatch(
-      /\/sse answered 404: is the path right\? .* \/mcp\.$/,
+      /\/sse answered 404: is the path right\? .* \/mcp\. The server said: "Not found"\.$/,
     );
   });
 

@@ -453,7 +453,7 @@ describe('limits', () => {
       const path = await connect((await start({ delayInitializeMs: CALL_MS / 2 })).url);
       const { body } = await send(hasty, owner, `${path}/.tools/hold`, {});
       expect(body.message).toMatch(
-        / did not answer completely within 1\.5 s: it is overloaded, or the request takes longer\. /,
+        / did not answer completely within 1\.5 s: it is too slow or overloaded, or the request takes longer\. /,
       );
     },
   );
