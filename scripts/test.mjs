@@ -4,7 +4,7 @@
  *   npm test              format, lint, boundaries, types, build, drift, and all tests but the long ones
  *   npm test -- <args>    Jest with these arguments: `npm test -- connections -t "another owner"`
  *   npm run test:quick    unit tests, and the e2e tests of what differs from `main`
- *   npm run test:long     what takes minutes: documentation, generated module, soak, conformance
+ *   npm run test:long     what takes minutes: kills, published programs, documentation, generated module, soak, conformance
  *   npm test -- --all     npm test and then test:long, with one count at the end
  *
  * Each step prints one line with its time; a failing step prints all of its output. The last line counts tests:
@@ -30,8 +30,8 @@ import { checkNode, ensureInstalled, filesUnder, readText, repoPath, root } from
 
 /** A step that hangs must fail, not stall a pipeline for hours. */
 const stepTimeoutMs = 40 * 60_000;
-/** One more than there are processors: now and then a test waits for a lease or a cache. */
-const jestWorkers = cpus().length + 1;
+/** Two more than there are processors: tests wait for leases, caches and the processes that they start. */
+const jestWorkers = cpus().length + 2;
 
 const bin = (path) => join(root, 'node_modules', path);
 const cache = bin('.cache');
@@ -74,6 +74,8 @@ const steps = {
     bin('dependency-cruiser/bin/dependency-cruise.mjs'),
     '--config',
     '.dependency-cruiser.cjs',
+    `--cache=${join(cache, 'boundaries')}`,
+    '--cache-strategy=content',
     '--output-type=err-long',
     ...['src', 'migrations'].filter((folder) => existsSync(join(root, folder))),
   ),

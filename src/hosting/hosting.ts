@@ -6,6 +6,7 @@ import type {
   ProgramRef,
   Program,
   ProgramKind,
+  ProgramQuota,
   ProgramValues,
   Trace,
 } from './hosting.types.js';
@@ -21,6 +22,8 @@ export interface ProgramOwner {
   withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T>;
   /** Current values of a program. @throws ProgramStartError when it no longer exists */
   valuesOf(ref: ProgramRef): Promise<ProgramValues>;
+  /** The account of a program, and how many of its programs may run in one process; null when the program is gone. */
+  quotaOf(ref: ProgramRef): Promise<ProgramQuota | null>;
   /** Names for a log line. Never rejects. */
   namesOf(ref: ProgramRef): Promise<LogNames>;
   /** Receives observations of the runtime. On the path of calls: must be fast and must not throw. */
@@ -94,6 +97,9 @@ export abstract class LocalHosting extends Hosting {
 
   /** Owners with state in this process' data folder. @throws file system errors */
   abstract ownersWithState(): Promise<string[]>;
+
+  /** Number of programs that run here, by account. */
+  abstract livePrograms(): Record<string, number>;
 }
 
 /**

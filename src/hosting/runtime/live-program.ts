@@ -46,6 +46,8 @@ export interface ProgramSetting {
   engine: Engine;
   runDirs: RunDirs;
   stateDir: string;
+  /** Counts it for its account. @throws ProgramBusyError */
+  admit(program: LiveProgram): Promise<void>;
   /** Limits concurrent starts. */
   starts: StartSemaphore;
   counts: RuntimeCounts;
@@ -74,6 +76,8 @@ export class LiveProgram {
   private runDir: string | null = null;
   instance: Instance | null = null;
   figures: ProcessMetrics | null = null;
+  /** Account that it counts for; null before. */
+  accountId: string | null = null;
   /** Digest of the values it was started with; null before. */
   given: string | null = null;
 
@@ -204,6 +208,7 @@ export class LiveProgram {
     if (this.state !== 'starting') throw stopping();
     const whyNot = await engine.whyNot();
     if (whyNot !== null) throw new HostingUnavailableError(whyNot);
+    await this.setting.admit(this);
     const runDir = await runDirs.make();
     this.runDir = runDir;
     counts.starts += 1;

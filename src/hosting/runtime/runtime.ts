@@ -120,6 +120,10 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     return this.fleet.ownersWithState();
   }
 
+  livePrograms(): Record<string, number> {
+    return this.fleet.liveByAccount();
+  }
+
   stats(): RuntimeStats {
     const { live, counts, watched } = this.fleet;
     const starting = live.filter(({ isStarting }) => isStarting).length;

@@ -19,7 +19,7 @@ import { createServer } from '../../support/factories.js';
 import { cleanUpPrograms, runProgram, type Program } from '../../support/program.js';
 import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 /** Real processes take their time on a busy machine. */
 const SLOW_MS = 300_000;
@@ -411,7 +411,7 @@ describe('with parts of the service away', () => {
     return serverIdOf(on, await createServer(on, await on.account()));
   }
 
-  verifies(
+  longVerifies(
     'log-ingestion:once',
     'loses and doubles nothing when a worker is killed in the middle of a batch',
     async () => {
