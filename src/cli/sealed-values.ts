@@ -6,7 +6,9 @@ const USAGE = 'Usage: npm run secrets -- verify | rotate\n';
 
 /**
  * `npm run secrets -- verify` opens every sealed value and counts them by key; `rotate` seals all with the first key of
- * ENCRYPTION_KEYS. Both run beside the service, and again after they broke off. @returns 1 when a value does not open, or is stored in clear
+ * ENCRYPTION_KEYS. Both run beside the service, and again after they broke off.
+ *
+ * @returns 1 when a value does not open, or is stored in clear
  */
 async function run(): Promise<number> {
   const [action] = process.argv.slice(2);

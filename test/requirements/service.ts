@@ -34,6 +34,12 @@ export const service = {
     source: 'House',
     behavior: 'A call that exceeds its deadline answers 504 `timeout` before 55 seconds.',
   },
+  'call:counted-in-chaos': {
+    source: 'House',
+    behavior:
+      'While processes, Postgres, Redis and MCP servers are killed, paused and restarted, every call is executed at most once, ' +
+      'an answered one exactly once, and an error says when the call may have been carried out.',
+  },
   'call:no-retry': { source: 'Field', behavior: 'Every failed tool call carries `x-should-retry: false`.' },
   'call:foreign': {
     source: 'House',
@@ -522,6 +528,16 @@ export const service = {
   'health:clock': {
     source: 'House',
     behavior: 'A clock that is off is named in `/ready`, in a metric and in the error of a call that fails for it.',
+  },
+  'service:fuzz': {
+    source: 'House',
+    behavior:
+      'No input gets an undocumented status, an undocumented body or a 500; what was answered, what is listed and what the quotas count agree afterwards.',
+  },
+  'service:canaries': {
+    source: 'House',
+    behavior:
+      'A secret is found in no answer but the one that creates it, in no log line, metric, job, table or file, plain or encoded.',
   },
   'health:storage': {
     source: 'House',

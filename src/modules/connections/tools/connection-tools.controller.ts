@@ -39,6 +39,12 @@ const failures = [
     message: 'Nothing listens on 127.0.0.1:3001: is the server running, and is the port right?',
   },
   {
+    status: 503,
+    text: 'No local server is paired with the connection.',
+    code: 'uplink_disconnected',
+    message: 'No local server is paired with this connection.',
+  },
+  {
     status: 504,
     text: 'The MCP server did not answer in time.',
     message: '127.0.0.1:3001 did not answer completely within 50 s.',
