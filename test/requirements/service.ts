@@ -162,6 +162,7 @@ export const service = {
   'hosted:published-cli': {
     source: 'Field',
     behavior: 'What the published tool that builds hosted servers builds and publishes runs here as it is.',
+    isLong: true,
   },
   'hosted:scanned': {
     source: 'Spec 1, House',
@@ -543,6 +544,7 @@ export const service = {
   'health:host-restart': {
     source: 'House',
     behavior: 'A host that restarts takes over the row of its former process at once.',
+    isLong: true,
   },
   'log:repeats': { source: 'House', behavior: 'A warning that repeats is logged once a minute, with a count.' },
   'log:one-level': { source: 'House', behavior: 'No log record carries two levels.' },
@@ -555,6 +557,11 @@ export const service = {
     source: 'House',
     behavior: 'With HOST=0.0.0.0 and without PUBLIC_URL links say http://localhost:PORT, and a warning says so.',
   },
+  'proxy:sample': {
+    source: 'House',
+    behavior:
+      'The nginx sample passes names, events and the largest bodies, and repeats a refused connection at another process.',
+  },
   'stop:drain': {
     source: 'House',
     behavior:
@@ -563,6 +570,11 @@ export const service = {
   'stop:restarting': {
     source: 'House',
     behavior: 'A call that does not end within 25 s of the stop is answered with an error that says "restarting".',
+  },
+  'start:loaded-code': {
+    source: 'House',
+    behavior:
+      'A process imports no code of roles and features that are off, and no packages for rare work, such as compilers, before their first use.',
   },
   'start:first-key': {
     source: 'House',
