@@ -567,6 +567,7 @@ export const service = {
     source: 'House',
     behavior:
       'The nginx sample passes names, events and the largest bodies, and repeats a refused connection at another process.',
+    isLong: true,
   },
   'stop:drain': {
     source: 'House',
