@@ -10,7 +10,7 @@ import type {
   ProgramValues,
   Trace,
 } from './hosting.types.js';
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 
 /** Implemented by a module that owns programs, for the runtime. */
 export interface ProgramOwner {
@@ -33,6 +33,7 @@ export interface ProgramOwner {
 /** Registry of program owners, one per kind, which register at start. */
 @Injectable()
 export class Programs {
+  private readonly logger = new Logger('hosting');
   private readonly owners = new Map<ProgramKind, ProgramOwner>();
 
   register(kind: ProgramKind, owner: ProgramOwner): void {
@@ -50,6 +51,11 @@ export class Programs {
   async namesOf(ref: ProgramRef): Promise<object> {
     const names = await this.owners.get(ref.kind)?.namesOf(ref);
     return { programId: ref.id, ownerId: ref.ownerId, ...names };
+  }
+
+  /** Writes a log line about a program, with its names. Never throws. */
+  log(ref: ProgramRef, level: 'debug' | 'warn' | 'error', entry: { msg: string; err?: unknown }): void {
+    void this.namesOf(ref).then((names) => this.logger[level]({ ...entry, ...names }));
   }
 }
 

@@ -41,6 +41,7 @@ export const hostingRuntime = {
   'runtime:stop:killed': {
     source: 'House',
     behavior: 'After SIGKILL of the service no process of a program is left, and the next start removes its folders.',
+    isLong: true,
   },
   'runtime:stop:forgotten': {
     source: 'House',
@@ -127,6 +128,10 @@ export const hostingRuntime = {
   'runtime:limit:concurrency': {
     source: 'House',
     behavior: 'Requests beyond `RUNTIME_CONCURRENCY` at once are refused at once, and the others are answered.',
+  },
+  'runtime:limit:stalled-service': {
+    source: 'House',
+    behavior: 'No program is ended because the process of the service itself was held up.',
   },
   'runtime:limit:neighbours': {
     source: 'House',

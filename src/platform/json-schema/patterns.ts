@@ -1,10 +1,10 @@
 import { growingLru } from '../limits/growing-lru.js';
 import type * as Re2 from 're2js';
 import { lazyRequire } from '../lazy-require.js';
-
-const re2 = lazyRequire<typeof Re2>('re2js');
 import { isObject, type JsonObject } from '../text/json.js';
 import { SCHEMA_MAPS } from './references.js';
+
+const re2 = lazyRequire<typeof Re2>('re2js');
 
 /** Patterns of one schema that are used. */
 const PATTERNS_MAX = 50;

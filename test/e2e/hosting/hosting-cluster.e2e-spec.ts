@@ -20,6 +20,7 @@ import { Runtime } from '../../../src/hosting/runtime/runtime.js';
 import { textFrame } from '../../../src/platform/internal-http/frames.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
 import { ProcessRegistry } from '../../../src/platform/processes/process-registry.js';
+import { ProcessesRepository } from '../../../src/platform/processes/processes.repository.js';
 import { builtFile } from '../../support/built.js';
 import { startApp, type TestApp } from '../../support/app.js';
 import { startDatabaseRelay, type DatabaseRelay } from '../../support/database/database-relay.js';
@@ -27,7 +28,7 @@ import { PlacedPrograms } from '../../support/hosting/placed-programs.mjs';
 import { ask, begin, programOf, programRef, whoRuns } from '../../support/hosting/hosting-calls.js';
 import { until } from '../../support/until.js';
 import { freePort } from '../../support/upstream/upstream-net.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 /** The hosts that stay have a lease that no pause of a busy machine outlasts; each process may have another one. */
 const STAYING_LEASE_MS = 9_000;
@@ -335,6 +336,20 @@ describe('programs with state', () => {
     for (const process of [app, other, front]) expect((await whoRuns(process, ref)).name).toBe('two');
   });
 
+  verifies(
+    'hosting:hosts:fenced',
+    'are not renewed under a lease that is over by the clock of the database',
+    async () => {
+      const rows = app.get(ProcessesRepository);
+      const lease = { id: randomUUID(), roles: [], address: null, details: {}, leaseMs: SLOW_MS, isAddressOwn: false };
+      const epoch = await app.database.transaction((tx) => rows.register(lease, tx));
+      expect(await rows.renew(lease, epoch)).toBe(true);
+      expect(await rows.renew(lease, '0')).toBe(false);
+      await app.database.query('UPDATE processes SET lease_until = now() WHERE id = $1', [lease.id]);
+      expect(await rows.renew(lease, epoch)).toBe(false);
+    },
+  );
+
   verifies('hosting:hosts:messages', 'hear of versions, and lose their state when they are forgotten', async () => {
     const ref = await programOf(other, { isStateful: true });
     await whoRuns(front, ref);
@@ -392,7 +407,7 @@ describe('a host that is killed', () => {
 });
 
 describe('a host that restarts', () => {
-  verifies(
+  longVerifies(
     'health:host-restart',
     'takes over the row of its former process at once, and its programs with it',
     async () => {
@@ -415,7 +430,7 @@ describe('a host that restarts', () => {
 });
 
 describe('a host that loses the database', () => {
-  verifies(
+  longVerifies(
     'hosting:hosts:fenced',
     'ends its programs with state before another one starts them, and comes back as a new host',
     async () => {
@@ -474,7 +489,7 @@ describe('a host that stops in order', () => {
 });
 
 describe('the data folder', () => {
-  verifies(
+  longVerifies(
     'hosting:hosts:state',
     'leads a program to a host that goes on with its state; on another one it starts empty, and old state is removed',
     async () => {
@@ -501,7 +516,7 @@ describe('the data folder', () => {
 });
 
 describe('real programs', () => {
-  verifies(
+  longVerifies(
     ['hosting:hosts:stop', 'hosting:hosts:share'],
     'run in one of two processes, and what one with state has in memory ends there before it starts elsewhere',
     async () => {

@@ -88,6 +88,48 @@ describe('query values of a URL', () => {
   });
 });
 
+describe('query values that an earlier version stored in clear', () => {
+  it('are named by verify and sealed by rotate, in releases, snapshots and connections', async () => {
+    const vault = new Vault(app.env.encryptionKeys ?? []);
+    const name = await createServer(app, owner, { namespace });
+    const clear = `${upstream.url}?k=${CANARY}`;
+    await publishExternal(app, owner, name, { upstreamUrl: clear });
+    const { path } = await createConnection(app, owner, { mcpUrl: clear }, { namespace });
+    const of = `(SELECT s.id FROM servers s JOIN namespaces n ON n.id = s.namespace_id WHERE n.name || '/' || s.name = $2)`;
+    const asBefore = `jsonb_set(snapshot, '{upstreamUrl}', to_jsonb($1::text))`;
+    await app.database.query(`UPDATE servers SET snapshot = ${asBefore} WHERE id = ${of}`, [clear, name]);
+    await app.database.query(
+      `UPDATE releases SET snapshot = ${asBefore}, upstream_url = $1, sealed_upstream_url = NULL WHERE server_id = ${of}`,
+      [clear, name],
+    );
+    await app.database.query(
+      'UPDATE connections SET mcp_url = $1, sealed_url = NULL, mcp_url_hash = NULL WHERE connection_id = $2',
+      [clear, path.split('/').at(-1)],
+    );
+    expect((await verifySealed(app.database, vault)).clear).toEqual({
+      'connections.mcp_url': 1,
+      'releases.upstream_url': 1,
+      'releases.snapshot': 1,
+      'servers.snapshot': 1,
+    });
+    expect((await tablesWith(CANARY)).sort()).toEqual(['public.connections', 'public.releases', 'public.servers']);
+    await rotateSealed(app.database, vault);
+    expect(await verifySealed(app.database, vault)).toMatchObject({ clear: {}, broken: {} });
+    expect(await tablesWith(CANARY)).toEqual([]);
+    // The addresses are complete: another process reads them anew.
+    const other = await app.sibling();
+    try {
+      const before = sent();
+      expect((await other.as(owner).post(`${path}/.tools/echo`, { message: 'hi' })).status).toBe(200);
+      const created = await other.as(owner).put(`/connect/${namespace}/${uniqueName('again')}`, { server: name });
+      expect(created.body).toMatchObject({ status: { state: 'connected' } });
+      expect(sent()).toBeGreaterThan(before + 1);
+    } finally {
+      await other.close();
+    }
+  });
+});
+
 describe('calls of a mock', () => {
   it('are sealed with their arguments and answers', async () => {
     const name = await createServer(app, owner, { namespace });
@@ -163,6 +205,31 @@ describe('the keys of sealed values', () => {
     } finally {
       await rotating.close();
     }
+  });
+
+  it('leave a value alone that came to lie where a rotated one was read', async () => {
+    const headers = { 'X-Key': 'v' };
+    const { path } = await createConnection(app, owner, { mcpUrl: upstream.url, headers }, { namespace });
+    const connectionId = path.split('/').at(-1);
+    const vault = new Vault([k2, k1]);
+    const written = vault.seal('another value', 'another row');
+    const moving = {
+      async query<T>(sql: string, values?: unknown[]): Promise<T> {
+        if (!/^UPDATE connections t SET sealed_headers/.test(sql)) return app.database.query<T>(sql, values);
+        const [[{ place, old }]] = await app.database.query<[{ place: string; old: string }[]]>(
+          `UPDATE connections c SET sealed_headers = $1 FROM connections o WHERE o.id = c.id AND c.connection_id = $2
+           RETURNING c.ctid::text AS place, o.sealed_headers AS old`,
+          [written, connectionId],
+        );
+        const batch = JSON.parse(values?.[0] as string) as { place: string; old: string }[];
+        const moved = batch.map((row) => (row.old === old ? { ...row, place } : row));
+        expect(moved).not.toEqual(batch);
+        return app.database.query<T>(sql, [JSON.stringify(moved)]);
+      },
+    };
+    await rotateSealed(moving, vault);
+    const stored = 'SELECT sealed_headers AS sealed FROM connections WHERE connection_id = $1';
+    expect(await app.database.query(stored, [connectionId])).toEqual([{ sealed: written }]);
   });
 });
 
