@@ -5,7 +5,7 @@ import { deadlineIn } from '../protocol/deadline.js';
 import { withoutMembers } from '../protocol/json-edit.js';
 import { slice } from '../protocol/json-text.js';
 import { UpstreamAuthRequiredError } from '../protocol/mcp-errors.js';
-import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
+import { type Era, rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
 import { resultTypeOf } from '../protocol/messages.js';
 import {
   replyError,
@@ -75,7 +75,7 @@ export class LegacyServer {
   }
 
   private async initialize({ channel, params, id, sink, request }: McpRequest): Promise<void> {
-    const identity = await channel.open(this.parts.timeoutMs);
+    const identity = await channel.open(this.parts.timeoutMs, 'legacy');
     const version = agreedVersion(params);
     const declared = isObject(params) ? params.capabilities : undefined;
     const minted = this.parts.ids.mint(request.caller, version, capabilityNames(declared, version));
@@ -114,7 +114,7 @@ export class LegacyServer {
     { channel, request }: McpRequest,
     offers: (capabilities: UpstreamIdentity['capabilities']) => boolean,
   ): Promise<boolean> {
-    return request.session !== null && offers((await channel.open(this.parts.timeoutMs)).capabilities);
+    return request.session !== null && offers((await channel.open(this.parts.timeoutMs, 'legacy')).capabilities);
   }
 
   private refuse(incoming: McpRequest): void {
@@ -130,14 +130,15 @@ export class LegacyServer {
     const level = session && this.parts.sessions.level(session, principal);
     const accepts = (method: string, text: string) =>
       level === null || method !== 'notifications/message' || isLoudMessage(text, level);
-    const isModern = level !== null && (await channel.open(this.parts.timeoutMs)).era === 'modern';
+    const isModern = level !== null && (await channel.open(this.parts.timeoutMs, 'legacy')).era === 'modern';
     const plain = withoutTask(incoming);
     const params = isModern ? withLogLevel(plain, level) : plain;
     const left = deadlineIn(INPUT_MS_MAX);
-    const responder = input.responderFor(incoming, left);
+    const responder = this.ownSession(incoming, isModern ? null : level, input.responderFor(incoming, left));
+    const era = this.eraFor(incoming);
     let next = params;
     for (let round = 0; ; round += 1) {
-      const reply = await this.send(incoming, { params: next, accepts, ...responder });
+      const reply = await this.send(incoming, { params: next, accepts, era, ...responder });
       if (!reply) return;
       if (reply.era === 'legacy') return sink.reply(200, withOwnError(reply, id, reply.error && hopError(reply.error)));
       const wanted = reply.result && inputRequired(slice(reply.text, reply.result));
@@ -148,6 +149,26 @@ export class LegacyServer {
       if (request.cancellation.isCancelled) return;
       next = retryParams(params, wanted, answers);
     }
+  }
+
+  /** Options for an upstream session of the client's own, which has its log level. */
+  private ownSession<T extends Pick<UpstreamRequestOptions, 'profile'>>(
+    { channel, request: { session, principal } }: McpRequest,
+    level: string | null,
+    responder: T | null,
+  ): Pick<UpstreamRequestOptions, 'profile' | 'onRequest'> | null {
+    if (!session || level === null) return responder;
+    this.parts.sessions.uses(session, principal, channel);
+    const profile = responder?.profile ?? { key: session.key, capabilities: {}, mayShare: true };
+    return { ...responder, profile: { ...profile, level } };
+  }
+
+  /** `legacy` for a session that uses what the modern era of an upstream lacks: requests to its client, and state. */
+  private eraFor({ request: { session, principal } }: McpRequest): Era | undefined {
+    if (!session) return undefined;
+    const { sessions } = this.parts;
+    const hasState = sessions.level(session, principal) !== null || sessions.uris(session, principal).length > 0;
+    return hasState || session.capabilities.length > 0 ? 'legacy' : undefined;
   }
 
   /** Returns the upstream's answer; null when it requires authorization and the client was sent to the setup page. */

@@ -75,7 +75,7 @@ export class SessionStream implements SessionListener {
       const channel = await this.open().catch(() => null);
       if (!isCurrent()) return;
       if (!channel) return this.end();
-      const listening = await channel.listen(filter, { onNotification, onEnd }, LISTEN_TIMEOUT_MS);
+      const listening = await channel.listen(filter, { onNotification, onEnd }, LISTEN_TIMEOUT_MS, 'legacy');
       if (!isCurrent()) return void listening.close();
       const before = this.listening;
       this.listening = listening;
