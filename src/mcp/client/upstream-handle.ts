@@ -32,12 +32,7 @@ export abstract class UpstreamHandle implements Channel {
     return untilRestart(call, reply);
   }
 
-  async listen(
-    filter: ListenFilter,
-    listener: UpstreamListener,
-    timeoutMs: number,
-    era?: Era,
-  ): Promise<Listening> {
+  async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number, era?: Era): Promise<Listening> {
     let isListening = true;
     const leave = () => {
       if (isListening) this.listeners -= 1;
@@ -52,7 +47,10 @@ export abstract class UpstreamHandle implements Channel {
       },
     };
     try {
-      const listening = await this.watched('subscriptions/listen', this.channel.listen(filter, watched, timeoutMs, era));
+      const listening = await this.watched(
+        'subscriptions/listen',
+        this.channel.listen(filter, watched, timeoutMs, era),
+      );
       return {
         honoured: listening.honoured,
         close: () => {

@@ -88,7 +88,7 @@ export class LegacyServer {
     const can = await this.can(incoming, ({ logging }) => logging !== undefined);
     if (!request.session || !can) return this.refuse(incoming);
     if (!isLogLevel(level)) return replyError(incoming, rpcCode.invalidParams, 'level must be a log level');
-    this.parts.sessions.setLevel(request.session, request.principal, level);
+    await this.parts.sessions.setLevel(request.session, request.principal, level);
     sink.reply(200, resultText(id, '{}'));
   }
 
@@ -103,7 +103,7 @@ export class LegacyServer {
     }
     const { sessions } = this.parts;
     if (method === 'resources/unsubscribe') sessions.unsubscribe(session, principal, uri);
-    else if (!sessions.subscribe(session, principal, uri)) {
+    else if (!(await sessions.subscribe(session, principal, uri))) {
       return replyError(incoming, rpcCode.internalError, 'The session has too many subscriptions');
     }
     sink.reply(200, resultText(id, '{}'));

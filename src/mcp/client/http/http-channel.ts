@@ -81,7 +81,8 @@ export class HttpChannel implements Channel {
   async open(timeoutMs: number, era?: Era): Promise<UpstreamIdentity> {
     const from = performance.now();
     try {
-      return await this.withAdapter(timeoutMs, { era }, (adapter, ms) => adapter.open(ms));
+      const identity = await this.withAdapter(timeoutMs, { era }, (adapter, ms) => adapter.open(ms));
+      return this.target.sessions ? { ...identity, restoresSessions: true } : identity;
     } catch (error) {
       const isAllSpent = performance.now() - from > timeoutMs - TIMER_MS_EARLY;
       if (!(error instanceof UpstreamTimeoutError) || !isAllSpent) throw error;
