@@ -5,7 +5,7 @@ import { deadlineIn } from '../protocol/deadline.js';
 import { withoutMembers } from '../protocol/json-edit.js';
 import { slice } from '../protocol/json-text.js';
 import { UpstreamAuthRequiredError } from '../protocol/mcp-errors.js';
-import { type Era, rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
+import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
 import { resultTypeOf } from '../protocol/messages.js';
 import {
   replyError,
@@ -135,7 +135,7 @@ export class LegacyServer {
     const params = isModern ? withLogLevel(plain, level) : plain;
     const left = deadlineIn(INPUT_MS_MAX);
     const responder = this.ownSession(incoming, isModern ? null : level, input.responderFor(incoming, left));
-    const era = this.eraFor(incoming);
+    const era = session ? this.parts.sessions.eraOf(session, principal) : undefined;
     let next = params;
     for (let round = 0; ; round += 1) {
       const reply = await this.send(incoming, { params: next, accepts, era, ...responder });
@@ -161,14 +161,6 @@ export class LegacyServer {
     this.parts.sessions.uses(session, principal, channel);
     const profile = responder?.profile ?? { key: session.key, capabilities: {}, mayShare: true };
     return { ...responder, profile: { ...profile, level } };
-  }
-
-  /** `legacy` for a session that uses what the modern era of an upstream lacks: requests to its client, and state. */
-  private eraFor({ request: { session, principal } }: McpRequest): Era | undefined {
-    if (!session) return undefined;
-    const { sessions } = this.parts;
-    const hasState = sessions.level(session, principal) !== null || sessions.uris(session, principal).length > 0;
-    return hasState || session.capabilities.length > 0 ? 'legacy' : undefined;
   }
 
   /** Returns the upstream's answer; null when it requires authorization and the client was sent to the setup page. */

@@ -185,7 +185,8 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
       return now;
     };
     const uris = () => this.sessions.uris(session, principal);
-    const stream = new SessionStream(open, new ResponseSink(response), uris);
+    const era = () => this.sessions.eraOf(session, principal);
+    const stream = new SessionStream(open, new ResponseSink(response), uris, era);
     const leave = this.streams.enter(account, session.expiresAt - Date.now(), () => stream.end());
     if (!leave) throw new McpTooManyError('streams');
     const detach = this.sessions.attach(session, principal, stream);

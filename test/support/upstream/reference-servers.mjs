@@ -25,7 +25,10 @@ async function freePort() {
   for (;;) {
     const port = randomInt(10_000, 32_000);
     const probe = createServer().listen(port);
-    const isFree = await Promise.race([once(probe, 'listening').then(() => true), once(probe, 'error').then(() => false)]);
+    const isFree = await Promise.race([
+      once(probe, 'listening').then(() => true),
+      once(probe, 'error').then(() => false),
+    ]);
     await new Promise((resolve) => probe.close(resolve));
     if (isFree) return port;
   }

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { PubSub } from '../../../platform/queue/pub-sub.js';
 import { repeat } from '../../../platform/schedule/repeat.js';
 import type { Channel } from '../../protocol/channel.js';
+import type { Era } from '../../protocol/protocol.js';
 import { beganAt, type ClientSession } from './session-ids.js';
 import type { SessionMarkRepository } from './session-mark.repository.js';
 
@@ -145,6 +146,13 @@ export class LiveSessions {
 
   uris({ key }: ClientSession, principal: string): string[] {
     return [...(this.find(principal, key)?.uris ?? [])];
+  }
+
+  /** `legacy` for a session that uses what the modern era lacks: requests to its client, a log level, subscriptions. */
+  eraOf(session: ClientSession, principal: string): Era | undefined {
+    const memory = this.find(principal, session.key);
+    const hasState = memory && (memory.level !== null || memory.uris.size > 0);
+    return hasState || session.capabilities.length > 0 ? 'legacy' : undefined;
   }
 
   /** Remembers that the client may own an upstream session on this channel, which ends with its session here. */
