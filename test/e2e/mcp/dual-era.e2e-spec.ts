@@ -110,8 +110,8 @@ async function modernView(url: string) {
 /** The endpoints of Slipway before a server: of a connection, and of a server of the registry. */
 async function endpoints(server: ReferenceServer): Promise<string[]> {
   const { path } = await createConnection(app, owner, { mcpUrl: server.url });
-  const { name } = await externalServer(app, owner, server.url);
-  return [`${app.url}${path}/mcp`, `${app.url}/${name}/mcp`];
+  const { slug } = await externalServer(app, owner, server.url);
+  return [`${app.url}${path}/mcp`, `${app.url}/run/${slug}`];
 }
 
 const serverOf = (name: ReferenceName) => servers[referenceServers.indexOf(name)];
