@@ -349,9 +349,11 @@ describe('what was found out', () => {
 });
 
 describe('a server of both eras', () => {
-  const both = (message: WireMessage): boolean =>
-    message.method === 'initialize' || message.headers['mcp-session-id'] !== undefined;
-  const dual: WireScript = (message, res, nth) => (both(message) ? legacy(echoes) : modern(echoes))(message, res, nth);
+  const isModern = ({ headers }: WireMessage) => headers['mcp-protocol-version'] === '2026-07-28';
+  const answers: WireScript = (message, res, nth) =>
+    message.method === 'tools/call' ? echoes(message, res, nth) : answer(res, message, { tools: [] });
+  const dual: WireScript = (message, res, nth) =>
+    (isModern(message) ? modern(answers) : legacy(answers))(message, res, nth);
   const legacyEcho = (channel: Channel) => {
     const params = JSON.stringify({ name: 'echo', arguments: { message: 'x' } });
     return channel.request({ method: 'tools/call', params, timeoutMs: 20_000, era: 'legacy' });
@@ -380,7 +382,7 @@ describe('a server of both eras', () => {
 
   verifies('channel:both-eras', 'serves all calls in the modern one where it opens no session', async () => {
     const statelessly: WireScript = (message, res, nth) =>
-      (message.method === 'initialize' ? legacy(echoes, { sessions: false }) : modern(echoes))(message, res, nth);
+      (isModern(message) ? modern(answers) : legacy(answers, { sessions: false }))(message, res, nth);
     for (const script of [statelessly, modern(echoes)]) {
       const upstream = await wire(script);
       const channel = channelTo(upstream.url);
@@ -400,7 +402,7 @@ describe('a server of both eras', () => {
   verifies('channel:both-eras', 'serves what it can while it fails to open a session', async () => {
     let isDown = true;
     const upstream = await wire((message, res, nth) =>
-      isDown && both(message) ? res.writeHead(503).end() : dual(message, res, nth),
+      isDown && !isModern(message) ? res.writeHead(503).end() : dual(message, res, nth),
     );
     const channel = channelTo(upstream.url);
     expect((await legacyEcho(channel)).era).toBe('modern');

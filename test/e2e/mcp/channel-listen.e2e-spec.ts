@@ -233,7 +233,7 @@ describe('listening to a legacy server', () => {
     expect(upstream.seen.filter(({ http }) => http === 'GET').at(-1)?.headers['mcp-session-id']).toBe('session-2');
     await until(() => uris(upstream, 'resources/subscribe').length === 2, 'it is subscribed to anew');
     event(open[1], toolsChanged);
-    await until(() => one.heard.length === 1, 'it was told');
+    await until(() => one.heard.length === 2, 'it was told of the new session, and of the change');
   });
 
   verifies('channel:lost-session', 'goes on after the server was killed between two updates', async () => {

@@ -51,9 +51,10 @@ async function outcome(work: Promise<unknown>): Promise<unknown> {
 /** The official v1 client in an older revision: what it sees of a server that can ask it. */
 async function legacyView(url: string, version: string) {
   const client = new ClientV1({ name: 'spec', version: '1.0.0' }, { capabilities });
-  client.setRequestHandler(ElicitRequestSchema, () => elicited);
-  client.setRequestHandler(CreateMessageRequestSchema, () => sampled);
-  client.setRequestHandler(ListRootsRequestSchema, () => roots);
+  const asked: string[] = [];
+  client.setRequestHandler(ElicitRequestSchema, ({ method }) => (asked.push(method), elicited));
+  client.setRequestHandler(CreateMessageRequestSchema, ({ method }) => (asked.push(method), sampled));
+  client.setRequestHandler(ListRootsRequestSchema, ({ method }) => (asked.push(method), roots));
   const messages: unknown[] = [];
   client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => void messages.push(params.data));
   const transport = new TransportV1(new URL(url), { requestInit: requestInit() });
@@ -82,6 +83,7 @@ async function legacyView(url: string, version: string) {
     subscribe: await client.subscribeResource({ uri }),
     read: await client.readResource({ uri }),
     unsubscribe: await client.unsubscribeResource({ uri }),
+    asked,
   };
   return { seen, protocolVersion: transport.protocolVersion };
 }
@@ -126,7 +128,9 @@ describe.each(referenceServers)('the reference server %s', (name) => {
         expect(direct.protocolVersion).toBe(version);
         expect(direct.seen.messages).toHaveLength(3);
         expect(JSON.stringify(direct.seen.elicitation)).toContain('action=accept');
-        expect(JSON.stringify(direct.seen.sampling)).toContain('Paris');
+        expect(direct.seen.asked).toEqual(
+          expect.arrayContaining(['elicitation/create', 'elicitation/create', 'sampling/createMessage']),
+        );
         for (const url of await endpoints(serverOf(name))) expect(await legacyView(url, version)).toEqual(direct);
       },
     );

@@ -26,6 +26,9 @@ const FRESH_MS = 5_000;
 /** Tolerance for timers that fire early. */
 const TIMER_MS_EARLY = 50;
 
+/** Wait for the first session of an endpoint of the modern era; its calls need the rest of their time. */
+const SESSION_MS_MAX = 8_000;
+
 /** Creates channels to MCP servers over HTTP. The channels share only the remembered eras of their endpoints. */
 @Injectable()
 export class HttpChannels {
@@ -240,7 +243,7 @@ async function adapterIn(
   left: () => number,
 ): Promise<ProtocolAdapter> {
   if (era !== 'legacy' || !legacy) return adapter;
-  return legacy.get(left(), cancellation).catch((error: unknown) => {
+  return legacy.get(Math.min(left(), SESSION_MS_MAX), cancellation).catch((error: unknown) => {
     if (error instanceof UpstreamFailure) return adapter;
     throw error;
   });
