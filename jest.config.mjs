@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { filesUnder, repoPath } from './scripts/lib.mjs';
+import { filesUnder, isLong } from './scripts/lib.mjs';
 
 const common = {
   // Node itself loads the test files and what they import.
@@ -15,7 +15,7 @@ const services = {
   globalTeardown: '<rootDir>/test/support/global-teardown.mjs',
 };
 const files = filesUnder('test').filter((file) => file.endsWith('.e2e-spec.ts'));
-const isLong = (file) => /\/(docs|extension|long|soak)\//.test(repoPath(file));
+const hasLong = (file) => isLong(file) || /\b(longIt|longVerifies)\b/.test(readFileSync(file, 'utf8'));
 const startsWith = (words) => (file) => readFileSync(file, 'utf8').startsWith(words);
 
 /** Jest takes an empty list for every file. */
@@ -23,14 +23,15 @@ const only = (chosen) => ({ testMatch: chosen.length > 0 ? chosen : ['<rootDir>/
 
 /**
  * `unit`: no service, no database. `e2e`: everything that starts the service, on one Postgres for the whole run.
- * `long`: minutes, run by `npm run test:long`. `redis` and `redis-long`: the e2e tests whose first line says so, with the
+ * `long`: minutes, run by `npm run test:long`: the files of some folders, and of other files the tests made with `longIt` or
+ * `longVerifies`. `redis` and `redis-long`: the e2e tests whose first line says so, with the
  * queue on the Redis of REDIS_FOR_TESTS.
  */
 export default {
   projects: [
     { ...common, displayName: 'unit', testRegex: '\\.spec\\.ts$' },
     { ...services, displayName: 'e2e', ...only(files.filter((file) => !isLong(file))) },
-    { ...services, displayName: 'long', ...only(files.filter(isLong)) },
+    { ...services, displayName: 'long', ...only(files.filter(hasLong)) },
     ...(process.env.REDIS_FOR_TESTS
       ? [
           {

@@ -5,11 +5,13 @@
 //   s1  8 callers without a key send 1 MB of nested JSON       s4  16 callers of a mock whose schema holds a slow pattern
 //   s2  1,200 sockets without a key, 1 MB unfinished each      s5  40 unfinished bodies of 15 MB with one key
 //   s3  15 MB bodies with a key, nested or of 900,000 keys     w7  6 callers of an MCP server that floods its answers
+//   w4  24 callers of a tenant whose quotas and rates are used up, and of wrong keys: namespaces, keys, servers, releases,
+//       connections, log records, calls at once, requests a minute. --unlimited lifts these limits, for comparison.
 //
 // Exits with 1 when a bound is broken: p95 at most 2x the neighbour's own or 25 ms, whichever is more; peak RSS at most
 // 150 MB above before; no failed request of the neighbour, no program ended and no lease lost.
 //
-//   npm run bench:hostile -- [--seconds 60] [--only s1,w7]
+//   npm run bench:hostile -- [--seconds 60] [--only s1,w7] [--unlimited]
 
 import { spawn } from 'node:child_process';
 import { createServer, request as httpRequest, Agent } from 'node:http';
@@ -20,7 +22,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { freePort, integerOption, loadAverage, rssMbOf, runBench, shown, startEcho, startService } from './run.mjs';
 
-const kinds = ['s1', 's2', 's3', 's4', 's5', 'w7'];
+const kinds = ['s1', 's2', 's3', 's4', 's5', 'w4', 'w7'];
 const self = fileURLToPath(import.meta.url);
 const MB = 1024 * 1024;
 const readsPerSecond = 50;
@@ -36,6 +38,7 @@ const { values: options } = parseArgs({
   options: {
     seconds: { type: 'string', default: '60' },
     only: { type: 'string' },
+    unlimited: { type: 'boolean', default: false },
     as: { type: 'string' },
     job: { type: 'string' },
   },
@@ -46,11 +49,11 @@ const { values: options } = parseArgs({
 const agent = new Agent({ keepAlive: true, maxSockets: 256 });
 
 /** Sends one request; the promise resolves with status and text, and rejects when the connection breaks. */
-function send(url, { method = 'POST', key, body } = {}) {
+function send(url, { method = 'POST', key, body, contentType = 'application/json' } = {}) {
   return new Promise((resolve, reject) => {
     const headers = {
       ...(key && { authorization: `Bearer ${key}` }),
-      ...(body && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+      ...(body && { 'content-type': contentType, 'content-length': Buffer.byteLength(body) }),
       accept: 'application/json, text/event-stream',
     };
     const outgoing = httpRequest(url, { method, headers, agent, timeout: 30_000 }, (response) => {
@@ -113,6 +116,38 @@ const hostile = {
     for (let n = 0; n < 40; n += 1) {
       hold({ url, path: `${connection}/.tools/echo`, key, bytes: 15 * MB - 1, length: 15 * MB });
     }
+  },
+  w4({ url, greedy, rushed }) {
+    const { key, id } = greedy;
+    const form =
+      '--b\r\ncontent-disposition: form-data; name="payload"\r\n\r\n{"type":"external","upstreamUrl":"http://127.0.0.1:9/mcp"}\r\n--b--\r\n';
+    const server = '/servers/greedy%2Fserver';
+    const requests = {
+      namespaces: (n) => ({ path: `/namespaces/greedy-${n}`, method: 'PUT', body: '{}' }),
+      keys: () => ({ path: `/accounts/${id}/api-keys`, body: '{"name":"more"}' }),
+      servers: (n) => ({ path: `/servers/greedy%2Fs${n}`, method: 'PUT', body: '{}' }),
+      releases: () => ({
+        path: `${server}/releases`,
+        method: 'PUT',
+        body: form,
+        contentType: 'multipart/form-data; boundary=b',
+      }),
+      connections: (n) => ({ path: `/connect/greedy/c${n}`, method: 'PUT', body: '{"transport":"uplink"}' }),
+      logs: () => ({ path: `${server}/logs`, body: '{"invocations":[{"logs":[{"level":"info","message":"noise"}]}]}' }),
+      calls: () => ({ path: '/connect/greedy/echo/.tools/echo', body: '{"message":"more"}' }),
+      requests: () => ({ path: '/namespaces', method: 'GET', key: rushed.key }),
+      'wrong keys': () => ({ path: '/namespaces', method: 'GET', key: `slipway_${'x'.repeat(43)}` }),
+    };
+    const counts = {};
+    for (const [kind, make] of Object.entries(requests)) {
+      counts[kind] = { refused: 0, others: 0 };
+      forever(kind === 'requests' || kind === 'wrong keys' ? 5 : 2, async (turn) => {
+        const { path, ...request } = make(`${turn}-${Math.random().toString(36).slice(2, 8)}`);
+        const { status } = await send(`${url}${path}`, { key, ...request });
+        counts[kind][status === 429 ? 'refused' : 'others'] += 1;
+      });
+    }
+    setInterval(() => console.log(JSON.stringify(counts)), 500);
   },
   w7({ url, key, flood }) {
     forever(6, () => send(`${url}${flood}/.tools`, { method: 'GET', key }));
@@ -219,13 +254,36 @@ async function measured(service, job) {
   return { ...JSON.parse(output), rssMb };
 }
 
+/** Tenants that have reached their limits: `greedy` those of what is stored and of calls at once, `rushed` that of requests. */
+async function limitedTenants(service, echo) {
+  const make = async (name) => {
+    const { id } = await service.request('POST', '/accounts', { name, kind: 'user' });
+    const { key } = await service.request('POST', `/accounts/${id}/api-keys`, { name: 'bench' });
+    return { id, key };
+  };
+  const [greedy, rushed] = [await make('greedy'), await make('rushed')];
+  const put = (path, body) =>
+    send(`${service.url}${path}`, { method: 'PUT', key: greedy.key, body: JSON.stringify(body) });
+  await put('/namespaces/greedy', {});
+  await put('/servers/greedy%2Fserver', {});
+  await put('/connect/greedy/echo', { mcpUrl: `${echo.url}/mcp` });
+  if (!options.unlimited) {
+    const stored = { namespaces: 1, apiKeys: 1, servers: 1, releases: 0, connections: 1, logBytesPerDay: 0 };
+    const limit = (id, limits) => service.request('PATCH', `/accounts/${id}/limits`, { limits });
+    await limit(greedy.id, { ...stored, callsAtOnce: 0 });
+    await limit(rushed.id, { requestsPerMinute: 60 });
+  }
+  return { greedy, rushed };
+}
+
 async function main() {
   const seconds = integerOption('seconds', options.seconds, 2, 600);
   const chosen = options.only?.split(',') ?? kinds;
   if (!chosen.every((kind) => kinds.includes(kind))) throw new Error(`--only takes: ${kinds.join(', ')}`);
   const echo = await startEcho();
   const tenant = await startTenantServer();
-  const service = await startService({ env: { HTTP_BODIES_MB: String(bodiesMb) } });
+  const unlimited = options.unlimited ? { AUTH_FAILURES_MAX: '100000000' } : {};
+  const service = await startService({ env: { HTTP_BODIES_MB: String(bodiesMb), ...unlimited } });
   let lost = 0;
   const count = (chunk) =>
     (lost += String(chunk).match(/a program of \S+ was killed|the lease of this process is lost/g)?.length ?? 0);
@@ -245,13 +303,18 @@ async function main() {
     await put(paths.mock, { server: 'neighbour/slow', mock: { enabled: true } }),
     await put(paths.flood, { mcpUrl: `${tenant.url}/flood` }),
   ];
+  const tenants = await limitedTenants(service, echo);
   for (const { status, text } of made) if (status !== 201) throw new Error(`not connected: ${status} ${text}`);
   tenant.startFlooding();
 
   const job = { url: service.url, key: service.key, seconds };
   await measured(service, { ...job, seconds: 2 }); // lets the code get compiled
   const before = await measured(service, job);
-  for (const kind of chosen) run(kind, { url: service.url, key, ...paths });
+  let refusals = '';
+  for (const kind of chosen) {
+    const child = run(kind, { url: service.url, key, ...paths, ...tenants });
+    child.stdout.on('data', (line) => (refusals = String(line).trim().split('\n').at(-1)));
+  }
   await wait(1000);
   const beside = await measured(service, job);
   for (const child of running) child.kill('SIGKILL');
@@ -275,6 +338,11 @@ async function main() {
     const widths = [9, 9, 9, 6, 11];
     const rest = others.map((cell, n) => cell.padStart(widths[n]));
     console.log(`| ${label.padEnd(26)} | ${first.padStart(12)} | ${rest.join(' | ')} |`);
+  }
+  if (refusals) {
+    const counts = Object.entries(JSON.parse(refusals));
+    const shownCounts = counts.map(([kind, { refused, others }]) => `${kind} ${refused} (others ${others})`);
+    console.log(`\nw4, answers of 429: ${shownCounts.join(', ')}`);
   }
   const faults = [
     ...['reads', 'calls']

@@ -142,6 +142,11 @@ export function filesUnder(folder) {
   return found.sort();
 }
 
+/** True for a test file of which all tests belong to `npm run test:long` alone. */
+export function isLong(file) {
+  return /\/(docs|extension|long|soak)\//.test(repoPath(file));
+}
+
 /** Of the lock file and of npm's own note of what it installed: a prune or a partial install changes the latter. */
 function installHash() {
   const hash = createHash('sha256');

@@ -4,7 +4,7 @@
  *   npm test              format, lint, boundaries, types, build, drift, and all tests but the long ones
  *   npm test -- <args>    Jest with these arguments: `npm test -- connections -t "another owner"`
  *   npm run test:quick    unit tests, and the e2e tests of what differs from `main`
- *   npm run test:long     what takes minutes: documentation, generated module, soak, conformance
+ *   npm run test:long     what takes minutes: kills, published programs, documentation, generated module, soak, conformance
  *   npm test -- --all     npm test and then test:long, with one count at the end
  *
  * Each step prints one line with its time; a failing step prints all of its output. The last line counts tests:
@@ -30,8 +30,8 @@ import { checkNode, ensureInstalled, filesUnder, readText, repoPath, root } from
 
 /** A step that hangs must fail, not stall a pipeline for hours. */
 const stepTimeoutMs = 40 * 60_000;
-/** One more than there are processors: now and then a test waits for a lease or a cache. */
-const jestWorkers = cpus().length + 1;
+/** Two more than there are processors: tests wait for leases, caches and the processes that they start. */
+const jestWorkers = cpus().length + 2;
 
 const bin = (path) => join(root, 'node_modules', path);
 const cache = bin('.cache');
@@ -74,6 +74,8 @@ const steps = {
     bin('dependency-cruiser/bin/dependency-cruise.mjs'),
     '--config',
     '.dependency-cruiser.cjs',
+    `--cache=${join(cache, 'boundaries')}`,
+    '--cache-strategy=content',
     '--output-type=err-long',
     ...['src', 'migrations'].filter((folder) => existsSync(join(root, folder))),
   ),
@@ -132,6 +134,7 @@ async function runQuick() {
 
 async function runLong() {
   await runSteps(steps.build);
+  if (!hasNginx()) notes.push('skipped: the nginx sample (no nginx)');
   await runJestOn('redis-long', 'long tests', 'long');
   await runJest('unit tests, with all random cases', ['--selectProjects', 'unit'], { RANDOM_RUNS: 'all' });
   const conformance = await timed(() => command(process.execPath, [join(root, 'scripts/conformance.mjs')]));
@@ -222,12 +225,15 @@ async function runJest(name, args, env = {}) {
   const outputFile = join(temp, `${name.replaceAll(/\W+/g, '-')}.json`);
   const workers = args.some((arg) => arg.startsWith('--maxWorkers')) ? [] : [`--maxWorkers=${jestWorkers}`];
   const own = ['--json', `--outputFile=${outputFile}`, ...workers, '--passWithNoTests'];
+  const ignored = ['/node_modules/'];
   if (chromium()) {
     env.CHROMIUM_PATH = chromium();
   } else {
-    own.push('--testPathIgnorePatterns=/node_modules/', '--testPathIgnorePatterns=/test/browser/');
+    ignored.push('/test/browser/');
     if (!args.includes('unit')) notes.push('skipped: browser tests (no chromium)');
   }
+  if (!hasNginx()) ignored.push('/test/long/nginx');
+  if (ignored.length > 1) own.push(...ignored.map((path) => `--testPathIgnorePatterns=${path}`));
   const jestArgs = [bin('jest/bin/jest.js'), `--cacheDirectory=${join(cache, 'jest')}`, ...own, ...args];
   const result = await timed(() => command(process.execPath, jestArgs, env));
   // Null when Jest itself could not run.
@@ -323,6 +329,11 @@ function finish() {
 /** The browser for the Swagger UI tests, or undefined. */
 function chromium() {
   return [process.env.CHROMIUM_PATH, '/usr/bin/chromium'].find((path) => path && isExecutable(path));
+}
+
+/** Debian installs it where only root looks. */
+function hasNginx() {
+  return onPath('nginx') || isExecutable('/usr/sbin/nginx');
 }
 
 function onPath(program) {

@@ -5,6 +5,7 @@ import { SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { AppModule } from './app.module.js';
 import type { Env } from './config/env.js';
+import { loadLazyParts } from './config/role-module.js';
 import { AccessService, checkRoutes } from './modules/auth/access.service.js';
 import { RequestLimits } from './modules/auth/request-limits.service.js';
 import { FastPathRouter, globalEnhancers } from './modules/auth/fast-path-router.js';
@@ -32,6 +33,7 @@ export async function createApp(
   useMessageLimits({ messages: env.upstreamMessagesMax, chars: env.upstreamMessagesMb * 1024 * 1024 });
   const adapter = new SlipwayAdapter(env);
   const external = await loadExternalModules(env.modules ?? []);
+  await loadLazyParts(env.roles);
   const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(env, external), adapter, {
     bodyParser: false,
     abortOnError: false,

@@ -2,11 +2,8 @@ import { DataSource } from 'typeorm';
 import type { Env } from './config/env.js';
 import { migrate, pendingMigrations, SchemaVersionError } from './platform/database/migrations.js';
 import { dataSourceOptions } from './platform/database/data-source-options.js';
-import {
-  holdsDatabase,
-  startEmbeddedPostgres,
-  type EmbeddedPostgresOptions,
-} from './platform/embedded/embedded-postgres.js';
+import type { EmbeddedPostgres, EmbeddedPostgresOptions } from './platform/embedded/embedded-postgres.js';
+import { holdsDatabase } from './platform/embedded/server-account.js';
 import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
 import { migrateQueue } from './platform/queue/queue-backend.js';
 import { requireKeys } from './platform/vault/sealed-values.repository.js';
@@ -41,7 +38,7 @@ export async function startInfrastructure(
   const { dataDir } = env;
   // Before the database is made: a crash between the two leaves a key too many, not a database without its key.
   const encryptionKeys = env.encryptionKeys ?? (await keysFromFile(dataDir, !holdsDatabase(dataDir)));
-  const embedded = env.databaseUrl === null ? await startEmbeddedPostgres({ dataDir, ...report }) : null;
+  const embedded = env.databaseUrl === null ? await startEmbedded({ dataDir, ...report }) : null;
   if (embedded?.shared)
     log('That database ends with the process that started it, and then this one must be started anew');
   const stop = async () => embedded?.stop();
@@ -55,6 +52,11 @@ export async function startInfrastructure(
     await stop();
     throw error;
   }
+}
+
+async function startEmbedded(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { startEmbeddedPostgres } = await import('./platform/embedded/embedded-postgres.js');
+  return startEmbeddedPostgres(options);
 }
 
 /** Tables of ours and of the queue, and the operator. @returns the first key, if it was made just now */

@@ -8,6 +8,7 @@ import { SchemaVersionError } from './platform/database/migrations.js';
 import { parseEgressAllow } from './platform/egress/address-policy.js';
 import { EmbeddedPostgresError } from './platform/embedded/server-account.js';
 import { ExternalModuleError } from './platform/external-modules/load-external-modules.js';
+import { collectWhenIdle } from './platform/idle-collection.js';
 import { chooseQueueBackend, requireRedis } from './platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from './platform/telemetry/logger.js';
 import { Draining } from './platform/telemetry/draining.js';
@@ -108,6 +109,7 @@ async function start(): Promise<void> {
       pino.warn(`PUBLIC_URL is not set: links begin with ${env.baseUrl}, which only this machine reaches`);
     }
     greet(env, firstKey);
+    collectWhenIdle();
   } catch (error) {
     await stop();
     throw error;

@@ -4,17 +4,19 @@ import path from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import ts from 'typescript';
 
+import { isLong } from '../scripts/lib.mjs';
 import { loadRequirements, type Requirement } from './requirements.js';
 
 /** Citations of requirements in one test file. `problems` are complete sentences with file and line. */
 interface Scan {
-  cited: { id: string; at: string }[];
+  cited: { id: string; at: string; isLong: boolean }[];
   problems: string[];
 }
 
 const root = path.resolve(import.meta.dirname, '..');
 const testFile = /\.(spec|e2e-spec)\.ts$/;
-const runners = new Set(['it', 'test', 'describe', 'verifies']);
+const runners = new Set(['it', 'longIt', 'test', 'describe', 'verifies', 'longVerifies']);
+const citing = /^(v|longV)erifies$/;
 const switchedOff = new Set(['skip', 'only', 'todo', 'failing']);
 const prefixedForms = new Set(['xit', 'fit', 'xtest', 'xdescribe', 'fdescribe']);
 
@@ -26,12 +28,14 @@ function scan(fileName: string, text: string): Scan {
     `${fileName}:${source.getLineAndCharacterOfPosition(node.getStart(source)).line + 1}`;
 
   const visit = (node: ts.Node): void => {
-    if (ts.isCallExpression(node) && ts.isIdentifier(node.expression) && node.expression.text === 'verifies') {
+    if (ts.isCallExpression(node) && ts.isIdentifier(node.expression) && citing.test(node.expression.text)) {
       const [first] = node.arguments;
+      const isLongTest = isLong(path.join(root, fileName)) || node.expression.text === 'longVerifies';
       const ids = first !== undefined && ts.isArrayLiteralExpression(first) ? first.elements : [first];
       if (ids.length === 0) result.problems.push(`${at(node)} verifies no id.`);
       for (const id of ids) {
-        if (id !== undefined && ts.isStringLiteralLike(id)) result.cited.push({ id: id.text, at: at(id) });
+        if (id !== undefined && ts.isStringLiteralLike(id))
+          result.cited.push({ id: id.text, at: at(id), isLong: isLongTest });
         else result.problems.push(`${at(node)} gives verifies an id that is not a string literal.`);
       }
     }
@@ -64,14 +68,18 @@ function switchedOffTest(node: ts.Node): string | undefined {
 function faults(required: Record<string, Requirement>, scans: Scan[]): string[] {
   const cited = scans.flatMap((one) => one.cited);
   const ids = new Set(cited.map(({ id }) => id));
+  const ofEveryRun = new Set(cited.filter((one) => !one.isLong).map(({ id }) => id));
   const found = scans.flatMap((one) => one.problems);
   for (const { id, at } of cited) {
     const requirement = Object.hasOwn(required, id) ? required[id] : undefined;
     if (requirement === undefined) found.push(`${at} verifies the unknown id ${id}.`);
     else if (requirement.pending) found.push(`${at} verifies ${id}, which must no longer be pending.`);
   }
-  for (const [id, { pending, behavior }] of Object.entries(required)) {
-    if (!pending && !ids.has(id)) found.push(`${id} has no test: ${behavior}`);
+  for (const [id, { pending, behavior, isLong = false }] of Object.entries(required)) {
+    if (pending) continue;
+    if (!ids.has(id)) found.push(`${id} has no test: ${behavior}`);
+    else if (isLong === ofEveryRun.has(id))
+      found.push(`${id} ${isLong ? 'has a test' : 'has no test'} that \`npm test\` runs.`);
   }
   return found.sort();
 }
@@ -119,6 +127,16 @@ describe('the gate', () => {
   it('counts only calls, not comments and not strings', () => {
     const text = "// verifies('b:open', 'x', f)\nconst s = \"verifies('b:open')\";\nverifies('a:done', 'x', f);";
     expect(faults(required, [scan('x.spec.ts', text)])).toEqual(['b:open has no test: Open.']);
+  });
+
+  it('wants a test in `npm test`, unless the requirement is marked as long', () => {
+    const text = "longVerifies(['a:done', 'b:open'], 'x', f);";
+    const marked = { 'a:done': { ...required['a:done'], isLong: true as const }, 'b:open': required['b:open'] };
+    expect(faults(marked, [scan('x.e2e-spec.ts', text)])).toEqual(['b:open has no test that `npm test` runs.']);
+    expect(faults(marked, [scan('test/long/x.e2e-spec.ts', text.replace('longV', 'v'))])).toHaveLength(1);
+    expect(faults(marked, [scan('x.e2e-spec.ts', text.replace('longV', 'v'))])).toEqual([
+      'a:done has a test that `npm test` runs.',
+    ]);
   });
 
   it('names unknown ids, pending ids with a test, and ids it cannot read', () => {

@@ -18,6 +18,8 @@ export interface Requirement {
   readonly behavior: string;
   /** Set while the feature is missing. `requirements.spec.ts` fails when it is still set and a test exists. */
   readonly pending?: PendingTopic;
+  /** Only `npm run test:long` proves it: it is about processes that end, published programs or generated code. */
+  readonly isLong?: true;
 }
 
 /** The requirements of one file, by id. */

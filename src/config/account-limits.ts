@@ -2,7 +2,7 @@ const GB = 1024 ** 3;
 
 /**
  * Limits of an account with their defaults, far above what a team uses: one key may serve all users of an app, and an app may
- * have a namespace for each customer. `logBytesPerDay` follows from the log's size.
+ * have a namespace for each customer. `logBytesPerDay` follows from the log's size, `livePrograms` from `RUNTIME_LIVE_MAX`.
  */
 export const accountLimitDefaults = {
   requestsPerMinute: 300_000,
@@ -20,6 +20,7 @@ export const accountLimitDefaults = {
   skillsPerNamespace: 10_000,
   skillBytes: 2 * GB,
   logBytesPerDay: 0,
+  livePrograms: 0,
 };
 
 export type AccountLimitName = keyof typeof accountLimitDefaults;

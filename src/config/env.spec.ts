@@ -1,5 +1,6 @@
+import { availableParallelism } from 'node:os';
 import path from 'node:path';
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { loadEnv, SettingsError } from './env.js';
 import { settingDocs } from './env.js';
 
@@ -100,6 +101,23 @@ describe('loadEnv', () => {
     for (const value of good) expect([value, faults({ [name]: value })]).toEqual([value, []]);
     for (const value of bad)
       expect([value, faults({ [name]: value })]).toEqual([value, [expect.stringMatching(`^${name} must`)]]);
+  });
+
+  it.each([
+    [256, { httpBodiesBytes: 64, databasePoolMax: 8, runtimeLiveMax: 4 }],
+    [2_048, { httpBodiesBytes: 256, databasePoolMax: 16, runtimeLiveMax: 32 }],
+    [1_024, { httpBodiesBytes: 128, databasePoolMax: 16, runtimeLiveMax: 16 }],
+  ])('follows the memory of a container of %p MB', (memoryMb, expected) => {
+    const limit = jest.spyOn(process, 'constrainedMemory').mockReturnValue(memoryMb * 1024 * 1024);
+    const { httpBodiesBytes, databasePoolMax, runtimeLiveMax } = loadEnv({});
+    const chosen = loadEnv({ DATABASE_POOL_MAX: '3', RUNTIME_LIVE_MAX: '2' });
+    limit.mockRestore();
+    expect({ httpBodiesBytes: httpBodiesBytes / 1024 / 1024, runtimeLiveMax }).toEqual({
+      httpBodiesBytes: expected.httpBodiesBytes,
+      runtimeLiveMax: expected.runtimeLiveMax,
+    });
+    expect(databasePoolMax).toBe(Math.min(expected.databasePoolMax, 8 * availableParallelism()));
+    expect(chosen).toMatchObject({ databasePoolMax: 3, runtimeLiveMax: 2 });
   });
 
   it('wants keys of its own beside a database of its own', () => {

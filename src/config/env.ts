@@ -1,5 +1,5 @@
 import type { BlockList } from 'node:net';
-import { totalmem } from 'node:os';
+import { availableParallelism, totalmem } from 'node:os';
 import path from 'node:path';
 import { accountLimitDefaults, parseAccountLimits, type AccountLimits } from './account-limits.js';
 import {
@@ -101,8 +101,14 @@ export class Env {
   )
   readonly staleReadMs: number;
 
-  @Setting('DATABASE_POOL_MAX', integer(1, 500), '16', 'Database connections one process may hold for queries.')
-  readonly databasePoolMax: number;
+  @Setting(
+    'DATABASE_POOL_MAX',
+    integer(1, 500),
+    null,
+    'Database connections one process may hold for queries. Default: 8 for each processor, and at most one for each 32 MB ' +
+      'of memory of the container or machine; 4 to 16.',
+  )
+  readonly ownDatabasePoolMax: number | null;
 
   @Setting(
     'REDIS_URL',
@@ -443,10 +449,11 @@ export class Env {
   @Setting(
     'RUNTIME_LIVE_MAX',
     integer(1, 10_000),
-    '100',
-    'Hosted programs that run at once in one process. The longest idle one is stopped to start another.',
+    null,
+    'Hosted programs that run at once in one process. The longest idle one is stopped to start another. Default: one for ' +
+      'each 64 MB of memory of the container or machine, since one takes some 30 MB; 4 to 100.',
   )
-  readonly runtimeLiveMax: number;
+  readonly ownRuntimeLiveMax: number | null;
 
   @Setting(
     'RUNTIME_IDLE_MS',
@@ -559,18 +566,31 @@ export class Env {
     return this.listensEverywhere ? null : this.ownUrl;
   }
 
-  /** Limits of an account without limits of its own. Its logs of a day are a quarter of what all may use. */
+  /**
+   * Limits of an account without limits of its own. Its logs of a day are a quarter of what all may use, its programs three
+   * quarters, so that one account cannot occupy a process.
+   */
   get accountLimits(): AccountLimits {
     const logBytesPerDay = Math.floor((this.logRetentionGb * 1024 * MB) / this.logRetentionDays / 4);
-    return (this.limits ??= { ...accountLimitDefaults, logBytesPerDay, ...this.ownAccountLimits });
+    const livePrograms = Math.max(4, Math.floor((this.runtimeLiveMax * 3) / 4));
+    return (this.limits ??= { ...accountLimitDefaults, logBytesPerDay, livePrograms, ...this.ownAccountLimits });
   }
 
   /** Bytes of request bodies that may be held in memory. */
   get httpBodiesBytes(): number {
     if (this.httpBodiesMb !== null) return this.httpBodiesMb * MB;
-    // Without a limit of its own, a container reports a number far beyond the machine's memory.
-    const memoryBytes = Math.min(process.constrainedMemory() || Infinity, totalmem());
-    return Math.max(64 * MB, Math.floor(memoryBytes / 8));
+    return Math.max(64 * MB, Math.floor(memoryBytes() / 8));
+  }
+
+  /** Database connections for queries. */
+  get databasePoolMax(): number {
+    const fitting = Math.min(8 * availableParallelism(), Math.floor(memoryBytes() / (32 * MB)));
+    return this.ownDatabasePoolMax ?? Math.min(16, Math.max(4, fitting));
+  }
+
+  /** Hosted programs that run at once. */
+  get runtimeLiveMax(): number {
+    return this.ownRuntimeLiveMax ?? Math.min(100, Math.max(4, Math.floor(memoryBytes() / (64 * MB))));
   }
 
   /** Bytes of answers that clients may leave unread. */
@@ -586,6 +606,11 @@ export class Env {
   get isLocalOnly(): boolean {
     return LOOPBACK_HOST.test(this.host) && LOOPBACK_HOST.test(new URL(this.baseUrl).hostname);
   }
+}
+
+/** Memory of the container, or of the machine. A container without a limit reports a number far beyond the machine's. */
+function memoryBytes(): number {
+  return Math.min(process.constrainedMemory() || Infinity, totalmem());
 }
 
 /** A reason not to start that the operator can correct; `message` is for them. */

@@ -7,6 +7,32 @@ type LoadedBy = 'always' | Role | `${Role} or ${Role}`;
 /** A Nest module, and what each role of a process loads of it. */
 type RoleModule = { module: Type } & Partial<Record<LoadedBy, ModuleMetadata>>;
 
+/** A part of a module whose code only processes with its role import. */
+interface LazyPart {
+  role: Role;
+  load: () => Promise<ModuleMetadata>;
+  metadata: ModuleMetadata;
+}
+
+const lazyParts: LazyPart[] = [];
+
+/**
+ * Declares a part of a module that only processes with its role import.
+ *
+ * @returns the part, empty until {@link loadLazyParts}
+ */
+export function lazyPart(role: Role, load: LazyPart['load']): ModuleMetadata {
+  const metadata: ModuleMetadata = {};
+  lazyParts.push({ role, load, metadata });
+  return metadata;
+}
+
+/** Imports the lazy parts of these roles. Done before modules are described, so that their order is always the same. */
+export async function loadLazyParts(roles: readonly Role[]): Promise<void> {
+  const needed = lazyParts.filter(({ role }) => roles.includes(role));
+  await Promise.all(needed.map(async ({ load, metadata }) => Object.assign(metadata, await load())));
+}
+
 /**
  * The `forRoles` of a module. Repeated calls with one `env` return the same object, because Nest identifies dynamic
  * modules by reference and would instantiate the providers of two objects twice.

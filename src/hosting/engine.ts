@@ -25,6 +25,9 @@ export interface Instance {
   kill(): void;
 }
 
+/** Writes a log line about one program. Never throws. */
+export type ProgramLog = (level: 'debug' | 'warn' | 'error', entry: { msg: string; err?: unknown }) => void;
+
 /** Start parameters besides the program. */
 export interface EngineContext {
   limits: ProgramLimits;
@@ -34,6 +37,8 @@ export interface EngineContext {
   stateDir: string;
   /** True if the program crashed or exceeded a limit in the last minutes: it then runs with lower priority. */
   hasCrashedLately: boolean;
+  /** Writes a log line with the names of the program. */
+  log: ProgramLog;
   /** Receives lines and exceptions of the code. Must not throw. */
   onTrace(trace: Trace): void;
 }

@@ -1,7 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { checkModule, InvalidModuleError, type ModuleFacts } from './hosted-module.js';
+import { checkModule, type ModuleFacts } from './hosted-module.js';
+import { InvalidModuleError } from './hosting.errors.js';
 import { isThorough, randomRuns } from '../../test/support/random-runs.js';
+import { longIt } from '../../test/support/jest/globals.mjs';
 
 const MEGABYTE = 1024 * 1024;
 /** Of the 4 MB limit: enough to distinguish linear from quadratic time. */
@@ -164,7 +166,7 @@ describe('a module that cannot be hosted', () => {
     );
   });
 
-  it('takes seconds of CPU, not hours, with whatever 4 MB hold', () => {
+  longIt('takes seconds of CPU, not hours, with whatever 4 MB hold', () => {
     const fill = (piece: (at: number) => string) => {
       const pieces: string[] = [];
       for (let at = 0, size = 0; size < LARGE_MB * MEGABYTE; at += 1) size += pieces[pieces.push(piece(at)) - 1].length;

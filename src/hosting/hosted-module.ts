@@ -1,14 +1,8 @@
 import { getLineInfo } from 'acorn';
 import { isBuiltin } from 'node:module';
-import { DomainError } from '../platform/errors/domain-error.js';
 import { quoted, visible } from '../platform/text/quoted.js';
+import { InvalidModuleError } from './hosting.errors.js';
 import { readModule, type ModuleOutline, type Shape } from './module-outline.js';
-
-/** The module of a hosted release is invalid; the message says where and why. */
-export class InvalidModuleError extends DomainError {
-  readonly kind = 'invalid';
-  readonly code = 'invalid_module';
-}
 
 /** Facts about a module from static analysis. */
 export interface ModuleFacts {

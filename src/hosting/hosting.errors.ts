@@ -27,6 +27,12 @@ abstract class RetryLaterFailure extends NotRunFailure {
   }
 }
 
+/** The module of a hosted release is invalid; the message says where and why. */
+export class InvalidModuleError extends DomainError {
+  readonly kind = 'invalid';
+  readonly code = 'invalid_module';
+}
+
 /** No process runs hosted code, or this kind of it. */
 @Serializable()
 export class HostingUnavailableError extends NotRunFailure {
@@ -53,7 +59,7 @@ export class ProgramRestingError extends RetryLaterFailure {
   readonly code = 'upstream_error';
 }
 
-/** The program is at its limit of concurrent requests. */
+/** The program is at its limit of concurrent requests, or its account at that of running programs. */
 @Serializable()
 export class ProgramBusyError extends NotRunFailure {
   readonly kind = 'rate_limited';

@@ -6,10 +6,11 @@ import type {
   ProgramRef,
   Program,
   ProgramKind,
+  ProgramQuota,
   ProgramValues,
   Trace,
 } from './hosting.types.js';
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 
 /** Implemented by a module that owns programs, for the runtime. */
 export interface ProgramOwner {
@@ -21,6 +22,8 @@ export interface ProgramOwner {
   withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T>;
   /** Current values of a program. @throws ProgramStartError when it no longer exists */
   valuesOf(ref: ProgramRef): Promise<ProgramValues>;
+  /** The account of a program, and how many of its programs may run in one process; null when the program is gone. */
+  quotaOf(ref: ProgramRef): Promise<ProgramQuota | null>;
   /** Names for a log line. Never rejects. */
   namesOf(ref: ProgramRef): Promise<LogNames>;
   /** Receives observations of the runtime. On the path of calls: must be fast and must not throw. */
@@ -30,6 +33,7 @@ export interface ProgramOwner {
 /** Registry of program owners, one per kind, which register at start. */
 @Injectable()
 export class Programs {
+  private readonly logger = new Logger('hosting');
   private readonly owners = new Map<ProgramKind, ProgramOwner>();
 
   register(kind: ProgramKind, owner: ProgramOwner): void {
@@ -47,6 +51,11 @@ export class Programs {
   async namesOf(ref: ProgramRef): Promise<object> {
     const names = await this.owners.get(ref.kind)?.namesOf(ref);
     return { programId: ref.id, ownerId: ref.ownerId, ...names };
+  }
+
+  /** Writes a log line about a program, with its names. Never throws. */
+  log(ref: ProgramRef, level: 'debug' | 'warn' | 'error', entry: { msg: string; err?: unknown }): void {
+    void this.namesOf(ref).then((names) => this.logger[level]({ ...entry, ...names }));
   }
 }
 
@@ -88,6 +97,9 @@ export abstract class LocalHosting extends Hosting {
 
   /** Owners with state in this process' data folder. @throws file system errors */
   abstract ownersWithState(): Promise<string[]>;
+
+  /** Number of programs that run here, by account. */
+  abstract livePrograms(): Record<string, number>;
 }
 
 /**

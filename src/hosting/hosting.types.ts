@@ -22,6 +22,12 @@ export type EngineName = 'worker' | 'bundle';
 /** Changeable inputs of a program. Contains secrets in clear. */
 export type ProgramValues = Pick<Program, 'secrets' | 'egressAllow'>;
 
+/** How many programs of an account may run in one process. */
+export interface ProgramQuota {
+  accountId: string;
+  max: number;
+}
+
 /** All inputs of a program's start. Contains secrets in clear: load it late, discard it early, never log it. */
 export interface Program {
   ref: ProgramRef;

@@ -91,7 +91,7 @@ function linkIn({ logs }: ReleaseBody): string {
 async function authorizeAt(link: string, label: string): Promise<void> {
   const page = await context.newPage();
   await page.goto(link);
-  expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(`Authorize ${label}`);
+  expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(`Authorize ${label.split('/')[1]}`);
   await page.getByRole('button').click();
   expect(new URL(page.url()).origin).toBe(authorization.issuer);
   await page.getByRole('button', { name: 'Allow' }).click();

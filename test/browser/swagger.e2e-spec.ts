@@ -6,7 +6,7 @@ import { startBrowser } from '../support/people/browser.js';
 import { startEverything, type EverythingServer } from '../support/upstream/everything.js';
 import { startSite } from '../support/people/site.js';
 import { cleanUpPrograms, readySettings, runProgram } from '../support/program.js';
-import { verifies } from '../support/verifies.js';
+import { longVerifies, verifies } from '../support/verifies.js';
 
 /** A real browser on a busy machine takes its time. */
 const SLOW_MS = 300_000;
@@ -105,7 +105,7 @@ describe('the docs page', () => {
     expect(await claim.execute()).toMatchObject({ status: 401, body: { error: 'Unauthorized' } });
   });
 
-  verifies(
+  longVerifies(
     'docs:try-it-out',
     'takes a newcomer through the five first steps with the key entered there and the examples as they stand',
     async () => {

@@ -5,7 +5,7 @@ import { startEverything, type EverythingServer } from '../support/upstream/ever
 import { createNamespace } from '../support/factories.js';
 import { openCli, publishedClis, type PublishedCli, type Run } from '../support/releases/published-cli.js';
 import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
-import { verifies } from '../support/verifies.js';
+import { longVerifies, verifies } from '../support/verifies.js';
 
 /** The tool starts anew for each command, and sends several requests. */
 const SLOW_MS = 300_000;
@@ -90,7 +90,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
       SLOW_MS,
     );
 
-    verifies(
+    longVerifies(
       'contract:connect-cli',
       'makes a connection anew under its id when it is given another target',
       async () => {
@@ -105,7 +105,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
       SLOW_MS,
     );
 
-    verifies(
+    longVerifies(
       'contract:connect-cli',
       'lists, finds, shows and calls tools, and tells a failing one',
       async () => {

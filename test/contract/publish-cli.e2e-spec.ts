@@ -12,7 +12,7 @@ import { readRelease, releaseIn } from '../support/releases/releases.js';
 import { pathOf } from '../support/database/server-rows.js';
 import { until } from '../support/until.js';
 import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
-import { verifies } from '../support/verifies.js';
+import { longVerifies, verifies } from '../support/verifies.js';
 
 /** The tool polls every two seconds, and starts anew for each command. */
 const SLOW_MS = 300_000;
@@ -75,7 +75,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
       SLOW_MS,
     );
 
-    verifies(
+    longVerifies(
       'contract:published-cli',
       'publishes for programs: answers at once and leaves a watcher that sees the end',
       async () => {
@@ -91,7 +91,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
       SLOW_MS,
     );
 
-    verifies(
+    longVerifies(
       'contract:published-cli',
       'is told what is missing when the namespace is, and creates nothing',
       async () => {
@@ -103,7 +103,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
       SLOW_MS,
     );
 
-    verifies(
+    longVerifies(
       'contract:published-cli',
       'prints why a release failed',
       async () => {
@@ -116,7 +116,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
       SLOW_MS,
     );
 
-    verifies(
+    longVerifies(
       'contract:published-cli',
       'shows where to authorize, and resumes',
       async () => {
@@ -140,7 +140,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
       SLOW_MS,
     );
 
-    verifies(
+    longVerifies(
       'contract:published-cli',
       'resumes a release of which the time to authorize is over',
       async () => {
@@ -171,7 +171,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
       SLOW_MS,
     );
 
-    verifies(
+    longVerifies(
       'contract:published-cli',
       'publishes a configSchema in the command or in a file, and is told what is wrong with one',
       async () => {
@@ -205,7 +205,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
       SLOW_MS,
     );
 
-    verifies(
+    longVerifies(
       'contract:published-cli',
       'finds servers, in its own words and as JSON',
       async () => {
@@ -234,7 +234,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
       SLOW_MS,
     );
 
-    verifies(
+    longVerifies(
       'contract:published-cli',
       'sets, lists and deletes secrets',
       async () => {
@@ -250,7 +250,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
       SLOW_MS,
     );
 
-    verifies(
+    longVerifies(
       'contract:published-cli',
       'stops before anything is sent when its key is wrong',
       async () => {

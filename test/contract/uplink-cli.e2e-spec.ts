@@ -10,7 +10,7 @@ import { createNamespace } from '../support/factories.js';
 import { openCli, type PublishedCli, type RunningCli } from '../support/releases/published-cli.js';
 import { pair, untilState } from '../support/mcp/uplink-client.js';
 import { until } from '../support/until.js';
-import { verifies } from '../support/verifies.js';
+import { longVerifies, verifies } from '../support/verifies.js';
 
 /** The tool starts anew for each command, and starts a local server itself. */
 const SLOW_MS = 300_000;
@@ -101,7 +101,7 @@ describe('the published client', () => {
     SLOW_MS,
   );
 
-  verifies(
+  longVerifies(
     'uplink:cli:pairs',
     'pairs a local server over HTTP',
     async () => {
@@ -122,7 +122,7 @@ describe('the published client', () => {
     SLOW_MS,
   );
 
-  verifies(
+  longVerifies(
     'uplink:cli:interrupt',
     'deletes its connection when it is interrupted',
     async () => {
@@ -137,7 +137,7 @@ describe('the published client', () => {
     SLOW_MS,
   );
 
-  verifies(
+  longVerifies(
     'uplink:cli:server-dies',
     'ends with its local server, and the connection waits for the next one',
     async () => {
@@ -155,7 +155,7 @@ describe('the published client', () => {
     SLOW_MS,
   );
 
-  verifies(
+  longVerifies(
     ['uplink:cli:replaced', 'uplink:pair:conflict'],
     'hears of a conflict, replaces with --force, and stops when it is replaced',
     async () => {
@@ -175,7 +175,7 @@ describe('the published client', () => {
     SLOW_MS,
   );
 
-  verifies(
+  longVerifies(
     'uplink:cli:replaced',
     'comes back when its socket breaks, and ends when its connection is deleted',
     async () => {

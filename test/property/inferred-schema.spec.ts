@@ -144,6 +144,22 @@ describe('an inferred schema', () => {
     );
   });
 
+  verifies('output-schema:json-schema', 'of a closed list accepts null where null was an answer', () => {
+    const answers = ['open', 'closed', null].flatMap((status) => Array.from({ length: 15 }, () => ({ status })));
+    const shape = together(answers);
+    expect(toJsonSchema(shape)).toMatchObject({
+      properties: { status: { type: ['string', 'null'], enum: ['closed', 'open', null] } },
+    });
+    const [accepts, zod] = [ajvAccepts(toJsonSchema(shape)), pasted(toZodText(shape), z)];
+    for (const [status, isAccepted] of [...answers.map((one) => [one.status, true]), ['other', false]]) {
+      expect([status, accepts({ status }), zod.safeParse({ status }).success]).toEqual([
+        status,
+        isAccepted,
+        isAccepted,
+      ]);
+    }
+  });
+
   verifies('output-schema:fields-optional', 'has no field that must be there', () => {
     fc.assert(
       fc.property(day, (values) => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { formatQualifiedName, parseQualifiedName } from '../../src/modules/servers/server.types.js';
-import { QualifiedNamePipe } from '../../src/modules/servers/server.decorator.js';
+import { toQualifiedName } from '../../src/modules/servers/server.decorator.js';
 import { requireServerName } from '../../src/modules/servers/server.validators.js';
 import { ServerNotFoundError } from '../../src/modules/servers/servers.errors.js';
 import { InvalidInputError } from '../../src/platform/errors/domain-error.js';
@@ -47,24 +47,22 @@ describe('a qualified name', () => {
   });
 
   it('reaches the router as it was written', () => {
-    const pipe = new QualifiedNamePipe();
     fc.assert(
       fc.property(namespaceNames, anyServer, (namespace, name) => {
         const path = canonicalPath(`/servers/${formatQualifiedName({ namespace, name })}`);
-        expect(pipe.transform(decodeURIComponent(path.slice('/servers/'.length)))).toEqual({ namespace, name });
+        expect(toQualifiedName(decodeURIComponent(path.slice('/servers/'.length)))).toEqual({ namespace, name });
       }),
     );
   });
 
   it('no server can have is a server not found', () => {
-    const pipe = new QualifiedNamePipe();
     const texts = fc.oneof(
       oddTexts,
       fc.tuple(namespaceNames, oddTexts).map((parts) => parts.join('/')),
     );
     fc.assert(
       fc.property(texts, (text) => {
-        const error = thrown(() => pipe.transform(text));
+        const error = thrown(() => toQualifiedName(text));
         if (error !== undefined) expect(error).toBeInstanceOf(ServerNotFoundError);
         // A name that passes is safe in a query.
         else expect(text).toMatch(/^[a-z0-9][a-z0-9-]+[a-z0-9](\/([a-zA-Z0-9][a-zA-Z0-9_-]+)?)?$/);
@@ -74,7 +72,6 @@ describe('a qualified name', () => {
   });
 
   it('has at most one slash by the time a hostile path passes for a server', () => {
-    const pipe = new QualifiedNamePipe();
     fc.assert(
       fc.property(hostileSpellings(['servers', 'acme', 'weather']), (target) => {
         const [path = ''] = canonicalPath(target).split('?');
@@ -86,7 +83,7 @@ describe('a qualified name', () => {
         } catch {
           return;
         }
-        if (thrown(() => pipe.transform(name)) === undefined) {
+        if (thrown(() => toQualifiedName(name)) === undefined) {
           expect(['acme', 'acme/weather', 'acme/WEATHER', 'weather']).toContain(name);
         }
       }),

@@ -79,6 +79,10 @@ export const connectionInsight = {
     source: 'House',
     behavior: 'A listener hears that lists change when a connection comes or goes, and when an upstream says so.',
   },
+  'union:resource-updates': {
+    source: 'House',
+    behavior: 'Slipway listens again when the stream of a connection ends, and its resources then count as updated.',
+  },
   'union:own': {
     source: 'House',
     behavior:

@@ -43,10 +43,14 @@ export const connectionSetup = {
     behavior:
       'The form has defaults, limits and order of the published schema, room for long text, and the title and icon of the server.',
   },
+  'oauth:page:server': {
+    source: 'House',
+    behavior: 'The page that authorizes a release shows the title, description and icon of the server.',
+  },
   'connection:setup:return': {
     source: 'House',
     behavior:
-      'After success a setup page returns to the `returnUrl` of its link, if SETUP_RETURN_ORIGINS has its origin.',
+      'After success or a refusal a setup page returns to the `returnUrl` of its link, if SETUP_RETURN_ORIGINS has its origin.',
   },
   'connection:auth:own': {
     source: 'House',

@@ -280,6 +280,10 @@ export const registryEndpoints = {
     behavior:
       '`PUT /skills/{namespace}/{slug}` with a `gitUrl` fetches the repository and answers 201 for a new skill, 200 for a replaced one.',
   },
+  'skill:publish:git-slots': {
+    source: 'House',
+    behavior: 'Four repositories are fetched at once in a process, half of them for one namespace or from one host.',
+  },
   'skill:publish:git-guarded': {
     source: 'House',
     behavior:

@@ -10,6 +10,7 @@ export const extension = {
     source: 'House',
     behavior:
       'A package named in SLIPWAY_MODULES serves its routes, documents them and migrates its tables after ours.',
+    isLong: true,
   },
   'extension:module:one-copy': {
     source: 'House',
@@ -22,9 +23,11 @@ export const extension = {
   'extension:module:declared': {
     source: 'House',
     behavior: 'A route of a module outside the tree that declares no access stops the start.',
+    isLong: true,
   },
   'extension:generated': {
     source: 'House',
     behavior: 'A module written by `npm run new:module` builds, and its test passes as it is written.',
+    isLong: true,
   },
 } as const satisfies Record<string, Requirement>;

@@ -42,6 +42,7 @@ export const hostingHosts = {
     source: 'House',
     behavior:
       'A program with state goes on with it on a host that shares the data folder, is given to such a host first, and starts empty on any other.',
+    isLong: true,
   },
   'hosting:hosts:stop': {
     source: 'House',

@@ -29,6 +29,11 @@ export const hostingRuntime = {
     behavior:
       'With `RUNTIME_LIVE_MAX` programs live the one idle longest makes room for another, and one at work never does.',
   },
+  'runtime:stop:quota': {
+    source: 'House',
+    behavior:
+      'An account runs at most `livePrograms` programs in a process: its own longest idle one makes room, and with all at work the request is 429. Programs of others do not count.',
+  },
   'runtime:stop:service': {
     source: 'House',
     behavior: 'When the service stops, its programs end in order and requests hear that they may try again.',
@@ -36,6 +41,7 @@ export const hostingRuntime = {
   'runtime:stop:killed': {
     source: 'House',
     behavior: 'After SIGKILL of the service no process of a program is left, and the next start removes its folders.',
+    isLong: true,
   },
   'runtime:stop:forgotten': {
     source: 'House',
@@ -122,6 +128,10 @@ export const hostingRuntime = {
   'runtime:limit:concurrency': {
     source: 'House',
     behavior: 'Requests beyond `RUNTIME_CONCURRENCY` at once are refused at once, and the others are answered.',
+  },
+  'runtime:limit:stalled-service': {
+    source: 'House',
+    behavior: 'No program is ended because the process of the service itself was held up.',
   },
   'runtime:limit:neighbours': {
     source: 'House',

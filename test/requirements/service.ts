@@ -34,6 +34,12 @@ export const service = {
     source: 'House',
     behavior: 'A call that exceeds its deadline answers 504 `timeout` before 55 seconds.',
   },
+  'call:counted-in-chaos': {
+    source: 'House',
+    behavior:
+      'While processes, Postgres, Redis and MCP servers are killed, paused and restarted, every call is executed at most once, ' +
+      'an answered one exactly once, and an error says when the call may have been carried out.',
+  },
   'call:no-retry': { source: 'Field', behavior: 'Every failed tool call carries `x-should-retry: false`.' },
   'call:foreign': {
     source: 'House',
@@ -177,6 +183,7 @@ export const service = {
   'hosted:published-cli': {
     source: 'Field',
     behavior: 'What the published tool that builds hosted servers builds and publishes runs here as it is.',
+    isLong: true,
   },
   'hosted:scanned': {
     source: 'Spec 1, House',
@@ -547,6 +554,16 @@ export const service = {
     source: 'House',
     behavior: 'A clock that is off is named in `/ready`, in a metric and in the error of a call that fails for it.',
   },
+  'service:fuzz': {
+    source: 'House',
+    behavior:
+      'No input gets an undocumented status, an undocumented body or a 500; what was answered, what is listed and what the quotas count agree afterwards.',
+  },
+  'service:canaries': {
+    source: 'House',
+    behavior:
+      'A secret is found in no answer but the one that creates it, in no log line, metric, job, table or file, plain or encoded.',
+  },
   'health:storage': {
     source: 'House',
     behavior: 'A full disk is answered 507, and is told in `/ready` and a metric.',
@@ -558,6 +575,7 @@ export const service = {
   'health:host-restart': {
     source: 'House',
     behavior: 'A host that restarts takes over the row of its former process at once.',
+    isLong: true,
   },
   'log:repeats': { source: 'House', behavior: 'A warning that repeats is logged once a minute, with a count.' },
   'log:one-level': { source: 'House', behavior: 'No log record carries two levels.' },
@@ -570,6 +588,11 @@ export const service = {
     source: 'House',
     behavior: 'With HOST=0.0.0.0 and without PUBLIC_URL links say http://localhost:PORT, and a warning says so.',
   },
+  'proxy:sample': {
+    source: 'House',
+    behavior:
+      'The nginx sample passes names, events and the largest bodies, and repeats a refused connection at another process.',
+  },
   'stop:drain': {
     source: 'House',
     behavior:
@@ -578,6 +601,11 @@ export const service = {
   'stop:restarting': {
     source: 'House',
     behavior: 'A call that does not end within 25 s of the stop is answered with an error that says "restarting".',
+  },
+  'start:loaded-code': {
+    source: 'House',
+    behavior:
+      'A process imports no code of roles and features that are off, and no packages for rare work, such as compilers, before their first use.',
   },
   'start:first-key': {
     source: 'House',

@@ -149,6 +149,7 @@ export const uplinks = {
   'uplink:restart': {
     source: 'House',
     behavior: 'A process that stops closes its tunnels with 1001 `restarting` and leaves them free.',
+    isLong: true,
   },
 
   // Several processes
@@ -169,6 +170,7 @@ export const uplinks = {
     source: 'House',
     behavior:
       'When the process of a tunnel is killed, the connection is `disconnected` once its lease is over, and is paired anew elsewhere.',
+    isLong: true,
   },
   'uplink:processes:owed': {
     source: 'House',
@@ -187,14 +189,17 @@ export const uplinks = {
   'uplink:cli:interrupt': {
     source: 'Field',
     behavior: 'SIGINT and SIGTERM end the published client and delete the connection, without an error.',
+    isLong: true,
   },
   'uplink:cli:server-dies': {
     source: 'Field',
     behavior: 'When its local server dies, the published client ends and the connection is `disconnected`.',
+    isLong: true,
   },
   'uplink:cli:replaced': {
     source: 'Field',
     behavior:
       'A published client that is replaced says so and does not come back; one whose socket breaks comes back by itself.',
+    isLong: true,
   },
 } as const satisfies Record<string, Requirement>;

@@ -84,7 +84,8 @@ async function createDatabase(template: string): Promise<TestDatabase> {
       await client.end();
     }
   };
-  await run(`CREATE DATABASE ${name} TEMPLATE ${template}`);
+  // The default strategy writes each page of the template to the log as well.
+  await run(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
   const url = new URL(server);
   url.pathname = `/${name}`;
   const drop = async () => {

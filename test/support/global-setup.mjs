@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { ensureBuilt } from '../../scripts/lib.mjs';
 
+const DAY_MS = 86_400_000;
 const prefix = 'slipway-test-';
 
 const load = (path) => import(new URL(`../../dist/src/${path}`, import.meta.url).href);
@@ -55,7 +56,10 @@ async function cheapenLogins(serverUrl) {
   await client.end();
 }
 
-/** A server that was given may still have the template of an earlier run. */
+/**
+ * A server that was given may still have the template of an earlier run. The template has the partitions that every
+ * service creates when it starts.
+ */
 async function buildTemplate(serverUrl) {
   const client = new pg.Client(serverUrl);
   await client.connect();
@@ -69,5 +73,15 @@ async function buildTemplate(serverUrl) {
   templateUrl.pathname = '/slipway_template';
   const { migrate } = await load('platform/database/migrations.js');
   const { migrateQueue } = await load('platform/queue/queue-backend.js');
-  await migrate(templateUrl.href, () => migrateQueue(templateUrl.href));
+  const { PartitionsRepository } = await load('modules/logs/store/partitions.repository.js');
+  await migrate(templateUrl.href, async (source) => {
+    await migrateQueue(templateUrl.href);
+    const partitions = new PartitionsRepository(source);
+    for (const ahead of [0, 1, 2])
+      await partitions.make(new Date(Date.now() + ahead * DAY_MS).toISOString().slice(0, 10));
+  });
+  // The first connection writes the cache of the system catalogs, which clones copy.
+  const last = new pg.Client(templateUrl.href);
+  await last.connect();
+  await last.end();
 }

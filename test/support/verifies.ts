@@ -1,4 +1,5 @@
 import { it } from '@jest/globals';
+import { longIt } from './jest/globals.mjs';
 
 /**
  * A test that proves the requirements with these ids; they stand behind its name in the report. Write the ids as
@@ -12,6 +13,14 @@ export function verifies(
   fn: () => void | Promise<void>,
   timeoutMs?: number,
 ): void {
-  const ids = typeof id === 'string' ? id : id.join(', ');
-  it(`${name} [${ids}]`, fn, timeoutMs);
+  it(nameOf(id, name), fn, timeoutMs);
+}
+
+function nameOf(id: string | readonly string[], name: string): string {
+  return `${name} [${typeof id === 'string' ? id : id.join(', ')}]`;
+}
+
+/** The same for a test that only `npm run test:long` runs: it takes long, and its requirement has another test. */
+export function longVerifies(...[id, name, fn, timeoutMs]: Parameters<typeof verifies>): void {
+  longIt(nameOf(id, name), fn, timeoutMs);
 }

@@ -1,10 +1,9 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Logger } from '@nestjs/common';
 import { Pool } from 'undici';
 import { Env, ISOLATION_MEASURES } from '../../config/env.js';
 import { openEgress } from '../egress/egress-proxy.js';
-import { Engine, type EngineContext, type Instance, type InstanceExit } from '../engine.js';
+import { Engine, type EngineContext, type Instance, type InstanceExit, type ProgramLog } from '../engine.js';
 import { HostingUnavailableError, ProgramBusyError } from '../hosting.errors.js';
 import type { Program, Trace } from '../hosting.types.js';
 import { Sandbox } from '../sandbox/sandbox.js';
@@ -57,6 +56,7 @@ export class BundleEngine extends Engine {
         };
       },
       handlers: {
+        log: context.log,
         onLine: (invocationId, line) => report({ invocationId, lines: [line], exceptions: [] }),
         onFailure: (invocationId, outcome, message) => {
           const exceptions = [{ at: Date.now(), name: 'ServerEnded', message }];
@@ -72,7 +72,7 @@ export class BundleEngine extends Engine {
       await workspace.close();
       throw error;
     }
-    return new BundleInstance(server, socket, workspace);
+    return new BundleInstance(server, socket, workspace, context.log);
   }
 
   override async whyNot(): Promise<string | null> {
@@ -112,7 +112,6 @@ export class BundleEngine extends Engine {
 
 /** The processes of one bundle. */
 class BundleInstance implements Instance {
-  private readonly logger = new Logger('bundles');
   readonly pid = null;
   readonly dispatcher: Pool;
   readonly exited: Promise<InstanceExit>;
@@ -122,6 +121,7 @@ class BundleInstance implements Instance {
     private readonly server: BundleServer,
     private readonly socket: string,
     private readonly workspace: BundleWorkspace,
+    private readonly log: ProgramLog,
   ) {
     // No limit of connections, since streams stay open; the runtime limits requests.
     this.dispatcher = new Pool('http://bundle', { socketPath: socket, headersTimeout: 0, bodyTimeout: 0 });
@@ -147,7 +147,7 @@ class BundleInstance implements Instance {
     void this.server
       .close(true)
       .then(() => this.over())
-      .catch((error: unknown) => this.logger.error({ msg: 'a bundle could not be stopped', err: error }));
+      .catch((error: unknown) => this.log('error', { msg: 'a bundle could not be stopped', err: error }));
   }
 
   private async over(): Promise<void> {

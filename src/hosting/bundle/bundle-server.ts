@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { Logger } from '@nestjs/common';
 import { readWithin } from '../../platform/egress/follow.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import { isObject } from '../../platform/text/json.js';
@@ -32,7 +31,6 @@ export interface BundleServerOptions {
  * of its own; other requests need a session.
  */
 export class BundleServer {
-  private readonly logger = new Logger('bundles');
   private readonly sessions = new Map<string, BundleSession>();
   private readonly server: Server;
   private readonly sweeper: Repeat;
@@ -52,7 +50,9 @@ export class BundleServer {
 
   async listen(path: string): Promise<void> {
     await once(this.server.listen(path), 'listening');
-    this.server.on('error', (error) => this.logger.warn({ msg: 'the server of a bundle failed', err: error }));
+    this.server.on('error', (error) =>
+      this.options.handlers.log('warn', { msg: 'the server of a bundle failed', err: error }),
+    );
   }
 
   /** Ends every session, by force if `now`, and resolves after their processes have exited. */
@@ -127,7 +127,7 @@ export class BundleServer {
       const [status, code] = error.kind === 'invalid' ? [400, -32602] : [503, -32000];
       return refuse(response, status, code, error.message);
     }
-    this.logger.error({ msg: 'a request to a bundle failed', err: error });
+    this.options.handlers.log('error', { msg: 'a request to a bundle failed', err: error });
     refuse(response, 500, -32603, 'The server could not process the request.');
   }
 }

@@ -3,10 +3,10 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import type { JSONRPCMessage, MessageExtraInfo, RequestId } from '@modelcontextprotocol/sdk/types.js';
-import { Logger } from '@nestjs/common';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import { LineReader } from '../../platform/text/line-reader.js';
 import { INVOCATION_HEADER, type RuntimeOutcome, type TraceLine } from '../hosting.types.js';
+import type { ProgramLog } from '../engine.js';
 import type { Launch } from '../sandbox/sandbox.js';
 import { CpuSample } from './process-cpu.js';
 import { parseBounded } from '../../platform/text/json-bounds.js';
@@ -40,6 +40,8 @@ export interface SessionHandlers {
   /** Called when a call ended without an answer. */
   onFailure(invocationId: string, outcome: RuntimeOutcome, message: string): void;
   onEnd(): void;
+  /** Writes a log line with the names of the bundle's program. */
+  log: ProgramLog;
 }
 
 interface PendingCall {
@@ -57,7 +59,6 @@ export class BundleSession {
   readonly id = randomUUID();
   lastUsed = Date.now();
   readonly ended: Promise<void>;
-  private readonly logger = new Logger('bundles');
   private readonly transport: StreamableHTTPServerTransport;
   private readonly child: ChildProcess;
   private readonly cpu: CpuSample;
@@ -79,7 +80,8 @@ export class BundleSession {
     this.transport = new StreamableHTTPServerTransport({ sessionIdGenerator: () => this.id });
     this.transport.onmessage = (message, extra) => this.toChild(message, extra);
     this.transport.onclose = () => this.end();
-    this.transport.onerror = (error) => this.logger.debug({ msg: 'a message to a bundle was refused', err: error });
+    this.transport.onerror = (error) =>
+      this.handlers.log('debug', { msg: 'a message to a bundle was refused', err: error });
     this.watch = repeat(CPU_SAMPLE_MS, () => this.sampleCpu());
   }
 
@@ -119,7 +121,7 @@ export class BundleSession {
     } catch (error) {
       // Processes of the group may outlive their leader, so the signal is always sent.
       if (exitCode === null && signalCode === null)
-        this.logger.debug({ msg: 'a bundle had exited already', err: error });
+        this.handlers.log('debug', { msg: 'a bundle had exited already', err: error });
     }
   }
 
@@ -128,14 +130,16 @@ export class BundleSession {
     const { child } = this;
     const stdout = new LineReader(MESSAGE_CHARS_MAX, 'refused', (line) => this.fromChild(line));
     const stderr = new LineReader(LINE_CHARS_MAX, 'cut', (line) => this.logLine(line.replace(/\r$/, '')));
-    child.stdin?.on('error', (error) => this.logger.debug({ msg: 'the input of a bundle is closed', err: error }));
+    child.stdin?.on('error', (error) =>
+      this.handlers.log('debug', { msg: 'the input of a bundle is closed', err: error }),
+    );
     child.stdout
       ?.on('error', () => this.kill())
       .on('data', (chunk: Buffer) => {
         try {
           stdout.push(chunk);
         } catch (error) {
-          this.logger.debug({ msg: 'a bundle was stopped', err: error });
+          this.handlers.log('debug', { msg: 'a bundle was stopped', err: error });
           this.killFor('exceededResponse', `It wrote a message of more than ${MESSAGE_CHARS_MAX} characters.`);
         }
       });
@@ -194,7 +198,7 @@ export class BundleSession {
     if (isAnswer) this.pending.delete((message as { id: RequestId }).id);
     const relatedRequestId = isAnswer ? undefined : this.callOf(message);
     this.transport.send(message, { relatedRequestId }).catch((error: unknown) => {
-      this.logger.debug({ msg: 'a message of a bundle had no receiver', err: error });
+      this.handlers.log('debug', { msg: 'a message of a bundle had no receiver', err: error });
     });
   }
 
@@ -259,7 +263,9 @@ export class BundleSession {
     });
     void Promise.allSettled(answers)
       .then(() => this.transport.close())
-      .catch((error: unknown) => this.logger.debug({ msg: 'the session of a bundle was closed already', err: error }));
+      .catch((error: unknown) =>
+        this.handlers.log('debug', { msg: 'the session of a bundle was closed already', err: error }),
+      );
     this.handlers.onEnd();
   }
 }

@@ -17,6 +17,8 @@ export interface HostDetails {
   dataId: string;
   /** Engines it runs: null, or a sentence why not. */
   engines: Record<EngineName, string | null>;
+  /** Number of programs it runs, by account. */
+  livePrograms: Record<string, number>;
 }
 
 /** A process that runs programs now. */

@@ -138,7 +138,11 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
 
   private readonly holder: LeaseHolder = {
     role: 'host',
-    details: async (): Promise<HostDetails> => ({ dataId: await this.folder.id(), engines: await this.engines() }),
+    details: async (): Promise<HostDetails> => ({
+      dataId: await this.folder.id(),
+      engines: await this.engines(),
+      livePrograms: this.local?.livePrograms() ?? {},
+    }),
     registered: () => {
       this.directory.changed();
       void this.sweepState();

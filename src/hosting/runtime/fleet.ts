@@ -8,7 +8,7 @@ import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { Engine } from '../engine.js';
 import type { EngineName, ProgramLimits, ProgramRef } from '../hosting.types.js';
 import type { Programs } from '../hosting.js';
-import { noFreePlace, resting, stopping } from './termination-errors.js';
+import { noFreePlace, overQuota, resting, stopping } from './termination-errors.js';
 import { LiveProgram, type RuntimeCounts } from './live-program.js';
 import { OwnerVersions } from './owner-versions.js';
 import { isOutdated } from './restart-coalescer.js';
@@ -129,6 +129,15 @@ export class Fleet {
     await Promise.all(programs.map((program) => (graceMs > 0 ? program.drain(graceMs) : program.stop(0))));
   }
 
+  /** Number of programs that run here, by account. */
+  liveByAccount(): Record<string, number> {
+    const numbers: Record<string, number> = {};
+    for (const { accountId, takesCalls } of this.programs) {
+      if (accountId !== null && takesCalls) numbers[accountId] = (numbers[accountId] ?? 0) + 1;
+    }
+    return numbers;
+  }
+
   /** Owners with session data here. @throws file system errors */
   async ownersWithState(): Promise<string[]> {
     const names = await readdir(this.stateRoot).catch((error: NodeJS.ErrnoException) => {
@@ -175,6 +184,7 @@ export class Fleet {
         engine: engineOf(ref.engine),
         runDirs,
         stateDir: this.stateDirOf(ref.ownerId),
+        admit: (program) => this.admit(program),
         starts: this.starts,
         counts: this.counts,
         watch: (watched) => this.watchdog.watch(watched),
@@ -229,6 +239,24 @@ export class Fleet {
     const victim = idleLongest(taking);
     if (!victim) throw noFreePlace();
     return Promise.all([...awaited, victim.stop()]);
+  }
+
+  /**
+   * Counts a program for its account. At the limit, the account's longest idle program is stopped. A new version needs no
+   * place beside the one it replaces.
+   *
+   * @throws ProgramBusyError when none is idle
+   */
+  private async admit(program: LiveProgram): Promise<void> {
+    const { ref } = program;
+    const quota = await this.setting.programs.of(ref.kind).quotaOf(ref);
+    if (!quota) return;
+    const counted = this.live.filter((other) => other.takesCalls && other.accountId === quota.accountId);
+    const others = counted.filter((other) => other.ref.ownerId !== ref.ownerId);
+    const victim = idleLongest(others);
+    if (others.length >= quota.max && !victim) throw overQuota(quota.max);
+    program.accountId = quota.accountId;
+    if (others.length >= quota.max) await victim?.stop();
   }
 
   private stateDirOf(ownerId: string): string {

@@ -1,6 +1,5 @@
-import { Logger } from '@nestjs/common';
 import { NoSlotError } from '../../platform/limits/fair-semaphore.js';
-import type { Engine, Instance, InstanceExit } from '../engine.js';
+import type { Engine, Instance, InstanceExit, ProgramLog } from '../engine.js';
 import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { ProgramLimits, ProgramRef } from '../hosting.types.js';
 import type { Programs } from '../hosting.js';
@@ -47,6 +46,8 @@ export interface ProgramSetting {
   engine: Engine;
   runDirs: RunDirs;
   stateDir: string;
+  /** Counts it for its account. @throws ProgramBusyError */
+  admit(program: LiveProgram): Promise<void>;
   /** Limits concurrent starts. */
   starts: StartSemaphore;
   counts: RuntimeCounts;
@@ -63,7 +64,6 @@ type State = 'starting' | 'ready' | 'stopping' | 'gone';
 
 /** One version of a program in this process, from start to exit. */
 export class LiveProgram {
-  private readonly logger = new Logger('hosting');
   readonly calls: ProgramCalls;
   private readonly traces: ProgramTraces;
   private state: State = 'starting';
@@ -76,6 +76,8 @@ export class LiveProgram {
   private runDir: string | null = null;
   instance: Instance | null = null;
   figures: ProcessMetrics | null = null;
+  /** Account that it counts for; null before. */
+  accountId: string | null = null;
   /** Digest of the values it was started with; null before. */
   given: string | null = null;
 
@@ -172,9 +174,7 @@ export class LiveProgram {
     this.isKilled = true;
     this.state = 'stopping';
     this.setting.counts.kills[reason] += 1;
-    void this.setting.programs
-      .namesOf(this.ref)
-      .then((names) => this.logger.warn({ msg: `a program was killed: ${reason}`, ...names }));
+    this.log('warn', { msg: `a program was killed: ${reason}` });
     this.instance?.kill();
     const verdict = culprit(reason, this.limits, this.stallMs);
     this.setting.crashed(verdict.message);
@@ -208,6 +208,7 @@ export class LiveProgram {
     if (this.state !== 'starting') throw stopping();
     const whyNot = await engine.whyNot();
     if (whyNot !== null) throw new HostingUnavailableError(whyNot);
+    await this.setting.admit(this);
     const runDir = await runDirs.make();
     this.runDir = runDir;
     counts.starts += 1;
@@ -215,7 +216,7 @@ export class LiveProgram {
     const instance = await programs.of(this.ref.kind).withProgram(this.ref, (program) => {
       this.given = digestOf(program);
       const hasCrashedLately = this.setting.hasCrashedLately();
-      return engine.start(program, { limits, runDir, stateDir, hasCrashedLately, onTrace });
+      return engine.start(program, { limits, runDir, stateDir, hasCrashedLately, onTrace, log: this.log });
     });
     this.instance = instance;
     void instance.exited.then((exit) => this.exited(exit)).catch((error: unknown) => this.report('ended badly', error));
@@ -254,10 +255,10 @@ export class LiveProgram {
     this.setting.crashed(lastWords);
   }
 
+  private readonly log: ProgramLog = (level, entry) => this.setting.programs.log(this.ref, level, entry);
+
   private report(what: string, error: unknown): void {
-    void this.setting.programs
-      .namesOf(this.ref)
-      .then((names) => this.logger.error({ msg: `a program ${what}`, ...names, err: error }));
+    this.log('error', { msg: `a program ${what}`, err: error });
   }
 
   private async leave(failure: HostedFailure): Promise<void> {

@@ -1,4 +1,3 @@
-import { Logger } from '@nestjs/common';
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import type { ProgramRef, RuntimeOutcome, Trace } from '../hosting.types.js';
@@ -23,7 +22,6 @@ const START_PIECES_MAX = 100;
  * 60 a minute.
  */
 export class ProgramTraces {
-  private readonly logger = new Logger('hosting');
   /** Outcomes of requests that the runtime ended; they override the program's later report. */
   private readonly verdicts = growingLru<RuntimeOutcome>(ENDED_MAX);
   private blamed: string | null = null;
@@ -99,7 +97,7 @@ export class ProgramTraces {
     try {
       this.programs.of(this.ref.kind).traced(trace);
     } catch (error) {
-      this.logger.error({ msg: 'the trace of a hosted request could not be recorded', err: error });
+      this.programs.log(this.ref, 'error', { msg: 'the trace of a hosted request could not be recorded', err: error });
     }
   }
 }

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { Metrics, type Sample } from '../../platform/telemetry/metrics.js';
-import { BundleEngine } from '../bundle/bundle-engine.js';
+import type { BundleEngine } from '../bundle/bundle-engine.js';
 import type { Engine } from '../engine.js';
 import { ENGINES, Runtime } from './runtime.js';
 
@@ -22,7 +22,7 @@ export class RuntimeMetrics {
       'Anonymous memory of hosted programs, without bundles.',
       () => runtime.memoryMb() * 1_048_576,
     );
-    const bundles = engines.find((engine) => engine instanceof BundleEngine);
+    const bundles = engines.find((engine): engine is BundleEngine => engine.name === 'bundle');
     metrics.gauge(
       'slipway_hosting_bundle_sessions',
       'Sessions of bundles, each of them a process.',

@@ -120,6 +120,10 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     return this.fleet.ownersWithState();
   }
 
+  livePrograms(): Record<string, number> {
+    return this.fleet.liveByAccount();
+  }
+
   stats(): RuntimeStats {
     const { live, counts, watched } = this.fleet;
     const starting = live.filter(({ isStarting }) => isStarting).length;
@@ -145,8 +149,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
         const values = await this.programs.of(ref.kind).valuesOf(ref);
         if (digestOf(values) !== given) await this.renew(ref.ownerId);
       } catch (error) {
-        const names = await this.programs.namesOf(ref);
-        this.logger.debug({ msg: 'the current values of a program could not be read', ...names, err: error });
+        this.programs.log(ref, 'debug', { msg: 'the current values of a program could not be read', err: error });
       }
     }
   }
@@ -160,8 +163,9 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   /** Converts unexpected errors to a generic failure and logs them. */
   private failureOf(error: unknown, ref: ProgramRef | null): HostedFailure {
     if (error instanceof HostedFailure) return error;
-    const names = ref ? this.programs.namesOf(ref) : Promise.resolve({});
-    void names.then((known) => this.logger.error({ msg: 'a program could not be started', ...known, err: error }));
+    const entry = { msg: 'a program could not be started', err: error };
+    if (ref) this.programs.log(ref, 'error', entry);
+    else this.logger.error(entry);
     return notLoaded();
   }
 }

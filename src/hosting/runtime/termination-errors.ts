@@ -113,6 +113,13 @@ export function noFreePlace(): HostingUnavailableError {
   );
 }
 
+export function overQuota(max: number): ProgramBusyError {
+  return new ProgramBusyError(
+    `This account is at its limit of livePrograms: ${max} of its programs run and all of them are busy. Try again in a ` +
+      'moment, or ask the operator for more. GET /accounts/me/usage lists all limits.',
+  );
+}
+
 export function stopping(): HostingUnavailableError {
   return new HostingUnavailableError('The service is being stopped: try again in a moment.');
 }

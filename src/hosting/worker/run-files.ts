@@ -4,7 +4,6 @@ import type { Program } from '../hosting.types.js';
 import type { EngineContext } from '../engine.js';
 import { FILES, MAIN, workerdConfig } from './workerd-config.js';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
 import { tmpdir } from 'node:os';
 
 /** Files of a run folder are readable by their owner only. */
@@ -91,6 +90,7 @@ function workerCode(): Promise<WorkerCode> {
 
 async function bundle(): Promise<WorkerCode> {
   const entry = (name: string) => fileURLToPath(new URL(`./bootstrap/${name}.${extension}`, import.meta.url));
+  const { build } = await import('esbuild');
   const { outputFiles } = await build({
     entryPoints: ENTRIES.map(entry),
     outdir: 'out',

@@ -19,6 +19,9 @@ const NOTIFY_AFTER_MS = 250;
 /** Interval of attempts to listen again to upstreams whose stream ended or failed. */
 const SYNC_EVERY_MS = 30_000;
 
+/** Delay before listening to resources of a connection again; doubles up to that interval. */
+const RELISTEN_MS = 1_000;
+
 /**
  * Notifies listeners of an aggregate when its lists change: on list changes of a connection's server, and when
  * connections are added or removed. Listens to each upstream once for all listeners, and only while there are any.
@@ -160,32 +163,75 @@ export async function listenToResources(
   };
 }
 
+/**
+ * Listens to resource updates of one connection, and again after its stream ended, until closed. Every resource then counts
+ * as updated, since updates in between were lost. A connection that fails at first honours nothing.
+ */
 async function listenToUris(
   source: AggregateSource,
   connectionId: string,
   uris: string[],
   listener: UpstreamListener,
 ): Promise<{ uris: string[]; close: () => Promise<void> }> {
-  const own: UpstreamListener = {
-    onNotification: (text, method) => {
-      if (method !== RESOURCE_UPDATED) return;
-      const params = membersOf(text).get('params');
-      listener.onNotification(
-        params ? splice(text, params, withQualifiedUri(slice(text, params), connectionId)) : text,
-        method,
+  const method = RESOURCE_UPDATED;
+  const qualified = (uri: string) => qualifyUri(connectionId, uri);
+  let current: Listening | null = null;
+  let isClosed = false;
+  let timer: NodeJS.Timeout | undefined;
+  let delayMs = RELISTEN_MS;
+
+  const onNotification = (text: string, sent: string) => {
+    if (sent !== method) return;
+    const params = membersOf(text).get('params');
+    const own = params ? splice(text, params, withQualifiedUri(slice(text, params), connectionId)) : text;
+    listener.onNotification(own, method);
+  };
+  const open = async (): Promise<string[]> => {
+    let isEnded = false;
+    const onEnd = () => {
+      isEnded = true;
+      current = null;
+      relisten();
+    };
+    const handle = await source.handle(connectionId);
+    const listening = await handle.listen(
+      { resourceSubscriptions: uris },
+      { onNotification, onEnd },
+      LISTEN_TIMEOUT_MS,
+    );
+    if (isClosed) await listening.close();
+    // The stream may end before `listen` returns.
+    else if (!isEnded) current = listening;
+    return (listening.honoured.resourceSubscriptions ?? []).map(qualified);
+  };
+  const relisten = () => {
+    if (isClosed) return;
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      open().then(
+        (honoured) => {
+          delayMs = RELISTEN_MS;
+          for (const uri of honoured) {
+            if (!isClosed) listener.onNotification(JSON.stringify({ jsonrpc: '2.0', method, params: { uri } }), method);
+          }
+        },
+        // The connection's status reports the failure.
+        relisten,
       );
-    },
-    onEnd: () => undefined,
+    }, delayMs).unref();
+    delayMs = Math.min(2 * delayMs, SYNC_EVERY_MS);
+  };
+  const close = async () => {
+    isClosed = true;
+    clearTimeout(timer);
+    await current?.close();
   };
   try {
-    const handle = await source.handle(connectionId);
-    const listening = await handle.listen({ resourceSubscriptions: uris }, own, LISTEN_TIMEOUT_MS);
-    const honoured = listening.honoured.resourceSubscriptions ?? [];
-    return { uris: honoured.map((uri) => qualifyUri(connectionId, uri)), close: () => listening.close() };
+    return { uris: await open(), close };
   } catch (error) {
     // Rethrows errors that are not failures of the connection.
     source.faultOf(connectionId, error);
-    return { uris: [], close: async () => undefined };
+    return { uris: [], close };
   }
 }
 

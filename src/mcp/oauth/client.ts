@@ -1,17 +1,16 @@
-import {
-  registerClient,
-  RegistrationRejectedError,
-  selectClientAuthMethod,
-  type AddClientAuthentication,
-  type AuthorizationServerMetadata,
-  type FetchLike,
-  type OAuthClientMetadata,
-  IssuerMismatchError,
-  startAuthorization,
-  validateAuthorizationResponseIssuer,
+import type {
+  AddClientAuthentication,
+  AuthorizationServerMetadata,
+  FetchLike,
+  OAuthClientMetadata,
 } from '@modelcontextprotocol/client';
+import type * as Sdk from '@modelcontextprotocol/client';
+import { lazyRequire } from '../../platform/lazy-require.js';
 import type { AuthorizationServer } from './discovery.js';
 import { OAuthClientNeededError, OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
+
+/** The client SDK, a tenth of the service's code with zod, whose OAuth functions are used. */
+export const sdk = lazyRequire<typeof Sdk>('@modelcontextprotocol/client');
 
 /** Parameters of an authorization request. */
 interface AuthorizationRequest {
@@ -70,7 +69,7 @@ export async function registerAt(
   }
   const submitted = clientMetadata(redirectUri, preferredMethod(server));
   try {
-    const registered = await registerClient(issuer, {
+    const registered = await sdk().registerClient(issuer, {
       metadata: sdkMetadata(server),
       clientMetadata: submitted,
       fetchFn: fetch,
@@ -96,7 +95,7 @@ function preferredMethod({ tokenEndpointAuthMethods: offered }: AuthorizationSer
 
 /** 408, 429 and 5xx are transient. */
 function isFinal(error: unknown): boolean {
-  if (!(error instanceof RegistrationRejectedError)) return false;
+  if (!(error instanceof sdk().RegistrationRejectedError)) return false;
   const { status } = error;
   return status >= 400 && status < 500 && status !== 408 && status !== 429;
 }
@@ -104,7 +103,7 @@ function isFinal(error: unknown): boolean {
 /** `error_description` and `error` of RFC 7591 section 3.2.2; only the status of other answers. */
 function refusalReason(error: unknown): string {
   if (error instanceof OAuthFetchError) return error.message;
-  if (!(error instanceof RegistrationRejectedError)) return 'its answer is not what RFC 7591 describes.';
+  if (!(error instanceof sdk().RegistrationRejectedError)) return 'its answer is not what RFC 7591 describes.';
   let reason = '';
   try {
     const { error: code, error_description: text } = JSON.parse(error.body) as Record<string, unknown>;
@@ -126,7 +125,7 @@ export function clientAuthentication(
   server: AuthorizationServer,
 ): AddClientAuthentication {
   const { clientId, clientSecret, authMethod } = client;
-  const method = selectClientAuthMethod(
+  const method = sdk().selectClientAuthMethod(
     {
       client_id: clientId,
       ...(clientSecret === null ? {} : { client_secret: clientSecret }),
@@ -168,7 +167,7 @@ export function sdkMetadata(server: AuthorizationServer): AuthorizationServerMet
 /** Authorization URL, and the PKCE code verifier that proves that the code was issued for us (RFC 7636). */
 export async function authorizationUrl(request: AuthorizationRequest): Promise<{ url: string; codeVerifier: string }> {
   const { server, client, redirectUri, resource, scopes, state } = request;
-  const { authorizationUrl: url, codeVerifier } = await startAuthorization(server.issuer, {
+  const { authorizationUrl: url, codeVerifier } = await sdk().startAuthorization(server.issuer, {
     metadata: sdkMetadata(server),
     clientInformation: { client_id: client.clientId },
     redirectUrl: redirectUri,
@@ -185,10 +184,10 @@ export function isFromServer(
   iss: string | undefined,
 ): boolean {
   try {
-    validateAuthorizationResponseIssuer({ iss, expectedIssuer: server.issuer, issParameterSupported: server.sendsIss });
+    sdk().validateAuthorizationResponseIssuer({ iss, expectedIssuer: server.issuer, issParameterSupported: server.sendsIss });
     return true;
   } catch (error) {
-    if (error instanceof IssuerMismatchError) return false;
+    if (error instanceof sdk().IssuerMismatchError) return false;
     throw error;
   }
 }

@@ -1,16 +1,12 @@
-import {
-  assertSecureTokenEndpoint,
-  checkResourceAllowed,
-  discoverAuthorizationServerMetadata,
-  discoverOAuthProtectedResourceMetadata,
-  IssuerMismatchError,
-  type AuthorizationServerMetadata,
-  type FetchLike,
-  type OAuthProtectedResourceMetadata,
+import type {
+  AuthorizationServerMetadata,
+  FetchLike,
+  OAuthProtectedResourceMetadata,
 } from '@modelcontextprotocol/client';
 import { quoted } from '../../platform/text/quoted.js';
 import { parseUrl } from '../../config/parse-url.js';
 import { bearerChallenge, type BearerChallenge } from './challenges.js';
+import { sdk } from './client.js';
 import { OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
 import { isPkceKnown } from './pkce.js';
 
@@ -97,7 +93,7 @@ async function findResource(
   let unreachable: OAuthFetchError | null = null;
   for (const attempt of attempts) {
     try {
-      return await discoverOAuthProtectedResourceMetadata(upstream, attempt, documents);
+      return await sdk().discoverOAuthProtectedResourceMetadata(upstream, attempt, documents);
     } catch (error) {
       if (error instanceof OAuthFetchError) unreachable = error;
     }
@@ -143,7 +139,7 @@ async function findServer(fetch: FetchLike, issuer: string, upstream: URL): Prom
     };
     let metadata: AuthorizationServerMetadata | undefined;
     try {
-      metadata = await discoverAuthorizationServerMetadata(issuer, { fetchFn });
+      metadata = await sdk().discoverAuthorizationServerMetadata(issuer, { fetchFn });
     } catch (error) {
       if (first) return first;
       throw serverFault(error, issuer);
@@ -157,7 +153,7 @@ async function findServer(fetch: FetchLike, issuer: string, upstream: URL): Prom
 }
 
 function serverFault(error: unknown, issuer: string): OAuthSetupError {
-  if (error instanceof IssuerMismatchError) {
+  if (error instanceof sdk().IssuerMismatchError) {
     return new OAuthSetupError(
       `The metadata of the authorization server ${quoted(issuer, 200)} name another issuer, ${quoted(error.received ?? 'none', 200)}: ` +
         'the two must be spelled alike, to the slash at the end.',
@@ -206,7 +202,7 @@ function checkedServer(
 /** Requires https or a loopback host, since credentials and people are sent there. */
 function checkedEndpoint(endpoint: string, issuer: string): string {
   try {
-    assertSecureTokenEndpoint(endpoint);
+    sdk().assertSecureTokenEndpoint(endpoint);
   } catch {
     throw new OAuthSetupError(
       `The authorization server ${quoted(issuer, 200)} names the endpoint ${quoted(endpoint, 200)}, which is not https.`,
@@ -223,7 +219,7 @@ function optionalEndpoint(endpoint: string | undefined, issuer: string): string 
 function checkedResource(resource: string, upstream: URL): string {
   let isAllowed = false;
   try {
-    isAllowed = checkResourceAllowed({ requestedResource: upstream, configuredResource: resource });
+    isAllowed = sdk().checkResourceAllowed({ requestedResource: upstream, configuredResource: resource });
   } catch {
     // Not a URL of a host.
   }

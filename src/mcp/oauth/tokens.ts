@@ -1,11 +1,5 @@
-import {
-  exchangeAuthorization,
-  OAuthError,
-  refreshAuthorization,
-  type FetchLike,
-  type OAuthTokens,
-} from '@modelcontextprotocol/client';
-import { clientAuthentication, sdkMetadata, type OAuthClientIdentity } from './client.js';
+import type { FetchLike, OAuthTokens } from '@modelcontextprotocol/client';
+import { clientAuthentication, sdk, sdkMetadata, type OAuthClientIdentity } from './client.js';
 import type { AuthorizationServer } from './discovery.js';
 import { OAuthFetchError, TokenEndpointAwayError, TokenRefusedError } from './oauth-errors.js';
 
@@ -84,7 +78,7 @@ export function exchangeCode(
 ): Promise<TokenSet> {
   const { code: authorizationCode, ...rest } = grant;
   return requestTokens(fetch, context, (issuer, options) =>
-    exchangeAuthorization(issuer, { ...options, ...rest, authorizationCode }),
+    sdk().exchangeAuthorization(issuer, { ...options, ...rest, authorizationCode }),
   );
 }
 
@@ -94,7 +88,7 @@ export function exchangeCode(
  * @throws TokenRefusedError, TokenEndpointAwayError
  */
 export function refreshTokens(fetch: FetchLike, context: TokenContext, refreshToken: string): Promise<TokenSet> {
-  return requestTokens(fetch, context, (issuer, options) => refreshAuthorization(issuer, { ...options, refreshToken }));
+  return requestTokens(fetch, context, (issuer, options) => sdk().refreshAuthorization(issuer, { ...options, refreshToken }));
 }
 
 /** Revokes a token at the server (RFC 7009). False when the server could not be reached or refused. */
@@ -149,7 +143,7 @@ async function requestTokens(
   try {
     answer = await request(server.issuer, sdkOptions(fetch, context));
   } catch (error) {
-    if (error instanceof OAuthError && FINAL_REFUSALS.has(error.code)) throw new TokenRefusedError(error.code, host);
+    if (error instanceof sdk().OAuthError && FINAL_REFUSALS.has(error.code)) throw new TokenRefusedError(error.code, host);
     // The response is not quoted: it may contain the tokens.
     throw new TokenEndpointAwayError(
       error instanceof OAuthFetchError ? error.message : `${host} gave no answer that RFC 6749 describes.`,

@@ -29,3 +29,11 @@ it('every class of failure can go to another process', () => {
   expect(new Set(samples.map((failure) => failure.constructor))).toEqual(new Set(classes));
   for (const failure of samples) expect(isSerializable(failure)).toBe(true);
 });
+
+it('an answer that is no HTTP leaves open whether a call that was sent was carried out', () => {
+  const error = Object.assign(new Error('Expected HTTP/'), { code: 'HPE_INVALID_CONSTANT' });
+  const messageOf = (written: boolean) =>
+    errors.fromSocketError(error, new URL('http://a.test:1/mcp'), written).ofCall().message;
+  expect(messageOf(true)).toMatch(/Whether the call was carried out is unknown/);
+  expect(messageOf(false)).toBe('a.test:1 does not speak HTTP: is the port right?');
+});

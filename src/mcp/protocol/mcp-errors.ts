@@ -207,7 +207,7 @@ export function fromSocketError(error: unknown, url: URL, written: boolean): Ups
       written,
     );
   }
-  if (code.startsWith('HPE_')) return failed(`${host} does not speak HTTP: is the port right?`);
+  if (code.startsWith('HPE_')) return failed(`${host} does not speak HTTP: is the port right?`, written);
   const broken = `The connection to ${host} broke before the answer was complete: the server or a proxy closed it.`;
   return new UpstreamError(broken, message, written);
 }

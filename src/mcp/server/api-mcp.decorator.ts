@@ -1,6 +1,9 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiBody, ApiOkResponse, ApiResponse } from '@nestjs/swagger';
 
+/** A message, or a batch of them. */
+const messages = [{ type: 'object' }, { type: 'array', items: { type: 'object' } }];
+
 /**
  * OpenAPI description of the POST route of every MCP endpoint; `result` is the `tools/list` result of the example. The
  * handler also needs `@HttpCode(200)`, which the compiler's OpenAPI plugin reads.
@@ -8,13 +11,13 @@ import { ApiBody, ApiOkResponse, ApiResponse } from '@nestjs/swagger';
 export function ApiMcp(result: object = { tools: [] }): MethodDecorator {
   return applyDecorators(
     ApiBody({
-      schema: { type: 'object', example: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
-      description: 'One JSON-RPC message.',
+      schema: { oneOf: messages, example: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
+      description: 'One JSON-RPC message. Clients of 2025-03-26 may send a batch.',
     }),
     ApiOkResponse({
       description: 'The JSON-RPC response; as an event stream when notifications precede it.',
       content: {
-        'application/json': { schema: { type: 'object', example: { jsonrpc: '2.0', id: 1, result } } },
+        'application/json': { schema: { oneOf: messages, example: { jsonrpc: '2.0', id: 1, result } } },
         'text/event-stream': { schema: { type: 'string' } },
       },
     }),

@@ -23,7 +23,8 @@ const RELEASES = 'namespaces n JOIN servers s ON s.namespace_id = n.id JOIN rele
 
 /**
  * Counts for each quota, of account `a` or of namespace `$2`. Tables of modules that import this one are named in SQL
- * instead of imported. A file that several releases share counts once.
+ * instead of imported. A file that several releases share counts once. Programs are those of the process that runs the most, by
+ * its last heartbeat.
  */
 const counts = {
   namespaces: 'SELECT count(*) FROM namespaces n WHERE n.account_id = a.id',
@@ -41,6 +42,8 @@ const counts = {
     JOIN skill_files f ON f.skill_id = s.id WHERE n.account_id = a.id`,
   logBytesPerDay: `SELECT coalesce(sum(d.bytes), 0) FROM account_log_days d
     WHERE d.account_id = a.id AND d.day = (now() AT TIME ZONE 'UTC')::date`,
+  livePrograms: `SELECT coalesce(max((p.details->'livePrograms'->>a.id::text)::int), 0) FROM processes p
+    WHERE p.lease_until > now()`,
 } as const satisfies Partial<Record<AccountLimitName, string>>;
 
 /** A limit of what is stored. */

@@ -122,7 +122,6 @@ describe('a route on the fast path', () => {
   it('is refused with access rules that the router does not apply, each named', async () => {
     const starting = routerOf(RuleController);
     for (const fault of [
-      'GET /calls/a has @FastPath(), which does not run the rule "anonymous"',
       'GET /calls/a has @FastPath(), which does not run the rule "signed"',
       'GET /calls/:id has @FastPath(), which does not run the rule "account"',
       'GET /calls/b has @FastPath(), which does not run @Public()',

@@ -41,7 +41,7 @@ const REPLACED: unknown[] = [AccessGuard, KnownQueryGuard, InputPipe, ErrorFilte
 const ENHANCERS = [GUARDS_METADATA, PIPES_METADATA, INTERCEPTORS_METADATA, EXCEPTION_FILTERS_METADATA];
 
 /** Members of an access rule that the router does not apply. */
-const UNSUPPORTED_RULES = ['account', 'anonymous', 'signed'] as const;
+const UNSUPPORTED_RULES = ['account', 'signed'] as const;
 
 /** Arguments of a handler as Nest stores them: `type:index`, for `@Req()` first and `@Res()` second. */
 const HANDLER_ARGUMENTS = ['0:0', '1:1'];
@@ -115,14 +115,16 @@ export class FastPathRouter {
     { path, query }: { path: string; query: string },
   ): Promise<void> {
     try {
-      const caller = await this.access.authenticate(request.headers.authorization);
-      this.limits.admit(request, caller, response);
       const { rule } = route;
+      const caller = await this.access.authenticate(request.headers.authorization, rule);
+      this.limits.admit(request, caller, response);
       const owner = rule.owner === undefined ? undefined : String(request.params[rule.owner]);
       request.grant = await this.access.authorize(caller, rule, { owner });
       requireNoQuery(query);
-      this.bodies.admit(request, response, caller.accountId);
-      this.limits.beginCall(caller, response);
+      if (route.method !== 'GET') {
+        this.bodies.admit(request, response, caller.accountId);
+        this.limits.beginCall(caller, response);
+      }
       await route.handle(request, response);
     } catch (thrown) {
       const error =

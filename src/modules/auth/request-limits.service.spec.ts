@@ -1,11 +1,46 @@
 import { once } from 'node:events';
-import { createServer, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
-import { describe, expect } from '@jest/globals';
+import { describe, expect, jest } from '@jest/globals';
 import { loadEnv } from '../../config/env.js';
 import { RateCounter } from '../../platform/limits/rate-counter.js';
+import { times } from '../../../test/support/mcp/calls.js';
 import { verifies } from '../../../test/support/verifies.js';
+import { RateLimitedError } from './auth.errors.js';
 import { RequestLimits } from './request-limits.service.js';
+
+describe('the requests of a minute', () => {
+  const keys = times(2, (i) => ({ accountId: 'a', keyId: `k${i}`, isOperator: false }));
+
+  verifies('limits:requests', 'are as many as the limit of a key, of an account and of an address says', async () => {
+    jest.useFakeTimers({ now: 0 });
+    try {
+      const env = loadEnv({ ACCOUNT_LIMITS: 'keyRequestsPerMinute=3,requestsPerMinute=5', REQUESTS_PER_ADDRESS: '2' });
+      const limits = new RequestLimits(env, new RateCounter(env));
+      const request = { socket: { remoteAddress: '203.0.113.1' }, headers: {} } as IncomingMessage;
+      const isAdmitted = (admit: () => void) => {
+        try {
+          admit();
+          return true;
+        } catch (error) {
+          expect(error).toBeInstanceOf(RateLimitedError);
+          return false;
+        }
+      };
+      const minute = () => ({
+        first: times(4, () => isAdmitted(() => limits.admit(request, keys[0]))),
+        second: times(2, () => isAdmitted(() => limits.admit(request, keys[1]))),
+        stranger: times(3, () => isAdmitted(() => limits.admitStranger(request))),
+      });
+      const admitted = { first: [true, true, true, false], second: [true, false], stranger: [true, true, false] };
+      expect(minute()).toEqual(admitted);
+      await jest.advanceTimersByTimeAsync(60_000);
+      expect(minute()).toEqual(admitted);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+});
 
 describe('a call whose client left before it began', () => {
   verifies('limits:calls-at-once', 'is not counted, since its end would never come', async () => {

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { computeScopeUnion, type FetchLike } from '@modelcontextprotocol/client';
+import type { FetchLike } from '@modelcontextprotocol/client';
 import { Injectable } from '@nestjs/common';
 import { DataSource, MoreThan, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { bearerChallenge } from '../../mcp/oauth/challenges.js';
+import { sdk } from '../../mcp/oauth/client.js';
 import { discoverTarget, type AuthorizationServer, type AuthorizationTarget } from '../../mcp/oauth/discovery.js';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
 import { OAuthClientNeededError, OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
@@ -156,7 +157,7 @@ export class AuthorizationsService {
       where: { ownerKind: owner.kind, ownerId: owner.id, upstreamUrl: upstreamAddress(upstreamUrl) },
     });
     if (held?.server.issuer !== target.server.issuer) return target.scopes;
-    return computeScopeUnion(held.scopes ?? undefined, target.scopes ?? undefined) ?? null;
+    return sdk().computeScopeUnion(held.scopes ?? undefined, target.scopes ?? undefined) ?? null;
   }
 
   private async store(pending: Partial<PendingAuthorization>): Promise<void> {

@@ -19,6 +19,8 @@ export class CredentialUnavailableError extends DomainError {
 /** A setup link or callback that this browser cannot use. Shown to people, on a page. */
 export class SetupPageError extends PageError {
   readonly code = 'setup_failed';
+  /** The link of a person who refused: their browser returns to the app that led them to it, if there is one. */
+  refusedLinkId?: string;
 
   constructor(
     readonly kind: 'invalid' | 'forbidden' | 'not_found' | 'gone' | 'upstream',

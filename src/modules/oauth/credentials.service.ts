@@ -18,6 +18,7 @@ import {
 import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
 import { issuerOf, openTokens } from './stored-tokens.js';
+import type { PageServer } from './setup/setup.types.js';
 import { TokenRefresherService, type RefreshOutcome } from './token-refresher.service.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
 
@@ -36,6 +37,8 @@ const REVOKED_AT_ONCE_MAX = 1_000;
 
 /** A step after an authorization in the module that has the owner, such as the resumption of a release. */
 type AuthorizedHandler = (ownerId: string) => Promise<void>;
+
+type Presentation = Pick<PageServer, 'title' | 'description' | 'iconUrl'>;
 
 /** The values of a credential that calls need. */
 interface CachedCredential {
@@ -62,6 +65,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   });
   private readonly handlers = new Map<CredentialOwner['kind'], AuthorizedHandler[]>();
   private readonly waiting = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<boolean>>();
+  private readonly presenters = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<Presentation>>();
 
   constructor(
     private readonly dataSource: DataSource,
@@ -168,6 +172,16 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   /** False when nothing waits for an authorization of this owner: its links are over, and no token is stored. */
   async isWaiting({ kind, id }: CredentialOwner): Promise<boolean> {
     return (await this.waiting.get(kind)?.(id)) ?? true;
+  }
+
+  /** Sets how people know the owners of this kind. */
+  presents(kind: CredentialOwner['kind'], presenter: (ownerId: string) => Promise<Presentation>): void {
+    this.presenters.set(kind, presenter);
+  }
+
+  /** The title, description and icon of an owner, for the page that asks for its authorization; empty when unknown. */
+  async presentationOf({ kind, id }: CredentialOwner): Promise<Presentation> {
+    return (await this.presenters.get(kind)?.(id)) ?? {};
   }
 
   /** Adds a handler for an owner kind: {@link authorized} awaits it. */

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { roleModule } from '../../config/role-module.js';
+import { lazyPart, roleModule } from '../../config/role-module.js';
 import { HostedChannelsService } from '../../hosting/mcp/hosted-channels.service.js';
 import { SessionNames } from '../../hosting/mcp/session-names.js';
 import { registerQueue } from '../../platform/queue/register-queue.js';
@@ -8,20 +8,11 @@ import { AuthModule } from '../auth/auth.module.js';
 import { LogsModule } from '../logs/logs.module.js';
 import { CredentialsModule } from '../oauth/credentials.module.js';
 import { ServersModule } from '../servers/servers.module.js';
-import { BlobSweeper } from './blob-sweeper.js';
 import { BlobsRepository } from './blobs.repository.js';
 import { BundleController } from './bundle/bundle.controller.js';
 import { ContractChangesController } from './contract/contract-changes.controller.js';
 import { ReleaseContract } from './contract/release-contract.entity.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
-import { DeployStage, ModuleChecks } from './pipeline/deploy-stage.js';
-import { MetadataStage, ReleaseStages } from './pipeline/release-stages.js';
-import { PublishStage } from './pipeline/publish-stage.js';
-import { ReleasePipeline } from './pipeline/release-pipeline.js';
-import { ReleaseSlotsRepository } from './pipeline/release-slots.repository.js';
-import { ReleaseSweeper } from './pipeline/release-sweeper.js';
-import { ReleasesProcessor } from './pipeline/releases.processor.js';
-import { ScanStage } from './pipeline/scan-stage.js';
 import { ReleasePrograms, ScanTraces } from './programs/release-programs.js';
 import { PublishController } from './publish/publish.controller.js';
 import { PublishService } from './publish/publish.service.js';
@@ -32,15 +23,13 @@ import { ReleasesController } from './releases.controller.js';
 import { RELEASES_QUEUE, ReleasesQueue } from './releases.queue.js';
 import { ReleasesRepository } from './releases.repository.js';
 import { ReleasesService } from './releases.service.js';
-import { RescanOutcomes, Rescanner } from './rescan/rescanner.js';
-import { RescanScan } from './rescan/rescan-scan.js';
 import { RescanRepository } from './rescan/rescan.repository.js';
 import { RescansService } from './rescan/rescans.service.js';
 import { ServerRescan } from './rescan/server-rescan.entity.js';
-import { ExternalScan } from './scan/external-scan.js';
-import { HostedScan } from './scan/hosted-scan.js';
 import { ReleaseStreams } from './stream/release-streams.js';
 import { ReleaseStreamsController } from './stream/release-streams.controller.js';
+
+const worker = lazyPart('worker', async () => (await import('./pipeline/pipeline.parts.js')).worker);
 
 /** Publishing and releases: the API publishes, workers run the pipeline, and hosts get the code from here. */
 @Module({})
@@ -79,26 +68,7 @@ export class ReleasesModule {
       ],
       providers: [PublishService, ReleasesService, ReleaseStreams],
     },
-    worker: {
-      providers: [
-        DeployStage,
-        ModuleChecks,
-        ExternalScan,
-        HostedScan,
-        ScanStage,
-        MetadataStage,
-        PublishStage,
-        ReleaseSlotsRepository,
-        ReleaseStages,
-        ReleasePipeline,
-        ReleaseSweeper,
-        BlobSweeper,
-        RescanScan,
-        RescanOutcomes,
-        Rescanner,
-        ReleasesProcessor,
-      ],
-    },
-    host: { imports: [LogsModule.forRoles(env)], providers: [ReleasePrograms, ScanTraces] },
+    worker,
+    host: { imports: [AuthModule.forRoles(env), LogsModule.forRoles(env)], providers: [ReleasePrograms, ScanTraces] },
   }));
 }

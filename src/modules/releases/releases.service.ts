@@ -57,6 +57,7 @@ export class ReleasesService implements OnModuleInit {
     // A release that waits, or is about to wait again; without one the links of cancelled releases are over.
     const unfinished = statusesBefore('CANCELLED');
     this.credentials.waitsWhile('server', (serverId) => this.releases.existsBy({ serverId, status: In(unfinished) }));
+    this.credentials.presents('server', (serverId) => this.registry.presentation(serverId));
     this.credentials.onAuthorized('server', (serverId) => this.resumeNewest(serverId));
   }
 

@@ -37,28 +37,24 @@ export const notServerOwner = { status: 403, message: "Forbidden: You don't own 
 const NAME_RULE =
   'a namespace is 3 to 39 lower-case letters, digits and hyphens, and a server 3 to 39 letters, digits, hyphens and underscores.';
 
-/** Parses `:qualifiedName`; a malformed name is a server not found. */
-export class QualifiedNamePipe implements PipeTransform<string, QualifiedName> {
-  transform(text: string): QualifiedName {
-    const parsed = parseQualifiedName(text);
-    const { namespace, name } = parsed;
-    if (!NAMESPACE_NAME.test(namespace) || (name !== '' && !SERVER_NAME.test(name))) {
-      throw new ServerNotFoundError(`No server can have this name: ${NAME_RULE}`);
-    }
-    return parsed;
+/** Parses a qualified name. @throws ServerNotFoundError if no server can have it */
+export function toQualifiedName(text: string): QualifiedName {
+  const parsed = parseQualifiedName(text);
+  const { namespace, name } = parsed;
+  if (!NAMESPACE_NAME.test(namespace) || (name !== '' && !SERVER_NAME.test(name))) {
+    throw new ServerNotFoundError(`No server can have this name: ${NAME_RULE}`);
   }
+  return parsed;
 }
 
 /** Finds the server of `:qualifiedName` in the namespace that the access rule checked. */
 @Injectable()
 export class ServerPipe implements PipeTransform<Request & Partial<GrantedRequest>, Promise<ServerRef>> {
-  private readonly names = new QualifiedNamePipe();
-
   constructor(private readonly servers: ServersService) {}
 
   /** @throws ServerNotFoundError */
   async transform({ params, grant }: Request & Partial<GrantedRequest>): Promise<ServerRef> {
-    const server = await this.servers.find(this.names.transform(String(params.qualifiedName)), grant?.caller);
+    const server = await this.servers.find(toQualifiedName(String(params.qualifiedName)), grant?.caller);
     // Owners are cached: meanwhile the namespace may have been deleted, and claimed by another account.
     if (grant?.namespace && grant.namespace.id !== server.namespaceId) throw new ServerNotFoundError();
     return server;

@@ -1,7 +1,9 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Put } from '@nestjs/common';
+import type { ServerResponse } from 'node:http';
+import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Put, Req, Res } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation, ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
-import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorator.js';
+import { answerJson } from '../../platform/http/json-answer.js';
+import { Access, CurrentCaller, CurrentNamespace, FastPath, type FastPathRequest } from '../auth/access.decorator.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { CreateServerDto, DeletedServerDto, serverDetailExample, ServerDetailDto, ServerDto } from './server.dto.js';
 import {
@@ -18,12 +20,12 @@ import {
   notServerOwner,
   ownServer,
   ownServerOrNone,
-  QualifiedNamePipe,
+  toQualifiedName,
   serverNotFound,
   TargetServer,
 } from './server.decorator.js';
 import { ServersService } from './servers.service.js';
-import { parseQualifiedName, type ServerRef, type QualifiedName } from './server.types.js';
+import { parseQualifiedName, type ServerRef } from './server.types.js';
 
 const createErrors = [400, notServerOwner, { status: 404, message: 'Namespace not found' }];
 
@@ -51,15 +53,14 @@ export class ServersController {
 
   /** Get a server with its connections, tools and security status. Spec 4.10. */
   @Get('servers/:qualifiedName')
+  @FastPath()
   @ApiServerName()
   @Access('servers:read', { anonymous: true })
   @ApiOkResponse({ type: ServerDetailDto, example: serverDetailExample })
   @ApiErrors(serverNotFound)
-  get(
-    @Param('qualifiedName', QualifiedNamePipe) name: QualifiedName,
-    @CurrentCaller() caller: Caller,
-  ): Promise<ServerDetailDto> {
-    return this.servers.detail(name, caller);
+  async get(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
+    const name = toQualifiedName(String(request.params.qualifiedName));
+    answerJson(response, JSON.stringify(await this.servers.detail(name, request.grant.caller)));
   }
 
   /** Change a server. What is left out stays; null clears. */

@@ -9,6 +9,14 @@ import type { QualifiedName, RunnableServer, ServerRef, ServerSnapshot } from '.
 /** A new server. */
 type NewServer = Pick<Server, 'namespaceId' | 'name' | 'displayName' | 'description' | 'slug'>;
 
+/** The row of a server's public record, by the names of its namespace and itself. */
+export const DETAIL_SQL = `
+  SELECT s.id, n.name AS namespace, s.name, s.display_name AS "displayName", s.description, s.slug,
+         s.snapshot, s.scan_passed AS "scanPassed", s.icon_url AS "iconUrl", i.source AS "iconSource"
+    FROM servers s JOIN namespaces n ON n.id = s.namespace_id
+    LEFT JOIN server_icons i ON i.server_id = s.id AND i.hash IS NOT NULL
+   WHERE n.name = $1 AND lower(s.name) = lower($2)`;
+
 /** Reads and writes servers with statements of their own. */
 @Injectable()
 export class ServersRepository {
@@ -45,14 +53,7 @@ export class ServersRepository {
 
   /** The columns of a server's public record; null when there is none. */
   async findDetail({ namespace, name }: QualifiedName): Promise<(DetailRow & { id: string }) | null> {
-    const [row] = await this.database.query<(DetailRow & { id: string })[]>(
-      `SELECT s.id, n.name AS namespace, s.name, s.display_name AS "displayName", s.description, s.slug, s.snapshot, s.scan_passed AS "scanPassed",
-              s.icon_url AS "iconUrl", i.source AS "iconSource"
-         FROM servers s JOIN namespaces n ON n.id = s.namespace_id
-         LEFT JOIN server_icons i ON i.server_id = s.id AND i.hash IS NOT NULL
-        WHERE n.name = $1 AND lower(s.name) = lower($2)`,
-      [namespace, name],
-    );
+    const [row] = await this.database.query<(DetailRow & { id: string })[]>(DETAIL_SQL, [namespace, name]);
     return row ?? null;
   }
 

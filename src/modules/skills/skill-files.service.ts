@@ -1,13 +1,16 @@
 import { Readable } from 'node:stream';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { ZipFile } from 'yazl';
+import type * as Yazl from 'yazl';
 import { CountBehind } from '../../platform/database/write-behind.js';
 import { NotFoundError } from '../../platform/errors/domain-error.js';
+import { lazyRequire } from '../../platform/lazy-require.js';
 import { isSkillRef, type SkillRef } from './skills.access.js';
 import type { SkillIndexDto } from './skill.dto.js';
 import type { Skill } from './skill.entity.js';
 import { SkillNotFoundError, SkillReplacedError } from './skills.errors.js';
 import { SkillsRepository } from './skills.repository.js';
+
+const yazl = lazyRequire<typeof Yazl>('yazl');
 
 /** A fixed time, so that the same skill gives the same zip; the format begins in 1980. */
 const ZIP_TIME = { mtime: new Date(1980, 0, 1), forceDosTimestamp: true };
@@ -71,7 +74,7 @@ export class SkillFilesService implements OnApplicationShutdown {
     // Every publication has a SKILL.md.
     if (files.length === 0) throw new SkillReplacedError();
     this.activations.add(skillId);
-    const zip = new ZipFile();
+    const zip = new (yazl().ZipFile)();
     const stream = zip.outputStream as Readable;
     zip.on('error', (error: Error) => stream.destroy(error));
     for (const { path, isExecutable } of files) {

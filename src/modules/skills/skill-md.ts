@@ -1,5 +1,6 @@
-import { parse } from 'yaml';
+import type * as Yaml from 'yaml';
 import { STORABLE } from '../../platform/http/input-values.js';
+import { lazyRequire } from '../../platform/lazy-require.js';
 import { isObject } from '../../platform/text/json.js';
 import { InvalidSkillMdError } from './skills.errors.js';
 
@@ -12,6 +13,8 @@ export interface SkillMd {
   categories: string[];
   servers: string[];
 }
+
+const library = lazyRequire<typeof Yaml>('yaml');
 
 const BYTES_MAX = 1024 * 1024;
 
@@ -70,7 +73,7 @@ function readFields(yaml: string): Record<string, unknown> {
   }
   let fields: unknown;
   try {
-    fields = parse(yaml, { maxAliasCount: 10, logLevel: 'error' });
+    fields = library().parse(yaml, { maxAliasCount: 10, logLevel: 'error' });
   } catch (error) {
     const [problem] = (error as Error).message.split('\n');
     throw new InvalidSkillMdError(`has a front matter that is no valid YAML: ${problem}`);

@@ -29,6 +29,9 @@ import { SkillsRepository } from './skills.repository.js';
 const PUBLICATIONS_MAX = 2;
 const PUBLICATION_WAIT_MS = 30_000;
 
+/** Concurrent fetches of repositories, which hold 25 MB each; a namespace and a host may have half of them. */
+const FETCHES_MAX = 4;
+
 /** Members that Slipway does not measure: zero and false, since the contract requires them. */
 const unknown = { qualityScore: 0, verified: false, externalStars: 0, externalForks: 0, uniqueUsers: 0 };
 
@@ -43,6 +46,7 @@ export interface Publication {
 @Injectable()
 export class SkillsService {
   private readonly slots = new FairSemaphore(PUBLICATIONS_MAX, PUBLICATION_WAIT_MS);
+  private readonly fetches = new FairSemaphore(FETCHES_MAX, PUBLICATION_WAIT_MS);
 
   constructor(
     @InjectRepository(Skill) private readonly rows: Repository<Skill>,
@@ -72,10 +76,12 @@ export class SkillsService {
   async publishFromGit(namespace: OwnedNamespace, slug: string, gitUrl: string): Promise<Publication> {
     requireSlug(slug);
     const source = parseGitUrl(gitUrl);
-    const archive = await this.repositories.fetch(source.archives);
-    return this.slots.run(namespace.id, async () => {
-      const content = await readSkillPackage(archive, REPOSITORY_LIMITS, source.folder);
-      return this.store(namespace, slug, content, source);
+    const kinds = [namespace.id, source.archives[0].host];
+    return this.fetches.run(kinds, async () => {
+      const archive = await this.repositories.fetch(source.archives);
+      return this.slots.run(namespace.id, async () =>
+        this.store(namespace, slug, await readSkillPackage(archive, REPOSITORY_LIMITS, source.folder), source),
+      );
     });
   }
 

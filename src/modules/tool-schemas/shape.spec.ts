@@ -1,4 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
+import { z } from 'zod';
+import { pasted } from '../../../test/support/documentation/zod-expression.js';
+import { toZodText } from './tool-schema.mapper.js';
 import { merged, shapeOf, type ObjectShape, type Shape } from './shape.js';
 
 /** The most names of one object that count as fields; written out, so that a change of the limit is seen. */
@@ -35,5 +38,11 @@ describe('an object', () => {
     for (const { count, isMap, fields, rest } of [merged(map, few), merged(few, map)].map(objectsOf)) {
       expect([count, isMap, fields.size, rest?.integers]).toEqual([2, true, 0, FIELDS_MAX + 3]);
     }
+  });
+
+  it('has names that are folded away, which narrow nothing beside the others', () => {
+    const expression = toZodText(shapeOf({ 'xs:name': 1, 'a\\b': 2, constructor: 3, '4711': 4 }));
+    expect(expression).toBe('z.object({ "xs:name": z.number().optional() })');
+    expect(pasted(expression, z).safeParse({ 'xs:name': 5, foo: 's', constructor: 's' }).success).toBe(true);
   });
 });

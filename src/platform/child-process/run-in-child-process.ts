@@ -27,6 +27,9 @@ const OUT_OF_MEMORY = ['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGKILL', 134];
 /** Limit of the output of a process, which is in memory. */
 const OUTPUT_CHARS_MAX = 16 * 1024 * 1024;
 
+/** Characters of the standard error that an error message repeats. */
+const WORDS_CHARS_MAX = 500;
+
 /**
  * Runs a file of this service in a child process without settings and secrets, for work whose CPU time and memory are
  * unbounded. Not in a thread: V8 may abort the whole process when the heap of a thread is full.
@@ -66,7 +69,7 @@ export function runProcess(
   input: string,
   timeoutMs: number,
 ): Promise<string> {
-  const child = spawn(file, args, { ...options, stdio: ['pipe', 'pipe', 'ignore'] });
+  const child = spawn(file, args, { ...options, stdio: ['pipe', 'pipe', 'pipe'] });
   // A process that ends early does not read its input.
   child.stdin?.on('error', () => undefined).end(input);
   let output = '';
@@ -74,7 +77,15 @@ export function runProcess(
     output += text;
     if (output.length > OUTPUT_CHARS_MAX) child.kill('SIGKILL');
   });
-  return answerOf(child, timeoutMs, (answer) => child.once('close', (code) => code === 0 && answer(output)));
+  let words = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (words = (words + text).slice(0, WORDS_CHARS_MAX)));
+  const answering = answerOf<string>(child, timeoutMs, (answer) => {
+    child.once('close', (code) => code === 0 && answer(output));
+  });
+  return answering.catch((error: unknown) => {
+    if (error instanceof Error && !(error instanceof ChildProcessKilledError)) error.message += `: ${words.trim()}`;
+    throw error;
+  });
 }
 
 /** The answer of a process, which is killed afterwards. @param listen calls its argument with the answer */

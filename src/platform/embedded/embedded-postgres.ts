@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { realpath, rmdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -32,11 +31,6 @@ export interface EmbeddedPostgres {
   firstStart: boolean;
   /** Ends the server, unless it is shared. May be called again. */
   stop(): Promise<void>;
-}
-
-/** True when a database was made for this data folder, here or where `pg-location` says. */
-export function holdsDatabase(dataDir: string): boolean {
-  return ['pg', 'pg-location'].some((name) => existsSync(resolve(dataDir, name)));
 }
 
 /** How long we wait while another process starts, recovers or ends the server on our data. */

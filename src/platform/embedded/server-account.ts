@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { access, constants, readFile, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
 
 /** Why the embedded Postgres cannot be used, in one sentence for the operator: what happened and what to do. */
 export class EmbeddedPostgresError extends Error {
@@ -10,6 +11,11 @@ export class EmbeddedPostgresError extends Error {
 /** The packages are built against glibc 2.27; on musl the kernel finds no loader for them and says "not found". */
 const needsGlibc =
   'The packaged Postgres needs glibc 2.27 or newer (so not Alpine): use a Debian-based image, or set DATABASE_URL.';
+
+/** True when a database was made for this data folder, here or where `pg-location` says. */
+export function holdsDatabase(dataDir: string): boolean {
+  return ['pg', 'pg-location'].some((name) => existsSync(resolve(dataDir, name)));
+}
 
 /** The system account Postgres runs as when it is not our own, because Postgres refuses to run as root. */
 export interface Account {

@@ -27,7 +27,9 @@ describe('answers to scripts of another origin', () => {
         'access-control-expose-headers': '*',
       });
     }
-    for (const origin of ['http://a.example', 'https://b.example', 'http://localhost:3000', 'null', '*', undefined]) {
+    const otherPorts = ['https://slipway.example:8443', 'http://slipway.example', 'https://a.example:8443'];
+    const others = ['http://a.example', 'https://b.example', 'http://localhost:3000', 'null', '*', undefined];
+    for (const origin of [...otherPorts, ...others]) {
       expect(headersFor(open, origin, '/servers', 'OPTIONS')).toEqual({
         isAnswered: false,
         status: 200,

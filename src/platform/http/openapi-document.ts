@@ -156,6 +156,8 @@ function addErrors(path: string, method: string, operation: Operation): void {
   const isLimited = declared.some((error) => error === 429 || (error as { status?: number }).status === 429);
   delete operation[API_ERRORS];
   for (const error of [
+    // For an unknown query parameter, which MCP endpoints alone ignore.
+    ...(needsKey && family !== 'json-rpc' ? [400] : []),
     ...declared,
     ...(needsKey ? [401, ...(isLimited ? [] : [429])] : []),
     ...(operation.requestBody ? [413] : []),

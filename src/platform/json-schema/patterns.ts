@@ -1,7 +1,10 @@
 import { growingLru } from '../limits/growing-lru.js';
-import { RE2JS } from 're2js';
+import type * as Re2 from 're2js';
+import { lazyRequire } from '../lazy-require.js';
 import { isObject, type JsonObject } from '../text/json.js';
 import { SCHEMA_MAPS } from './references.js';
+
+const re2 = lazyRequire<typeof Re2>('re2js');
 
 /** Patterns of one schema that are used. */
 const PATTERNS_MAX = 50;
@@ -75,6 +78,7 @@ export function isLinearPattern(pattern: string): boolean {
 function matcherOf(pattern: string): ((text: string) => boolean) | null {
   if (refusedConstruct(pattern) !== null) return null;
   try {
+    const { RE2JS } = re2();
     const expression = RE2JS.compile(RE2JS.translateRegExp(pattern));
     const charsMax = Math.min(TEXT_CHARS_MAX, STEPS_MAX / expression.programSize());
     return (text) => text.length > charsMax || expression.test(text);
@@ -108,7 +112,7 @@ export function refusedConstruct(pattern: string): string | null {
 /** True for a property such as `\p{Greek}` that RE2 knows. */
 function isCharacterClass(part: string): boolean {
   try {
-    return RE2JS.compile(part).programSize() > 0;
+    return re2().RE2JS.compile(part).programSize() > 0;
   } catch {
     return false;
   }

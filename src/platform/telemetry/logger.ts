@@ -1,8 +1,11 @@
 import { types } from 'node:util';
 import type { LoggerService } from '@nestjs/common';
 import { pino, type Logger as Pino } from 'pino';
-import pretty from 'pino-pretty';
+import type Pretty from 'pino-pretty';
 import type { Env } from '../../config/env.js';
+import { lazyRequire } from '../lazy-require.js';
+
+const pretty = lazyRequire<typeof Pretty>('pino-pretty');
 
 /** Secrets that must never reach a log: API keys, setup and signed links, bearer and basic credentials, passwords in URLs. */
 const patterns: readonly [RegExp, string][] = [
@@ -31,7 +34,7 @@ export function createPino(env: Pick<Env, 'logLevel' | 'logFormat'>): Pino {
   const format = env.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
   const stream =
     format === 'pretty'
-      ? pretty({
+      ? pretty()({
           colorize: process.stdout.isTTY,
           ignore: 'pid,hostname,context',
           messageFormat: '{if context}{context}: {end}{msg}',

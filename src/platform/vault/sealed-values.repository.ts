@@ -34,10 +34,27 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'mock_calls', column: 'sealed', owner: 'connection_id' },
 ];
 
-/** Columns of URLs, of which those with a query were once stored in clear. */
-const URL_COLUMNS = [
-  { table: 'connections', url: 'mcp_url', sealed: 'sealed_url', hash: 'mcp_url_hash', where: "target_kind = 'url'" },
-  { table: 'releases', url: 'upstream_url', sealed: 'sealed_upstream_url', hash: null, where: 'true' },
+/** URLs whose query values an earlier version stored in clear. `f` has the masked URL, the sealed one and its keyed hash. */
+const CLEAR_URLS = [
+  {
+    place: 'connections.mcp_url',
+    url: 'mcp_url',
+    where: "target_kind = 'url' AND sealed_url IS NULL",
+    set: 'mcp_url = f.masked, sealed_url = f.sealed, mcp_url_hash = f.hash',
+  },
+  {
+    place: 'releases.upstream_url',
+    url: 'upstream_url',
+    where: 'sealed_upstream_url IS NULL',
+    set: 'upstream_url = f.masked, sealed_upstream_url = f.sealed',
+  },
+  // The release of a snapshot has the sealed URL.
+  ...['releases', 'servers'].map((table) => ({
+    place: `${table}.snapshot`,
+    url: "snapshot ->> 'upstreamUrl'",
+    where: 'true',
+    set: "snapshot = jsonb_set(snapshot, '{upstreamUrl}', to_jsonb(f.masked))",
+  })),
 ];
 
 /** Rows that one query reads. */
@@ -61,6 +78,8 @@ export interface SealedReport {
   rotated: number;
   /** Values that do not open, by `table.column`. */
   broken: Record<string, number>;
+  /** URLs whose query values are stored in clear, by `table.column`. */
+  clear: Record<string, number>;
 }
 
 /** Counts the sealed values by the key that sealed them. Reads every table that has some. */
@@ -112,9 +131,9 @@ async function opensSamples(
   return true;
 }
 
-/** Opens every sealed value. */
-export function verifySealed(database: Pick<DataSource, 'query'>, vault: Vault): Promise<SealedReport> {
-  return pass(database, vault, false);
+/** Opens every sealed value, and counts the URLs that are still stored in clear. */
+export async function verifySealed(database: Pick<DataSource, 'query'>, vault: Vault): Promise<SealedReport> {
+  return { ...(await pass(database, vault, false)), clear: await clearUrls(database, () => Promise.resolve()) };
 }
 
 /**
@@ -123,13 +142,19 @@ export function verifySealed(database: Pick<DataSource, 'query'>, vault: Vault):
  * first key.
  */
 export async function rotateSealed(database: Pick<DataSource, 'query'>, vault: Vault): Promise<SealedReport> {
-  const sealed = await sealClearUrls(database, vault);
+  const sealed = await clearUrls(database, async ({ place, url, where, set }, row) => {
+    await database.query(
+      `UPDATE ${place.split('.')[0]} SET ${set} FROM (SELECT $3::text AS masked, $4::text AS sealed, $5::text AS hash) AS f
+        WHERE id = $1 AND ${url} = $2 AND ${where}`,
+      [row.id, row.url, maskedQuery(row.url), vault.seal(row.url, row.id), vault.hash(row.url)],
+    );
+  });
   const report = await pass(database, vault, true);
-  return { ...report, rotated: report.rotated + sealed };
+  return { ...report, rotated: Object.values(sealed).reduce((sum, count) => sum + count, report.rotated) };
 }
 
 async function pass(database: Pick<DataSource, 'query'>, vault: Vault, rotates: boolean): Promise<SealedReport> {
-  const report: SealedReport = { opened: 0, rotated: 0, broken: {} };
+  const report: SealedReport = { opened: 0, rotated: 0, broken: {}, clear: {} };
   for (const column of SEALED_COLUMNS) await passColumn(database, vault, column, rotates, report);
   return report;
 }
@@ -175,25 +200,28 @@ async function passColumn(
   }
 }
 
-/** @returns the number of URLs */
-async function sealClearUrls(database: Pick<DataSource, 'query'>, vault: Vault): Promise<number> {
-  let count = 0;
-  for (const { table, url, sealed, hash, where } of URL_COLUMNS) {
-    for (;;) {
+/** Passes each URL whose query values are stored in clear to `use`. @returns their number, by `table.column` */
+async function clearUrls(
+  database: Pick<DataSource, 'query'>,
+  use: (column: (typeof CLEAR_URLS)[number], row: { id: string; url: string }) => Promise<void>,
+): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const column of CLEAR_URLS) {
+    const { place, url, where } = column;
+    for (let after = '00000000-0000-0000-0000-000000000000'; ;) {
       const rows = await database.query<{ id: string; url: string }[]>(
-        `SELECT id, ${url} AS url FROM ${table} WHERE ${url} LIKE '%?%' AND ${sealed} IS NULL AND ${where} LIMIT ${BATCH}`,
+        `SELECT id, ${url} AS url FROM ${place.split('.')[0]}
+          WHERE id > $1 AND ${url} LIKE '%?%' AND ${where} ORDER BY id LIMIT ${BATCH}`,
+        [after],
       );
       for (const row of rows) {
-        const values = [row.id, row.url, maskedQuery(row.url), vault.seal(row.url, row.id)];
-        await database.query(
-          `UPDATE ${table} SET ${url} = $3, ${sealed} = $4${hash === null ? '' : `, ${hash} = $5`}
-            WHERE id = $1 AND ${url} = $2 AND ${sealed} IS NULL`,
-          hash === null ? values : [...values, vault.hash(row.url)],
-        );
+        if (maskedQuery(row.url) === row.url) continue;
+        await use(column, row);
+        counts[place] = (counts[place] ?? 0) + 1;
       }
-      count += rows.length;
       if (rows.length < BATCH) break;
+      after = rows[rows.length - 1].id;
     }
   }
-  return count;
+  return counts;
 }

@@ -58,11 +58,11 @@ describe('openZip', () => {
   it('takes an empty archive, and as many entries as allowed', async () => {
     const empty = await openZip(await zipOf({}), limits);
     expect(empty.entries.size).toBe(0);
-    const full = await zipOf(Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`${n}`, ''])));
-    const many = await openZip(full, { ...limits, entriesMax: 5_000 });
-    expect(many.entries.size).toBe(5_000);
-    expect(await problem(full, { ...limits, entriesMax: 4_999 })).toBe(
-      'The archive holds 5000 entries; at most 4999 are taken.',
+    const full = await zipOf(Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`${n}`, ''])));
+    const many = await openZip(full, { ...limits, entriesMax: 500 });
+    expect(many.entries.size).toBe(500);
+    expect(await problem(full, { ...limits, entriesMax: 499 })).toBe(
+      'The archive holds 500 entries; at most 499 are taken.',
     );
   });
 

@@ -1,6 +1,10 @@
 import { crc32 } from 'node:zlib';
-import { fromBuffer, open, type Entry, type ZipFile } from 'yauzl';
+import type * as Yauzl from 'yauzl';
+import type { Entry, ZipFile } from 'yauzl';
 import { DomainError } from '../errors/domain-error.js';
+import { lazyRequire } from '../lazy-require.js';
+
+const yauzl = lazyRequire<typeof Yauzl>('yauzl');
 
 /** The archive is broken or hostile; the message says in which way. */
 export class InvalidArchiveError extends DomainError {
@@ -72,8 +76,8 @@ function openFile(source: string | Buffer): Promise<ZipFile> {
       if (zip) resolve(zip);
       else reject(unreadable(error));
     };
-    if (typeof source === 'string') open(source, options, done);
-    else fromBuffer(source, options, done);
+    if (typeof source === 'string') yauzl().open(source, options, done);
+    else yauzl().fromBuffer(source, options, done);
   });
 }
 

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { DataSource } from 'typeorm';
 import { InvocationStore } from '../../../src/modules/logs/store/invocation-store.js';
+import { loadEnv } from '../../../src/config/env.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
@@ -48,6 +50,11 @@ describe('GET /accounts/{id}/usage', () => {
     await insertRelease(app, name, { status: 'FAILURE' });
     await createConnection(app, account, { transport: 'uplink' }, { namespace });
     await createSkill(app, account, { namespace });
+    await app.get(DataSource).query(
+      `INSERT INTO processes (id, roles, details, lease_until)
+       VALUES (gen_random_uuid(), '{}', $1, now() + interval '1 minute')`,
+      [{ livePrograms: { [account.id]: 3 } }],
+    );
     expect(await usage()).toMatchObject({
       namespaces: [1, 30],
       apiKeys: [1, 10_000],
@@ -58,6 +65,7 @@ describe('GET /accounts/{id}/usage', () => {
       skills: [1, 20_000],
       skillBytes: [expect.any(Number), 2 * 1024 ** 3],
       logBytesPerDay: [0, Math.floor((10 * 1024 ** 3) / 14 / 4)],
+      livePrograms: [3, Math.floor((loadEnv({}).runtimeLiveMax * 3) / 4)],
       requestsPerMinute: [null, 300_000],
     });
     const other = await app.account();

@@ -11,7 +11,7 @@ import { createConnection, createNamespace } from '../../support/factories.js';
 import { startFaulty } from '../../support/special-upstreams/faulty-upstreams.js';
 import { until } from '../../support/until.js';
 import { closing, start } from '../../support/upstream/upstream-clients.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 /** An address nobody has: an empty setting would be the default, which allows loopback while HOST is local. */
 const NOTHING = '192.0.2.1';
@@ -295,7 +295,7 @@ describe('a redirect', () => {
 });
 
 describe('EGRESS_ALLOW', () => {
-  verifies('egress:allow', 'admits exactly what it lists', async () => {
+  longVerifies('egress:allow', 'admits exactly what it lists', async () => {
     const upstream = await start();
     const at = (host: string) => `http://${host}:${upstream.port}/mcp`;
     const isOpen = async (app: TestApp, host: string) =>

@@ -16,7 +16,7 @@ import { startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upst
 import { until } from '../../support/until.js';
 import { closing, connectV1, start, textOf } from '../../support/upstream/upstream-clients.js';
 import { RAW_TOOL_RESULT, textResult, type ToolDef } from '../../support/upstream/upstream.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 let app: TestApp;
 let owner: TestAccount;
@@ -222,7 +222,7 @@ describe('bounds', () => {
     expect([namesIn(second), second.nextCursor]).toEqual([['one.big'], undefined]);
   });
 
-  verifies('union:pages', 'more than a hundred connections go on by cursor', async () => {
+  longVerifies('union:pages', 'more than a hundred connections go on by cursor', async () => {
     const upstream = await start({ tools: [tool('t')] });
     const namespace = await createNamespace(app, owner);
     const ids = await seedConnections(

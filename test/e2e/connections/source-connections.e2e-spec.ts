@@ -189,6 +189,19 @@ describe('a connection with a module of its own', () => {
     },
   );
 
+  verifies('connection:source:sandbox', 'is compiled also where the host cannot build a root tree', async () => {
+    const isolated = jest.spyOn(app.get(Sandbox), 'hasOwnFiles').mockResolvedValue(false);
+    try {
+      const stored = {
+        entrypoint: 'server.ts',
+        sourceFiles: [{ path: 'server.ts', contents: SERVER }],
+      } as StoredSource;
+      expect(await app.get(SourceCompiler).check(stored, namespace)).toEqual({ isStateful: false });
+    } finally {
+      isolated.mockRestore();
+    }
+  });
+
   verifies(
     'connection:create:source-invalid',
     'is refused when it throws while it is loaded, and leaves nothing behind',

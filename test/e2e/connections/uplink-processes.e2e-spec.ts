@@ -22,7 +22,7 @@ import {
   type UplinkOptions,
 } from '../../support/mcp/uplink-client.js';
 import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 /** A process counts as dead after this. */
 const LEASE_MS = 3_000;
@@ -206,7 +206,7 @@ describe('pairing in another process', () => {
 });
 
 describe('a process that is killed', () => {
-  verifies(
+  longVerifies(
     'uplink:processes:killed',
     'leaves its uplinks disconnected, and free for others',
     async () => {
@@ -232,7 +232,7 @@ describe('a process that is killed', () => {
     SLOW_MS,
   );
 
-  verifies(
+  longVerifies(
     'uplink:restart',
     'in order tells its local servers to come back, and they find it free',
     async () => {
@@ -459,37 +459,41 @@ describe('a question of the local server', () => {
     });
   }
 
-  verifies(['uplink:server-requests:asked', 'mcp:parked'], 'reaches clients of every era at any process', async () => {
-    const path = await uplink();
-    const asking = (client: UplinkClient, id: unknown) => {
-      client.send({ id: 'q', method: 'elicitation/create', params: { message: 'Who?' } });
-      void until(() => client.received.find((message) => message.id === 'q'), 'it is answered').then(({ result }) => {
-        client.received.splice(0);
-        client.send({ id, result: text(`Hello ${result.content.name}`) });
-      });
-      return null;
-    };
-    await paired(app, path, { answers: { 'tools/call': ({ id }, client) => asking(client, id) } });
-    const capabilities = { elicitation: {} };
-    const accepted = { action: 'accept', content: { name: 'Nina' } };
-    const authorization = `Bearer ${owner.key}`;
-    for (const process of [app, other]) {
-      const url = `${process.url}${path}/mcp`;
-      const session = await initialize(url, capabilities, '2025-11-25', authorization);
-      const stream = messagesOf(await post(url, toolCall(1, 'echo', {}), session));
-      const { id } = (await stream.next()).value;
-      expect((await ask(url, { jsonrpc: '2.0', id, result: accepted }, session)).status).toBe(202);
-      expect((await stream.next()).value.result).toEqual(text('Hello Nina'));
-      const modernCall = async (at: string, given: object = {}) => {
-        const { body, headers } = modern('tools/call', { name: 'echo', ...given }, { capabilities });
-        return (await ask(at, body, { ...headers, authorization })).body.result;
+  longVerifies(
+    ['uplink:server-requests:asked', 'mcp:parked'],
+    'reaches clients of every era at any process',
+    async () => {
+      const path = await uplink();
+      const asking = (client: UplinkClient, id: unknown) => {
+        client.send({ id: 'q', method: 'elicitation/create', params: { message: 'Who?' } });
+        void until(() => client.received.find((message) => message.id === 'q'), 'it is answered').then(({ result }) => {
+          client.received.splice(0);
+          client.send({ id, result: text(`Hello ${result.content.name}`) });
+        });
+        return null;
       };
-      const { requestState } = await modernCall(url);
-      const elsewhere = `${(process === app ? other : app).url}${path}/mcp`;
-      const back = { requestState, inputResponses: { 'question-1': accepted } };
-      expect(await modernCall(elsewhere, back)).toMatchObject(text('Hello Nina'));
-    }
-  });
+      await paired(app, path, { answers: { 'tools/call': ({ id }, client) => asking(client, id) } });
+      const capabilities = { elicitation: {} };
+      const accepted = { action: 'accept', content: { name: 'Nina' } };
+      const authorization = `Bearer ${owner.key}`;
+      for (const process of [app, other]) {
+        const url = `${process.url}${path}/mcp`;
+        const session = await initialize(url, capabilities, '2025-11-25', authorization);
+        const stream = messagesOf(await post(url, toolCall(1, 'echo', {}), session));
+        const { id } = (await stream.next()).value;
+        expect((await ask(url, { jsonrpc: '2.0', id, result: accepted }, session)).status).toBe(202);
+        expect((await stream.next()).value.result).toEqual(text('Hello Nina'));
+        const modernCall = async (at: string, given: object = {}) => {
+          const { body, headers } = modern('tools/call', { name: 'echo', ...given }, { capabilities });
+          return (await ask(at, body, { ...headers, authorization })).body.result;
+        };
+        const { requestState } = await modernCall(url);
+        const elsewhere = `${(process === app ? other : app).url}${path}/mcp`;
+        const back = { requestState, inputResponses: { 'question-1': accepted } };
+        expect(await modernCall(elsewhere, back)).toMatchObject(text('Hello Nina'));
+      }
+    },
+  );
 });
 
 describe('a process that loses its lease and lives', () => {

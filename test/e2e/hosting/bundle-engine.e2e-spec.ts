@@ -124,6 +124,7 @@ async function start(
     runDir,
     stateDir: join(folder, 'state'),
     hasCrashedLately: false,
+    log: () => undefined,
     onTrace: (trace: Trace) => traces.push(trace),
   };
   const program = { ref, file, secrets, configSchema: null, egressAllow };

@@ -12,7 +12,7 @@ import { ask, modern } from '../../support/mcp/front-calls.js';
 import { bundled } from '../../support/hosting/hosted-programs.js';
 import { publishHosted, type HostedServer } from '../../support/hosting/hosted-releases.js';
 import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 /** Counts in the session's store and in memory, asks its user a name, and repeats words once all came. */
 const COUNTER = `
@@ -242,7 +242,7 @@ describe('a session with a stateful hosted server', () => {
     expect(await countBy(app, again.path)).toMatchObject({ stored: 1 });
   });
 
-  verifies(
+  longVerifies(
     'hosted:session:kept',
     'has what it stored after its program was killed, its host started anew, or another release came',
     async () => {

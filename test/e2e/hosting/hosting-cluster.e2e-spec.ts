@@ -27,7 +27,7 @@ import { PlacedPrograms } from '../../support/hosting/placed-programs.mjs';
 import { ask, begin, programOf, programRef, whoRuns } from '../../support/hosting/hosting-calls.js';
 import { until } from '../../support/until.js';
 import { freePort } from '../../support/upstream/upstream-net.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 /** The hosts that stay have a lease that no pause of a busy machine outlasts; each process may have another one. */
 const STAYING_LEASE_MS = 9_000;
@@ -392,7 +392,7 @@ describe('a host that is killed', () => {
 });
 
 describe('a host that restarts', () => {
-  verifies(
+  longVerifies(
     'health:host-restart',
     'takes over the row of its former process at once, and its programs with it',
     async () => {
@@ -415,7 +415,7 @@ describe('a host that restarts', () => {
 });
 
 describe('a host that loses the database', () => {
-  verifies(
+  longVerifies(
     'hosting:hosts:fenced',
     'ends its programs with state before another one starts them, and comes back as a new host',
     async () => {
@@ -474,7 +474,7 @@ describe('a host that stops in order', () => {
 });
 
 describe('the data folder', () => {
-  verifies(
+  longVerifies(
     'hosting:hosts:state',
     'leads a program to a host that goes on with its state; on another one it starts empty, and old state is removed',
     async () => {
@@ -501,7 +501,7 @@ describe('the data folder', () => {
 });
 
 describe('real programs', () => {
-  verifies(
+  longVerifies(
     ['hosting:hosts:stop', 'hosting:hosts:share'],
     'run in one of two processes, and what one with state has in memory ends there before it starts elsewhere',
     async () => {
@@ -511,6 +511,7 @@ describe('real programs', () => {
       const owner: ProgramOwner = {
         withProgram: (ref, use) => use({ ref, file, secrets: {}, configSchema: null, egressAllow: null }),
         valuesOf: () => Promise.resolve({ secrets: {}, egressAllow: null }),
+        quotaOf: () => Promise.resolve({ accountId: 'an-account', max: 100 }),
         namesOf: () => Promise.resolve({}),
         traced: () => undefined,
       };
@@ -528,6 +529,10 @@ describe('real programs', () => {
         expect(await there(process, free)).toBe(String(i + 1));
         expect(await there(process, kept)).toBe(String(i + 1));
       }
+      for (const each of [first, second]) await each.get(ProcessRegistry).beatNow();
+      first.get(HostDirectory).forget();
+      const counts = (await first.get(HostDirectory).live()).map(({ livePrograms }) => livePrograms['an-account'] ?? 0);
+      expect(counts.reduce((sum, count) => sum + count)).toBe(2);
       expect([live(first), live(second)]).toEqual([0, 2]);
       const runtime = second.get(Runtime);
       await second.close();

@@ -266,6 +266,35 @@ describe('programs make room', () => {
   });
 });
 
+describe('a program of an account at its limit', () => {
+  verifies('runtime:stop:quota', 'takes the place of its own longest idle one, or is refused', async () => {
+    await start();
+    const [busy, idle, third, foreign] = (await Promise.all(
+      ['busy', 'idle', 'third', 'foreign'].map((name) => hosted.add(program(name))),
+    )) as [ProgramRef, ProgramRef, ProgramRef, ProgramRef];
+    for (const { ownerId } of [busy, idle, third]) hosted.quotas.set(ownerId, { accountId: 'small', max: 2 });
+    const held = hosted.request(busy, '/hold');
+    await held.head;
+    for (const one of [foreign, idle]) await hosted.ask(one);
+    expect(hosted.runtime.livePrograms()).toEqual({ small: 2, 'an-account': 1 });
+
+    expect(await hosted.ask(third)).toMatchObject({ body: 'third' });
+    expect(hosted.runtime.livePrograms()).toEqual({ small: 2, 'an-account': 1 });
+
+    const alsoHeld = hosted.request(third, '/hold');
+    await alsoHeld.head;
+    const { error } = await hosted.ask(idle);
+    expect(error).toMatchObject({ kind: 'rate_limited', code: 'rate_limited', retryAfterSeconds: 1 });
+    expect(error?.message).toMatch(/^This account is at its limit of livePrograms: 2 /);
+    expect(await hosted.ask(foreign)).toMatchObject({ body: 'foreign' });
+
+    // A new version replaces the old one and needs no further place.
+    const next = await hosted.add(program('next'), { of: third });
+    expect(await hosted.ask(next)).toMatchObject({ body: 'next' });
+    for (const one of [held, alsoHeld]) one.leave();
+  });
+});
+
 describe('a new version', () => {
   verifies(
     'runtime:swap:lossless',

@@ -19,7 +19,7 @@ import { createServer } from '../../support/factories.js';
 import { cleanUpPrograms, runProgram, type Program } from '../../support/program.js';
 import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 /** Real processes take their time on a busy machine. */
 const SLOW_MS = 300_000;
@@ -310,6 +310,10 @@ describe('partitions', () => {
     const lingering = dayOf(Date.now() - 1 * DAY_MS);
     const manager = app.get(PartitionsRepository);
     for (const day of [old, lingering]) await manager.make(day);
+    const counted = () =>
+      app.database.query('SELECT FROM invocation_hours WHERE hour = $1', [Date.parse(old) / HOUR_MS]);
+    await app.database.query('INSERT INTO invocation_hours VALUES ($1, $2, 1)', [serverId, Date.parse(old) / HOUR_MS]);
+    expect(await counted()).toHaveLength(1);
     // As a process leaves it that dies in the middle.
     await app.database.query(`ALTER TABLE invocations DETACH PARTITION ${partitionOf(lingering)}`);
     const reader = app.database.createQueryRunner();
@@ -327,6 +331,7 @@ describe('partitions', () => {
     }
     await maintain();
     expect(await partitions()).not.toEqual(expect.arrayContaining([old]));
+    expect(await counted()).toHaveLength(0);
     const yesterday = row({ id: uuidV7(Date.now() - DAY_MS) });
     await app.get(InvocationStore).keep([yesterday], 122);
     expect(await kept([yesterday.id])).toHaveLength(1);
@@ -359,8 +364,11 @@ describe('a deleted server', () => {
       `UPDATE deleted_invocation_owners SET due_at = now(), deleted_at = now() - interval '5 minutes' WHERE owner_id = $1`,
       [goneId],
     );
+    const counted = () => app.database.query('SELECT FROM invocation_hours WHERE server_id = $1', [goneId]);
+    expect(await counted()).toHaveLength(2);
     await app.get(DeletedOwnerCleaner).sweep();
     expect(await noted()).toHaveLength(0);
+    expect(await counted()).toHaveLength(0);
   });
 });
 
@@ -403,7 +411,7 @@ describe('with parts of the service away', () => {
     return serverIdOf(on, await createServer(on, await on.account()));
   }
 
-  verifies(
+  longVerifies(
     'log-ingestion:once',
     'loses and doubles nothing when a worker is killed in the middle of a batch',
     async () => {

@@ -1,4 +1,4 @@
-// Also run with the queue on Redis: jobs, and messages between processes.
+// Also run with the queue on Redis by test:long: jobs, and messages between processes.
 import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
 import { connect } from 'node:net';
 import { LogStreams } from '../../../src/modules/logs/stream/log-streams.js';

@@ -342,6 +342,58 @@ describe('the log of a server', () => {
     },
   );
 
+  verifies(
+    'runtime-log:total-bound',
+    'counts whole hours while invocations are stored, each once whatever comes of it later',
+    async () => {
+      const { name, id } = await server();
+      const start = Math.floor((Date.now() - 5 * HOUR_MS) / HOUR_MS) * HOUR_MS;
+      await Promise.all([start, Date.now()].map((time) => app.get(PartitionsRepository).make(dayOf(time))));
+      const rows = Array.from({ length: 240 }, (_, minute) => {
+        const time = start + minute * 60_000;
+        return {
+          ...invocationOf(id, { id: uuidV7(time), at: time }),
+          lines: [],
+          exceptions: [],
+          payload: null,
+          leftOut: 0,
+        };
+      });
+      // A job that runs again, a later part of each invocation, and two jobs at once.
+      await app.get(InvocationStore).keep(rows, 1);
+      await app.get(InvocationStore).keep(rows, 1);
+      await Promise.all([2, 3].map((job) => app.get(InvocationStore).keep(rows, job)));
+      const stored = await app.database.query(
+        'SELECT hour, invocations FROM invocation_hours WHERE server_id = $1 ORDER BY 1',
+        [id],
+      );
+      expect(stored).toEqual([0, 1, 2, 3].map((hour) => ({ hour: start / HOUR_MS + hour, invocations: 60 })));
+      const totalOf = async (parameters: string) => (await readLog(app, owner, name, `?limit=1${parameters}`)).total;
+      const timeOf = (minute: number) => new Date(start + minute * 60_000).toISOString();
+      for (const [from, to] of [
+        [0, 240],
+        [60, 180],
+        [30, 210],
+        [59, 181],
+        [61, 179],
+        [10, 20],
+        [100, 140],
+        [0, 61],
+      ]) {
+        const total = await totalOf(`&from=${timeOf(from)}&to=${timeOf(to)}`);
+        expect([from, to, total]).toEqual([from, to, to - from]);
+      }
+      // The counts are read: rows are not counted again, but at the ends of a range and for other filters.
+      await app.database.query('UPDATE invocation_hours SET invocations = 5000060 WHERE server_id = $1 AND hour = $2', [
+        id,
+        start / HOUR_MS + 1,
+      ]);
+      expect(await totalOf('')).toBe(5_000_240);
+      expect(await totalOf(`&from=${timeOf(70)}`)).toBe(170);
+      expect(await totalOf('&minDurationMs=0')).toBe(240);
+    },
+  );
+
   it('reads the same from a day with indexes over its texts, of parts and of the whole', async () => {
     const { name, id } = await server();
     const day = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10);

@@ -7,7 +7,7 @@ import { startFront } from '../../support/mcp/front.js';
 import { ScriptedChannel, type ScriptedAnswer } from '../../support/mcp/scripted-channel.js';
 import { until } from '../../support/until.js';
 import { RAW_TOOL_RESULT } from '../../support/upstream/upstream.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 const prefix = 'io.modelcontextprotocol/';
 const text = (value: string) => ({ content: [{ type: 'text', text: value }] });
@@ -545,7 +545,7 @@ describe('a batch', () => {
 });
 
 describe('the requests of one caller', () => {
-  verifies('mcp:vanish', 'are bounded in number, and free their place when they are over', async () => {
+  longVerifies('mcp:vanish', 'are bounded in number, and free their place when they are over', async () => {
     const channel = legacyOf(() => new Promise(() => undefined));
     const { url } = await startFront(channel);
     const leaving = new AbortController();

@@ -19,6 +19,7 @@ import {
   storedText,
 } from '../../support/people/credentials.js';
 import { createServer } from '../../support/factories.js';
+import { images, uploadIcon } from '../../support/releases/icons.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
 import { serverIdOf } from '../../support/database/server-rows.js';
@@ -39,7 +40,7 @@ const isCallback = (url: string) => url.includes('/oauth/callback');
 
 beforeAll(async () => {
   [app, upstream, server] = await Promise.all([
-    startApp({ PUBLIC_URL }),
+    startApp({ PUBLIC_URL, SETUP_RETURN_ORIGINS: 'https://app.example' }),
     startUpstream(),
     startAuthorizationServer({ asks: true }),
   ]);
@@ -75,6 +76,37 @@ function changed(address: string, params: Record<string, string | null>): string
   }
   return url.href;
 }
+
+describe('the page of a release', () => {
+  verifies('oauth:page:server', 'names the server by its title, description and icon', async () => {
+    const account = await app.account();
+    const name = await createServer(app, account, { displayName: 'City <weather>', description: 'Rain & sun.' });
+    await uploadIcon(app, account, name, images['image/png']);
+    const owner = { kind: 'server' as const, id: await serverIdOf(app, name) };
+    const { html } = await personAt(app).open(await beginSetup(app, owner, guarded.url, { label: name }));
+    expect(html).toContain('<h1>Authorize City &lt;weather&gt;</h1>');
+    for (const part of ['Rain &amp; sun.', `<dd>${name}</dd>`]) expect(html).toContain(part);
+    const [, icon = ''] = /<img src="([^"]+)"/.exec(html) ?? [];
+    const image = await personAt(app).open(icon.replaceAll('&amp;', '&'));
+    expect([image.status, image.headers['content-type']]).toEqual([200, 'image/png']);
+  });
+});
+
+describe('an app that leads to a page', () => {
+  verifies('connection:setup:return', 'has its user back after a refusal, and no other address has', async () => {
+    const home = 'https://app.example/back?user=1';
+    for (const kind of ['server', 'connection'] as const) {
+      const link = await beginSetup(app, newOwner(kind), guarded.url);
+      const person = personAt(app);
+      await person.open(`${link}&returnUrl=${encodeURIComponent(home)}`);
+      const asked = await person.press(link);
+      const back = await person.open(`${asked.url}?answer=deny`, (url) => url.startsWith('https://app.example'));
+      expect([kind, back.status, back.url]).toEqual([kind, 303, home]);
+    }
+    const { person, callback } = await backFromServer(await beginSetup(app, newOwner(), guarded.url), 'deny');
+    expect(await person.open(callback)).toMatchObject({ status: 403, html: expect.stringContaining('refused') });
+  });
+});
 
 describe('a whole authorization', () => {
   verifies('oauth:flow', 'goes from the link to a token that opens the MCP server', async () => {

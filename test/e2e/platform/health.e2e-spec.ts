@@ -1,4 +1,4 @@
-// Also run with the queue on Redis: jobs, and messages between processes.
+// Also run with the queue on Redis by test:long: jobs, and messages between processes.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { once } from 'node:events';

@@ -21,7 +21,7 @@ import { openTunnel, pair } from '../../support/mcp/uplink-client.js';
 import { until } from '../../support/until.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { connectV1 } from '../../support/upstream/upstream-clients.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 /** A worker that speaks just enough MCP at /mcp. */
 const HELLO = `
@@ -234,7 +234,7 @@ describe('what the metrics show', () => {
     await growth('slipway_connection_rechecks_total', 'result="done"', 1, () => app.get(ConnectionRechecker).run());
   });
 
-  verifies('metrics:figures', 'hosted programs: how many run, started, and what they take', async () => {
+  longVerifies('metrics:figures', 'hosted programs: how many run, started, and what they take', async () => {
     const { url } = await publishHosted(app, owner, HELLO);
     await growth('slipway_calls_total', 'kind="run",outcome="ok"', 1, async () => {
       const answer = await fetch(url, {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
@@ -22,7 +22,8 @@ import { startDatabaseRelay } from '../../support/database/database-relay.js';
 import { query } from '../../support/database/query.js';
 import { until } from '../../support/until.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
-import { verifies } from '../../support/verifies.js';
+import { longIt } from '../../support/jest/globals.mjs';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 /** Real processes take their time on a busy machine. */
 const SLOW_MS = 300_000;
@@ -39,7 +40,7 @@ function bearer(key: string | null): [string, string] {
 }
 
 describe('the first start', () => {
-  verifies(
+  longVerifies(
     ['start:first-key', 'stop:graceful'],
     'prints a key that works, once; the second start prints none, and the data and the key are still there',
     async () => {
@@ -113,7 +114,7 @@ describe('the first start', () => {
     SLOW_MS,
   );
 
-  verifies(
+  longVerifies(
     'start:first-key',
     'of two processes on one empty database makes one operator with one key, and both come up',
     async () => {
@@ -147,7 +148,7 @@ describe('the first start', () => {
 });
 
 describe('npm run keys', () => {
-  verifies(
+  longVerifies(
     'start:first-key',
     'makes keys that work, before the first start, while the service runs and while it does not',
     async () => {
@@ -238,7 +239,7 @@ describe('a start that cannot succeed', () => {
     other.close();
   });
 
-  verifies('start:busy-port', 'says so too when the address is none of this machine', async () => {
+  longVerifies('start:busy-port', 'says so too when the address is none of this machine', async () => {
     const [line, ...more] = await reasons({ DATA_DIR: await dataFolder(), HOST: 'no-such-host.invalid', PORT: '3999' });
     expect(line).toMatch(/^Cannot listen on no-such-host\.invalid:3999 \(\w+\): check HOST and PORT\.$/);
     expect(more).toEqual([]);
@@ -258,18 +259,18 @@ describe('a start that cannot succeed', () => {
     }
   });
 
-  verifies('start:unwritable-folder', 'is refused at once where the file system takes no folders', async () => {
+  longVerifies('start:unwritable-folder', 'is refused at once where the file system takes no folders', async () => {
     const [line, ...more] = await reasons({ DATA_DIR: '/proc/slipway/below' });
     expect(line).toContain('The database cannot be kept in /proc/slipway/below ');
     expect(more).toEqual([]);
   });
 
-  verifies('start:bad-setting', 'says that REDIS_URL leads nowhere, without its password', async () => {
+  longVerifies('start:bad-setting', 'says that REDIS_URL leads nowhere, without its password', async () => {
     const lines = await reasons({ DATA_DIR: await dataFolder(), REDIS_URL: 'redis://:canary-password@127.0.0.1:1' });
     expect(lines).toEqual(['Redis cannot be used (connect ECONNREFUSED 127.0.0.1:1): check REDIS_URL.']);
   });
 
-  verifies('start:bad-setting', 'says that DATABASE_URL leads nowhere, without its password', async () => {
+  longVerifies('start:bad-setting', 'says that DATABASE_URL leads nowhere, without its password', async () => {
     const url = 'postgres://me:canary-password@127.0.0.1:1/x';
     const lines = await reasons({ DATABASE_URL: url, ENCRYPTION_KEYS: vaultKey });
     expect(lines).toEqual(['The database cannot be used (connect ECONNREFUSED 127.0.0.1:1): check DATABASE_URL.']);
@@ -287,7 +288,7 @@ describe('a start that cannot succeed', () => {
     expect(await postgresOf(dataDir)).toBeNull();
   });
 
-  verifies('start:bad-setting', 'says that the database is older, with MIGRATE=off', async () => {
+  longVerifies('start:bad-setting', 'says that the database is older, with MIGRATE=off', async () => {
     const database = await emptyDatabase();
     const settings = { DATABASE_URL: database.url, ENCRYPTION_KEYS: vaultKey, MIGRATE: 'off' };
     expect(await reasons(settings)).toEqual(['The database is older than this version: run `npm run migrate` first.']);
@@ -437,7 +438,7 @@ describe('the end', () => {
     SLOW_MS,
   );
 
-  it(
+  longIt(
     'a second signal ends it at once, with exit code 1 and without Postgres',
     async () => {
       const upstream = await startUpstream();

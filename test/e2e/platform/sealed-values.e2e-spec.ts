@@ -88,6 +88,48 @@ describe('query values of a URL', () => {
   });
 });
 
+describe('query values that an earlier version stored in clear', () => {
+  it('are named by verify and sealed by rotate, in releases, snapshots and connections', async () => {
+    const vault = new Vault(app.env.encryptionKeys ?? []);
+    const name = await createServer(app, owner, { namespace });
+    const clear = `${upstream.url}?k=${CANARY}`;
+    await publishExternal(app, owner, name, { upstreamUrl: clear });
+    const { path } = await createConnection(app, owner, { mcpUrl: clear }, { namespace });
+    const of = `(SELECT s.id FROM servers s JOIN namespaces n ON n.id = s.namespace_id WHERE n.name || '/' || s.name = $2)`;
+    const asBefore = `jsonb_set(snapshot, '{upstreamUrl}', to_jsonb($1::text))`;
+    await app.database.query(`UPDATE servers SET snapshot = ${asBefore} WHERE id = ${of}`, [clear, name]);
+    await app.database.query(
+      `UPDATE releases SET snapshot = ${asBefore}, upstream_url = $1, sealed_upstream_url = NULL WHERE server_id = ${of}`,
+      [clear, name],
+    );
+    await app.database.query(
+      'UPDATE connections SET mcp_url = $1, sealed_url = NULL, mcp_url_hash = NULL WHERE connection_id = $2',
+      [clear, path.split('/').at(-1)],
+    );
+    expect((await verifySealed(app.database, vault)).clear).toEqual({
+      'connections.mcp_url': 1,
+      'releases.upstream_url': 1,
+      'releases.snapshot': 1,
+      'servers.snapshot': 1,
+    });
+    expect((await tablesWith(CANARY)).sort()).toEqual(['public.connections', 'public.releases', 'public.servers']);
+    await rotateSealed(app.database, vault);
+    expect(await verifySealed(app.database, vault)).toMatchObject({ clear: {}, broken: {} });
+    expect(await tablesWith(CANARY)).toEqual([]);
+    // The addresses are complete: another process reads them anew.
+    const other = await app.sibling();
+    try {
+      const before = sent();
+      expect((await other.as(owner).post(`${path}/.tools/echo`, { message: 'hi' })).status).toBe(200);
+      const created = await other.as(owner).put(`/connect/${namespace}/${uniqueName('again')}`, { server: name });
+      expect(created.body).toMatchObject({ status: { state: 'connected' } });
+      expect(sent()).toBeGreaterThan(before + 1);
+    } finally {
+      await other.close();
+    }
+  });
+});
+
 describe('calls of a mock', () => {
   it('are sealed with their arguments and answers', async () => {
     const name = await createServer(app, owner, { namespace });

@@ -1,9 +1,12 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { Logger } from '@nestjs/common';
+import { afterAll, beforeAll, describe, expect, jest } from '@jest/globals';
+import { Programs } from '../../../src/hosting/hosting.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { ask } from '../../support/mcp/front-calls.js';
 import { packBundle } from '../../support/releases/mcpb.js';
 import { published, releaseIn } from '../../support/releases/releases.js';
+import { refusedPort } from '../../support/special-upstreams/faulty-upstreams.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
@@ -11,9 +14,11 @@ let app: TestApp;
 let owner: TestAccount;
 let name: string;
 let url: string;
+/** Everything that is logged, at any level. */
+const logged = (['debug', 'log', 'warn', 'error'] as const).map((level) => jest.spyOn(Logger.prototype, level));
 
 beforeAll(async () => {
-  app = await startApp({ RUNTIME_BUNDLES: 'isolated' });
+  app = await startApp({ RUNTIME_BUNDLES: 'isolated', ACCESS_LOG: 'true' });
   owner = await app.account();
   name = await createServer(app, owner);
   const id = await published(app, owner, name, { type: 'stdio', runtime: 'node' }, { bundle: await packBundle() });
@@ -62,4 +67,53 @@ describe('a bundle on a service that runs bundles', () => {
     const answer = await app.as(owner).post(`${path}/.tools/alerts`, {});
     expect(answer.body).toMatchObject({ content: [{ text: 'alerts with mine' }] });
   });
+
+  verifies(
+    'log:names',
+    'and all that is logged of releases, connections and keys names them and the account',
+    async () => {
+      const { path } = await createConnection(app, owner, { mcpUrl: await refusedPort() });
+      expect((await app.as(owner).post(`${path}/.tools/echo`, {})).status).toBe(502);
+      const failed = await published(app, owner, name, { type: 'external', upstreamUrl: 'http://127.0.0.1:9/mcp' });
+      await releaseIn(app, owner, name, failed, 'FAILURE');
+      const keys = `/accounts/${owner.id}/api-keys`;
+      const made = await app.as(owner).post(keys, { name: 'short' });
+      const { id, key } = made.body as { id: string; key: string };
+      expect((await app.as({ ...owner, key }).get('/namespaces')).status).toBe(200);
+      expect((await app.as(owner).delete(`${keys}/${id}`)).status).toBe(200);
+      expect((await app.as(owner).delete(path)).status).toBe(200);
+      // As the engine of the bundle writes it.
+      const ref = {
+        kind: 'release' as const,
+        id: failed,
+        ownerId: failed,
+        engine: 'bundle' as const,
+        isStateful: true,
+      };
+      app.get(Programs).log(ref, 'error', { msg: 'a request to a bundle failed' });
+
+      const lines = () =>
+        logged.flatMap(({ mock }) =>
+          mock.calls.map(([entry], at) => ({
+            context: (mock.contexts[at] as unknown as { context?: string }).context,
+            ...(typeof entry === 'string' ? { msg: entry } : (entry as { msg: string })),
+          })),
+        ) as { context: string; msg: string; account?: string; server?: string; connection?: string }[];
+      await until(() => lines().some(({ msg }) => msg === 'a request to a bundle failed'), 'the line is written');
+      const requests = lines().filter(({ context }) => context === 'request');
+      expect(requests.map(({ msg }) => msg)).toEqual(
+        expect.arrayContaining([`POST ${keys} 201`, `DELETE ${keys}/${id} 200`, `DELETE ${path} 200`]),
+      );
+      expect(requests.filter(({ account }) => account !== owner.id)).toEqual([]);
+      const others = lines().filter(({ context, msg }) => context !== 'request' && ABOUT_ONE.test(msg));
+      expect(others.length).toBeGreaterThanOrEqual(3);
+      expect(
+        others.filter(({ account, server, connection }) => account !== owner.id || !(server ?? connection)),
+      ).toEqual([]);
+      expect(others.map(({ msg, server }) => [msg, server])).toContainEqual(['a release is FAILURE', name]);
+    },
+  );
 });
+
+/** A line about one release, connection, program or credential. */
+const ABOUT_ONE = /^(an?|the) .*\b(release|connection|program|bundle|tunnel|authorization|token)\b/;

@@ -12,7 +12,7 @@ import { invocationsOf, logOf, publishHosted, type HostedServer } from '../../su
 import { hostedRequest } from '../../support/hosting/hosted-runtime.js';
 import { errorOf } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 import { bundled } from '../../support/hosting/hosted-programs.js';
 
 /** A factory whose server says what it is given. */
@@ -314,7 +314,7 @@ describe('a module that does not work', () => {
     expect(logOf(server)).toMatch(/scan warning .*does not have "storm"\. It has "fail" besides/);
   });
 
-  verifies(
+  longVerifies(
     'hosted:scanned',
     'is told when callers cannot configure it, and of no contradiction it did not make',
     async () => {
@@ -334,7 +334,7 @@ describe('a module that does not work', () => {
     expect(errorOf(server.release)).toContain('tool "not a name"');
   });
 
-  verifies('hosted:scanned', 'is believed its card when it refuses made-up values, and only then', async () => {
+  longVerifies('hosted:scanned', 'is believed its card when it refuses made-up values, and only then', async () => {
     const picky = await bundled(`
       import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
       export default function ({ config }) {

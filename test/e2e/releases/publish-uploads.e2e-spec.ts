@@ -10,6 +10,7 @@ import { createServer } from '../../support/factories.js';
 import { formBytes, openForm, putForm, releaseForm } from '../../support/documentation/raw-form.js';
 import { releaseIn, releasesPath } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
+import { longIt } from '../../support/jest/globals.mjs';
 import { verifies } from '../../support/verifies.js';
 
 const MB = 1024 * 1024;
@@ -108,7 +109,7 @@ describe('an uploaded file', () => {
     expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(202));
   });
 
-  it('does not pass through the memory of the process', async () => {
+  longIt('does not pass through the memory of the process', async () => {
     const bytes = formBytes(releaseForm(stdio, { bundle: randomBytes(24 * MB) }));
     const request = openForm(app, owner, name, bytes.length);
     const answered = once(request, 'response');

@@ -13,6 +13,7 @@ import { bundleOf } from '../../support/releases/bundles.js';
 import { createServer } from '../../support/factories.js';
 import { publish, published, releaseIn } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
+import { longIt } from '../../support/jest/globals.mjs';
 import { verifies } from '../../support/verifies.js';
 
 const stdio = { type: 'stdio', runtime: 'node' };
@@ -135,7 +136,7 @@ describe('a file that no release names', () => {
 });
 
 describe('publishing a file while the same is swept', () => {
-  it('never loses it: it is stored, or the publisher is told to come again', async () => {
+  longIt('never loses it: it is stored, or the publisher is told to come again', async () => {
     const bundle = await uniqueBundle();
     for (let round = 0; round < 12; round += 1) {
       const [old, next] = [await createServer(app, owner), await createServer(app, owner)];

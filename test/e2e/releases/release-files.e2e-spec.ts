@@ -16,6 +16,7 @@ import {
   type ReleaseBody,
 } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
+import { longIt } from '../../support/jest/globals.mjs';
 import { verifies } from '../../support/verifies.js';
 
 const stdio = { type: 'stdio', runtime: 'node' };
@@ -85,7 +86,7 @@ describe('a module', () => {
     }
   });
 
-  it('of 10 MB is checked while the service goes on as before', async () => {
+  longIt('of 10 MB is checked while the service goes on as before', async () => {
     const line = 'all.push(function f(a, b) { if (a > 1) return b.map((x) => x * 2); return "text"; });\n';
     const [start, size] = ['export default () => {}; const all = [];\n', 10 * 1024 * 1024];
     const module = Buffer.from(start + line.repeat((size - start.length) / line.length));

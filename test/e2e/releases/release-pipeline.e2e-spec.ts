@@ -1,5 +1,8 @@
 // Also run with the queue on Redis: jobs, and messages between processes.
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Logger } from '@nestjs/common';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { ReleaseLease } from '../../../src/modules/releases/release-lease.js';
+import { ServerIconsService } from '../../../src/modules/servers/icons/server-icons.service.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { startEverything, type EverythingServer } from '../../support/upstream/everything.js';
 import { createServer } from '../../support/factories.js';
@@ -21,6 +24,7 @@ import {
 } from '../../support/releases/releases.js';
 import { sendJson, startScripted } from '../../support/special-upstreams/scripted-upstream.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
+import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;
@@ -70,6 +74,22 @@ describe('the pipeline', () => {
     expect(messages.at(-1)).toBe(`Published: ${app.url}/run/${name.replace('/', '--')}`);
     const times = release.logs.map(({ timestamp }) => Date.parse(timestamp));
     expect(times).toEqual([...times].sort((a, b) => a - b));
+  });
+
+  it('ends without an error when the server is deleted between two of its steps', async () => {
+    const name = await createServer(app, owner);
+    const { id } = await serverRow(app, name);
+    const adopt = jest.spyOn(app.get(ServerIconsService), 'adopt').mockImplementation(async () => {
+      await app.database.query('DELETE FROM servers WHERE id = $1', [id]);
+    });
+    const [stop, error] = [jest.spyOn(ReleaseLease.prototype, 'stop'), jest.spyOn(Logger.prototype, 'error')];
+    try {
+      await published(app, owner, name, { type: 'external', upstreamUrl: everything.url });
+      await until(() => stop.mock.calls.length > 0, 'the worker is done with the release');
+      expect([adopt.mock.calls.length, error.mock.calls]).toEqual([1, []]);
+    } finally {
+      jest.restoreAllMocks();
+    }
   });
 
   verifies('server:get:current-release', 'leaves in the server what its current release offers', async () => {

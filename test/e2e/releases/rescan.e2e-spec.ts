@@ -30,7 +30,7 @@ import { pathOf } from '../../support/database/server-rows.js';
 import { startScripted } from '../../support/special-upstreams/scripted-upstream.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 import { answer, modern, startWire } from '../../support/special-upstreams/wire-upstream.js';
 
 const HOUR_MS = 3_600_000;
@@ -271,7 +271,7 @@ describe('asking for a scan', () => {
     expect(one.upstream.lists()).toBe(before + 1);
   });
 
-  verifies(
+  longVerifies(
     'rescan:asked',
     'works for code that runs here, which never is scanned by itself',
     async () => {
@@ -537,7 +537,7 @@ describe('going back from a release that fails the security check', () => {
 });
 
 describe('several processes', () => {
-  verifies('rescan:once', 'share what is due, each at most two servers of an account at once', async () => {
+  longVerifies('rescan:once', 'share what is due, each at most two servers of an account at once', async () => {
     const all = await Promise.all(Array.from({ length: 5 }, () => publishedServer()));
     for (const { upstream } of all) upstream.behave({ holds: true, tools: [now] });
     const held = () => all.filter(({ upstream }) => upstream.held() > 0);

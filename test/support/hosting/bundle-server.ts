@@ -56,6 +56,7 @@ export async function startBundle({
       return () => (places -= 1);
     },
     handlers: {
+      log: () => undefined,
       onLine: (_id, { message }) => told.push(message),
       onFailure: (_id, outcome, message) => told.push(`${outcome}: ${message}`),
     },

@@ -75,6 +75,7 @@ export class HostedPrograms {
       runDir,
       stateDir,
       hasCrashedLately: false,
+      log: () => undefined,
       onTrace: (trace) => traces.push(trace),
     };
     const instance = await this.engine.start(program, context);

@@ -12,6 +12,7 @@ import {
   INVOCATION_HEADER,
   type HostedRequest,
   type Program,
+  type ProgramQuota,
   type ProgramRef,
   type ProgramValues,
   type Trace,
@@ -109,6 +110,8 @@ export class HostedRuntime implements ProgramOwner {
   failing: Error | null = null;
   /** Number of reads of the secrets. */
   asked = 0;
+  /** Quotas by owner; others are not limited. */
+  readonly quotas = new Map<string, ProgramQuota>();
   private readonly files = new Map<string, string>();
 
   private constructor(
@@ -150,6 +153,10 @@ export class HostedRuntime implements ProgramOwner {
   /** The whole answer to one request. */
   ask(ref: ProgramRef, path?: string, given?: Parameters<typeof hostedRequest>[3]): Promise<HostedAnswer> {
     return this.request(ref, path, given).answer;
+  }
+
+  quotaOf(ref: ProgramRef): Promise<ProgramQuota> {
+    return Promise.resolve(this.quotas.get(ref.ownerId) ?? { accountId: 'an-account', max: 1_000 });
   }
 
   namesOf(): Promise<LogNames> {

@@ -141,6 +141,10 @@ export class PlacedPrograms {
     return readdirSync(this.stateDir(''));
   }
 
+  livePrograms() {
+    return {};
+  }
+
   stateDir(ownerId, file = '') {
     return path.join(this.dataDir, 'hosting', 'state', ownerId, file);
   }

@@ -7,6 +7,7 @@
 import { createRequire, register } from 'node:module';
 import process from 'node:process';
 import { pathToFileURL } from 'node:url';
+import { isLong } from '../../../scripts/lib.mjs';
 import { setGlobals } from './globals.mjs';
 import { endFile, endTest } from './leftovers.mjs';
 
@@ -28,7 +29,8 @@ export default async function run(globalConfig, config, environment, runtime, te
   // source-map-support, which Jest installed, knows only what Jest compiled.
   delete Error.prepareStackTrace;
   const env = { ...process.env };
-  if (config.displayName?.name.startsWith('redis')) process.env.TEST_REDIS_URL = process.env.REDIS_FOR_TESTS;
+  const project = config.displayName?.name;
+  if (project.startsWith('redis')) process.env.TEST_REDIS_URL = process.env.REDIS_FOR_TESTS;
   const native = {
     // A new copy for each file: it holds the list of tests and the event handlers.
     requireInternalModule(path) {
@@ -43,7 +45,12 @@ export default async function run(globalConfig, config, environment, runtime, te
     },
     requireModule: require,
     setGlobalsForRuntime(globals) {
-      setGlobals({ ...globals, jest: jestObject(environment) });
+      const { it } = globals;
+      // A file that is in both projects has each of its tests in one of them.
+      const isPart = project === 'long' && !isLong(testPath);
+      const own = isPart ? { it: none, test: none } : {};
+      const longIt = /long$/.test(project) || process.env.RANDOM_RUNS === 'all' ? it : none;
+      setGlobals({ ...globals, ...own, longIt, jest: jestObject(environment) });
       globals.afterEach(endTest);
     },
     unstable_shouldLoadAsEsm: () => true,
@@ -61,6 +68,9 @@ export default async function run(globalConfig, config, environment, runtime, te
     Object.assign(process.env, env);
   }
 }
+
+/** Stands for `it` where a test does not belong to the run. */
+const none = Object.assign(() => undefined, { each: () => () => undefined });
 
 class RecordedStorage extends AsyncLocalStorage {
   constructor(...options) {

@@ -1,7 +1,8 @@
 import { isBuiltin } from 'node:module';
 import { text } from 'node:stream/consumers';
 import { build as esbuild, type BuildFailure, type Message, type Plugin } from 'esbuild';
-import { checkModule, InvalidModuleError } from '../../../hosting/hosted-module.js';
+import { checkModule } from '../../../hosting/hosted-module.js';
+import { InvalidModuleError } from '../../../hosting/hosting.errors.js';
 import type { SourceDiagnostic } from '../core/connections.errors.js';
 
 /** The input of the process, which runs in the sandbox. */

@@ -117,7 +117,8 @@ export class SourceCompiler {
     const launch = await this.sandbox.command(process.execPath, [`--max-old-space-size=${memoryMb}`, script], {
       ownerId: 'compiler of sources',
       runDir,
-      workDir: root ? FOLDER_INSIDE : runDir,
+      // The compiler starts its own process in this folder, and other accounts do not reach the data folder.
+      workDir: root ? FOLDER_INSIDE : '/',
       memoryMb,
       reservedMb: RESERVED_MB,
       alone: { root },

@@ -3,8 +3,9 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { growingLru } from '../../../platform/limits/growing-lru.js';
 import { Repository } from 'typeorm';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
-import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
+import type { Program, ProgramQuota, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
 import { Programs, type ProgramOwner } from '../../../hosting/hosting.js';
+import { AccountLimitsService } from '../../auth/account-limits.service.js';
 import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
 import type { ConnectionCall } from '../../logs/invocation.types.js';
 import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
@@ -28,6 +29,7 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
     private readonly compiler: SourceCompiler,
     private readonly programs: Programs,
     private readonly calls: ConnectionCallsService,
+    private readonly limits: AccountLimitsService,
   ) {}
 
   onModuleInit(): void {
@@ -52,6 +54,12 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
 
   valuesOf(): Promise<ProgramValues> {
     return Promise.resolve(NO_VALUES);
+  }
+
+  /** @throws the database's error */
+  async quotaOf(ref: ProgramRef): Promise<ProgramQuota | null> {
+    const { account } = await this.namesOf(ref);
+    return account === undefined ? null : { accountId: account, max: (await this.limits.of(account)).livePrograms };
   }
 
   namesOf({ id }: ProgramRef): Promise<LogNames> {

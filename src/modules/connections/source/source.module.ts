@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { roleModule } from '../../../config/role-module.js';
+import { AuthModule } from '../../auth/auth.module.js';
 import { LogsModule } from '../../logs/logs.module.js';
 import { ReleasesModule } from '../../releases/releases.module.js';
 import { ConnectionCoreModule } from '../core/connection-core.module.js';
@@ -18,6 +19,6 @@ export class SourceModule {
       exports: [SourceCompiler],
     },
     api: { imports: [ReleasesModule.forRoles(env)], providers: [SourceTransport] },
-    host: { imports: [LogsModule.forRoles(env)], providers: [SourcePrograms] },
+    host: { imports: [AuthModule.forRoles(env), LogsModule.forRoles(env)], providers: [SourcePrograms] },
   }));
 }

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { Controller, Get, Header, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
 import { ApiBody, ApiExtraModels, ApiOkResponse, ApiParam, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
+import { answerJson, JSON_TYPE } from '../../../platform/http/json-answer.js';
 import { readBody } from '../../../platform/http/body/request-body.js';
 import { Access, CurrentNamespace, FastPath, type FastPathRequest } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
@@ -21,8 +22,6 @@ const toolPathParam = {
   type: String,
 };
 
-const json = 'application/json; charset=utf-8';
-
 const failures = [
   400,
   404,
@@ -38,6 +37,12 @@ const failures = [
     status: 502,
     text: 'The MCP server is down or does not speak MCP.',
     message: 'Nothing listens on 127.0.0.1:3001: is the server running, and is the port right?',
+  },
+  {
+    status: 503,
+    text: 'No local server is paired with the connection.',
+    code: 'uplink_disconnected',
+    message: 'No local server is paired with this connection.',
   },
   {
     status: 504,
@@ -58,7 +63,7 @@ export class ConnectionToolsController {
 
   /** List the tools of a connection. */
   @Get(':connectionId/.tools')
-  @Header('content-type', json)
+  @Header('content-type', JSON_TYPE)
   @ApiParam(connectionIdParam)
   @Access('connections:read', ownConnections)
   @ApiOkResponse({ type: ToolListDto, example: { tools: [toolExample] } })
@@ -69,7 +74,7 @@ export class ConnectionToolsController {
 
   /** Get one tool, or list the tools of a category. `repo` lists `repo.search` and `repo.issues.create`. Spec 4.5. */
   @Get(':connectionId/.tools/*toolPath')
-  @Header('content-type', json)
+  @Header('content-type', JSON_TYPE)
   @ApiParam(connectionIdParam)
   @ApiParam(toolPathParam)
   @Access('connections:read', ownConnections)
@@ -116,7 +121,7 @@ export class ConnectionToolsController {
         this.tools.call(namespace, connectionId, toolPath.join('/'), body, cancellation, record),
       ),
     );
-    response.writeHead(200, { 'content-type': json, 'content-length': Buffer.byteLength(result) }).end(result);
+    answerJson(response, result);
   }
 
   /**
@@ -126,7 +131,7 @@ export class ConnectionToolsController {
    * error and does not fail the others.
    */
   @Get('.tools')
-  @Header('content-type', json)
+  @Header('content-type', JSON_TYPE)
   @Access('connections:read', ownConnections)
   @ApiOkResponse({
     schema: { type: 'object', additionalProperties: { $ref: getSchemaPath(NamespaceToolsDto) } },

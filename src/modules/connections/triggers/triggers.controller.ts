@@ -18,11 +18,14 @@ const triggerParam = { name: 'triggerName', description: "The trigger's name.", 
 
 const failures = [
   404,
+  { status: 409, text: 'The MCP server requires authorization.', code: 'auth_required' },
   {
     status: 502,
     text: 'The MCP server is down, or refused the request.',
     message: 'Nothing listens on 127.0.0.1:3001: is the server running, and is the port right?',
   },
+  { status: 503, text: 'No local server is paired with the connection.', code: 'uplink_disconnected' },
+  { status: 504, text: 'The MCP server did not answer in time.' },
 ];
 
 @ApiTags('Triggers')

@@ -1,9 +1,11 @@
 import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Injectable, Logger } from '@nestjs/common';
-import { WebSocketServer, type WebSocket } from 'ws';
+import type * as Ws from 'ws';
+import type { WebSocket, WebSocketServer } from 'ws';
 import { errorAnswer } from '../../../platform/errors/error-body.js';
 import { logFailure } from '../../../platform/errors/error.filter.js';
+import { lazyRequire } from '../../../platform/lazy-require.js';
 import { AccessService } from '../../auth/access.service.js';
 import { RequestLimits } from '../../auth/request-limits.service.js';
 import type { AccessRule, OwnedNamespace } from '../../auth/access.types.js';
@@ -13,6 +15,8 @@ import { TunnelLimits } from './tunnel-limits.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { BadHandshakeError } from './uplink.errors.js';
 import { ConnectionReader } from '../core/connection-reader.js';
+
+const ws = lazyRequire<typeof Ws>('ws');
 
 /** Largest frame of a local server. */
 const FRAME_BYTES_MAX = 16 * 1024 * 1024;
@@ -29,14 +33,7 @@ const rule: AccessRule = { scope: 'connections:write', ...ownConnections };
 @Injectable()
 export class UplinkGateway {
   private readonly logger = new Logger('http');
-  /** Without compression: its buffers would be most of an idle tunnel's memory. */
-  private readonly server = new WebSocketServer({
-    noServer: true,
-    clientTracking: false,
-    perMessageDeflate: false,
-    autoPong: false,
-    maxPayload: FRAME_BYTES_MAX,
-  });
+  private server: WebSocketServer | undefined;
 
   constructor(
     private readonly connections: ConnectionReader,
@@ -81,6 +78,14 @@ export class UplinkGateway {
   /** Opens the socket. @returns null when the peer has closed it */
   private accept(request: IncomingMessage, socket: Duplex, head: Buffer): WebSocket | null {
     let opened: WebSocket | null = null;
+    this.server ??= new (ws().WebSocketServer)({
+      noServer: true,
+      clientTracking: false,
+      // Its buffers would be most of an idle tunnel's memory.
+      perMessageDeflate: false,
+      autoPong: false,
+      maxPayload: FRAME_BYTES_MAX,
+    });
     this.server.handleUpgrade(request, socket, head, (webSocket) => (opened = webSocket));
     return opened;
   }

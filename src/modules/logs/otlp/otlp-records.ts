@@ -1,11 +1,14 @@
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
-import protobuf from 'protobufjs/light.js';
+import type protobuf from 'protobufjs/light.js';
+import { lazyRequire } from '../../../platform/lazy-require.js';
+
+const library = lazyRequire<typeof protobuf>('protobufjs/light.js');
 
 /**
  * The fields of OTLP logs that are read, with the field numbers of opentelemetry-proto (`logs.proto`, `common.proto`,
  * `logs_service.proto`); other fields are skipped. Names are those of OTLP's JSON form.
  */
-const { nested } = protobuf.Root.fromJSON({
+const FIELDS = {
   nested: {
     Request: { fields: { resourceLogs: { rule: 'repeated', type: 'ResourceLogs', id: 1 } } },
     ResourceLogs: { fields: { scopeLogs: { rule: 'repeated', type: 'ScopeLogs', id: 2 } } },
@@ -40,9 +43,9 @@ const { nested } = protobuf.Root.fromJSON({
       fields: { rejectedLogRecords: { type: 'int64', id: 1 }, errorMessage: { type: 'string', id: 2 } },
     },
   },
-});
+};
 
-const { Request, Response } = nested as Record<string, protobuf.Type>;
+let types: Record<string, protobuf.Type> | undefined;
 
 /** The answer to an export; without `partialSuccess` all records were accepted. */
 export interface ExportAnswer {
@@ -175,6 +178,11 @@ function listOf(value: unknown, name: string): Members[] {
   return Array.isArray(list) ? (list as unknown[]).filter(isMembers) : [];
 }
 
+/** Requests and answers in protobuf. */
+function wireTypes(): Record<string, protobuf.Type> {
+  return (types ??= library().Root.fromJSON(FIELDS).nested as Record<string, protobuf.Type>);
+}
+
 /**
  * Decodes an ExportLogsServiceRequest into an object like its JSON form, but bytes are Buffers and 64-bit numbers may be
  * objects. Only fields that were sent are own members.
@@ -183,7 +191,7 @@ function listOf(value: unknown, name: string): Members[] {
  */
 export function decodeExport(bytes: Buffer): object {
   try {
-    return Request.decode(bytes);
+    return wireTypes().Request.decode(bytes);
   } catch (error) {
     throw new InvalidInputError(`The body is no ExportLogsServiceRequest in protobuf: ${(error as Error).message}`);
   }
@@ -191,5 +199,6 @@ export function decodeExport(bytes: Buffer): object {
 
 /** Encodes an ExportLogsServiceResponse. */
 export function encodeAnswer(answer: ExportAnswer): Buffer {
+  const { Response } = wireTypes();
   return Buffer.from(Response.encode(Response.fromObject(answer)).finish());
 }

@@ -1,5 +1,5 @@
 import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
-import { DAY_MS, dayOf, leastIdAt } from '../store/invocation-days.js';
+import { DAY_MS, dayOf, HOUR_MS, leastIdAt } from '../store/invocation-days.js';
 import { searchForm } from '../store/invocations.repository.js';
 import type { InvocationOutcome } from '../invocation.types.js';
 import { ID_SLACK_MS } from '../ingest/ingest-limits.js';
@@ -41,6 +41,20 @@ export function rangeOf({ from, to, before }: InvocationQuery, oldest: number): 
     from: within((from?.getTime() ?? oldest) - ID_SLACK_MS),
     to: within(Math.min((to?.getTime() ?? newest) + ID_SLACK_MS, before ? timeOfUuidV7(before).getTime() + 1 : newest)),
   };
+}
+
+/**
+ * The hours of ids in a range whose invocations all match; an empty range at the end if the query selects by more than time.
+ * The times of records differ from those of their ids by up to a minute, so hours at the ends of a range are left out.
+ */
+export function wholeHoursOf({ from, to, ...others }: InvocationQuery, range: TimeRange): TimeRange {
+  const { from: start, to: end } = range;
+  const least = from === undefined ? start.getTime() : Math.max(start.getTime(), from.getTime() + ID_SLACK_MS);
+  const most = to === undefined ? end.getTime() : Math.min(end.getTime(), to.getTime() - ID_SLACK_MS);
+  const first = Math.ceil(least / HOUR_MS) * HOUR_MS;
+  const last = Math.floor(most / HOUR_MS) * HOUR_MS;
+  const isByTime = Object.values(others).every((value) => value === undefined);
+  return isByTime && first < last ? { from: new Date(first), to: new Date(last) } : { from: end, to: end };
 }
 
 /** The condition on the columns. Its times are those of the records; the times of ids differ by up to a minute. */

@@ -7,9 +7,9 @@ import { codeOf } from '../../../platform/database/postgres-errors.js';
 import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import type { ConnectionCallQuery, FoundCall, Invocation } from '../invocation.types.js';
 import { SearchTooLongError } from '../logs.errors.js';
-import { DAY_MS, dayOf, dayOfId, searchRanges, type IndexedRange } from '../store/invocation-days.js';
+import { DAY_MS, dayOf, dayOfId, HOUR_MS, searchRanges, type IndexedRange } from '../store/invocation-days.js';
 import { PartitionsRepository } from '../store/partitions.repository.js';
-import { condition, part, rangeOf, type Condition, type InvocationQuery } from './invocation-query.js';
+import { condition, part, rangeOf, wholeHoursOf, type Condition, type InvocationQuery } from './invocation-query.js';
 
 /** Matches of a word that are counted at most; `totalIsExact` is false beyond. */
 export const TOTAL_MAX = 100_000;
@@ -113,7 +113,7 @@ export class InvocationSearchRepository {
     return this.bounded(serverId, async (tx) => {
       const { total, ids, isExact } =
         query.search === undefined
-          ? await listed(tx, part(rangeOf(query, oldest)), condition(serverId, query), limit)
+          ? await listed(tx, serverId, query, { limit, oldest })
           : await searched(tx, serverId, query, { limit, oldest, indexed });
       return { invocations: await byIds(tx, serverId, ids), total, totalIsExact: isExact };
     });
@@ -195,11 +195,29 @@ function yesterday(): number {
 
 type Found = Counted & { isExact: boolean };
 
-/** All matches without a word. They are counted along the index of the server. */
-async function listed(tx: EntityManager, whole: string, { sql, values }: Condition, limit: number): Promise<Found> {
+/**
+ * All matches without a word. Those of whole hours are counted while they are stored; what is left of the range, and all of
+ * it if the query selects by more than time, is counted along the index of the server. One statement sees both alike.
+ */
+async function listed(
+  tx: EntityManager,
+  serverId: string,
+  query: InvocationQuery,
+  { limit, oldest }: { limit: number; oldest: number },
+): Promise<Found> {
+  const whole = rangeOf(query, oldest);
+  const { from, to } = wholeHoursOf(query, whole);
+  const { sql, values } = condition(serverId, query);
+  const counted = [
+    `SELECT invocations AS total FROM invocation_hours
+      WHERE server_id = $1 AND hour >= ${from.getTime() / HOUR_MS} AND hour < ${to.getTime() / HOUR_MS}`,
+    ...[part({ from: whole.from, to: from }), part({ from: to, to: whole.to })].map(
+      (edge) => `SELECT count(*) FROM invocations WHERE ${edge} AND ${sql}`,
+    ),
+  ];
   const [row] = await tx.query<Counted[]>(
-    `SELECT (SELECT count(*) FROM invocations WHERE ${whole} AND ${sql})::int AS total,
-            ARRAY(SELECT id FROM invocations WHERE ${whole} AND ${sql} ORDER BY id DESC LIMIT ${limit})::text[] AS ids`,
+    `SELECT (SELECT coalesce(sum(total), 0) FROM (${counted.join(' UNION ALL ')}) AS counted)::int AS total,
+            ARRAY(SELECT id FROM invocations WHERE ${part(whole)} AND ${sql} ORDER BY id DESC LIMIT ${limit})::text[] AS ids`,
     values,
   );
   return { ...row, isExact: true };

@@ -4,7 +4,7 @@ import { DataSource } from 'typeorm';
 import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
 import { LINES_MAX } from '../ingest/invocation-bounds.js';
 import type { ConnectionCall, Invocation } from '../invocation.types.js';
-import { dayOfId } from './invocation-days.js';
+import { dayOfId, HOUR_MS } from './invocation-days.js';
 
 /** Maximum number of jobs that may add to one row. */
 const JOBS_MAX = 200;
@@ -99,8 +99,11 @@ const arrays = insertedColumns.map(([, type], index) => `$${index + 1}::${type}[
  * Inserts parts of the server's view, or merges them into the rows with their ids. A job that ran before changes nothing:
  * `jobs` lists those a row came from. Parts of deleted servers are skipped, and a part never changes the invocation of
  * another server. Outcome and CPU time of a part without `method` override those of the part with it, whichever came first.
+ * The first part of a server, which makes `jobs` one long, counts the invocation in the hour of its id; hours are sorted,
+ * against deadlocks.
  */
 export const INSERT_INVOCATIONS = `
+ WITH written AS (
   INSERT INTO invocations AS stored (${names}, jobs)
   SELECT input.*, ARRAY[$${insertedColumns.length + 1}::integer]
     FROM unnest(${arrays}) AS input(${names})
@@ -120,7 +123,12 @@ export const INSERT_INVOCATIONS = `
                     ELSE stored.left_out + excluded.left_out + ${surplus('lines')} + ${surplus('exceptions')} END,
     jobs = stored.jobs || excluded.jobs
   WHERE (stored.server_id IS NULL OR stored.server_id = excluded.server_id) AND NOT stored.jobs @> excluded.jobs
-    AND cardinality(stored.jobs) < ${JOBS_MAX}`;
+    AND cardinality(stored.jobs) < ${JOBS_MAX}
+  RETURNING server_id, id, cardinality(jobs) AS parts)
+ INSERT INTO invocation_hours AS stored
+ SELECT server_id, ('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint / ${HOUR_MS} AS hour, count(*)
+   FROM written WHERE parts = 1 GROUP BY 1, 2 ORDER BY 1, 2
+ ON CONFLICT (server_id, hour) DO UPDATE SET invocations = stored.invocations + excluded.invocations`;
 
 /** The values of {@link INSERT_INVOCATIONS}. @param job a random number, the same when the job runs again */
 export function insertValues(rows: Invocation[], job: number): unknown[] {
@@ -243,8 +251,14 @@ export class InvocationsRepository {
     return updated + deleted;
   }
 
+  /** Deletes the counts of invocations before a day. */
+  async forgetHours(day: string): Promise<void> {
+    await this.database.query('DELETE FROM invocation_hours WHERE hour < $1', [Date.parse(day) / HOUR_MS]);
+  }
+
   /** Ends the clearing of an owner. */
   async forgetDeleted({ id }: DeletedOwner): Promise<void> {
+    await this.database.query('DELETE FROM invocation_hours WHERE server_id = $1', [id]);
     await this.database.query('DELETE FROM deleted_invocation_owners WHERE owner_id = $1', [id]);
   }
 }

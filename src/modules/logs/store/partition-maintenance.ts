@@ -77,6 +77,7 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     await this.rows.forgetCharges();
     await this.alone(async (client) => {
       await this.dropSurplus(now, client);
+      await this.rows.forgetHours((await this.partitions.oldestDay()) ?? dayOf(now));
       await this.buildIndexes(now, client);
     });
   }

@@ -57,9 +57,11 @@ export class AuthorizationFlowService implements SetupSubject<PendingAuthorizati
     return pending;
   }
 
-  view({ label, upstreamUrl, server, scopes }: PendingAuthorization): Promise<SetupView> {
-    const view = { label, ...participantsOf(upstreamUrl, server), scopes: scopes?.split(' ') ?? [] };
-    return Promise.resolve({ kind: 'authorize', ...view });
+  async view(pending: PendingAuthorization): Promise<SetupView> {
+    const { label, upstreamUrl, server, scopes } = pending;
+    const presentation = await this.credentials.presentationOf(ownerOf(pending));
+    const participants = participantsOf(upstreamUrl, server);
+    return { ...presentation, kind: 'authorize', label, ...participants, scopes: scopes?.split(' ') ?? [] };
   }
 
   async submit(pending: PendingAuthorization, _form: URLSearchParams, cookie: string): Promise<SetupAnswer> {
@@ -223,16 +225,17 @@ export function participantsOf(
 
 /** The page for an answer without a code (RFC 6749 section 4.1.2.1). */
 function authorizationErrorPage(
-  { server, label }: Pick<PendingAuthorization, 'server' | 'label'>,
+  { id, server, label }: Pick<PendingAuthorization, 'id' | 'server' | 'label'>,
   query: CallbackQueryDto,
 ): SetupPageError {
   const host = issuerOf({ server });
   if (query.error === 'access_denied') {
-    return new SetupPageError(
+    const refusal = new SetupPageError(
       'forbidden',
       'Nothing was authorized',
       `The authorization of ${label} was refused or cancelled at ${host}. To try again, open the setup link once more.`,
     );
+    return Object.assign(refusal, { refusedLinkId: id });
   }
   const reason = [query.error, query.error_description].filter(Boolean).join(': ').slice(0, 300);
   return new SetupPageError(

@@ -75,12 +75,20 @@ export class SetupController {
     redirect(response, answer.redirect);
   }
 
-  /** Handles the answer of an authorization server. */
+  /** Handles the answer of an authorization server. Returns to the app after success and after a person's refusal. */
   @Get('oauth/callback')
   @ApiErrors(400, 403, 410, 502)
   async callback(@Query() query: CallbackQueryDto, @Req() request: Request, @Res() response: Response): Promise<void> {
-    const { view, linkId } = await this.flow.complete(query, (id) => readCookie(this.env, request.headers.cookie, id));
-    this.finish(request, response, linkId, { view, status: 200 });
+    try {
+      const cookieOf = (id: string) => readCookie(this.env, request.headers.cookie, id);
+      const { view, linkId } = await this.flow.complete(query, cookieOf);
+      this.finish(request, response, linkId, { view, status: 200 });
+    } catch (error) {
+      const refused = error instanceof SetupPageError ? error.refusedLinkId : undefined;
+      const returnUrl = refused === undefined ? null : readReturnUrl(this.env, request, refused);
+      if (returnUrl === null) throw error;
+      redirect(response, returnUrl);
+    }
   }
 
   /** Returns to the app after success, and shows a page where there is none or something is left to do. */

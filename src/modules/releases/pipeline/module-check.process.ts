@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { checkModule, InvalidModuleError, type ModuleFacts } from '../../../hosting/hosted-module.js';
+import { checkModule, type ModuleFacts } from '../../../hosting/hosted-module.js';
+import { InvalidModuleError } from '../../../hosting/hosting.errors.js';
 
 /** The message of the process, which checks the module in the file of its first argument, and ends. */
 export type ModuleCheckAnswer = { facts: ModuleFacts } | { refused: string };

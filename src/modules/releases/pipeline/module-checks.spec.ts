@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { InvalidModuleError } from '../../../hosting/hosted-module.js';
+import { InvalidModuleError } from '../../../hosting/hosting.errors.js';
 import { ModuleChecks } from './deploy-stage.js';
+import { longIt } from '../../../../test/support/jest/globals.mjs';
 
 const MEGABYTE = 1024 * 1024;
 const LIMITS = { memoryMbMax: 512, timeoutMs: 60_000 };
@@ -47,7 +48,7 @@ describe('a module that is checked in a process of its own', () => {
     expect((fault as Error).message).toMatch(/^The default export at 1:1 is neither a function/);
   });
 
-  it('may be as large as a module may be', async () => {
+  longIt('may be as large as a module may be', async () => {
     expect(await checks.check(await fileOf(muchCode()), held, LIMITS)).toMatchObject({ form: 'factory' });
   });
 

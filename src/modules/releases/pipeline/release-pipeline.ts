@@ -12,6 +12,7 @@ import { LeaseLostError, ReleaseLease, type StageOutcome } from '../release-leas
 import { ReleaseLogRepository } from '../release-log.repository.js';
 import type { LogLine, Release } from '../release.entity.js';
 import { mayBecome, releaseStatuses, stages, type ReleaseStatus, type Stage } from '../release-state.js';
+import { ServerNotFoundError } from '../../servers/servers.errors.js';
 import { ReleasesQueue } from '../releases.queue.js';
 import { ReleasesRepository, type Claim } from '../releases.repository.js';
 import { ReleaseStages } from './release-stages.js';
@@ -148,7 +149,8 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   }
 
   private async fail(lease: ReleaseLease, stage: Stage, error: unknown, names: LogNames): Promise<void> {
-    if (error instanceof LeaseLostError) return;
+    // The deletion of a server reaches a stage as either of them.
+    if (error instanceof LeaseLostError || error instanceof ServerNotFoundError) return;
     if (isDatabaseAway(error)) throw error;
     this.logger.error({ msg: `a release failed in ${stage}`, releaseId: lease.releaseId, ...names, err: error });
     const message =

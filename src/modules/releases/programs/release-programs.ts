@@ -4,9 +4,10 @@ import { Repository } from 'typeorm';
 import { growingLru } from '../../../platform/limits/growing-lru.js';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting, Programs, type ProgramOwner } from '../../../hosting/hosting.js';
-import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
+import type { Program, ProgramQuota, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
 import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
+import { AccountLimitsService } from '../../auth/account-limits.service.js';
 import { InvocationsService } from '../../logs/ingest/invocations.service.js';
 import type { Invocation } from '../../logs/invocation.types.js';
 import { ReleaseFiles } from '../release-files.js';
@@ -86,6 +87,7 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
     private readonly programs: Programs,
     private readonly hosting: Hosting,
     private readonly pubSub: PubSub,
+    private readonly limits: AccountLimitsService,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -110,6 +112,12 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
 
   async valuesOf(ref: ProgramRef): Promise<ProgramValues> {
     return this.valuesFor(await this.releaseOf(ref));
+  }
+
+  /** @throws the database's error */
+  async quotaOf(ref: ProgramRef): Promise<ProgramQuota | null> {
+    const { account } = await this.namesOf(ref);
+    return account === undefined ? null : { accountId: account, max: (await this.limits.of(account)).livePrograms };
   }
 
   namesOf({ id }: ProgramRef): Promise<LogNames> {

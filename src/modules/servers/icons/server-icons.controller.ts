@@ -9,7 +9,7 @@ import {
   ApiServerName,
   notServerOwner,
   ownServer,
-  QualifiedNamePipe,
+  toQualifiedName,
   serverNotFound,
   TargetServer,
 } from '../server.decorator.js';
@@ -67,7 +67,7 @@ export class ServerIconsController {
     { status: 413, text: 'The only icon of the server is too large.', message: 'File too large' },
   )
   async get(
-    @Param('qualifiedName', QualifiedNamePipe) name: QualifiedName,
+    @Param('qualifiedName', { transform: toQualifiedName }) name: QualifiedName,
     @Headers('if-none-match') etags: string | undefined,
     @Res() response: Response,
   ): Promise<void> {

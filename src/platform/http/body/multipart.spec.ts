@@ -201,6 +201,19 @@ describe('readMultipart', () => {
     expect(await post(body)).toEqual({ status: 400, text: 'The form holds too many parts' });
   });
 
+  it('refuses a part without a name and a text in an unknown charset', async () => {
+    const head = `--${BOUNDARY}\r\ncontent-disposition: form-data`;
+    const nameless = [`${head}\r\n\r\na\r\n`, `${head}; name=""; filename="a"\r\n\r\na\r\n`];
+    for (const one of nameless) {
+      const { status, text } = await post(one + closing);
+      expect([status, text]).toEqual([400, expect.stringMatching(/^The part "" is not known/)]);
+    }
+    const { status, text } = await post(
+      `${head}; name="payload"\r\ncontent-type: text/plain; charset=utf-7\r\n\r\na\r\n${closing}`,
+    );
+    expect([status, text]).toEqual([400, 'The part "payload" is in an unknown charset: send UTF-8']);
+  });
+
   it('refuses what is no form', async () => {
     const advice = 'Send the body as multipart/form-data with a boundary';
     expect(await post('{}', 'application/json')).toEqual({ status: 400, text: advice });

@@ -85,18 +85,21 @@ function collect<T>(
     seen.add(name);
     return null;
   };
-  form.on('field', (name, value, { valueTruncated }) => {
+  // The library leaves out a name or a value that is missing or in an unknown charset, whatever its types say.
+  form.on('field', (name: string | undefined = '', value: string | undefined, { valueTruncated }) => {
     // Swagger UI and other pages send this for a file that was not chosen.
     if (value === '' && shape.files.includes(name)) return;
     const refused = refusalOf(name, Object.hasOwn(shape.fields, name));
     if (refused) return fail(refused);
+    if (value === undefined)
+      return fail(new InvalidInputError(`The part "${name}" is in an unknown charset: send UTF-8`));
     const bytesMax = shape.fields[name] ?? 0;
     if (valueTruncated || Buffer.byteLength(value) > bytesMax) {
       return fail(new InvalidInputError(`The part "${name}" is larger than ${bytesMax} bytes`));
     }
     fields[name] = value;
   });
-  form.on('file', (name, file, { filename, mimeType }) => {
+  form.on('file', (name: string | undefined = '', file, { filename, mimeType }) => {
     let torn: unknown;
     // Its end is told by `take`, which reads it; without a listener a torn stream would end the process.
     file.on('error', (error) => (torn = error));

@@ -1,19 +1,19 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
-import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
-import type { CredentialOwner } from '../../../src/modules/oauth/credentials.types.js';
-import { builtFile } from '../../support/built.js';
-import { startApp, type TestApp } from '../../support/app.js';
+import { CredentialsService } from '../../src/modules/oauth/credentials.service.js';
+import type { CredentialOwner } from '../../src/modules/oauth/credentials.types.js';
+import { builtFile } from '../support/built.js';
+import { startApp, type TestApp } from '../support/app.js';
 import {
   startAuthorizationServer,
   type AuthorizationServer,
   type ProtectedUpstream,
-} from '../../support/people/authorization-server.js';
-import { age, authorize, newOwner } from '../../support/people/credentials.js';
-import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
-import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+} from '../support/people/authorization-server.js';
+import { age, authorize, newOwner } from '../support/people/credentials.js';
+import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
+import { until } from '../support/until.js';
+import { verifies } from '../support/verifies.js';
 
 /** Real processes take their time on a busy machine. */
 const SLOW_MS = 300_000;
@@ -49,7 +49,7 @@ function startProcess(owner: CredentialOwner, callers: number) {
   const { env } = app;
   const child = spawn(
     process.execPath,
-    [here('../../support/people/credential-process.mjs'), builtFile(''), owner.id, guarded.url, String(callers)],
+    [here('../support/people/credential-process.mjs'), builtFile(''), owner.id, guarded.url, String(callers)],
     {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: {

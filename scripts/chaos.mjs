@@ -1,0 +1,448 @@
+#!/usr/bin/env node
+/**
+ * `npm run chaos`: a deployment of two `api` processes, a `worker` and a `host` with a Postgres, a Redis and MCP servers of its
+ * own, under load. Each part is killed, paused and restarted at random while every executed token is counted where it is
+ * executed. Exits with 1 unless all of these are zero: executed, but the answer does not say that it may have been; answered,
+ * but not executed; executed twice; wrong answers; leases and processes left over. In the end everything must work again
+ * within 30 s, or twice the time of the first start where that is longer.
+ *
+ *   npm run chaos -- [--seconds 1800] [--seed <number>] [--callers 2]
+ *
+ * The seed decides the order of faults; their moments differ from run to run. Linux only: faults are signals.
+ */
+import { Blob } from 'node:buffer';
+import { existsSync } from 'node:fs';
+import process from 'node:process';
+import { setTimeout as wait } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { build } from 'esbuild';
+import pg from 'pg';
+import { integerOption, loadAverage } from '../bench/run.mjs';
+import { Calls, kindNames } from '../test/chaos/callers.mjs';
+import { endEverything, startDeployment, until } from '../test/chaos/deployment.mjs';
+import { fail, prepare, root } from './lib.mjs';
+
+const { values: options } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '1800' },
+    seed: { type: 'string', default: String(Math.floor(Math.random() * 1e6)) },
+    callers: { type: 'string', default: '2' },
+  },
+});
+const seconds = integerOption('seconds', options.seconds, 5, 86_400);
+const seed = integerOption('seed', options.seed, 0, 1e9);
+const scale = integerOption('callers', options.callers, 1, 100);
+
+/** Time in which everything must work again after the last fault; twice the first start on a machine where that is longer. */
+const recoveryMaxMs = 30_000;
+const pauseMaxMs = 5_000;
+const goneMaxMs = 2_000;
+const examplesMax = 5;
+const releaseEveryMs = 3_000;
+
+/** Random numbers from 0 to 1 that follow from the seed (mulberry32). */
+function randomFrom(state) {
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+const random = randomFrom(seed);
+
+// ---- What is called.
+
+/** A module whose tool executes its token at the ledger, which no fault touches. */
+async function moduleOf(ledgerUrl, isStateful) {
+  const source = `import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+    import { z } from 'zod';
+    export const stateful = ${isStateful};
+    export default () => {
+      const server = new McpServer({ name: 'chaos', version: '1.0.0' });
+      const inputSchema = { token: z.string(), ms: z.number() };
+      server.registerTool('act', { description: 'Executes a token', inputSchema }, async ({ token, ms }) => {
+        const executed = await fetch('${ledgerUrl}/' + token, { method: 'POST' }).then(({ ok }) => ok, () => false);
+        if (!executed) return { isError: true, content: [{ type: 'text', text: 'The call may have been carried out' }] };
+        await new Promise((resolve) => setTimeout(resolve, ms));
+        return { content: [{ type: 'text', text: 'done ' + token }] };
+      });
+      return server.server;
+    };`;
+  const { outputFiles } = await build({
+    stdin: { contents: source, loader: 'js', resolveDir: root },
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'node',
+    target: 'esnext',
+    conditions: ['workerd', 'worker', 'browser'],
+    logLevel: 'silent',
+  });
+  return outputFiles[0].text;
+}
+
+async function api(deployment, method, path, body, at = 0) {
+  const isForm = body instanceof FormData;
+  const response = await fetch(`${deployment.urls[at]}${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${deployment.key}`,
+      ...(body && !isForm && { 'content-type': 'application/json' }),
+    },
+    body: isForm ? body : body && JSON.stringify(body),
+    signal: AbortSignal.timeout(30_000),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 300)}`);
+  return text === '' ? undefined : JSON.parse(text);
+}
+
+/** Publishes a release of a server. @returns its id */
+async function publish(deployment, server, payload, module, at) {
+  const form = new FormData();
+  form.set('payload', JSON.stringify(payload));
+  if (module) form.set('module', new Blob([module]), 'module.js');
+  return (await api(deployment, 'PUT', `/servers/chaos/${server}/releases`, form, at)).deploymentId;
+}
+
+async function setUp(deployment) {
+  await api(deployment, 'PUT', '/namespaces/chaos');
+  const publishModule = async (name, isStateful) => {
+    await api(deployment, 'PUT', `/servers/chaos/${name}`);
+    const module = await moduleOf(deployment.ledgerUrl, isStateful);
+    let status = 'FAILURE';
+    // A busy machine may exceed a time limit.
+    await until(async () => {
+      if (status.startsWith('FAILURE')) await publish(deployment, name, { type: 'hosted' }, module);
+      ({ status } = await api(deployment, 'GET', `/servers/chaos/${name}/releases/latest`));
+      return status === 'SUCCESS';
+    }, `${name} is published`);
+  };
+  const connect = (id, body) => api(deployment, 'PUT', `/connect/chaos/${id}`, body);
+  await Promise.all([
+    publishModule('plain', false).then(() => connect('hosted', { server: 'chaos/plain' })),
+    publishModule('stateful', true),
+    ...Object.entries(deployment.upstreamUrl).map(([id, mcpUrl]) => connect(id, { mcpUrl })),
+    connect('local', { transport: 'uplink' }),
+    api(deployment, 'PUT', '/servers/chaos/released'),
+  ]);
+}
+
+/** Publishes releases of an external server until `isOver`. */
+async function releaseOften(deployment, releases) {
+  const payload = { type: 'external', upstreamUrl: deployment.upstreamUrl.modern };
+  while (!releases.isOver) {
+    const at = Math.floor(Math.random() * deployment.urls.length);
+    await publish(deployment, 'released', payload, undefined, at).then(
+      (id) => releases.accepted.push(id),
+      () => (releases.refused += 1),
+    );
+    await wait(releaseEveryMs);
+  }
+}
+
+// ---- Faults.
+
+/** All pairs of part and fault, shuffled, again and again. */
+function* pairs(parts) {
+  for (;;) {
+    const deck = parts.flatMap((part) => part.faults.map((fault) => ({ part, fault })));
+    for (let n = deck.length - 1; n > 0; n -= 1) {
+      const other = Math.floor(random() * (n + 1));
+      [deck[n], deck[other]] = [deck[other], deck[n]];
+    }
+    yield* deck;
+  }
+}
+
+/** Disturbs one part and waits until it is ready again. */
+async function disturb({ part, fault, goneMs }, faults) {
+  const entry = { part: part.name, fault, startedAt: Date.now(), overAt: Infinity, readyAt: Infinity, goneMs };
+  faults.push(entry);
+  await part[fault](goneMs);
+  entry.overAt = Date.now();
+  await part.ready();
+  entry.readyAt = Date.now();
+}
+
+async function disturbOften({ parts }, deadline, faults) {
+  const disturbed = new Map();
+  for (const { part, fault } of pairs(parts)) {
+    if (Date.now() >= deadline) break;
+    const goneMs = Math.floor(random() * (fault === 'pause' ? pauseMaxMs : goneMaxMs));
+    const isAlone = random() < 0.6;
+    // One part has one fault at a time.
+    await disturbed.get(part);
+    const done = disturb({ part, fault, goneMs }, faults);
+    disturbed.set(part, done);
+    if (isAlone) await Promise.race([done, wait(15_000)]);
+    await wait(200 + random() * 800);
+  }
+  await Promise.all(disturbed.values());
+}
+
+// ---- The end.
+
+/** Waits until nothing holds a lease for longer than it lives. @returns what is still held after 30 s */
+async function leakedLeases({ databaseUrl, services, urls }) {
+  const client = new pg.Client(databaseUrl);
+  await client.connect();
+  const held = async () => {
+    const rows = async (sql) => (await client.query(sql)).rows.map((row) => Object.values(row).join(' '));
+    const [releases, rescans, processes, tunnels, placements] = [
+      await rows(`SELECT id, status FROM releases
+        WHERE lease_holder IS NOT NULL OR status IN ('QUEUED', 'WORKING')`),
+      await rows('SELECT server_id FROM server_rescans WHERE holder IS NOT NULL'),
+      await rows(`SELECT array_to_string(roles, ','), address FROM processes`),
+      await rows(
+        'SELECT connection_id FROM uplink_tunnels t JOIN processes p ON p.id = t.process_id AND p.epoch = t.epoch',
+      ),
+      await rows(`SELECT owner_id FROM hosting_placements
+        WHERE host_id IS NOT NULL AND host_id NOT IN (SELECT id FROM processes)`),
+    ];
+    const registered = services.filter(({ name }) => name !== 'worker').length;
+    return [
+      ...releases.map((row) => `release ${row}`),
+      ...rescans.map((row) => `scan of ${row}`),
+      ...(processes.length === registered ? [] : [`processes: ${processes.join(', ')}`]),
+      ...(tunnels.length === 1 ? [] : [`${tunnels.length} tunnels of one local server`]),
+      ...placements.map((row) => `program ${row} on a host that is gone`),
+      ...(await openRequests(urls)),
+    ];
+  };
+  try {
+    let last = [];
+    await until(async () => (last = await held()).length === 0, 'no lease is left').catch(() => undefined);
+    return last;
+  } finally {
+    await client.end();
+  }
+}
+
+/** Requests that an api process counts as open though nobody calls. */
+async function openRequests(urls) {
+  const found = [];
+  for (const url of urls) {
+    const text = await (await fetch(`${url}/metrics`)).text();
+    for (const [line, value] of text.matchAll(
+      /^slipway_\w*(?:in_flight|pending|waiting|running)\w*(?:\{.*\})? (\d+)$/gm,
+    )) {
+      if (Number(value) > 0) found.push(`${url}: ${line}`);
+    }
+  }
+  return found;
+}
+
+/** Releases that were accepted and did not end. */
+async function statusesOf({ databaseUrl }, accepted) {
+  const client = new pg.Client(databaseUrl);
+  await client.connect();
+  const { rows } = await client.query('SELECT status FROM releases WHERE id = ANY($1::uuid[])', [accepted]);
+  await client.end();
+  const counts = { missing: accepted.length - rows.length };
+  for (const { status } of rows) counts[status] = (counts[status] ?? 0) + 1;
+  return counts;
+}
+
+/** The faults of the service among the calls. */
+function judge(calls, faults, executions) {
+  const kills = faults.filter(({ fault }) => fault === 'kill');
+  const wasKilled = ({ at, startedAt, endedAt }) =>
+    kills.some((one) => one.part === `api ${at + 1}` && one.startedAt <= endedAt && one.overAt >= startedAt);
+  const verdicts = { unsaid: [], notExecuted: [], twice: [], wrong: [], unanswered: [] };
+  for (const call of calls) {
+    const count = executions.get(call.token) ?? 0;
+    call.isExecuted = count > 0;
+    if (count > 1) verdicts.twice.push(call);
+    if (call.outcome === 'answered' && count === 0) verdicts.notExecuted.push(call);
+    if (call.outcome === 'wrong') verdicts.wrong.push(call);
+    if (call.outcome === 'refused' && count > 0) verdicts.unsaid.push(call);
+    if (call.outcome === 'lost' && !wasKilled(call)) {
+      // A process that ends in order may close a connection whose request it never read.
+      if (count > 0) verdicts.unsaid.push(call);
+      else if (
+        !faults.some(
+          (one) => one.part === `api ${call.at + 1}` && one.startedAt <= call.endedAt && one.readyAt >= call.startedAt,
+        )
+      ) {
+        verdicts.unanswered.push(call);
+      }
+    }
+  }
+  return verdicts;
+}
+
+const labels = {
+  unsaid: 'executed but not answered, without saying so',
+  notExecuted: 'answered but not executed',
+  twice: 'executed twice',
+  wrong: 'wrong answers',
+  unanswered: 'connections lost without a reason',
+};
+
+// ---- Figures.
+
+function table(heads, rows) {
+  const cells = [heads, ...rows].map((row) => row.map(String));
+  const widths = heads.map((_, n) => Math.max(...cells.map((row) => row[n].length)));
+  const line = (row) =>
+    `| ${row.map((cell, n) => (n < 2 ? cell.padEnd(widths[n]) : cell.padStart(widths[n]))).join(' | ')} |`;
+  const rule = `|${widths.map((width, n) => (n < 2 ? '-'.repeat(width + 2) : `${'-'.repeat(width + 1)}:`)).join('|')}|`;
+  console.log([line(cells[0]), rule, ...cells.slice(1).map(line), ''].join('\n'));
+}
+
+const shownSeconds = (ms) => (Number.isFinite(ms) ? (ms / 1000).toFixed(1) : '-');
+
+function printCalls(calls, verdicts) {
+  const rows = kindNames.map((kind) => {
+    const own = calls.filter((call) => call.kind === kind);
+    const count = (outcome, isExecuted) =>
+      own.filter((call) => call.outcome === outcome && (isExecuted === undefined || call.isExecuted === isExecuted))
+        .length;
+    const faulty = Object.values(verdicts).map((list) => list.filter((call) => call.kind === kind).length);
+    const unknown = [count('unknown', true), count('unknown', false)];
+    return [kind, own.length, count('answered'), count('refused'), ...unknown, count('lost'), ...faulty];
+  });
+  const heads = ['kind', 'calls', 'answered', 'refused', 'unknown: executed', 'not', 'lost'];
+  table([...heads, 'unsaid', 'not executed', 'twice', 'wrong', 'no reason'], rows);
+}
+
+function printFaults(faults, calls) {
+  const groups = new Map();
+  for (const one of faults) {
+    const name = `${one.part}\0${one.fault}`;
+    groups.set(name, [...(groups.get(name) ?? []), one]);
+  }
+  const answered = calls.filter(({ outcome }) => outcome === 'answered');
+  const rows = [...groups].sort().map(([name, list]) => {
+    const ready = Math.max(...list.map(({ overAt, readyAt }) => readyAt - overAt));
+    const failed = list.reduce(
+      (sum, { startedAt, readyAt }) =>
+        sum +
+        calls.filter((call) => call.outcome !== 'answered' && call.startedAt <= readyAt && call.endedAt >= startedAt)
+          .length,
+      0,
+    );
+    // The first answer of each kind to a call that began after the fault.
+    const works = list.map(({ overAt }) =>
+      Math.max(
+        ...kindNames.map((kind) => {
+          const next = answered.filter((call) => call.kind === kind && call.startedAt >= overAt);
+          return Math.min(...next.map(({ endedAt }) => endedAt)) - overAt;
+        }),
+      ),
+    );
+    return [...name.split('\0'), list.length, failed, shownSeconds(ready), shownSeconds(Math.max(...works))];
+  });
+  table(['part', 'fault', 'times', 'calls not answered', 'ready after s, max', 'all kinds work after s, max'], rows);
+}
+
+function printExamples(verdicts, faults, begin) {
+  for (const [name, list] of Object.entries(verdicts)) {
+    for (const call of list.slice(0, examplesMax)) {
+      const near = faults
+        .filter(({ startedAt, readyAt }) => startedAt <= call.endedAt + 1_000 && readyAt >= call.startedAt - 5_000)
+        .map(({ part, fault, startedAt, overAt }) => `${fault} ${part} at ${startedAt - begin}..${overAt - begin}`);
+      const { kind, at, token, startedAt, endedAt, outcome, text } = call;
+      console.log(
+        `${labels[name]}: ${kind} at api ${at + 1}, ${startedAt - begin}..${endedAt - begin} ms, ${token}\n` +
+          `  ${outcome}: ${text}\n  faults: ${near.join('; ')}`,
+      );
+    }
+  }
+}
+
+/** Log lines of level error and above, and what is no log line, with how often each came. */
+function printLogs(services) {
+  const counts = new Map();
+  for (const { name, output } of services) {
+    for (const line of output.split('\n')) {
+      const record = /"level":"(error|fatal)"/.test(line) ? JSON.parse(line) : null;
+      const isStray = /uncaught|unhandled|^Error|^\s+at /i.test(line) && !line.startsWith('{');
+      if (!record && !isStray) continue;
+      const text = record ? `${record.msg}${record.err ? ` (${record.err.message?.slice(0, 100)})` : ''}` : line;
+      const about = `${name.replace(/ \d$/, '')}: ${text.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '…').replaceAll(/\d{4,}/g, '…')}`;
+      counts.set(about, (counts.get(about) ?? 0) + 1);
+    }
+  }
+  const top = [...counts].sort(([, a], [, b]) => b - a).slice(0, 15);
+  if (top.length > 0) console.log(`Errors in logs:\n${top.map(([text, count]) => `  ${count}x ${text}`).join('\n')}\n`);
+}
+
+// ---- The run.
+
+async function main() {
+  const setUpAt = Date.now();
+  const deployment = await startDeployment();
+  const recoverMs = Math.max(recoveryMaxMs, 2 * (Date.now() - setUpAt));
+  await setUp(deployment);
+  const begin = Date.now();
+  const calls = new Calls(deployment, scale);
+  const problems = [];
+  await until(
+    () => calls.allWork(begin, deployment.urls.length),
+    'calls of every kind work before the first fault',
+  ).catch((error) => {
+    throw new Error(`${error.message}\n${calls.lastTexts().join('\n')}`);
+  });
+  console.log(
+    `seed ${seed}, ${seconds} s; set up in ${shownSeconds(Date.now() - setUpAt)} s; load average ${loadAverage()}`,
+  );
+
+  const faults = [];
+  const releases = { accepted: [], refused: 0, isOver: false };
+  const releasing = releaseOften(deployment, releases);
+  const looking = setInterval(() => deployment.all.forEach((part) => part.look()), 1_000);
+  await disturbOften(deployment, Date.now() + seconds * 1000, faults).catch((error) => problems.push(error.message));
+
+  const overAt = Date.now();
+  await Promise.all(deployment.all.map((part) => part.ready())).catch((error) => problems.push(error.message));
+  await until(() => calls.allWork(overAt, deployment.urls.length), 'calls of every kind work again', recoverMs).catch(
+    (error) => problems.push(error.message),
+  );
+  const recoveredMs = Date.now() - overAt;
+  releases.isOver = true;
+  await Promise.all([calls.end(), releasing]);
+  problems.push(...(await leakedLeases(deployment)).map((text) => `left over: ${text}`));
+  const statuses = await statusesOf(deployment, releases.accepted);
+  if (statuses.missing > 0) problems.push(`${statuses.missing} accepted releases are missing`);
+  clearInterval(looking);
+  await Promise.all(deployment.services.map((part) => part.stop()));
+  const leftovers = () => deployment.services.flatMap((part) => part.leftovers());
+  await until(() => leftovers().length === 0, 'no process is left', 5_000).catch(() =>
+    problems.push(...leftovers().map((text) => `process left over: ${text}`)),
+  );
+  problems.push(...deployment.all.flatMap(({ surprises }) => surprises));
+
+  const verdicts = judge(calls.all, faults, deployment.executions());
+  printCalls(calls.all, verdicts);
+  printFaults(faults, calls.all);
+  printLogs(deployment.services);
+  printExamples(verdicts, faults, begin);
+  const { missing, ...ended } = statuses;
+  console.log(
+    `${calls.all.length} calls, ${faults.length} faults; releases: ${JSON.stringify(ended)}, ${releases.refused} refused; ` +
+      `everything worked again ${shownSeconds(recoveredMs)} s after the last fault; load average ${loadAverage()}`,
+  );
+  for (const [name, list] of Object.entries(verdicts)) console.log(`${labels[name]}: ${list.length}`);
+  for (const problem of problems) console.log(problem);
+  const isGood = problems.length === 0 && Object.values(verdicts).every((list) => list.length === 0);
+  console.log(isGood ? 'Nothing was lost.' : `Broken: repeat it with --seed ${seed}.`);
+  return isGood ? 0 : 1;
+}
+
+if (!existsSync('/proc/self/stat')) fail('npm run chaos needs Linux: it reads /proc.');
+prepare();
+let isLeaving = false;
+async function leave(code) {
+  if (isLeaving) return;
+  isLeaving = true;
+  await endEverything();
+  process.exit(code);
+}
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => void leave(1));
+await main().then(leave, (error) => {
+  console.error(error);
+  return leave(1);
+});

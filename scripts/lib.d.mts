@@ -1,0 +1,1 @@
+export function isLong(file: string): boolean;

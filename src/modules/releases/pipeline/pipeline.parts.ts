@@ -1,0 +1,36 @@
+import type { ModuleMetadata } from '@nestjs/common';
+import { BlobSweeper } from '../blob-sweeper.js';
+import { DeployStage, ModuleChecks } from './deploy-stage.js';
+import { MetadataStage, ReleaseStages } from './release-stages.js';
+import { PublishStage } from './publish-stage.js';
+import { ReleasePipeline } from './release-pipeline.js';
+import { ReleaseSlotsRepository } from './release-slots.repository.js';
+import { ReleaseSweeper } from './release-sweeper.js';
+import { ReleasesProcessor } from './releases.processor.js';
+import { ScanStage } from './scan-stage.js';
+import { RescanOutcomes, Rescanner } from '../rescan/rescanner.js';
+import { RescanScan } from '../rescan/rescan-scan.js';
+import { ExternalScan } from '../scan/external-scan.js';
+import { HostedScan } from '../scan/hosted-scan.js';
+
+/** What the role `worker` loads of the releases module. */
+export const worker: ModuleMetadata = {
+  providers: [
+    DeployStage,
+    ModuleChecks,
+    ExternalScan,
+    HostedScan,
+    ScanStage,
+    MetadataStage,
+    PublishStage,
+    ReleaseSlotsRepository,
+    ReleaseStages,
+    ReleasePipeline,
+    ReleaseSweeper,
+    BlobSweeper,
+    RescanScan,
+    RescanOutcomes,
+    Rescanner,
+    ReleasesProcessor,
+  ],
+};

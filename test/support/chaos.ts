@@ -1,0 +1,29 @@
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { endAfterFile } from './jest/leftovers.mjs';
+
+/** Exit code and output of `npm run chaos`. */
+export interface ChaosRun {
+  code: number | null;
+  output: string;
+}
+
+/** Runs `npm run chaos` with faults for so many seconds. */
+export function runChaos(seconds: number): Promise<ChaosRun> {
+  const script = fileURLToPath(new URL('../../scripts/chaos.mjs', import.meta.url));
+  const child = spawn(process.execPath, [script, '--seconds', String(seconds), '--callers', '1'], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const forget = endAfterFile(() => child.kill('SIGTERM'));
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+  }
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => {
+      forget();
+      resolve({ code, output });
+    });
+  });
+}

@@ -1,0 +1,3 @@
+import type { it } from '@jest/globals';
+
+export declare const longIt: typeof it;
