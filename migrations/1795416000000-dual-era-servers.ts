@@ -1,7 +1,7 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /** Endpoints that speak 2026-07-28 and have sessions of older revisions too are of kind `both`. */
-export class DualEraServers1795410000000 implements MigrationInterface {
+export class DualEraServers1795416000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query('ALTER TABLE upstream_eras DROP CONSTRAINT upstream_eras_kind');
     await runner.query(

@@ -1,7 +1,7 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /** Marks of client sessions with a log level or subscriptions, which answer 404 after a restart. */
-export class SessionMarks1795411000000 implements MigrationInterface {
+export class SessionMarks1795417000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(
       'CREATE TABLE session_marks (session text NOT NULL, expires_at timestamptz NOT NULL, CONSTRAINT "PK_session_marks" PRIMARY KEY (session))',
