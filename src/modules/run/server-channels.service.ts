@@ -62,12 +62,7 @@ class ServerChannel implements Channel {
     });
   }
 
-  async listen(
-    filter: ListenFilter,
-    listener: UpstreamListener,
-    timeoutMs: number,
-    era?: Era,
-  ): Promise<Listening> {
+  async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number, era?: Era): Promise<Listening> {
     return (await this.handle()).listen(filter, listener, timeoutMs, era);
   }
 
