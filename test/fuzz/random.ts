@@ -28,7 +28,7 @@ export class Random {
   }
 
   pick<T>(items: readonly T[]): T {
-    return items[this.int(0, items.length - 1)] as T;
+    return items[this.int(0, items.length - 1)];
   }
 
   /** One of the names, as often as its weight says. */

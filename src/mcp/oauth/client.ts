@@ -4,13 +4,9 @@ import type {
   FetchLike,
   OAuthClientMetadata,
 } from '@modelcontextprotocol/client';
-import type * as Sdk from '@modelcontextprotocol/client';
-import { lazyRequire } from '../../platform/lazy-require.js';
 import type { AuthorizationServer } from './discovery.js';
 import { OAuthClientNeededError, OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
-
-/** The client SDK, a tenth of the service's code with zod, whose OAuth functions are used. */
-export const sdk = lazyRequire<typeof Sdk>('@modelcontextprotocol/client');
+import { sdk } from './sdk.js';
 
 /** Parameters of an authorization request. */
 interface AuthorizationRequest {
@@ -184,7 +180,11 @@ export function isFromServer(
   iss: string | undefined,
 ): boolean {
   try {
-    sdk().validateAuthorizationResponseIssuer({ iss, expectedIssuer: server.issuer, issParameterSupported: server.sendsIss });
+    sdk().validateAuthorizationResponseIssuer({
+      iss,
+      expectedIssuer: server.issuer,
+      issParameterSupported: server.sendsIss,
+    });
     return true;
   } catch (error) {
     if (error instanceof sdk().IssuerMismatchError) return false;

@@ -6,9 +6,9 @@ import type {
 import { quoted } from '../../platform/text/quoted.js';
 import { parseUrl } from '../../config/parse-url.js';
 import { bearerChallenge, type BearerChallenge } from './challenges.js';
-import { sdk } from './client.js';
 import { OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
 import { isPkceKnown } from './pkce.js';
+import { sdk } from './sdk.js';
 
 /** Limit of authorization servers tried from a list. */
 const SERVERS_TRIED_MAX = 4;

@@ -1,7 +1,8 @@
 import type { FetchLike, OAuthTokens } from '@modelcontextprotocol/client';
-import { clientAuthentication, sdk, sdkMetadata, type OAuthClientIdentity } from './client.js';
+import { clientAuthentication, sdkMetadata, type OAuthClientIdentity } from './client.js';
 import type { AuthorizationServer } from './discovery.js';
 import { OAuthFetchError, TokenEndpointAwayError, TokenRefusedError } from './oauth-errors.js';
+import { sdk } from './sdk.js';
 
 /**
  * OAuth adapter implemented by a hosted server, for an authorization server that only its code knows. Each operation
@@ -88,7 +89,9 @@ export function exchangeCode(
  * @throws TokenRefusedError, TokenEndpointAwayError
  */
 export function refreshTokens(fetch: FetchLike, context: TokenContext, refreshToken: string): Promise<TokenSet> {
-  return requestTokens(fetch, context, (issuer, options) => sdk().refreshAuthorization(issuer, { ...options, refreshToken }));
+  return requestTokens(fetch, context, (issuer, options) =>
+    sdk().refreshAuthorization(issuer, { ...options, refreshToken }),
+  );
 }
 
 /** Revokes a token at the server (RFC 7009). False when the server could not be reached or refused. */
@@ -143,7 +146,8 @@ async function requestTokens(
   try {
     answer = await request(server.issuer, sdkOptions(fetch, context));
   } catch (error) {
-    if (error instanceof sdk().OAuthError && FINAL_REFUSALS.has(error.code)) throw new TokenRefusedError(error.code, host);
+    if (error instanceof sdk().OAuthError && FINAL_REFUSALS.has(error.code))
+      throw new TokenRefusedError(error.code, host);
     // The response is not quoted: it may contain the tokens.
     throw new TokenEndpointAwayError(
       error instanceof OAuthFetchError ? error.message : `${host} gave no answer that RFC 6749 describes.`,

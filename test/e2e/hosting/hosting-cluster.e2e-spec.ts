@@ -20,6 +20,7 @@ import { Runtime } from '../../../src/hosting/runtime/runtime.js';
 import { textFrame } from '../../../src/platform/internal-http/frames.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
 import { ProcessRegistry } from '../../../src/platform/processes/process-registry.js';
+import { ProcessesRepository } from '../../../src/platform/processes/processes.repository.js';
 import { builtFile } from '../../support/built.js';
 import { startApp, type TestApp } from '../../support/app.js';
 import { startDatabaseRelay, type DatabaseRelay } from '../../support/database/database-relay.js';
@@ -334,6 +335,20 @@ describe('programs with state', () => {
     );
     for (const process of [app, other, front]) expect((await whoRuns(process, ref)).name).toBe('two');
   });
+
+  verifies(
+    'hosting:hosts:fenced',
+    'are not renewed under a lease that is over by the clock of the database',
+    async () => {
+      const rows = app.get(ProcessesRepository);
+      const lease = { id: randomUUID(), roles: [], address: null, details: {}, leaseMs: SLOW_MS, isAddressOwn: false };
+      const epoch = await app.database.transaction((tx) => rows.register(lease, tx));
+      expect(await rows.renew(lease, epoch)).toBe(true);
+      expect(await rows.renew(lease, '0')).toBe(false);
+      await app.database.query('UPDATE processes SET lease_until = now() WHERE id = $1', [lease.id]);
+      expect(await rows.renew(lease, epoch)).toBe(false);
+    },
+  );
 
   verifies('hosting:hosts:messages', 'hear of versions, and lose their state when they are forgotten', async () => {
     const ref = await programOf(other, { isStateful: true });

@@ -18,8 +18,7 @@ await import(process.argv[1] + 'infrastructure.js');
 const { loadEnv } = await import(process.argv[1] + 'config/env.js');
 const { createApp } = await import(process.argv[1] + 'app.setup.js');
 await createApp(loadEnv(), { preview: true });
-console.log(files.join('\\n'));
-process.exit(0);
+process.stdout.write(files.join('\\n'), () => process.exit(0));
 `;
 
 /** Of these parts of file names, those that a process of the role loads. */

@@ -206,6 +206,31 @@ describe('the keys of sealed values', () => {
       await rotating.close();
     }
   });
+
+  it('leave a value alone that came to lie where a rotated one was read', async () => {
+    const headers = { 'X-Key': 'v' };
+    const { path } = await createConnection(app, owner, { mcpUrl: upstream.url, headers }, { namespace });
+    const connectionId = path.split('/').at(-1);
+    const vault = new Vault([k2, k1]);
+    const written = vault.seal('another value', 'another row');
+    const moving = {
+      async query<T>(sql: string, values?: unknown[]): Promise<T> {
+        if (!/^UPDATE connections t SET sealed_headers/.test(sql)) return app.database.query<T>(sql, values);
+        const [[{ place, old }]] = await app.database.query<[{ place: string; old: string }[]]>(
+          `UPDATE connections c SET sealed_headers = $1 FROM connections o WHERE o.id = c.id AND c.connection_id = $2
+           RETURNING c.ctid::text AS place, o.sealed_headers AS old`,
+          [written, connectionId],
+        );
+        const batch = JSON.parse(values?.[0] as string) as { place: string; old: string }[];
+        const moved = batch.map((row) => (row.old === old ? { ...row, place } : row));
+        expect(moved).not.toEqual(batch);
+        return app.database.query<T>(sql, [JSON.stringify(moved)]);
+      },
+    };
+    await rotateSealed(moving, vault);
+    const stored = 'SELECT sealed_headers AS sealed FROM connections WHERE connection_id = $1';
+    expect(await app.database.query(stored, [connectionId])).toEqual([{ sealed: written }]);
+  });
 });
 
 function textOf({ id, secret }: EncryptionKey): string {

@@ -95,7 +95,7 @@ describe('a bundle on a service that runs bundles', () => {
       const lines = () =>
         logged.flatMap(({ mock }) =>
           mock.calls.map(([entry], at) => ({
-            context: (mock.contexts[at] as unknown as { context?: string }).context,
+            context: (mock.contexts[at] as { context?: string }).context,
             ...(typeof entry === 'string' ? { msg: entry } : (entry as { msg: string })),
           })),
         ) as { context: string; msg: string; account?: string; server?: string; connection?: string }[];

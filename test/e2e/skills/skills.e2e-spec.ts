@@ -320,6 +320,8 @@ describe('DELETE /skills/{namespace}/{slug}', () => {
     async () => {
       const { namespace, slug, path } = await createSkill(app, owner, { files: { 'a.txt': 'A' } });
       const kept = await createSkill(app, owner, { namespace });
+      const namesake = `/skills/${await createNamespace(app, owner)}/${slug}`;
+      expect((await upload(app, owner, namesake, await zipOf({ 'SKILL.md': skillMd() }))).status).toBe(201);
       const before = await filesStored();
       const response = await app.as(owner).delete(path);
       expect(response.status).toBe(200);
@@ -328,7 +330,9 @@ describe('DELETE /skills/{namespace}/{slug}', () => {
       for (const gone of [path, `${path}/download`, `${path}/.well-known/skills/SKILL.md`]) {
         expect((await app.as(owner).get(gone)).status).toBe(404);
       }
-      expect((await app.as(owner).get(kept.path)).status).toBe(200);
+      for (const { path: other } of [kept, { path: namesake }]) {
+        expect((await app.as(owner).get(other)).status).toBe(200);
+      }
       // The name is free again.
       expect((await upload(app, owner, path, await zipOf({ 'SKILL.md': skillMd() }))).status).toBe(201);
     },

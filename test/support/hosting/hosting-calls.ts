@@ -80,10 +80,11 @@ export async function whoRuns(app: TestApp, ref: ProgramRef): Promise<{ name: st
   return JSON.parse((await ask(app, ref, '/who')).text) as { name: string; calls: number };
 }
 
-/** A program whose first choice is the host of `app`. */
+/** A program whose first choice is the host of `app`. @throws when no process knows that host any more */
 export async function programOf(app: TestApp, overrides: Partial<ProgramRef> = {}): Promise<ProgramRef> {
   const hosts = await app.get(HostDirectory).live();
   const { id } = app.get(ProcessRegistry);
+  if (!hosts.some((host) => host.id === id)) throw new Error('This host has lost its lease.');
   for (;;) {
     const ref = programRef(overrides);
     if (ranked(ref.ownerId, hosts)[0]?.id === id) return ref;

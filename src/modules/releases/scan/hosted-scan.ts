@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
-import type { ServerScan } from '../../../mcp/client/server-scan.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
 import { hostedFailureIn, ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting } from '../../../hosting/hosting.js';
 import { quoted } from '../../../platform/text/quoted.js';
@@ -36,20 +36,23 @@ export class HostedScan {
   ) {}
 
   async run(release: Release, lease: ScanHold): Promise<HostedScanResult> {
+    const closed: Promise<void>[] = [];
     try {
-      return await this.tryPaths(release, lease);
+      return await this.tryPaths(release, lease, closed);
     } finally {
-      // In the background: nothing depends on it, and it never rejects.
-      void this.hosting.forget(scannedProgram(release.id, false).ownerId);
+      // In the background: nothing depends on it, and it never rejects. A session that ended later would place the program anew.
+      void Promise.all(closed).then(() => this.hosting.forget(scannedProgram(release.id, false).ownerId));
     }
   }
 
-  private async tryPaths(release: Release, lease: ScanHold): Promise<HostedScanResult> {
+  private async tryPaths(release: Release, lease: ScanHold, closed: Promise<void>[]): Promise<HostedScanResult> {
     const config = scanConfig(configFields({ properties: {}, ...release.configSchema, type: 'object' }, 'hosted'));
     let first: UpstreamFailure | null = null;
     for (const mcpPath of PATHS) {
       try {
-        const facts = factsOfScan(await this.scan(release, mcpPath, config, lease));
+        const channel = this.channelTo(release, mcpPath, config);
+        const options = { timeoutMs: this.env.releaseScanTimeoutMs, onClose: (end: Promise<void>) => closed.push(end) };
+        const facts = factsOfScan(await scanUnderLease(channel, lease, options));
         for (const line of differences(release, facts)) await lease.log(line);
         return { facts, source: 'server', mcpPath };
       } catch (error) {
@@ -62,10 +65,9 @@ export class HostedScan {
     return this.refused(release, first as UpstreamFailure, config, lease);
   }
 
-  private scan(release: Release, mcpPath: string, config: ScanConfig, lease: ScanHold): Promise<ServerScan> {
+  private channelTo(release: Release, mcpPath: string, config: ScanConfig): Channel {
     const program = scannedProgram(release.id, release.hosting?.stateful ?? false);
-    const channel = this.hosted.channelTo(program, { mcpPath, name: 'The module', query: config.query });
-    return scanUnderLease(channel, lease, { timeoutMs: this.env.releaseScanTimeoutMs });
+    return this.hosted.channelTo(program, { mcpPath, name: 'The module', query: config.query });
   }
 
   /** A module may refuse made-up values, so its published card is used if there were some. Otherwise the release fails. */

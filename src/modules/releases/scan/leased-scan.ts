@@ -16,6 +16,8 @@ export interface LeasedScanOptions {
   timeoutMs: number;
   /** Redacts a line for the log. */
   redact?: (message: string) => string;
+  /** Receives the end of the channel, which the result does not wait for. */
+  onClose?: (closed: Promise<void>) => void;
 }
 
 /**
@@ -26,7 +28,7 @@ export interface LeasedScanOptions {
 export async function scanUnderLease(
   channel: Channel,
   lease: ScanHold,
-  { timeoutMs, redact = (message) => message }: LeasedScanOptions,
+  { timeoutMs, redact = (message) => message, onClose }: LeasedScanOptions,
 ): Promise<ServerScan> {
   const cancellation = new Cancellation();
   let logged: Promise<void> = Promise.resolve();
@@ -42,7 +44,8 @@ export async function scanUnderLease(
     cancellation.cancel();
     // Progress is logged before the result. A lost lease is reported by `whileHeld`.
     await logged.catch(() => undefined);
-    void channel.close();
+    const closed = channel.close();
+    onClose?.(closed);
   }
 }
 
