@@ -92,7 +92,7 @@ const nodeGlobals = Object.fromEntries(
 );
 
 export default tseslint.config(
-  { ignores: ['dist/', 'node_modules/', 'coverage/', '.data/'] },
+  { ignores: ['dist/', 'node_modules/', 'coverage/', '.data/', 'test/vendor/'] },
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   js.configs.recommended,
 

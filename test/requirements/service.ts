@@ -93,6 +93,21 @@ export const service = {
     behavior:
       '`initialize` opens a session that any process knows, good for one key and one target for 24 hours; one that is over answers 404.',
   },
+  'mcp:session-restart': {
+    source: 'House',
+    behavior:
+      'A session that set a log level, subscribed, or declared what its client answers is 404 at a process that started later and does not know that; one of a server that restores sessions goes on, as does one without state.',
+  },
+  'mcp:log-level': {
+    source: 'House',
+    behavior:
+      'A log level that a client sets is set in its session at a legacy server, before its next call and again in each new session.',
+  },
+  'mcp:both-eras': {
+    source: 'House',
+    behavior:
+      'A server of both eras serves a legacy client that answers requests, sets a log level or subscribes in its legacy era, and everybody else in its modern one: each gets what it gets directly.',
+  },
   'mcp:session-stream': {
     source: 'House',
     behavior: 'A session has one stream, by GET, that tells of changed lists and of the resources it subscribed to.',
@@ -388,6 +403,16 @@ export const service = {
   'channel:listen': {
     source: 'House',
     behavior: 'All listeners of an upstream share one stream, and each hears what it wants to hear.',
+  },
+  'channel:both-eras': {
+    source: 'House',
+    behavior:
+      'A modern server that opens a session too is remembered as one of both eras; one that opens none serves every call in its own.',
+  },
+  'channel:lost-session': {
+    source: 'House',
+    behavior:
+      'A server that answers 404 to the stream of a session has lost it: another one is opened, listened to and subscribed in, and listeners are told that lists changed.',
   },
   'channel:resume': {
     source: 'House',

@@ -125,6 +125,22 @@ async function ofInitializeOrSse(wire: HttpWire): Promise<Found> {
   }
 }
 
+/**
+ * Opens a session at an endpoint that speaks 2026-07-28. Null when it has none: it refuses `initialize`, or answers it
+ * without a session, in which it could not send its client a request either.
+ *
+ * @throws UpstreamFailure when the endpoint fails otherwise
+ */
+export async function findSession(wire: HttpWire): Promise<OpenedSession | null> {
+  try {
+    const opened = await plain((profile, handlers) => openStreamable(wire, profile, handlers));
+    return opened.session.isStateful ? opened : null;
+  } catch (error) {
+    if (error instanceof HandshakeRefusedError || isOutOfPlace(error)) return null;
+    throw error;
+  }
+}
+
 async function plain(open: OpenSession): Promise<OpenedSession> {
   const handlers: SessionHandlers = { onNotification: () => undefined, onLost: () => undefined };
   return { session: await open(undefined, handlers), handlers };

@@ -19,7 +19,8 @@ import {
 } from './session-slots.js';
 import { LegacyTasks, offersTasks } from './legacy-tasks.js';
 import { Listeners, type ListenStreamHandlers, type ListenStream } from './listeners.js';
-import { listFilter } from '../protocol/list-pages.js';
+import { listChanges, listFilter } from '../protocol/list-pages.js';
+import { deadlineIn } from '../protocol/deadline.js';
 import { isObject } from '../../platform/text/json.js';
 
 /** Limit of concurrent subscribe requests. */
@@ -35,34 +36,90 @@ type ListeningSession = Pick<LegacySession, 'identity' | 'request' | 'startListe
  * Change notifications of a legacy server. List changes arrive on the stream of its shared session. Resource updates
  * are subscribed to once per resource, however many listeners want them.
  */
-export class LegacyListening {
+export class LegacyListening<Session extends ListeningSession> {
   private handlers: ListenStreamHandlers | null = null;
+  /** Session of the last stream. */
+  private last: Session | null = null;
+  /** True when a session had no stream just after it was opened: a 404 then says nothing about the session. */
+  private isWithoutStreams = false;
 
-  constructor(private readonly session: (timeoutMs: number) => Promise<ListeningSession>) {}
+  /** @param lose discards a session that the server does not find, so that `session` opens another one */
+  constructor(
+    private readonly session: (timeoutMs: number) => Promise<Session>,
+    private readonly lose: (session: Session) => void = () => undefined,
+  ) {}
 
   /** Handles a notification of the shared session. */
   onNotification(text: string, method: string): void {
     this.handlers?.onNotification(text, method);
   }
 
+  /** Opens the stream, in a new session when the server does not find the one at hand. */
   async start(filter: ListenFilter, handlers: ListenStreamHandlers, timeoutMs: number): Promise<ListenStream> {
-    const session = await this.session(timeoutMs);
+    const left = deadlineIn(timeoutMs);
+    const session = await this.session(left());
+    try {
+      return await this.startIn(session, filter, handlers, left());
+    } catch (error) {
+      if (!(error instanceof SessionLostError)) throw error;
+    }
+    this.lose(session);
+    return this.startIn(await this.session(left()), filter, handlers, left(), true).catch((error: unknown) => {
+      throw error instanceof SessionLostError ? forgotten() : error;
+    });
+  }
+
+  /** @throws SessionLostError when the server does not find the session */
+  private async startIn(
+    session: Session,
+    filter: ListenFilter,
+    handlers: ListenStreamHandlers,
+    timeoutMs: number,
+    isNew = false,
+  ): Promise<ListenStream> {
     this.handlers = handlers;
-    const isListening = await session.startListening(timeoutMs, () => handlers.lost());
-    if (!isListening) return { honoured: {}, close: async () => undefined };
+    if (!(await this.isListening(session, handlers, timeoutMs, isNew))) {
+      return { honoured: {}, close: async () => undefined };
+    }
     const subscribed = new Set<string>();
-    const change = async (wanted: ListenFilter, ms: number): Promise<ListenFilter> => {
+    const set = async (wanted: ListenFilter, ms: number): Promise<ListenFilter> => {
       await subscribe(session, subscribed, wanted.resourceSubscriptions ?? [], ms);
       return honoured(session.identity.capabilities, wanted, subscribed);
     };
+    const change: ListenStream['change'] = (wanted, ms) =>
+      set(wanted, ms).catch((error: unknown) => {
+        if (!(error instanceof SessionLostError)) throw error;
+        this.lose(session);
+        handlers.lost();
+        throw forgotten();
+      });
+    const isReplaced = this.last !== null && this.last !== session;
+    this.last = session;
     try {
-      return {
-        honoured: await change(filter, timeoutMs),
-        change,
-        close: () => this.stop(session, subscribed, handlers),
-      };
+      const heard = await set(filter, timeoutMs);
+      // The lists of the session before may have been others, and nobody was told since.
+      for (const [method, flag] of listChanges) {
+        if (isReplaced && heard[flag]) handlers.onNotification(JSON.stringify({ jsonrpc: '2.0', method }), method);
+      }
+      return { honoured: heard, change, close: () => this.stop(session, subscribed, handlers) };
     } catch (error) {
       await this.stop(session, subscribed, handlers);
+      throw error;
+    }
+  }
+
+  /** Opens the session's stream; false without one. @throws SessionLostError unless the session is new */
+  private async isListening(
+    session: Session,
+    handlers: ListenStreamHandlers,
+    timeoutMs: number,
+    isNew: boolean,
+  ): Promise<boolean> {
+    try {
+      return await session.startListening(timeoutMs, () => handlers.lost());
+    } catch (error) {
+      this.isWithoutStreams ||= isNew && error instanceof SessionLostError;
+      if (error instanceof SessionLostError && this.isWithoutStreams) return false;
       throw error;
     }
   }
@@ -99,13 +156,18 @@ export class LegacyAdapter implements ProtocolAdapter {
   private readonly profiles: ProfileSlots;
   private readonly listeners: Listeners;
   private readonly tasks = new LegacyTasks();
+  /** Log level that each session of a caller has. */
+  private readonly levels = new WeakMap<LegacySession, string>();
 
   constructor(
     open: OpenSession,
     private readonly options: LegacyOptions,
   ) {
     const { url, opened } = options;
-    const listening = new LegacyListening((timeoutMs) => this.plain.get(timeoutMs));
+    const listening = new LegacyListening(
+      (timeoutMs) => this.plain.get(timeoutMs),
+      (session) => this.plain.lose(session),
+    );
     this.listeners = new Listeners((...args) => listening.start(...args));
     const onNotification: SessionHandlers['onNotification'] = (...notification) =>
       this.listeners.onOtherNotification(...notification);
@@ -156,13 +218,32 @@ export class LegacyAdapter implements ProtocolAdapter {
     const from = performance.now();
     const left = () => Math.max(1, from + timeoutMs - performance.now());
     try {
-      return await session.request(call, timeoutMs, false);
+      return await this.requestWithLevel(slot, session, call, timeoutMs, false);
     } catch (error) {
       if (error instanceof SessionLostError) this.forget(slot, session);
       else if (!mayRepeat(call, error)) throw error;
       const again = slot.value ?? (await this.session(slot, left(), call));
-      return again.request(call, left(), true);
+      return this.requestWithLevel(slot, again, call, left(), true);
     }
+  }
+
+  /** Sends a call in a session that has the log level of its caller. */
+  private async requestWithLevel(
+    slot: SessionSlot,
+    session: LegacySession,
+    call: McpCall,
+    timeoutMs: number,
+    isRepeat: boolean,
+  ): Promise<McpReply> {
+    // The shared session has many callers and no level.
+    const level = slot === this.plain ? undefined : call.profile?.level;
+    if (level === undefined || this.levels.get(session) === level) return session.request(call, timeoutMs, isRepeat);
+    const left = deadlineIn(timeoutMs);
+    const params = JSON.stringify({ level });
+    const { cancellation } = call;
+    await session.request({ method: 'logging/setLevel', params, timeoutMs, cancellation }, timeoutMs, isRepeat);
+    this.levels.set(session, level);
+    return session.request(call, left(), isRepeat);
   }
 
   /** Drops a lost session. @throws EraContradictedError when the verdict is old enough to be wrong */
@@ -202,12 +283,7 @@ async function subscribe(
 ): Promise<void> {
   if (subscribed.size === 0 && !declares(session.identity.capabilities, 'resources', 'subscribe')) return;
   const ask = (verb: string, uri: string) =>
-    session
-      .request({ method: `resources/${verb}`, params: JSON.stringify({ uri }), timeoutMs }, timeoutMs, false)
-      .catch((error: unknown) => {
-        if (!(error instanceof SessionLostError)) throw error;
-        throw new UpstreamError('The MCP server forgot the session of its change notifications.');
-      });
+    session.request({ method: `resources/${verb}`, params: JSON.stringify({ uri }), timeoutMs }, timeoutMs, false);
   const gone = [...subscribed].filter((uri) => !wanted.includes(uri));
   for (const uri of gone) subscribed.delete(uri);
   const fresh = wanted.filter((uri) => !subscribed.has(uri));
@@ -215,9 +291,13 @@ async function subscribe(
   await someAtOnce(gone, (uri) =>
     ask('unsubscribe', uri).catch((error: unknown) => {
       // A failed unsubscribe only causes notifications without a listener.
-      if (!(error instanceof UpstreamFailure)) throw error;
+      if (!(error instanceof UpstreamFailure || error instanceof SessionLostError)) throw error;
     }),
   );
+}
+
+function forgotten(): UpstreamError {
+  return new UpstreamError('The MCP server forgot the session of its change notifications.');
 }
 
 async function someAtOnce(uris: string[], work: (uri: string) => Promise<unknown>): Promise<void> {

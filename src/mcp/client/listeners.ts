@@ -108,9 +108,12 @@ export class Listeners {
     else if (listChanges.has(method)) this.onChange(method);
   }
 
-  /** Replaces the stream of a session that is gone, if there are listeners. */
+  /** Replaces the stream of a session that is gone, if there are listeners. A new session may have a stream again. */
   restart(): void {
-    if (this.stream) this.lost(this.stream.id);
+    const { stream } = this;
+    this.stream = null;
+    void stream?.current.close();
+    void this.reopen();
   }
 
   /** Ends all listeners and the stream. Never rejects. @param reason null when the connection was changed or deleted */

@@ -22,6 +22,8 @@ export interface SessionHandlers {
 /** A session with a server of 2025-11-25 or older. */
 export interface LegacySession {
   readonly identity: UpstreamIdentity;
+  /** False when the server answers each request by itself. */
+  readonly isStateful: boolean;
   /**
    * @param isRepeat the request was already sent once in a lost session; it is not resent again
    *
@@ -32,6 +34,7 @@ export interface LegacySession {
    * Starts receiving notifications outside of calls, unless already started; false when the server does not send any.
    *
    * @param onEnd called when the server's stream ends
+   * @throws UpstreamFailure, SessionLostError when the server does not find the session, or has nothing at this address
    */
   startListening(timeoutMs: number, onEnd: () => void): Promise<boolean>;
   stopListening(): void;

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { listProfile } from '../protocol/session.js';
 import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
-import type { UpstreamIdentity } from '../protocol/protocol.js';
+import type { Era, UpstreamIdentity } from '../protocol/protocol.js';
 import { untilRestart } from './call-registry.js';
 import { ToolCatalog } from './tool-catalog.js';
 
@@ -25,8 +25,8 @@ export abstract class UpstreamHandle implements Channel {
 
   constructor(private readonly channel: Channel) {}
 
-  open(timeoutMs: number): Promise<UpstreamIdentity> {
-    return this.watched('initialize', this.channel.open(timeoutMs));
+  open(timeoutMs: number, era?: Era): Promise<UpstreamIdentity> {
+    return this.watched('initialize', this.channel.open(timeoutMs, era));
   }
 
   request(call: McpCall): Promise<McpReply> {
@@ -58,7 +58,7 @@ export abstract class UpstreamHandle implements Channel {
     };
   }
 
-  async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
+  async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number, era?: Era): Promise<Listening> {
     let isListening = true;
     const leave = () => {
       if (isListening) this.listeners -= 1;
@@ -73,7 +73,10 @@ export abstract class UpstreamHandle implements Channel {
       },
     };
     try {
-      const listening = await this.watched('subscriptions/listen', this.channel.listen(filter, watched, timeoutMs));
+      const listening = await this.watched(
+        'subscriptions/listen',
+        this.channel.listen(filter, watched, timeoutMs, era),
+      );
       return {
         honoured: listening.honoured,
         close: () => {

@@ -59,6 +59,11 @@ export class EraMemory {
     return stored;
   }
 
+  /** Replaces the verdict of an endpoint by one that says more. */
+  async refine(url: URL, verdict: EraVerdict): Promise<void> {
+    await this.found(keyOf(url), verdict);
+  }
+
   private async found(key: string, verdict: EraVerdict): Promise<EraVerdict> {
     this.known.set(key, verdict);
     await this.withStore(() => this.store.write(key, verdict));

@@ -10,10 +10,10 @@ const ENDPOINTS_MAX = 200_000;
 const SWEEP_EVERY_MS = 3_600_000;
 
 /**
- * Kind of an endpoint: a `modern` server (2026-07-28), or a legacy one over `streamable` HTTP or `sse` (HTTP+SSE of
- * 2024-11-05).
+ * Kind of an endpoint: a `modern` server (2026-07-28), one of `both` eras over streamable HTTP, or a legacy one over
+ * `streamable` HTTP or `sse` (HTTP+SSE of 2024-11-05). A `modern` server may turn out to be one of `both`.
  */
-type EndpointKind = 'modern' | 'streamable' | 'sse';
+type EndpointKind = 'modern' | 'both' | 'streamable' | 'sse';
 
 /** Era verdict of an endpoint. */
 export interface EraVerdict {

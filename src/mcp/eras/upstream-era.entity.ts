@@ -3,7 +3,7 @@ import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 /** Era of an upstream endpoint, stored so that other processes and restarts need no probe. */
 @Entity('upstream_eras')
 @Index('upstream_eras_expiry', ['expiresAt'])
-@Check('upstream_eras_kind', `"kind" IN ('modern', 'streamable', 'sse')`)
+@Check('upstream_eras_kind', `"kind" IN ('modern', 'both', 'streamable', 'sse')`)
 export class UpstreamEra {
   /** SHA-256 of the URL, base64url: URLs carry credentials in their query. */
   @PrimaryColumn('text')

@@ -34,6 +34,8 @@ export interface CallerProfile {
    * caller that only needs a session of its own. Legacy upstreams receive these three only.
    */
   capabilities: Record<string, unknown>;
+  /** Log level that the caller set; a legacy upstream receives it before the call, once in each session. */
+  level?: string;
   /** Allows the shared session, without server requests, when no session of its own is available. */
   mayShare?: true;
 }
@@ -69,6 +71,8 @@ export interface McpCall {
   onNotification?: (text: string, method: string) => void;
   /** Profile of a caller that can answer server requests; without it they are refused. */
   profile?: CallerProfile;
+  /** Era in which an upstream of both serves the call; `modern` by default. */
+  era?: Era;
   /** Answers a server request of a legacy upstream during the call; `params` is JSON text. Requires {@link profile}. */
   onRequest?: (method: string, params: string | undefined) => Promise<ClientAnswer>;
   /**
@@ -116,14 +120,16 @@ export interface Listening {
  * answers.
  */
 export interface Channel {
-  /** Opens the session, unless it is open. */
-  open(timeoutMs: number): Promise<UpstreamIdentity>;
+  /** Opens the session, unless it is open. @param era of an upstream of both; `modern` by default */
+  open(timeoutMs: number, era?: Era): Promise<UpstreamIdentity>;
   request(call: McpCall): Promise<McpReply>;
   /**
    * Listens to notifications outside of calls: list changes, and updates of the named resources. Upstreams without
    * notifications honour nothing.
+   *
+   * @param era of an upstream of both; `modern` by default
    */
-  listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening>;
+  listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number, era?: Era): Promise<Listening>;
   /** Invalidates cached lists of the upstream, whatever their `ttlMs`. Absent for channels without a cache. */
   forgetLists?(): void;
   /**

@@ -70,4 +70,6 @@ export interface UpstreamIdentity {
   capabilities: Record<string, unknown>;
   serverInfo: ServerInfo;
   instructions?: string;
+  /** The upstream restores the sessions of callers, so that they outlive the processes that opened them. */
+  restoresSessions?: true;
 }

@@ -75,7 +75,7 @@ export class LegacyServer {
   }
 
   private async initialize({ channel, params, id, sink, request }: McpRequest): Promise<void> {
-    const identity = await channel.open(this.parts.timeoutMs);
+    const identity = await channel.open(this.parts.timeoutMs, 'legacy');
     const version = agreedVersion(params);
     const declared = isObject(params) ? params.capabilities : undefined;
     const minted = this.parts.ids.mint(request.caller, version, capabilityNames(declared, version));
@@ -88,7 +88,7 @@ export class LegacyServer {
     const can = await this.can(incoming, ({ logging }) => logging !== undefined);
     if (!request.session || !can) return this.refuse(incoming);
     if (!isLogLevel(level)) return replyError(incoming, rpcCode.invalidParams, 'level must be a log level');
-    this.parts.sessions.setLevel(request.session, request.principal, level);
+    await this.parts.sessions.setLevel(request.session, request.principal, level);
     sink.reply(200, resultText(id, '{}'));
   }
 
@@ -103,7 +103,7 @@ export class LegacyServer {
     }
     const { sessions } = this.parts;
     if (method === 'resources/unsubscribe') sessions.unsubscribe(session, principal, uri);
-    else if (!sessions.subscribe(session, principal, uri)) {
+    else if (!(await sessions.subscribe(session, principal, uri))) {
       return replyError(incoming, rpcCode.internalError, 'The session has too many subscriptions');
     }
     sink.reply(200, resultText(id, '{}'));
@@ -114,7 +114,7 @@ export class LegacyServer {
     { channel, request }: McpRequest,
     offers: (capabilities: UpstreamIdentity['capabilities']) => boolean,
   ): Promise<boolean> {
-    return request.session !== null && offers((await channel.open(this.parts.timeoutMs)).capabilities);
+    return request.session !== null && offers((await channel.open(this.parts.timeoutMs, 'legacy')).capabilities);
   }
 
   private refuse(incoming: McpRequest): void {
@@ -130,14 +130,15 @@ export class LegacyServer {
     const level = session && this.parts.sessions.level(session, principal);
     const accepts = (method: string, text: string) =>
       level === null || method !== 'notifications/message' || isLoudMessage(text, level);
-    const isModern = level !== null && (await channel.open(this.parts.timeoutMs)).era === 'modern';
+    const isModern = level !== null && (await channel.open(this.parts.timeoutMs, 'legacy')).era === 'modern';
     const plain = withoutTask(incoming);
     const params = isModern ? withLogLevel(plain, level) : plain;
     const left = deadlineIn(INPUT_MS_MAX);
-    const responder = input.responderFor(incoming, left);
+    const responder = this.ownSession(incoming, isModern ? null : level, input.responderFor(incoming, left));
+    const era = session ? this.parts.sessions.eraOf(session, principal) : undefined;
     let next = params;
     for (let round = 0; ; round += 1) {
-      const reply = await this.send(incoming, { params: next, accepts, ...responder });
+      const reply = await this.send(incoming, { params: next, accepts, era, ...responder });
       if (!reply) return;
       if (reply.era === 'legacy') return sink.reply(200, withOwnError(reply, id, reply.error && hopError(reply.error)));
       const wanted = reply.result && inputRequired(slice(reply.text, reply.result));
@@ -148,6 +149,18 @@ export class LegacyServer {
       if (request.cancellation.isCancelled) return;
       next = retryParams(params, wanted, answers);
     }
+  }
+
+  /** Options for an upstream session of the client's own, which has its log level. */
+  private ownSession<T extends Pick<UpstreamRequestOptions, 'profile'>>(
+    { channel, request: { session, principal } }: McpRequest,
+    level: string | null,
+    responder: T | null,
+  ): Pick<UpstreamRequestOptions, 'profile' | 'onRequest'> | null {
+    if (!session || level === null) return responder;
+    this.parts.sessions.uses(session, principal, channel);
+    const profile = responder?.profile ?? { key: session.key, capabilities: {}, mayShare: true };
+    return { ...responder, profile: { ...profile, level } };
   }
 
   /** Returns the upstream's answer; null when it requires authorization and the client was sent to the setup page. */

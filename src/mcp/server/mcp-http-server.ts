@@ -25,6 +25,7 @@ import { McpServer } from './mcp-server.js';
 import { ModernServer } from './modern-server.js';
 import { PendingInputCalls } from './pending-input/pending-input-calls.js';
 import { isOurs, SessionIds, type ClientSession } from './sessions/session-ids.js';
+import { SessionMarkRepository } from './sessions/session-mark.repository.js';
 import { SessionStream } from './sessions/session-stream.js';
 import { Streams } from './sessions/streams.js';
 import { Subscriptions } from './sessions/subscriptions.js';
@@ -78,11 +79,12 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     private readonly env: Env,
     pubSub: PubSub,
     private readonly pending: PendingInputCalls,
+    marks: SessionMarkRepository,
   ) {
     const timeoutMs = env.upstreamCallTimeoutMs;
     this.via = viaMark(env);
     this.ids = new SessionIds(env);
-    this.sessions = new LiveSessions(pubSub, randomUUID());
+    this.sessions = new LiveSessions(pubSub, marks, randomUUID());
     this.clientRequests = new PendingClientRequests(pubSub);
     const { ids, sessions, clientRequests } = this;
     const input = new ClientInput(sessions, clientRequests);
@@ -130,7 +132,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     if (request.method === 'POST') return this.post(request, response, find, observer);
     if (!isOurs(headerOf(request, 'mcp-session-id'))) throw new McpMethodNotAllowedError();
     const target = await find();
-    const session = this.sessionOf(request, target);
+    const session = await this.sessionOf(request, target);
     if (!session) throw new McpSessionNotFoundError();
     if (request.method === 'DELETE') return this.end(target, session, response);
     return this.stream(target, session, response, find);
@@ -146,7 +148,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     const target = await find();
     const loop = loopIn(headerOf(request, VIA_HEADER), this.via);
     const channel = loop === null ? target.channel : new McpLoopError(loop);
-    const session = this.sessionOf(request, target);
+    const session = await this.sessionOf(request, target);
     const leave = this.inFlight.enter(target.account);
     if (!leave) throw new McpTooManyError('requests');
     try {
@@ -183,7 +185,8 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
       return now;
     };
     const uris = () => this.sessions.uris(session, principal);
-    const stream = new SessionStream(open, new ResponseSink(response), uris);
+    const era = () => this.sessions.eraOf(session, principal);
+    const stream = new SessionStream(open, new ResponseSink(response), uris, era);
     const leave = this.streams.enter(account, session.expiresAt - Date.now(), () => stream.end());
     if (!leave) throw new McpTooManyError('streams');
     const detach = this.sessions.attach(session, principal, stream);
@@ -203,11 +206,25 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
   }
 
   /** Session of the request; null without one, or for an id that the client made up. @throws McpSessionNotFoundError */
-  private sessionOf(request: IncomingMessage, target: McpServerTarget): ClientSession | null {
+  private async sessionOf(request: IncomingMessage, target: McpServerTarget): Promise<ClientSession | null> {
     const session = this.ids.open(headerOf(request, 'mcp-session-id'), callerOf(target));
     if (session === undefined) return null;
-    if (session === null || this.sessions.isEnded(session)) throw new McpSessionNotFoundError();
+    const isOver = session === null || this.sessions.isEnded(session);
+    if (isOver || (this.sessions.isOld(session) && (await this.isLost(session, target)))) {
+      throw new McpSessionNotFoundError();
+    }
     return session;
+  }
+
+  /**
+   * True if a session from before the start of this process had state that is lost: a level, subscriptions, or for a
+   * client that answers requests an upstream session of its own, unless the upstream restores it.
+   */
+  private async isLost(session: ClientSession, { channel, principal }: McpServerTarget): Promise<boolean> {
+    if (await this.sessions.isForgotten(session, principal)) return true;
+    if (session.capabilities.length === 0 || channel instanceof McpRefusal) return false;
+    const identity = await channel.open(this.env.upstreamCallTimeoutMs, 'legacy').catch(() => null);
+    return identity?.restoresSessions !== true;
   }
 }
 

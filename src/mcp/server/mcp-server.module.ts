@@ -1,9 +1,13 @@
 import { Global, Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../config/role-module.js';
 import { McpServerMetrics } from './mcp-server.metrics.js';
 import { McpHttpServer } from './mcp-http-server.js';
 import { InternalPendingCallsController } from './pending-input/internal-pending-calls.controller.js';
+
 import { PendingInputCalls } from './pending-input/pending-input-calls.js';
+import { SessionMark } from './sessions/session-mark.entity.js';
+import { SessionMarkRepository } from './sessions/session-mark.repository.js';
 
 /** MCP endpoints of this process, for upstreams of any kind. */
 @Global()
@@ -12,8 +16,9 @@ export class McpServerModule {
   static readonly forRoles = roleModule(() => ({
     module: McpServerModule,
     api: {
+      imports: [TypeOrmModule.forFeature([SessionMark])],
       controllers: [InternalPendingCallsController],
-      providers: [McpHttpServer, McpServerMetrics, PendingInputCalls],
+      providers: [McpHttpServer, McpServerMetrics, PendingInputCalls, SessionMarkRepository],
       exports: [McpHttpServer],
     },
   }));

@@ -2,6 +2,7 @@ import type { CallerProfile, McpCall, McpReply } from '../protocol/channel.js';
 import { memberText } from '../protocol/json-edit.js';
 import { progressTokenIn } from '../protocol/messages.js';
 import { members, slice, splice } from '../protocol/json-text.js';
+import type { Era } from '../protocol/protocol.js';
 import type { McpRequest, McpRequestContext } from './mcp-request.js';
 import { CallList } from '../client/call-registry.js';
 import { isLoud } from './classify.js';
@@ -36,6 +37,8 @@ export interface UpstreamRequestOptions {
   /** Params as JSON text. */
   params: string | undefined;
   profile?: CallerProfile;
+  /** Era in which an upstream of both serves the call. */
+  era?: Era;
   onRequest?: McpCall['onRequest'];
   /** Selects the notifications before the answer that the client receives, besides its own progress. */
   accepts: (method: string, text: string) => boolean;

@@ -21,7 +21,7 @@ import { ReleaseHandles, type ReleaseHandle } from './release-handles.js';
 import { AdapterAuthRequiredError, NotRunnableError, ServerGoneError } from './run.errors.js';
 import { ServerResolver, type ResolvedServer, type ResolvedRelease } from './server-resolver.js';
 import type { UpstreamHandle } from '../../mcp/client/upstream-handle.js';
-import type { UpstreamIdentity } from '../../mcp/protocol/protocol.js';
+import type { Era, UpstreamIdentity } from '../../mcp/protocol/protocol.js';
 
 /** A call through a connection is recorded like one at the run address. */
 const BY_CONNECTION = { method: 'POST', status: 200 };
@@ -51,8 +51,8 @@ class ServerChannel implements Channel {
     private readonly watch: (call: McpCall, work: (invocationId: string) => Promise<McpReply>) => Promise<McpReply>,
   ) {}
 
-  async open(timeoutMs: number): Promise<UpstreamIdentity> {
-    return (await this.handle()).open(timeoutMs);
+  async open(timeoutMs: number, era?: Era): Promise<UpstreamIdentity> {
+    return (await this.handle()).open(timeoutMs, era);
   }
 
   request(call: McpCall): Promise<McpReply> {
@@ -62,8 +62,8 @@ class ServerChannel implements Channel {
     });
   }
 
-  async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
-    return (await this.handle()).listen(filter, listener, timeoutMs);
+  async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number, era?: Era): Promise<Listening> {
+    return (await this.handle()).listen(filter, listener, timeoutMs, era);
   }
 
   forgetLists(): void {

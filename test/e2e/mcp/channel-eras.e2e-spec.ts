@@ -10,6 +10,7 @@ import { startApp, type TestApp } from '../../support/app.js';
 import { times } from '../../support/mcp/calls.js';
 import { startFaulty, type FaultKind } from '../../support/special-upstreams/faulty-upstreams.js';
 import { startSdkSse, startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
+import { until } from '../../support/until.js';
 import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 import {
@@ -344,6 +345,89 @@ describe('what was found out', () => {
     expect(await echo(channelTo(upstream.url, {}, channels), 'x')).toBe('x');
     expect(await echo(channelTo(upstream.url, {}, channels), 'y')).toBe('y');
     expect(upstream.count('server/discover')).toBe(1);
+  });
+});
+
+describe('a server of both eras', () => {
+  const isModern = ({ headers }: WireMessage) => headers['mcp-protocol-version'] === '2026-07-28';
+  const answers: WireScript = (message, res, nth) =>
+    message.method === 'tools/call' ? echoes(message, res, nth) : answer(res, message, { tools: [] });
+  const dual: WireScript = (message, res, nth) =>
+    (isModern(message) ? modern(answers) : legacy(answers))(message, res, nth);
+  const legacyEcho = (channel: Channel) => {
+    const params = JSON.stringify({ name: 'echo', arguments: { message: 'x' } });
+    return channel.request({ method: 'tools/call', params, timeoutMs: 20_000, era: 'legacy' });
+  };
+
+  verifies('channel:both-eras', 'serves each call in the era that it needs, by every process', async () => {
+    const upstream = await wire(dual);
+    const channel = channelTo(upstream.url);
+    await echo(channel, 'x');
+    expect((await channel.open(20_000)).era).toBe('modern');
+    expect(upstream.count('initialize')).toBe(0);
+    expect((await legacyEcho(channel)).era).toBe('legacy');
+    expect((await channel.open(20_000, 'legacy')).era).toBe('legacy');
+    expect(upstream.seen.at(-1)?.headers['mcp-session-id']).toBe('session-1');
+    await echo(channel, 'x');
+    expect(upstream.seen.at(-1)?.headers['mcp-session-id']).toBeUndefined();
+    const other = channelTo(upstream.url);
+    expect((await legacyEcho(other)).era).toBe('legacy');
+    expect((await other.open(20_000)).era).toBe('modern');
+    expect([upstream.count('initialize'), upstream.count('server/discover')]).toEqual([2, 2]);
+    const [{ kind }] = await app.database.query(
+      'SELECT kind FROM upstream_eras ORDER BY learned_at DESC, expires_at DESC LIMIT 1',
+    );
+    expect(kind).toBe('both');
+  });
+
+  verifies('channel:both-eras', 'serves all calls in the modern one where it opens no session', async () => {
+    const statelessly: WireScript = (message, res, nth) =>
+      (isModern(message) ? modern(answers) : legacy(answers, { sessions: false }))(message, res, nth);
+    for (const script of [statelessly, modern(echoes)]) {
+      const upstream = await wire(script);
+      const channel = channelTo(upstream.url);
+      for (let round = 0; round < 2; round += 1) expect((await legacyEcho(channel)).era).toBe('modern');
+      expect(upstream.count('initialize')).toBe(1);
+    }
+  });
+
+  verifies('channel:both-eras', 'that has given up its sessions goes on in the modern one', async () => {
+    let script = dual;
+    const upstream = await wire((...given) => script(...given));
+    expect((await legacyEcho(channelTo(upstream.url))).era).toBe('legacy');
+    script = modern(echoes);
+    expect((await legacyEcho(channelTo(upstream.url))).era).toBe('modern');
+  });
+
+  verifies('channel:both-eras', 'serves what it can while it fails to open a session', async () => {
+    let isDown = true;
+    const upstream = await wire((message, res, nth) =>
+      isDown && !isModern(message) ? res.writeHead(503).end() : dual(message, res, nth),
+    );
+    const channel = channelTo(upstream.url);
+    expect((await legacyEcho(channel)).era).toBe('modern');
+    isDown = false;
+    await until(async () => (await legacyEcho(channel)).era === 'legacy', 'its session is open');
+  });
+
+  verifies('mcp:log-level', 'has the log level of each caller in the session of that caller', async () => {
+    const upstream = await wire(dual);
+    const channel = channelTo(upstream.url);
+    const call = (key: string, level: string) =>
+      channel.request({
+        method: 'tools/list',
+        timeoutMs: 20_000,
+        era: 'legacy',
+        profile: { key, capabilities: {}, level, mayShare: true },
+      });
+    for (const level of ['info', 'info', 'debug']) await call('a', level);
+    await call('b', 'error');
+    const levels = upstream.seen.filter(({ method }) => method === 'logging/setLevel');
+    expect(levels.map(({ params, headers }) => [params?.level, headers['mcp-session-id']])).toEqual([
+      ['info', 'session-2'],
+      ['debug', 'session-2'],
+      ['error', 'session-3'],
+    ]);
   });
 });
 

@@ -7,6 +7,7 @@ import { Egress } from '../../../src/platform/egress/egress.js';
 import { times } from '../../support/mcp/calls.js';
 import { channelTo as channelIn } from '../../support/mcp/channels.js';
 import { startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
+import { startTelling } from '../../support/special-upstreams/telling-server.js';
 import { until } from '../../support/until.js';
 import { closing } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
@@ -232,7 +233,65 @@ describe('listening to a legacy server', () => {
     expect(upstream.seen.filter(({ http }) => http === 'GET').at(-1)?.headers['mcp-session-id']).toBe('session-2');
     await until(() => uris(upstream, 'resources/subscribe').length === 2, 'it is subscribed to anew');
     event(open[1], toolsChanged);
-    await until(() => one.heard.length === 1, 'it was told');
+    await until(() => one.heard.length === 2, 'it was told of the new session, and of the change');
+  });
+
+  verifies('channel:lost-session', 'goes on after the server was killed between two updates', async () => {
+    const server = closing(await startTelling());
+    const one = await listen(channelTo(server.url), { toolsListChanged: true, resourceSubscriptions: ['docs://a'] });
+    await server.tell();
+    await until(() => one.heard.length === 2, 'both changes came');
+    expect(methodsOf(one)).toEqual([toolsChanged.method, 'notifications/resources/updated']);
+    await server.restart();
+    // Of itself, without a call: the lists of the new program may be others.
+    await until(() => one.heard.length === 3, 'the lists are said to have changed');
+    await server.tell();
+    await until(() => one.heard.length === 5, 'both changes came again');
+    expect(methodsOf(one).slice(2)).toEqual([
+      toolsChanged.method,
+      toolsChanged.method,
+      'notifications/resources/updated',
+    ]);
+    expect(one.ends).toEqual([]);
+  });
+
+  verifies('channel:lost-session', 'honours nothing where 404 is all that a new session gets too', async () => {
+    const upstream = closing(
+      await startWire(
+        legacy((message, res) => (message.http === 'GET' ? res.writeHead(404).end() : answer(res, message, {}))),
+      ),
+    );
+    const channel = channelTo(upstream.url);
+    for (let round = 0; round < 3; round += 1) {
+      const one = await listen(channel, { toolsListChanged: true });
+      expect(one.honoured).toEqual({});
+      await one.close();
+    }
+    expect(upstream.count('initialize')).toBe(2);
+  });
+
+  verifies('channel:lost-session', 'begins in a new session, however little the old one told', async () => {
+    let isNew = false;
+    const open: ServerResponse[] = [];
+    const upstream = closing(
+      await startWire(
+        legacy((message, res) => {
+          const isLost = isNew && message.headers['mcp-session-id'] === 'session-1';
+          if (isLost || (!isNew && message.http === 'GET')) return res.writeHead(isLost ? 404 : 405).end();
+          if (message.http !== 'GET') return answer(res, message, {});
+          stream(res);
+          open.push(res);
+        }),
+      ),
+    );
+    const channel = channelTo(upstream.url);
+    const one = await listen(channel, { toolsListChanged: true });
+    expect(one.honoured).toEqual({});
+    isNew = true;
+    await channel.request({ method: 'tools/list', timeoutMs: 20_000 });
+    await until(() => open.length === 1, 'the new session is listened to');
+    event(open[0], toolsChanged);
+    await until(() => one.heard.length > 0, 'it was told');
   });
 
   it('is not disturbed by what the server asks by that stream', async () => {

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { describe, expect } from '@jest/globals';
+import { describe, expect, jest } from '@jest/globals';
 import { ask, initialize, KEY, messagesOf, modern, post, read } from '../../support/mcp/front-calls.js';
 import { startFront, TestRelay, type TestFront } from '../../support/mcp/front.js';
 import { ScriptedChannel } from '../../support/mcp/scripted-channel.js';
@@ -125,6 +125,53 @@ describe('a session', () => {
     await stream.next();
     front.beforeApplicationShutdown();
     expect((await stream.next()).value.result.a.error.message).toContain('restarted');
+  });
+});
+
+describe('a session that is older than the process', () => {
+  const setLevel = { jsonrpc: '2.0', id: 1, method: 'logging/setLevel', params: { level: 'info' } };
+
+  /** One more process of the service, started seconds after the others. */
+  async function laterProcess(channel: ScriptedChannel, relay: TestRelay): Promise<TestFront> {
+    const later = Date.now() + 5_000;
+    const clock = jest.spyOn(Date, 'now').mockReturnValue(later);
+    const started = startFront(channel, relay);
+    clock.mockRestore();
+    return started;
+  }
+
+  verifies('mcp:session-restart', 'answers 404 when its state is not known, and goes on when it has none', async () => {
+    const relay = new TestRelay();
+    const channel = answering();
+    const { url } = await startFront(channel, relay);
+    const [plain, capable, loud, subscribed] = [
+      await initialize(url),
+      await initialize(url, { roots: {} }),
+      await initialize(url),
+      await initialize(url),
+    ];
+    expect((await ask(url, setLevel, loud)).body.result).toEqual({});
+    expect((await ask(url, subscribe('a://b'), subscribed)).body.result).toEqual({});
+    const later = await laterProcess(channel, relay);
+    const statusOf = async (at: string, session: Session) => (await ask(at, call, session)).status;
+    for (const session of [plain, capable, loud, subscribed]) expect(await statusOf(url, session)).toBe(200);
+    expect(await statusOf(later.url, plain)).toBe(200);
+    for (const session of [capable, loud, subscribed]) {
+      expect(await statusOf(later.url, session)).toBe(404);
+      expect((await open(later.url, session)).status).toBe(404);
+    }
+    // From now on this process knows the state of the session that it refused, and of the one that had none.
+    expect((await ask(url, setLevel, plain)).body.result).toEqual({});
+    await until(async () => (await statusOf(later.url, plain)) === 200, 'it is served');
+    expect(await statusOf(later.url, plain)).toBe(200);
+  });
+
+  verifies('mcp:session-restart', 'goes on where the server restores the sessions of its clients', async () => {
+    const relay = new TestRelay();
+    const channel = answering();
+    const capable = await initialize((await startFront(channel, relay)).url, { roots: {} });
+    channel.restoresSessions = true;
+    expect((await ask((await laterProcess(channel, relay)).url, call, capable)).status).toBe(200);
   });
 });
 

@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import type { Env } from '../../../src/config/env.js';
 import type { Channel } from '../../../src/mcp/protocol/channel.js';
 import { McpHttpServer } from '../../../src/mcp/server/mcp-http-server.js';
+import type { SessionMarkRepository } from '../../../src/mcp/server/sessions/session-mark.repository.js';
 import { PendingInputCalls } from '../../../src/mcp/server/pending-input/pending-input-calls.js';
 import { InternalClient } from '../../../src/platform/internal-http/internal-client.js';
 import { InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
@@ -16,6 +17,8 @@ type Listener = (data: unknown) => void;
 
 /** Carries messages between fronts of one test as the relay does between processes: later, and as JSON. */
 export class TestRelay {
+  /** What the database of the service has of sessions. */
+  readonly marks = new Set<string>();
   private readonly topics = new Map<string, Set<Listener>>();
 
   subscribe(topic: string, listener: Listener): Promise<void> {
@@ -57,6 +60,10 @@ export async function startFront(channel: Channel, relay = new TestRelay()): Pro
       new Vault(env.encryptionKeys),
       new InternalClient(new InternalSignatures(env as unknown as Env)),
     ),
+    {
+      has: (session: string) => Promise.resolve(relay.marks.has(session)),
+      add: (session: string) => Promise.resolve(void relay.marks.add(session)),
+    } as unknown as SessionMarkRepository,
   );
   await front.onModuleInit();
   const bodies = new BodyBudget(env as unknown as Env);

@@ -19,6 +19,8 @@ export class ScriptedChannel implements Channel {
   readonly calls: McpCall[] = [];
   readonly released: string[] = [];
   readonly listeners = new Set<{ filter: ListenFilter; listener: UpstreamListener }>();
+  /** True for an upstream that restores the sessions of callers. */
+  restoresSessions = false;
   /** Number of calls that wait for their answer. */
   running = 0;
 
@@ -37,7 +39,13 @@ export class ScriptedChannel implements Channel {
   open(): Promise<UpstreamIdentity> {
     const { era, capabilities } = this;
     const protocolVersion = era === 'modern' ? '2026-07-28' : '2025-11-25';
-    return Promise.resolve({ era, protocolVersion, capabilities, serverInfo: { name: 'scripted', version: '1' } });
+    return Promise.resolve({
+      era,
+      protocolVersion,
+      capabilities,
+      serverInfo: { name: 'scripted', version: '1' },
+      ...(this.restoresSessions ? { restoresSessions: true } : {}),
+    });
   }
 
   async request(call: McpCall): Promise<McpReply> {

@@ -2,13 +2,13 @@ import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListe
 import { deadlineIn } from '../../protocol/deadline.js';
 import { EraMemory } from '../../eras/era-memory.js';
 import { isDoubtful, type EraVerdict } from '../../eras/era.repository.js';
-import { asCallError, tooSlow, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
-import type { UpstreamIdentity } from '../../protocol/protocol.js';
+import { asCallError, tooSlow, UpstreamFailure, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
+import type { Era, UpstreamIdentity } from '../../protocol/protocol.js';
 import { EraContradictedError, type ProtocolAdapter } from '../protocol-adapter.js';
-import { findEra, type Found } from '../era-probe.js';
+import { findEra, findSession, type Found } from '../era-probe.js';
 import type { HttpDispatcher } from './http-exchange.js';
 import { HttpWire, type HttpTarget } from './http-wire.js';
-import { LegacyAdapter } from '../legacy-adapter.js';
+import { LegacyAdapter, type LegacyOptions } from '../legacy-adapter.js';
 import { ModernAdapter } from '../modern-adapter.js';
 import { type ResultCache, ResultStore } from '../result-cache.js';
 import { SingleFlight } from '../single-flight.js';
@@ -25,6 +25,9 @@ const FRESH_MS = 5_000;
 
 /** Tolerance for timers that fire early. */
 const TIMER_MS_EARLY = 50;
+
+/** Wait for the first session of an endpoint of the modern era; its calls need the rest of their time. */
+const SESSION_MS_MAX = 8_000;
 
 /** Creates channels to MCP servers over HTTP. The channels share only the remembered eras of their endpoints. */
 @Injectable()
@@ -52,11 +55,16 @@ export class HttpChannels {
 interface Choice {
   adapter: ProtocolAdapter;
   verdict: EraVerdict;
+  /**
+   * Adapter for calls of the legacy era, where `adapter` is modern: the same one at an endpoint without sessions. Opened
+   * by the first such call.
+   */
+  legacy: SingleFlight<ProtocolAdapter> | null;
 }
 
 /**
- * MCP over HTTP to a server of any era: modern, legacy streamable HTTP, or HTTP+SSE. Remembers the era of the endpoint.
- * When a reply contradicts it, probes once more and resends the call once, if the call certainly did not run.
+ * MCP over HTTP to a server of any era: modern, legacy streamable HTTP, HTTP+SSE, or modern and streamable HTTP at once.
+ * Remembers the era of the endpoint. When a reply contradicts it, probes once more and resends the call once, if the call certainly did not run.
  */
 export class HttpChannel implements Channel {
   private readonly wire: HttpWire;
@@ -73,11 +81,12 @@ export class HttpChannel implements Channel {
     this.choice = new SingleFlight(() => this.choose(), target.url);
   }
 
-  async open(timeoutMs: number): Promise<UpstreamIdentity> {
-    return this.inTime(
+  async open(timeoutMs: number, era?: Era): Promise<UpstreamIdentity> {
+    const identity = await this.inTime(
       { method: 'initialize', timeoutMs },
-      this.withAdapter(timeoutMs, undefined, (adapter, ms) => adapter.open(ms)),
+      this.withAdapter(timeoutMs, { era }, (adapter, ms) => adapter.open(ms)),
     );
+    return this.target.sessions ? { ...identity, restoresSessions: true } : identity;
   }
 
   request(given: McpCall): Promise<McpReply> {
@@ -87,9 +96,10 @@ export class HttpChannel implements Channel {
   private async send(given: McpCall): Promise<McpReply> {
     const call = this.target.sessionPerCaller ? inOwnSession(given, this.target.sessionPerCaller.sharedKey) : given;
     const { value } = this.choice;
+    const adapter = call.era === 'legacy' && value?.legacy ? value.legacy.value : value?.adapter;
     try {
       // Fast path without the deadline of `withAdapter`: the adapter is already open.
-      if (value) return await value.adapter.request(call, call.timeoutMs);
+      if (adapter) return await adapter.request(call, call.timeoutMs);
     } catch (error) {
       if (!(error instanceof EraContradictedError)) throw this.named(error as Error);
       await this.doubt(value as Choice);
@@ -97,8 +107,8 @@ export class HttpChannel implements Channel {
     return this.withAdapter(call.timeoutMs, call, (adapter, ms) => adapter.request(call, ms));
   }
 
-  listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
-    return this.withAdapter(timeoutMs, undefined, (adapter, ms) => adapter.listen(filter, listener, ms));
+  listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number, era?: Era): Promise<Listening> {
+    return this.withAdapter(timeoutMs, { era }, (adapter, ms) => adapter.listen(filter, listener, ms));
   }
 
   forgetLists(): void {
@@ -106,7 +116,8 @@ export class HttpChannel implements Channel {
   }
 
   async release(profileKey: string, forGood = false): Promise<void> {
-    const ended = this.choice.value?.adapter.release(profileKey);
+    const { value } = this.choice;
+    const ended = (value?.legacy?.value ?? value?.adapter)?.release(profileKey);
     // Also without a local session: another process, or an earlier run of this one, may have opened it.
     if (forGood) await this.wire.endNamed(profileKey);
     await ended;
@@ -115,7 +126,7 @@ export class HttpChannel implements Channel {
   async close(forGood = false): Promise<void> {
     const sharedKey = this.target.sessionPerCaller?.sharedKey;
     if (forGood && sharedKey !== undefined) await this.release(sharedKey, true);
-    await this.choice.close(({ adapter }) => adapter.close(forGood));
+    await this.choice.close((choice) => closeChoice(choice, forGood));
   }
 
   /** States the caller's whole timeout in errors, not the rest after a probe, a handshake or the resumption of a stream. */
@@ -134,14 +145,14 @@ export class HttpChannel implements Channel {
   /** Runs `work` with an open adapter, and once more with another one when the first does not match the endpoint. */
   private async withAdapter<T>(
     timeoutMs: number,
-    call: McpCall | undefined,
+    call: Pick<McpCall, 'era' | 'cancellation' | 'timing'>,
     work: (adapter: ProtocolAdapter, timeoutMs: number) => Promise<T>,
   ): Promise<T> {
     const left = deadlineIn(timeoutMs);
     for (let isRepeat = false; ; isRepeat = true) {
       const choice = this.choice.value ?? (await this.chosen(left(), call));
       try {
-        return await work(choice.adapter, left());
+        return await work(await adapterIn(choice, call, left), left());
       } catch (error) {
         if (!(error instanceof EraContradictedError)) throw this.named(error as Error);
         // The outcome is a reply, and `T` too, for `request` only.
@@ -158,14 +169,14 @@ export class HttpChannel implements Channel {
     return name === undefined ? error : withHiddenAddress(error, url, name);
   }
 
-  private async chosen(timeoutMs: number, call: McpCall | undefined): Promise<Choice> {
+  private async chosen(timeoutMs: number, call: Pick<McpCall, 'cancellation' | 'timing'>): Promise<Choice> {
     const from = performance.now();
     try {
-      return await this.choice.get(timeoutMs, call?.cancellation);
+      return await this.choice.get(timeoutMs, call.cancellation);
     } catch (error) {
       throw this.named(error as Error);
     } finally {
-      if (call?.timing) call.timing.queueMs = performance.now() - from;
+      if (call.timing) call.timing.queueMs = performance.now() - from;
     }
   }
 
@@ -176,13 +187,25 @@ export class HttpChannel implements Channel {
       found = await findEra(this.wire);
       return found.verdict;
     });
-    return { verdict, adapter: this.adapterFor(verdict, found) };
+    const adapter = this.adapterFor(verdict, found);
+    const isModern = adapter instanceof ModernAdapter;
+    const legacy = isModern ? new SingleFlight(() => this.legacyFor(verdict, adapter), this.target.url) : null;
+    return { verdict, adapter, legacy };
+  }
+
+  /** Adapter for calls of the legacy era to an endpoint of the modern one; `modern` where it has no sessions. */
+  private async legacyFor(verdict: EraVerdict, modern: ProtocolAdapter): Promise<ProtocolAdapter> {
+    if (verdict.kind === 'both') return this.legacyAdapter('streamable');
+    const opened = await findSession(this.wire);
+    if (!opened) return modern;
+    await this.eras.refine(this.target.url, { ...verdict, kind: 'both' });
+    return this.legacyAdapter('streamable', { opened });
   }
 
   private adapterFor(verdict: EraVerdict, found: Found | undefined): ProtocolAdapter {
     const { wire } = this;
     const isFresh = () => found !== undefined && Date.now() - verdict.learnedAt < FRESH_MS;
-    if (verdict.kind === 'modern') {
+    if (verdict.kind === 'modern' || verdict.kind === 'both') {
       const onDoubt = () => {
         if (isFresh() || this.isConfirmed || !this.choice.value) return;
         this.isConfirmed = true;
@@ -190,13 +213,17 @@ export class HttpChannel implements Channel {
       };
       return new ModernAdapter(wire, this.cache, { discovered: found?.discovered, isFresh, onDoubt });
     }
-    const open = verdict.kind === 'sse' ? openSse : openStreamable;
-    return new LegacyAdapter((profile, handlers) => open(wire, profile, handlers), {
+    return this.legacyAdapter(verdict.kind, { opened: found?.opened, isFresh, isDoubtful: () => isDoubtful(verdict) });
+  }
+
+  private legacyAdapter(kind: 'streamable' | 'sse', options: Partial<LegacyOptions> = {}): LegacyAdapter {
+    const open = kind === 'sse' ? openSse : openStreamable;
+    return new LegacyAdapter((profile, handlers) => open(this.wire, profile, handlers), {
       url: this.target.url,
-      opened: found?.opened,
-      isFresh,
-      isDoubtful: () => isDoubtful(verdict),
+      isFresh: () => false,
+      isDoubtful: () => false,
       sessionsMax: this.target.sessionsMax,
+      ...options,
     });
   }
 
@@ -204,7 +231,7 @@ export class HttpChannel implements Channel {
   private async doubt(choice: Choice): Promise<void> {
     if (this.choice.value === choice) {
       this.choice.lose(choice);
-      void choice.adapter.close();
+      void closeChoice(choice);
     }
     await this.eras.forget(this.target.url, choice.verdict);
   }
@@ -218,5 +245,23 @@ function inOwnSession(call: McpCall, sharedKey: string | undefined): McpCall {
   const { profile, caller } = call;
   const key = caller ?? sharedKey;
   if (key === undefined || (profile && !profile.mayShare)) return call;
-  return { ...call, profile: { key, capabilities: profile?.capabilities ?? {} } };
+  return { ...call, profile: { key, capabilities: profile?.capabilities ?? {}, level: profile?.level } };
+}
+
+/** Adapter of a choice for a call. One of the modern era serves it while the endpoint fails to open a session. */
+async function adapterIn(
+  { adapter, legacy }: Choice,
+  { era, cancellation }: Pick<McpCall, 'era' | 'cancellation'>,
+  left: () => number,
+): Promise<ProtocolAdapter> {
+  if (era !== 'legacy' || !legacy) return adapter;
+  return legacy.get(Math.min(left(), SESSION_MS_MAX), cancellation).catch((error: unknown) => {
+    if (error instanceof UpstreamFailure) return adapter;
+    throw error;
+  });
+}
+
+async function closeChoice({ adapter, legacy }: Choice, forGood?: boolean): Promise<void> {
+  await adapter.close(forGood);
+  await legacy?.close(async (other) => (other === adapter ? undefined : other.close(forGood)));
 }

@@ -61,6 +61,8 @@ class SseSession implements LegacySession {
     });
   }
 
+  readonly isStateful = true;
+
   async begin(capabilities: Record<string, unknown> | undefined, endpointMs: number): Promise<void> {
     const { wire } = this;
     const { url, connectTimeoutMs } = wire.target;

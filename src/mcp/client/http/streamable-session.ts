@@ -1,12 +1,12 @@
 import { Logger } from '@nestjs/common';
 import type { CallerProfile, McpCall, McpReply } from '../../protocol/channel.js';
-import { asCallError, CallerLeftError, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
+import { asCallError, CallerLeftError, fromHttpStatus, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import { parseMessage, resultOf } from '../../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
 import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { HandshakeRefusedError, refusalText } from '../protocol-adapter.js';
 import type { StreamAnswer } from './http-exchange.js';
-import type { HttpWire } from './http-wire.js';
+import { type HttpWire, SessionLostError } from './http-wire.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
 import { cancelledText } from '../multiplexed-calls.js';
 import type { UpstreamRequestResponder } from '../upstream-request-responder.js';
@@ -22,6 +22,12 @@ const modernHints: ReadonlySet<number> = new Set([
  * Time a session waits for its GET stream, which carries server requests to the caller, before it continues without.
  */
 const STREAM_WAIT_MS = 2_000;
+
+/** Statuses with which servers refuse the stream of a session they do not find: 404, and 400 of the SDK's examples. */
+const LOST: ReadonlySet<number> = new Set([400, 404]);
+
+/** Statuses of a server that is away or overloaded; it may have a stream. */
+const AWAY: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 /** The GET stream is reopened after 1 s, 2 s, … and given up after this many failures in a row. */
 const STREAM_RETRY_MS = 1_000;
@@ -75,6 +81,8 @@ class StreamableSession implements LegacySession {
   private readonly inFlight: UpstreamRequestResponder[] = [];
   private stream: StreamAnswer | null = null;
   private retry: NodeJS.Timeout | undefined;
+  /** True once the server has opened a stream in this session. */
+  private hadStream = false;
   private isEnded = false;
   private readonly logger = new Logger('mcp');
 
@@ -94,6 +102,10 @@ class StreamableSession implements LegacySession {
     };
     const { 'content-type': _, ...streamHeaders } = this.headers;
     this.streamHeaders = { ...streamHeaders, accept: 'text/event-stream' };
+  }
+
+  get isStateful(): boolean {
+    return this.ref.id !== null;
   }
 
   async begin(timeoutMs: number): Promise<void> {
@@ -145,7 +157,12 @@ class StreamableSession implements LegacySession {
         if (!this.isEnded) onEnd();
       },
     });
-    if (answer.text !== null) return false;
+    if (answer.text !== null) {
+      if (LOST.has(answer.status)) throw new SessionLostError();
+      if (AWAY.has(answer.status)) throw fromHttpStatus(answer.status, this.wire.target.url, undefined);
+      return false;
+    }
+    this.hadStream = true;
     if (this.isEnded) answer.close();
     else this.stream = answer;
     return true;
@@ -180,6 +197,10 @@ class StreamableSession implements LegacySession {
     try {
       await this.startListening(STREAM_WAIT_MS, () => again(0));
     } catch (error) {
+      if (error instanceof SessionLostError) {
+        if (this.hadStream) this.handlers.onLost(this);
+        return;
+      }
       // Logged only: no caller waits for this stream.
       this.logger.debug({ msg: 'the GET stream of an upstream session could not be opened', err: error });
       again(failures + 1);

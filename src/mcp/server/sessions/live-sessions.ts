@@ -1,7 +1,11 @@
+import { Logger } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import type { PubSub } from '../../../platform/queue/pub-sub.js';
 import { repeat } from '../../../platform/schedule/repeat.js';
 import type { Channel } from '../../protocol/channel.js';
-import type { ClientSession } from './session-ids.js';
+import type { Era } from '../../protocol/protocol.js';
+import { beganAt, type ClientSession } from './session-ids.js';
+import type { SessionMarkRepository } from './session-mark.repository.js';
 
 declare module '../../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -28,6 +32,9 @@ const CHANNELS_MAX = 8;
 
 /** Limit of ended sessions refused before their ids expire; above it the earliest ended one is forgotten. */
 const ENDED_MAX = 10_000;
+
+/** Limit of sessions from before the start of this process that were looked up. */
+const OLD_MAX = 10_000;
 
 /** Change of a session, published to every process. */
 type SessionEvent = { session: string; principal: string } & (
@@ -57,17 +64,25 @@ export interface SessionListener {
 
 /**
  * State that legacy clients set in their sessions: log level, subscribed resources, and the end of the session.
- * Published to every process; a lost message costs a level or a subscription, which the client may set again.
+ * Published to every process; a lost message costs a level or a subscription, which the client may set again. A process
+ * that starts later does not know it and refuses the session, by its mark in the database.
  */
 export class LiveSessions {
   private readonly memories = new Map<string, Map<string, Memory>>();
   private readonly ended = new Map<string, number>();
+  private readonly marked = new LRUCache<string, boolean>({ max: OLD_MAX });
   private readonly sweeper = repeat(SWEEP_EVERY_MS, () => this.forgetIdle());
+  private readonly logger = new Logger('mcp');
 
-  /** @param own id of this process */
+  /**
+   * @param own id of this process
+   * @param startedAt epoch milliseconds
+   */
   constructor(
     private readonly pubSub: PubSub,
+    private readonly marks: Pick<SessionMarkRepository, 'has' | 'add'>,
     private readonly own: string,
+    private readonly startedAt = Date.now(),
   ) {}
 
   async listen(): Promise<void> {
@@ -83,6 +98,23 @@ export class LiveSessions {
     return this.ended.has(key);
   }
 
+  /** True for a session that is older than this process. */
+  isOld(session: ClientSession): boolean {
+    // Sessions know the second in which they began.
+    return beganAt(session) < Math.floor(this.startedAt / 1000) * 1000;
+  }
+
+  /** True if the client set something in an old session, which this process does not know. */
+  async isForgotten({ key }: ClientSession, principal: string): Promise<boolean> {
+    const known = this.find(principal, key);
+    if (known && (known.level !== null || known.uris.size > 0)) return false;
+    const looked = this.marked.get(key);
+    if (looked !== undefined) return looked;
+    const found = await this.marks.has(key).catch((error: unknown) => this.warn(error));
+    this.marked.set(key, found ?? false);
+    return found ?? false;
+  }
+
   /** Ends this session in every process, with its upstream sessions. */
   end({ key, expiresAt }: ClientSession, principal: string): void {
     this.broadcast({ session: key, principal, kind: 'ended', expiresAt });
@@ -93,14 +125,17 @@ export class LiveSessions {
     return this.find(principal, key)?.level ?? null;
   }
 
-  setLevel({ key }: ClientSession, principal: string, level: string): void {
-    this.broadcast({ session: key, principal, kind: 'level', level });
+  async setLevel(session: ClientSession, principal: string, level: string): Promise<void> {
+    await this.mark(session, principal);
+    this.broadcast({ session: session.key, principal, kind: 'level', level });
   }
 
   /** @returns false when the limits {@link SUBSCRIPTIONS_MAX} or of URI lengths are reached */
-  subscribe({ key }: ClientSession, principal: string, uri: string): boolean {
+  async subscribe(session: ClientSession, principal: string, uri: string): Promise<boolean> {
+    const { key } = session;
     const uris = this.find(principal, key)?.uris;
     if (uris && !uris.has(uri) && isFull(uris, uri)) return false;
+    await this.mark(session, principal);
     this.broadcast({ session: key, principal, kind: 'subscribed', uri });
     return true;
   }
@@ -111,6 +146,13 @@ export class LiveSessions {
 
   uris({ key }: ClientSession, principal: string): string[] {
     return [...(this.find(principal, key)?.uris ?? [])];
+  }
+
+  /** `legacy` for a session that uses what the modern era lacks: requests to its client, a log level, subscriptions. */
+  eraOf(session: ClientSession, principal: string): Era | undefined {
+    const memory = this.find(principal, session.key);
+    const hasState = memory && (memory.level !== null || memory.uris.size > 0);
+    return hasState || session.capabilities.length > 0 ? 'legacy' : undefined;
   }
 
   /** Remembers that the client may own an upstream session on this channel, which ends with its session here. */
@@ -138,6 +180,19 @@ export class LiveSessions {
 
   close(): void {
     this.sweeper.stop();
+  }
+
+  /** Marks a session in the database, so that later processes know that it has state. */
+  private async mark({ key, expiresAt }: ClientSession, principal: string): Promise<void> {
+    const memory = this.memory(principal, key);
+    if (memory.level !== null || memory.uris.size > 0) return;
+    await this.marks.add(key, expiresAt).catch((error: unknown) => this.warn(error));
+  }
+
+  /** A database failure costs the notice that state was lost, not the request. */
+  private warn(error: unknown): null {
+    this.logger.warn({ msg: 'marks of sessions could not be read or written', err: error });
+    return null;
   }
 
   private broadcast(event: SessionEvent): void {

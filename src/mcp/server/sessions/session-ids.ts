@@ -75,6 +75,11 @@ export class SessionIds {
   }
 }
 
+/** Start of a session in epoch milliseconds, up to a second early. */
+export function beganAt({ expiresAt }: ClientSession): number {
+  return Math.floor(expiresAt / 1000) * 1000 - SESSION_MS_MAX;
+}
+
 /** True if an id has our prefix. */
 export function isOurs(id: string | undefined): id is string {
   return id?.startsWith(MARK) ?? false;

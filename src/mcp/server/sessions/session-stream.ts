@@ -1,5 +1,6 @@
 import type { Channel, Listening, ListenFilter } from '../../protocol/channel.js';
 import { listFilter } from '../../protocol/list-pages.js';
+import type { Era } from '../../protocol/protocol.js';
 import type { McpResponseSink } from '../mcp-request.js';
 import type { SessionListener } from './live-sessions.js';
 import { isWanted, LISTEN_TIMEOUT_MS } from './subscriptions.js';
@@ -24,11 +25,14 @@ export class SessionStream implements SessionListener {
    * @param open returns the upstream channel, called for each attempt to listen; the stream ends when it rejects
    *
    * @param uris returns the subscribed resources, called on each change
+   *
+   * @param era returns the era in which to listen to an upstream of both, called on each change
    */
   constructor(
     private readonly open: () => Promise<Channel>,
     private readonly sink: McpResponseSink,
     private readonly uris: () => string[],
+    private readonly era: () => Era | undefined,
   ) {}
 
   start(): void {
@@ -75,7 +79,7 @@ export class SessionStream implements SessionListener {
       const channel = await this.open().catch(() => null);
       if (!isCurrent()) return;
       if (!channel) return this.end();
-      const listening = await channel.listen(filter, { onNotification, onEnd }, LISTEN_TIMEOUT_MS);
+      const listening = await channel.listen(filter, { onNotification, onEnd }, LISTEN_TIMEOUT_MS, this.era());
       if (!isCurrent()) return void listening.close();
       const before = this.listening;
       this.listening = listening;
