@@ -1,3 +1,2 @@
-import type { it } from '@jest/globals';
-
-export declare const longIt: typeof it;
+/** `it` of a test that only `npm run test:long` runs, although others of its file belong to `npm test`. */
+export declare function longIt(name: string, fn: () => void | Promise<void>, timeoutMs?: number): void;

@@ -31,6 +31,11 @@ export default async function run(globalConfig, config, environment, runtime, te
   const env = { ...process.env };
   const project = config.displayName?.name;
   if (project.startsWith('redis')) process.env.TEST_REDIS_URL = process.env.REDIS_FOR_TESTS;
+  const longTests = new WeakSet();
+  // Before the first test: Jest refuses hooks of a block that never had one.
+  environment.handleTestEvent = ({ name }, { rootDescribeBlock }) => {
+    if (name === 'run_start') drop(rootDescribeBlock, ({ fn }) => !isWanted(project, testPath, longTests.has(fn)));
+  };
   const native = {
     // A new copy for each file: it holds the list of tests and the event handlers.
     requireInternalModule(path) {
@@ -45,12 +50,11 @@ export default async function run(globalConfig, config, environment, runtime, te
     },
     requireModule: require,
     setGlobalsForRuntime(globals) {
-      const { it } = globals;
-      // A file that is in both projects has each of its tests in one of them.
-      const isPart = project === 'long' && !isLong(testPath);
-      const own = isPart ? { it: none, test: none } : {};
-      const longIt = /long$/.test(project) || process.env.RANDOM_RUNS === 'all' ? it : none;
-      setGlobals({ ...globals, ...own, longIt, jest: jestObject(environment) });
+      const longIt = (name, fn, timeoutMs) => {
+        longTests.add(fn);
+        globals.it(name, fn, timeoutMs);
+      };
+      setGlobals({ ...globals, longIt, jest: jestObject(environment) });
       globals.afterEach(endTest);
     },
     unstable_shouldLoadAsEsm: () => true,
@@ -69,8 +73,17 @@ export default async function run(globalConfig, config, environment, runtime, te
   }
 }
 
-/** Stands for `it` where a test does not belong to the run. */
-const none = Object.assign(() => undefined, { each: () => () => undefined });
+/** True if a test of this file belongs to a project: of a file that is in `e2e` and in `long`, each belongs to one. */
+function isWanted(project, testPath, isLongTest) {
+  if (project === 'long') return isLongTest || isLong(testPath);
+  return !isLongTest || project === 'redis-long' || process.env.RANDOM_RUNS === 'all';
+}
+
+/** Takes tests out of a block, so that they neither run nor count. */
+function drop(block, isDropped) {
+  block.children = block.children.filter((child) => child.type !== 'test' || !isDropped(child));
+  for (const child of block.children) if (child.type === 'describeBlock') drop(child, isDropped);
+}
 
 class RecordedStorage extends AsyncLocalStorage {
   constructor(...options) {
