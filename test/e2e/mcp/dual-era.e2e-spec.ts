@@ -25,10 +25,10 @@ let owner: TestAccount;
 let servers: ReferenceServer[];
 
 beforeAll(async () => {
-  [app, ...servers] = (await Promise.all([
+  [app, servers] = await Promise.all([
     startApp(),
-    ...referenceServers.map((name) => startReferenceServer(name)),
-  ])) as [TestApp, ...ReferenceServer[]];
+    Promise.all(referenceServers.map((name) => startReferenceServer(name))),
+  ]);
   owner = await app.account();
 }, 60_000);
 afterAll(async () => {
