@@ -172,7 +172,12 @@ async function lint() {
   const keys = lintKeys();
   const changed = Object.keys(keys).filter((path) => keys[path] !== before[path]);
   if (changed.length === 0) return { ok: true, output: '' };
-  const result = await command(process.execPath, [bin('eslint/bin/eslint.js'), '--max-warnings=0', '--no-warn-ignored', ...changed]);
+  const result = await command(process.execPath, [
+    bin('eslint/bin/eslint.js'),
+    '--max-warnings=0',
+    '--no-warn-ignored',
+    ...changed,
+  ]);
   if (result.ok) writeFileSync(file, JSON.stringify(keys));
   return result;
 }
