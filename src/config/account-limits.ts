@@ -1,8 +1,9 @@
 const GB = 1024 ** 3;
 
 /**
- * Limits of an account with their defaults, far above what a team uses: one key may serve all users of an app, and an app may
- * have a namespace for each customer. `logBytesPerDay` follows from the log's size, `livePrograms` from `RUNTIME_LIVE_MAX`.
+ * Limits of an account with their defaults, far above what a team uses: one key may serve all users of an app, and an app
+ * may have a namespace for each customer. `logBytesPerDay` follows from the log's size, `livePrograms` from
+ * `RUNTIME_LIVE_MAX`.
  */
 export const accountLimitDefaults = {
   requestsPerMinute: 300_000,

@@ -5,7 +5,10 @@ import path from 'node:path';
 export interface PivotRootPlan {
   /** Empty folder for the tree, required while the program runs. */
   dir: string;
-  /** Folders and files of the program, mounted read-only under these names in {@link FOLDER_INSIDE}; `''` is that folder itself. */
+  /**
+   * Folders and files of the program, mounted read-only under these names in {@link FOLDER_INSIDE}; `''` is that folder
+   * itself.
+   */
   folders: Record<string, string>;
   /** Interpreter of the program, mounted at the same path. */
   runtime: string;

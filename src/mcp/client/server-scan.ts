@@ -34,7 +34,8 @@ export interface ScanOptions {
 
 /**
  * Reads all lists of a server without calling its tools. Requests only declared lists; one that the server then does
- * not know counts as empty, and so does one other than the tools that it refuses or breaks. Omits and reports items without a name. Leaves the channel open.
+ * not know counts as empty, and so does one other than the tools that it refuses or breaks. Omits and reports items without
+ * a name. Leaves the channel open.
  *
  * @throws UpstreamFailure when the server is unreachable, refuses its tools, repeats a cursor, or lists more than 1,000
  * items or 16 MB

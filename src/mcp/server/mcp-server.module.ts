@@ -4,7 +4,6 @@ import { roleModule } from '../../config/role-module.js';
 import { McpServerMetrics } from './mcp-server.metrics.js';
 import { McpHttpServer } from './mcp-http-server.js';
 import { InternalPendingCallsController } from './pending-input/internal-pending-calls.controller.js';
-
 import { PendingInputCalls } from './pending-input/pending-input-calls.js';
 import { SessionMark } from './sessions/session-mark.entity.js';
 import { SessionMarkRepository } from './sessions/session-mark.repository.js';

@@ -49,10 +49,9 @@ export const CurrentAccountId = createParamDecorator((_: unknown, context: Execu
 
 /**
  * Serves a route ahead of Express and Nest's pipeline, which cost about as much as the rest of a tool call or of the read of
- * a server. The route is
- * declared, documented and authorized like any other. Its handler gets the raw request, with `params` and `grant`, and the
- * raw response; errors are answered in the format of its path. Guards, pipes, interceptors and exception filters do not
- * run, so the start fails for a route that has one.
+ * a server. The route is declared, documented and authorized like any other. Its handler gets the raw request, with `params`
+ * and `grant`, and the raw response; errors are answered in the format of its path. Guards, pipes, interceptors and exception
+ * filters do not run, so the start fails for a route that has one.
  */
 export function FastPath(): MethodDecorator {
   return SetMetadata(FAST_PATH, true);

@@ -23,8 +23,8 @@ const RELEASES = 'namespaces n JOIN servers s ON s.namespace_id = n.id JOIN rele
 
 /**
  * Counts for each quota, of account `a` or of namespace `$2`. Tables of modules that import this one are named in SQL
- * instead of imported. A file that several releases share counts once. Programs are those of the process that runs the most, by
- * its last heartbeat.
+ * instead of imported. A file that several releases share counts once. Programs are those of the process that runs the
+ * most, by its last heartbeat.
  */
 const counts = {
   namespaces: 'SELECT count(*) FROM namespaces n WHERE n.account_id = a.id',

@@ -42,7 +42,9 @@ export interface AuthorizationPreview {
   scopes: string | null;
 }
 
-/** Begins authorizations: discovers the authorization server, registers Slipway there, and stores a pending authorization. */
+/**
+ * Begins authorizations: discovers the authorization server, registers Slipway there, and stores a pending authorization.
+ */
 @Injectable()
 export class AuthorizationsService {
   constructor(

@@ -57,7 +57,9 @@ export class ServersRepository {
     return row ?? null;
   }
 
-  /** The columns that calls to a server need; null when there is none. Snapshots may have megabytes: six members are read. */
+  /**
+   * The columns that calls to a server need; null when there is none. Snapshots may have megabytes: six members are read.
+   */
   async findRunnable(by: { slug: string } | { id: string }): Promise<RunnableServer | null> {
     const [condition, value] = 'slug' in by ? ['lower(s.slug) = lower($1)', by.slug] : ['s.id = $1', by.id];
     const [row] = await this.database.query<(RunnableServer & { sealedUrl: string | null })[]>(

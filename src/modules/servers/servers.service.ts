@@ -76,7 +76,12 @@ export class ServersService implements OnApplicationShutdown {
     }
   }
 
-  /** Finds a server by its qualified name, in any case. @param caller for advice about a missing one @throws ServerNotFoundError */
+  /**
+   * Finds a server by its qualified name, in any case.
+   *
+   * @param caller for advice about a missing one
+   * @throws ServerNotFoundError
+   */
   async find({ namespace, name }: QualifiedName, caller?: Caller): Promise<ServerRef> {
     const row = await this.rows.find({ namespace, name });
     if (!row) throw await this.missing({ namespace, name }, caller);

@@ -98,7 +98,9 @@ async function readFiles(zip: ZipArchive, folder: string, paths: string[]): Prom
   return files;
 }
 
-/** True for files in hidden folders, `node_modules` and `__MACOSX`. Hidden files belong to a skill, as in published tools. */
+/**
+ * True for files in hidden folders, `node_modules` and `__MACOSX`. Hidden files belong to a skill, as in published tools.
+ */
 function isLeftOut(path: string): boolean {
   const folders = path.split('/').slice(0, -1);
   return folders.some((name) => name.startsWith('.') || name === 'node_modules' || name === '__MACOSX');

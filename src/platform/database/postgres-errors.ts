@@ -18,7 +18,8 @@ export class DatabaseAwayError extends DomainError {
 
 /**
  * SQLSTATEs that say so: class 08 (connection), 53 (no room: connections, memory, disk), 57P01 to 57P03 (ending, crashed,
- * starting), 25P03 (a transaction was left open too long, and its connection with it); and what the operating system says of a socket or a name.
+ * starting), 25P03 (a transaction was left open too long, and its connection with it); and what the operating system says
+ * of a socket or a name.
  */
 const AWAY_CODE =
   /^(08...|53...|57P0[123]|25P03|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;

@@ -47,9 +47,9 @@ export interface HostRule {
 export type AllowRule = RangeRule | HostRule;
 
 /**
- * Metadata services of clouds, which hand out the machine's own credentials: AWS, Google, Azure and Oracle (169.254.169.254), AWS container
- * and pod roles (169.254.170.2, .23), Azure's wire server (a public-looking address), Alibaba (inside 100.64/10), AWS
- * and Google over IPv6.
+ * Metadata services of clouds, which hand out the machine's own credentials: AWS, Google, Azure and Oracle
+ * (169.254.169.254), AWS container and pod roles (169.254.170.2, .23), Azure's wire server (a public-looking address),
+ * Alibaba (inside 100.64/10), AWS and Google over IPv6.
  */
 const METADATA_ADDRESSES = new Set(
   [
@@ -74,7 +74,9 @@ const KIND_OF_RANGE = new Map<string, AddressKind>([
   ['teredo', 'Teredo'],
 ]);
 
-/** Address classes that a host rule allows. Loopback only for an exact name: zones often hold a `localhost.<zone>` record. */
+/**
+ * Address classes that a host rule allows. Loopback only for an exact name: zones often hold a `localhost.<zone>` record.
+ */
 export const HOST_RULE_KINDS: ReadonlySet<AddressKind> = new Set(['private', 'unique local', 'carrier-grade NAT']);
 
 /** The allocated IPv6 space (2000::/3); unicast addresses outside it are unallocated. */
@@ -204,7 +206,10 @@ function unwrap(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | ipaddr.IPv6 {
   return isMapped || isCompatible ? new ipaddr.IPv4(bytes.slice(12)) : address;
 }
 
-/** The IPv4 address that a translator or tunnel would deliver to: RFC 6052 (last 32 bits), RFC 3056 (bits 16–48), RFC 4380 (inverted). */
+/**
+ * The IPv4 address that a translator or tunnel would deliver to: RFC 6052 (last 32 bits), RFC 3056 (bits 16–48), RFC 4380
+ * (inverted).
+ */
 function carriedAddress(address: ipaddr.IPv4 | ipaddr.IPv6, kind: AddressKind): ipaddr.IPv4 | undefined {
   const bytes = address.toByteArray();
   if (kind === 'NAT64') return new ipaddr.IPv4(bytes.slice(12));

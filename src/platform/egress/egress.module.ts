@@ -12,8 +12,8 @@ function createEgress(env: Env): Egress {
 }
 
 /**
- * Local ports that no rule opens: those of the database, of Redis, and of requests between processes. The port of the API stays
- * open: a connection that leads back there is recognized and says so.
+ * Local ports that no rule opens: those of the database, of Redis, and of requests between processes. The port of the API
+ * stays open: a connection that leads back there is recognized and says so.
  */
 export function ownPorts({ databaseUrl, redisUrl, advertiseUrl, port }: Env): Set<number> {
   const usual: Record<string, number> = { 'postgres:': 5432, 'postgresql:': 5432, 'redis:': 6379, 'rediss:': 6379 };

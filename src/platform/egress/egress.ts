@@ -116,8 +116,9 @@ export class Egress {
   }
 
   /**
-   * The URL in its normal form, without fragment, if it may be dialled as far as is known without DNS: http or https, no user name or password, and a host that is a name or an allowed address. Names are judged by
-   * {@link request}, when their addresses are known. Throws {@link EgressRefusedError}.
+   * The URL in its normal form, without fragment, if it may be dialled as far as is known without DNS: http or https, no
+   * user name or password, and a host that is a name or an allowed address. Names are judged by {@link request}, when their
+   * addresses are known. Throws {@link EgressRefusedError}.
    */
   check(url: string | URL): URL {
     const checked = requireUrl(url);
@@ -202,7 +203,8 @@ export class Egress {
   }
 
   /**
-   * Opens one socket as a request would, TLS included, and hands it over: the caller closes it and handles its errors, {@link close} does not end it. `https:` means TLS, anything else none. @throws as {@link request}
+   * Opens one socket as a request would, TLS included, and hands it over: the caller closes it and handles its errors,
+   * {@link close} does not end it. `https:` means TLS, anything else none. @throws as {@link request}
    */
   open({ hostname, host, protocol, port }: URL): Promise<Socket> {
     return new Promise((resolve, reject) => {

@@ -34,8 +34,8 @@ exit $status`;
 const tryAgain = /lock file ".*" already exists|pre-existing shared memory block|could not create any TCP\/IP sockets/;
 
 /**
- * Starts Postgres on a loopback port, a free one unless `wanted` names one, and resolves when it accepts connections, which may take long after a crash
- * (it replays its log first). Resolves to undefined when it is worth trying again in a moment.
+ * Starts Postgres on a loopback port, a free one unless `wanted` names one, and resolves when it accepts connections, which
+ * may take long after a crash (it replays its log first). Resolves to undefined when it is worth trying again in a moment.
  *
  * `settings` are `name=value`. Its messages go to `log` once it runs.
  *

@@ -19,7 +19,8 @@ export interface Installation {
 /**
  * Finds the programs of the npm package for this platform and makes them runnable for `account`: restores the library
  * links that npm leaves to an install script (ours are off), and, where that cannot be done in place or `account`
- * cannot reach the folder (a checkout in a home that only root may enter), copies the 60 MB once to {@link sparePlace}, in about 0.3 s.
+ * cannot reach the folder (a checkout in a home that only root may enter), copies the 60 MB once to {@link sparePlace}, in
+ * about 0.3 s.
  *
  * @throws EmbeddedPostgresError when the package is not installed.
  */

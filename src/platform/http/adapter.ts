@@ -147,7 +147,10 @@ export class SlipwayAdapter extends ExpressAdapter {
     this.httpServer = server;
   }
 
-  /** Stops accepting and lets what runs finish. After 25 s calls are answered with an error; a second later the rest is cut off. */
+  /**
+   * Stops accepting and lets what runs finish. After 25 s calls are answered with an error; a second later the rest is cut
+   * off.
+   */
   override async close(): Promise<void> {
     const server = this.getHttpServer() as http.Server;
     const timers = [

@@ -4,7 +4,10 @@ import { applyDecorators } from '@nestjs/common';
 /** OpenAPI extension that holds a route's errors until `openapi-document.ts` turns them into responses. */
 export const API_ERRORS = 'x-errors';
 
-/** A status a route fails with; what it means there and the body's code (on MCP endpoints `rpcCode`) and text, where the usual words do not do. */
+/**
+ * A status a route fails with; what it means there and the body's code (on MCP endpoints `rpcCode`) and text, where the
+ * usual words do not do.
+ */
 export type ApiError = number | { status: number; text?: string; code?: string; rpcCode?: number; message?: string };
 
 /**

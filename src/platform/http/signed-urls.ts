@@ -33,7 +33,11 @@ export class SignedUrls {
     return `${this.env.baseUrl}${path}?expires=${expires}&signature=${this.signature(path, expires, this.secrets[0])}`;
   }
 
-  /** True if `query` holds a valid, unexpired signature of `path`. @throws LinkExpiredError when it holds a signature that does not */
+  /**
+   * True if `query` holds a valid, unexpired signature of `path`.
+   *
+   * @throws LinkExpiredError when it holds a signature that does not
+   */
   opens(path: string, { expires, signature }: { expires?: unknown; signature?: unknown }): boolean {
     if (expires === undefined && signature === undefined) return false;
     const end = Number(expires);

@@ -66,7 +66,8 @@ export interface MessageStream {
  * private ones as a rule, so the address policy for tenants' requests does not apply.
  *
  * The signature covers path and head; the head has the digest of a body that is known at the start. A body that streams has
- * no digest: an attacker who can change bytes between two processes can also read them, and `https` in `ADVERTISE_URL` prevents both.
+ * no digest: an attacker who can change bytes between two processes can also read them, and `https` in `ADVERTISE_URL`
+ * prevents both.
  */
 @Injectable()
 export class InternalClient implements OnApplicationShutdown {

@@ -12,8 +12,8 @@ export class NoSlotError extends DomainError {
 }
 
 /**
- * Limits concurrent work, and that of one kind to half of the limit, so that one slow host or busy account does not delay the
- * others. Work of several kinds, such as a host and an account, counts for each. Waiting work starts in order.
+ * Limits concurrent work, and that of one kind to half of the limit, so that one slow host or busy account does not delay
+ * the others. Work of several kinds, such as a host and an account, counts for each. Waiting work starts in order.
  */
 export class FairSemaphore {
   private running = 0;

@@ -80,8 +80,8 @@ button:focus-visible { outline: 3px solid var(--ring); outline-offset: 3px; }
 `;
 
 /**
- * No scripts, no external content, icons of this service only, no frames, and no Referer with the link. `form-action` is left out: Chromium also applies
- * it to the redirect after the form, which may lead to any authorization server.
+ * No scripts, no external content, icons of this service only, no frames, and no Referer with the link. `form-action` is
+ * left out: Chromium also applies it to the redirect after the form, which may lead to any authorization server.
  */
 const HEADERS = {
   'content-type': 'text/html; charset=utf-8',

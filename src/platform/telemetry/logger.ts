@@ -7,7 +7,9 @@ import { lazyRequire } from '../lazy-require.js';
 
 const pretty = lazyRequire<typeof Pretty>('pino-pretty');
 
-/** Secrets that must never reach a log: API keys, setup and signed links, bearer and basic credentials, passwords in URLs. */
+/**
+ * Secrets that must never reach a log: API keys, setup and signed links, bearer and basic credentials, passwords in URLs.
+ */
 const patterns: readonly [RegExp, string][] = [
   [/(\/setup\/)[A-Za-z0-9_-]{20,}/g, '$1[redacted]'],
   [/(\bsignature=)[A-Za-z0-9_-]{16,}/g, '$1[redacted]'],
@@ -19,8 +21,8 @@ const patterns: readonly [RegExp, string][] = [
 ];
 
 /**
- * The fields of an error that are logged. Others may hold secrets: a failed query carries its values and rows, a failed request
- * what the other side sent.
+ * The fields of an error that are logged. Others may hold secrets: a failed query carries its values and rows, a failed
+ * request what the other side sent.
  */
 function errorForLog(error: unknown): unknown {
   if (!types.isNativeError(error)) return error;

@@ -22,7 +22,9 @@ type LabelValues<Label extends string> = Readonly<Record<Label, readonly string[
 
 type Type = 'counter' | 'gauge' | 'histogram';
 
-/** Upper ends of the buckets of durations: from a call that is refused at once to one that takes the longest time allowed. */
+/**
+ * Upper ends of the buckets of durations: from a call that is refused at once to one that takes the longest time allowed.
+ */
 const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 /** `METRICS_TOKEN` is not set, so nobody may read the metrics. */

@@ -9,7 +9,10 @@ import {
   withoutWords,
 } from '../../protocol/mcp-errors.js';
 
-/** Replaces addresses in an upstream failure by the server's name, and removes the server's own words. Other errors are returned unchanged. */
+/**
+ * Replaces addresses in an upstream failure by the server's name, and removes the server's own words. Other errors are
+ * returned unchanged.
+ */
 export function withHiddenAddress(error: Error, upstream: URL, name: string): Error {
   const isNameless =
     error instanceof CallerLeftError ||

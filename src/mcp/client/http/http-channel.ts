@@ -64,7 +64,8 @@ interface Choice {
 
 /**
  * MCP over HTTP to a server of any era: modern, legacy streamable HTTP, HTTP+SSE, or modern and streamable HTTP at once.
- * Remembers the era of the endpoint. When a reply contradicts it, probes once more and resends the call once, if the call certainly did not run.
+ * Remembers the era of the endpoint. When a reply contradicts it, probes once more and resends the call once, if the call
+ * certainly did not run.
  */
 export class HttpChannel implements Channel {
   private readonly wire: HttpWire;

@@ -72,7 +72,11 @@ export function requireNewTarget(body: SetConnectionDto): RequestedTarget {
   return { kind: 'url', url: body.mcpUrl as string };
 }
 
-/** A change of a connection that does not exist. @throws InvalidInputError unless the body names a target to create it with */
+/**
+ * A change of a connection that does not exist.
+ *
+ * @throws InvalidInputError unless the body names a target to create it with
+ */
 export function requireTarget(connectionId: string, body: SetConnectionDto): void {
   if (body.transport === 'uplink' || targetsOf(body).length > 0) return;
   throw new InvalidInputError(

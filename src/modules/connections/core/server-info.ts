@@ -25,7 +25,9 @@ function texts<Name extends string>(value: Record<string, unknown>, ...names: Na
   return Object.fromEntries(found) as Partial<Record<Name, string>>;
 }
 
-/** Leaves out icons without a `src` or with a huge one. Before revision 2025-11-25 some servers sent `sizes` as one string. */
+/**
+ * Leaves out icons without a `src` or with a huge one. Before revision 2025-11-25 some servers sent `sizes` as one string.
+ */
 function iconsOf(icons: unknown[]): Icon[] {
   return icons.slice(0, ICONS_MAX).flatMap((icon) => {
     const { sizes: sent, ...members } = record(icon);

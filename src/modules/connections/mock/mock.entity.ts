@@ -2,7 +2,9 @@ import { Column, Entity, ForeignKey, Index, PrimaryColumn, PrimaryGeneratedColum
 import { Connection } from '../core/connection.entity.js';
 import type { FrozenServer, UseCounts } from './simulator/simulator.js';
 
-/** A real tool call of a connection that is being recorded. Stored for 7 days; at most 1,000 calls and 16 MB a connection. */
+/**
+ * A real tool call of a connection that is being recorded. Stored for 7 days; at most 1,000 calls and 16 MB a connection.
+ */
 @Entity('recorded_calls')
 @Index('recorded_calls_order', ['connectionId', 'seq'])
 export class RecordedCallRow {

@@ -115,7 +115,11 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
     }
   }
 
-  /** Removes the connection's own `Authorization` header, which would be sent instead of the token. @returns false if deleted */
+  /**
+   * Removes the connection's own `Authorization` header, which would be sent instead of the token.
+   *
+   * @returns false if deleted
+   */
   private async useAuthorization(id: string, tx: EntityManager): Promise<boolean> {
     const row = await tx.findOne(Connection, {
       where: { id },

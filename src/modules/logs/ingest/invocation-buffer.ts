@@ -71,7 +71,9 @@ export class InvocationBuffer {
     pending.parts.push(part);
   }
 
-  /** Removes and returns the oldest: at most `countMax`, and at most about `charsMax` characters unless the first is longer. */
+  /**
+   * Removes and returns the oldest: at most `countMax`, and at most about `charsMax` characters unless the first is longer.
+   */
   take(countMax: number, charsMax: number): PendingInvocation[] {
     const taken: PendingInvocation[] = [];
     let chars = 0;

@@ -32,7 +32,9 @@ const SEARCH_MS_MAX = 10_000;
 /** Time limit of the wait for other searches. */
 const WAIT_MS_MAX = 10_000;
 
-/** Cache lifetime of days and indexes. Partitions are dropped once a day, and an unknown index only makes a search slower. */
+/**
+ * Cache lifetime of days and indexes. Partitions are dropped once a day, and an unknown index only makes a search slower.
+ */
 const PARTITIONS_AGE_MS_MAX = 10_000;
 
 const QUERY_CANCELED = '57014';

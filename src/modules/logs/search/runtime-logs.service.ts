@@ -45,7 +45,8 @@ export class RuntimeLogsService {
    * Records an OTLP export, but for the records that cannot be stored.
    *
    * @param request an ExportLogsServiceRequest, decoded
-   * @throws InvalidInputError; QuotaExceededError; LogsBusyError if the buffer has no room for all others: it may be sent again
+   * @throws InvalidInputError; QuotaExceededError; LogsBusyError if the buffer has no room for all others: it may be sent
+   * again
    */
   async takeExport(server: ServerRef, request: unknown): Promise<ExportAnswer> {
     const records = recordsOf(request);

@@ -185,7 +185,9 @@ const sides = {
   connection: { own: 'connection_id', other: 'server_id', cleared: 'connection_id = NULL, call = NULL' },
 };
 
-/** Writes the table `invocations`: one row per request, with the columns of the server's view and those of the connection's. */
+/**
+ * Writes the table `invocations`: one row per request, with the columns of the server's view and those of the connection's.
+ */
 @Injectable()
 export class InvocationsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}

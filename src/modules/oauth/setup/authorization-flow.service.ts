@@ -74,7 +74,8 @@ export class AuthorizationFlowService implements SetupSubject<PendingAuthorizati
   }
 
   /**
-   * Binds the authorization to a browser. The same browser may repeat it, which restarts the authorization; another one may not.
+   * Binds the authorization to a browser. The same browser may repeat it, which restarts the authorization; another one may
+   * not.
    *
    * @throws SetupPageError, OAuthSetupError
    */

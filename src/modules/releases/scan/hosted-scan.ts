@@ -40,7 +40,8 @@ export class HostedScan {
     try {
       return await this.tryPaths(release, lease, closed);
     } finally {
-      // In the background: nothing depends on it, and it never rejects. A session that ended later would place the program anew.
+      // In the background: nothing depends on it, and it never rejects. A session that ended later would place the program
+      // anew.
       void Promise.all(closed).then(() => this.hosting.forget(scannedProgram(release.id, false).ownerId));
     }
   }

@@ -55,7 +55,8 @@ export class ServerIconsService {
   }
 
   /**
-   * Fetches the image at a URL that the owner set, and stores it unless one was uploaded; null deletes it. Takes 5 s at most.
+   * Fetches the image at a URL that the owner set, and stores it unless one was uploaded; null deletes it. Takes 5 s at
+   * most.
    *
    * @throws InvalidInputError when there is no image, IconTooLargeError past 1 MB
    */

@@ -27,7 +27,8 @@ const BROKEN = 'The body is no complete multipart/form-data form';
 /**
  * Reads a multipart form; files go through `take` as they arrive. The rest of a refused body is left unread.
  *
- * @throws BodiesFullError; InvalidInputError for unknown, repeated or oversize parts and for a body that is no form; whatever `take` throws
+ * @throws BodiesFullError; InvalidInputError for unknown, repeated or oversize parts and for a body that is no form;
+ * whatever `take` throws
  */
 export function readMultipart<T>(request: IncomingMessage, shape: MultipartShape<T>): Promise<Multipart<T>> {
   return new Promise((resolve, reject) => {
