@@ -12,6 +12,7 @@ import { errorAnswer, familyOf } from '../../platform/errors/error-body.js';
 import { ErrorFilter, logFailure } from '../../platform/errors/error.filter.js';
 import type { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { InputPipe } from '../../platform/http/input.pipe.js';
+import { JSON_TYPE } from '../../platform/http/json-answer.js';
 import { knownQuery, requireNoQuery, KnownQueryGuard } from '../../platform/http/known-query.guard.js';
 import { matchPath, type Route } from '../../platform/http/route-table.js';
 import { AccessGuard } from './access.guard.js';
@@ -130,7 +131,7 @@ export class FastPathRouter {
       const error =
         thrown instanceof UnauthenticatedError ? await this.limits.refusal(thrown, request, response) : thrown;
       logFailure(this.logger, error, request);
-      answerError(response, error, path);
+      answerError(request, response, error, path);
     }
   }
 }
@@ -138,14 +139,15 @@ export class FastPathRouter {
 /** A failed call may have had effects; published clients retry without this header. */
 const noRetry = { 'x-should-retry': 'false' };
 
-function answerError(response: ServerResponse, error: unknown, path: string): void {
+function answerError({ method }: IncomingMessage, response: ServerResponse, error: unknown, path: string): void {
   if (response.headersSent) {
     response.destroy();
     return;
   }
   const { status, headers, body } = errorAnswer(error, familyOf(path));
   const text = JSON.stringify(body);
-  response.writeHead(status, { ...noRetry, ...headers, 'content-type': 'application/json; charset=utf-8' }).end(text);
+  const all = { ...(method === 'POST' && noRetry), ...headers, 'content-type': JSON_TYPE };
+  response.writeHead(status, all).end(text);
 }
 
 /** Declarations of a route that the fast path does not run, as sentences for the error at start. */
