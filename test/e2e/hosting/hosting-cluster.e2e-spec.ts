@@ -345,7 +345,9 @@ describe('programs with state', () => {
       const epoch = await app.database.transaction((tx) => rows.register(lease, tx));
       expect(await rows.renew(lease, epoch)).toBe(true);
       expect(await rows.renew(lease, '0')).toBe(false);
-      await app.database.query('UPDATE processes SET lease_until = now() WHERE id = $1', [lease.id]);
+      await app.database.query(`UPDATE processes SET lease_until = now() - interval '1 second' WHERE id = $1`, [
+        lease.id,
+      ]);
       expect(await rows.renew(lease, epoch)).toBe(false);
     },
   );

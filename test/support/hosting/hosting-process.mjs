@@ -29,6 +29,7 @@ const programs = new Programs();
 programs.register('release', {
   withProgram: (ref, use) => use({ ref, file, secrets: { KEY: 'secret' }, configSchema: null, egressAllow: null }),
   valuesOf: () => Promise.resolve({ secrets: { KEY: 'secret' }, egressAllow: null }),
+  quotaOf: () => Promise.resolve(null),
   namesOf: () => Promise.resolve({}),
   traced: () => undefined,
 });

@@ -1,3 +1,4 @@
+import type { ToolChoice } from '../../../mcp/client/tool-choice.js';
 import { Injectable } from '@nestjs/common';
 import { decodeCursor, encodeCursor } from '../../../platform/http/cursor.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
@@ -126,6 +127,11 @@ function iconUrlOf(info: ServerInfo | null): string | null {
   return info?.icons?.find(({ src }) => /^(https?:\/\/|data:image\/)/.test(src))?.src ?? null;
 }
 
+/** The choice in the order of its documentation, which the database does not keep. */
+function shownTools({ allow, deny }: ToolChoice): ToolChoice {
+  return { ...(allow && { allow }), ...(deny && { deny }) };
+}
+
 /** Lists every field of an answer, so that no other column leaves the service. */
 function toConnectionDto(row: ShownConnection, urls: ConnectionUrls): ConnectionDto {
   return {
@@ -134,7 +140,7 @@ function toConnectionDto(row: ShownConnection, urls: ConnectionUrls): Connection
     mcpUrl: row.slug === null ? row.mcpUrl : urls.run(row.slug),
     metadata: row.metadata,
     transport: row.targetKind === 'uplink' ? 'uplink' : 'http',
-    ...(row.tools === null ? {} : { tools: row.tools }),
+    ...(row.tools === null ? {} : { tools: shownTools(row.tools) }),
     ...(row.mock === null ? {} : { mock: { enabled: true, ...row.mock } }),
     iconUrl: iconUrlOf(row.serverInfo),
     createdAt: row.createdAt.toISOString(),

@@ -12,7 +12,6 @@ import { LeaseLostError, ReleaseLease, type StageOutcome } from '../release-leas
 import { ReleaseLogRepository } from '../release-log.repository.js';
 import type { LogLine, Release } from '../release.entity.js';
 import { mayBecome, releaseStatuses, stages, type ReleaseStatus, type Stage } from '../release-state.js';
-import { ServerNotFoundError } from '../../servers/servers.errors.js';
 import { ReleasesQueue } from '../releases.queue.js';
 import { ReleasesRepository, type Claim } from '../releases.repository.js';
 import { ReleaseStages } from './release-stages.js';
@@ -149,17 +148,18 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   }
 
   private async fail(lease: ReleaseLease, stage: Stage, error: unknown, names: LogNames): Promise<void> {
-    // The deletion of a server reaches a stage as either of them.
-    if (error instanceof LeaseLostError || error instanceof ServerNotFoundError) return;
+    if (error instanceof LeaseLostError) return;
     if (isDatabaseAway(error)) throw error;
-    this.logger.error({ msg: `a release failed in ${stage}`, releaseId: lease.releaseId, ...names, err: error });
     const message =
       'Something failed inside Slipway. Publish again; if it fails again, the operator finds the reason in the log.';
-    try {
-      await lease.commit({ status: 'INTERNAL_ERROR' }, [{ stage, level: 'error', message }]);
-      this.results.inc({ status: 'INTERNAL_ERROR' });
-    } catch (lost) {
-      if (!(lost instanceof LeaseLostError)) throw lost;
-    }
+    const lost = await lease.commit({ status: 'INTERNAL_ERROR' }, [{ stage, level: 'error', message }]).then(
+      () => null,
+      (thrown: Error) => thrown,
+    );
+    // The release was deleted, with or without its server, which reaches a stage as one of several errors.
+    if (lost instanceof LeaseLostError) return;
+    this.logger.error({ msg: `a release failed in ${stage}`, releaseId: lease.releaseId, ...names, err: error });
+    if (lost !== null) throw lost;
+    this.results.inc({ status: 'INTERNAL_ERROR' });
   }
 }
