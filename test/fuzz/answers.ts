@@ -1,7 +1,7 @@
 import { isObject, type ApiDocument, type NamedOperation } from '../support/documentation/api-document.js';
 import type { Got } from './exchange.js';
 
-/** What only a fault shows to a client. */
+/** Texts of internal errors, which no answer may have. */
 const INTERNAL = /node_modules|\n\s+at .+:\d+:\d+|QueryFailedError|TypeError|Cannot read prop|violates .+ constraint/;
 
 /** The schema of errors below a path (Spec 7). */
@@ -36,7 +36,7 @@ export function faultsOf(
   const { status } = got;
   const text = got.body.toString();
   if (status === 500) return ['status 500'];
-  if (INTERNAL.test(text) && status >= 400) return ['the body tells of the inside'];
+  if (INTERNAL.test(text) && status >= 400) return ['the body has the text of an internal error'];
   if (isOdd && [400, 404, 405, 414].includes(status))
     return errorFaults(document, got, errorSchema(path, method), isOdd);
   const documented = operation.responses[status];
@@ -49,7 +49,7 @@ export function faultsOf(
   if (type !== 'application/json') return [];
   const value = parse(got.body);
   if (value === undefined) return ['the body is not JSON'];
-  // What an MCP server said passes unchanged, and the servers here say nonsense too; `fields` leaves members out.
+  // Results of MCP servers pass unchanged, and the servers here send nonsense too; `fields` leaves members out.
   return isOdd || path.includes('/.tools') || target.includes('fields=') ? [] : document.departures(schema, value);
 }
 

@@ -19,7 +19,7 @@ export interface Got {
 
 /** Longer than every limit of time of the service under test. */
 const ANSWER_MS_MAX = 60_000;
-/** What the service discards of a refused body, so that its answer can be read. */
+/** Bytes of a refused body that the service discards, so that its answer can be read. */
 const DISCARDED_BYTES = 65_536;
 
 const agent = new http.Agent({ keepAlive: true, maxSockets: 16 });

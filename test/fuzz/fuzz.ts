@@ -99,7 +99,7 @@ export async function fuzz({ seed, seconds }: FuzzOptions): Promise<FuzzReport> 
   }
 }
 
-/** What generated inputs may name. */
+/** URLs of the servers that generated inputs name. */
 type Urls = Record<'plain' | 'guarded' | 'odd' | 'events' | 'repository', string>;
 
 class Run {
@@ -265,7 +265,7 @@ class Run {
     return Math.round((await this.metrics()).value('process_resident_memory_bytes') / 2 ** 20);
   }
 
-  /** What the service logs as an error is one: nothing that clients send may cause it. */
+  /** Counts each logged error as a fault: nothing that clients send may cause one. */
   private readLog(): void {
     for (const line of this.program.logs()) {
       const level = String(line.level);

@@ -154,7 +154,7 @@ export class RestCases {
   private key(random: Random, { operation, path, method }: NamedOperation): { key: string | null; isForeign: boolean } {
     if (path === '/metrics' && random.chance(0.5)) return { key: this.keys.metrics, isForeign: true };
     if (!needsKey(operation)) return { key: random.chance(0.5) ? null : this.sender.key, isForeign: false };
-    // What only an operator may do; never to their own account.
+    // Operations of the operator, never on their own account.
     if (path === '/accounts' || path.endsWith('/verified') || path.endsWith('/limits')) {
       if (random.chance(0.7)) return { key: this.keys.operator, isForeign: true };
     }

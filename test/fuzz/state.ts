@@ -51,7 +51,7 @@ export interface Change {
   body: Record<string, unknown>;
 }
 
-/** What an account must have, by the answers to its requests. Names are in lower case. */
+/** Things that an account must have, by the answers to its requests. Names are in lower case. */
 export class State {
   readonly namespaces = new Set<string>();
   readonly servers = new Set<string>();

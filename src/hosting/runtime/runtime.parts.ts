@@ -18,7 +18,7 @@ const engines = {
   },
 };
 
-/** What the role `host` loads of the hosting module. */
+/** The part of the hosting module for the role `host`. */
 export const host: ModuleMetadata = {
   controllers: [InternalHostingController],
   providers: [Runtime, RuntimeMetrics, engines, { provide: LocalHosting, useExisting: Runtime }],

@@ -1,3 +1,4 @@
+import { JSON_TYPE } from '../../platform/http/json-answer.js';
 import type { ServerResponse } from 'node:http';
 import { EVENT_STREAM_HEADERS } from '../../platform/http/event-stream.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
@@ -35,7 +36,7 @@ export class ResponseSink implements McpResponseSink {
       this.response
         .writeHead(status, {
           ...headers,
-          'content-type': 'application/json; charset=utf-8',
+          'content-type': JSON_TYPE,
           'content-length': Buffer.byteLength(text),
           // Published clients retry this status unless this header forbids it.
           ...(status === 409 ? { 'x-should-retry': 'false' } : {}),

@@ -27,7 +27,10 @@ declare global {
   }
 }
 
-/** A permission that a route requires, as `resource:operation`. */
+/**
+ * The permission that a route declares, as `resource:operation`. OpenAPI shows it as `x-scope`. Keys have no scopes, so it is
+ * not checked.
+ */
 export type Scope = {
   [Resource in keyof SlipwayScopes]: `${Resource}:${SlipwayScopes[Resource]}`;
 }[keyof SlipwayScopes];

@@ -3,8 +3,22 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import type { AccountLimitName, AccountLimits } from '../../config/account-limits.js';
 
-/** Account that owns what is created: named, or the owner of a namespace. */
-export type QuotaOwner = { accountId: string } | { namespaceId: string };
+/**
+ * The account of `$1`: an account itself, or the owner of a namespace, release or connection. Tables of modules that import
+ * this one are named in SQL instead of imported, here and in {@link counts}.
+ */
+const accountOf = {
+  accountId: 'SELECT $1::uuid',
+  namespaceId: 'SELECT account_id FROM namespaces WHERE id = $1',
+  releaseId: `SELECT n.account_id FROM releases r JOIN servers s ON s.id = r.server_id
+    JOIN namespaces n ON n.id = s.namespace_id WHERE r.id = $1`,
+  connectionId: 'SELECT n.account_id FROM connections c JOIN namespaces n ON n.id = c.namespace_id WHERE c.id = $1',
+} as const;
+
+type OwnerKind = keyof typeof accountOf;
+
+/** The account that a quota is of: named, or the owner of something. */
+export type QuotaOwner = { [Kind in OwnerKind]: Record<Kind, string> }[OwnerKind];
 
 /** Limits of an account that differ from the defaults, and what it has stored. */
 export interface StoredUsage {
@@ -17,14 +31,13 @@ export interface StoredUsage {
 const inNamespaces = (table: string) =>
   `SELECT count(*) FROM namespaces n JOIN ${table} held ON held.namespace_id = n.id WHERE n.account_id = a.id`;
 
-const inNamespace = (table: string) => `SELECT count(*) FROM ${table} held WHERE held.namespace_id = $2`;
+const inNamespace = (table: string) => `SELECT count(*) FROM ${table} held WHERE held.namespace_id = $1`;
 
 const RELEASES = 'namespaces n JOIN servers s ON s.namespace_id = n.id JOIN releases r ON r.server_id = s.id';
 
 /**
- * Counts for each quota, of account `a` or of namespace `$2`. Tables of modules that import this one are named in SQL
- * instead of imported. A file that several releases share counts once. Programs are those of the process that runs the
- * most, by its last heartbeat.
+ * Counts for each quota, of account `a` or of namespace `$1`. A file that several releases share counts once. Programs are
+ * those of the process that runs the most, by its last heartbeat.
  */
 const counts = {
   namespaces: 'SELECT count(*) FROM namespaces n WHERE n.account_id = a.id',
@@ -57,9 +70,9 @@ export const accountQuotas = (Object.keys(counts) as QuotaName[]).filter((name) 
 export class AccountLimitsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Counts these quotas of an account. @returns null when there is no such account or namespace */
+  /** Counts these quotas of an account. @returns null when there is no such account or owned thing */
   async usage(owner: QuotaOwner, names: readonly QuotaName[]): Promise<StoredUsage | null> {
-    const byAccount = 'accountId' in owner;
+    const [[kind, id]] = Object.entries(owner) as [[OwnerKind, string]];
     const columns = names.map((name) => `, (${counts[name]})::float8 AS "${name}"`).join('');
     const [row] = await this.database.query<
       ({ accountId: string; overrides: Partial<AccountLimits> | null } & object)[]
@@ -68,8 +81,8 @@ export class AccountLimitsRepository {
               (SELECT jsonb_object_agg(l.name, l.value) FROM account_limits l WHERE l.account_id = a.id) AS overrides
               ${columns}
          FROM accounts a
-        WHERE a.id = coalesce($1::uuid, (SELECT account_id FROM namespaces WHERE id = $2::uuid))`,
-      byAccount ? [owner.accountId, null] : [null, owner.namespaceId],
+        WHERE a.id = (${accountOf[kind]})`,
+      [id],
     );
     if (!row) return null;
     const { accountId, overrides, ...used } = row;

@@ -33,6 +33,12 @@ export class AccountLimitsService {
     return this.merged((await this.rows.usage({ accountId }, []))?.overrides ?? null);
   }
 
+  /** The account that owns a program, and how many of its programs may run in one process; null for a deleted program. */
+  async programQuota(owner: QuotaOwner): Promise<{ accountId: string; max: number } | null> {
+    const stored = await this.rows.usage(owner, []);
+    return stored && { accountId: stored.accountId, max: this.merged(stored.overrides).livePrograms };
+  }
+
   /** The limits of an account, and what it uses of them now. @throws AccountNotFoundError */
   async usage(accountId: string): Promise<AccountUsageDto> {
     const stored = await this.rows.usage({ accountId }, accountQuotas);
@@ -73,7 +79,7 @@ export class AccountLimitsService {
    * @throws QuotaExceededError, and what `create` throws
    */
   async within<T>(owner: QuotaOwner, added: Partial<Record<QuotaName, number>>, create: () => Promise<T>): Promise<T> {
-    const key = 'accountId' in owner ? owner.accountId : owner.namespaceId;
+    const [key] = Object.values(owner) as [string];
     const previous = this.creating.get(key);
     const created = (previous ?? Promise.resolve()).then(async () => {
       await this.require(owner, added);

@@ -73,6 +73,11 @@ class RuleController {
   @FastPath()
   @Public()
   open(): void {}
+
+  @Post('c')
+  @FastPath()
+  @Access('servers:execute', { anonymous: true })
+  write(): void {}
 }
 
 @UseGuards(TimeGuard)
@@ -115,6 +120,17 @@ async function routerOf(controller: Type, providers: object[] = []): Promise<Fas
 }
 
 describe('a route on the fast path', () => {
+  it('may be a read without a key', async () => {
+    @Controller('calls')
+    class ReadController {
+      @Get('a')
+      @FastPath()
+      @Access('servers:read', { anonymous: true })
+      read(@Req() _request: unknown, @Res() _response: unknown): void {}
+    }
+    await expect(routerOf(ReadController)).resolves.toBeInstanceOf(FastPathRouter);
+  });
+
   it('may have an owner rule, and the global pipe and filter that the router replaces', async () => {
     await expect(routerOf(PlainController)).resolves.toBeInstanceOf(FastPathRouter);
   });
@@ -123,6 +139,7 @@ describe('a route on the fast path', () => {
     const starting = routerOf(RuleController);
     for (const fault of [
       'GET /calls/a has @FastPath(), which does not run the rule "signed"',
+      'POST /calls/c has @FastPath(), which does not run the rule "anonymous"',
       'GET /calls/:id has @FastPath(), which does not run the rule "account"',
       'GET /calls/b has @FastPath(), which does not run @Public()',
     ]) {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { DataSource } from 'typeorm';
 import { InvocationStore } from '../../../src/modules/logs/store/invocation-store.js';
+import { AccountLimitsService } from '../../../src/modules/auth/account-limits.service.js';
 import { loadEnv } from '../../../src/config/env.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
@@ -71,6 +72,25 @@ describe('GET /accounts/{id}/usage', () => {
     const other = await app.account();
     expect((await app.as(other).get(`/accounts/${account.id}/usage`)).status).toBe(404);
     expect((await app.as(app.operator).get(`/accounts/${account.id}/usage`)).status).toBe(200);
+  });
+});
+
+describe('the quota of running programs', () => {
+  verifies('runtime:stop:quota', 'of a release and of a connection is that of the account that owns them', async () => {
+    const limits = app.get(AccountLimitsService);
+    const namespace = await createNamespace(app, account);
+    const releaseId = await insertRelease(app, await createServer(app, account, { namespace }), { status: 'SUCCESS' });
+    const { connectionId } = await createConnection(app, account, { transport: 'uplink' }, { namespace });
+    const [connection] = await app.database.query<[{ id: string }]>(
+      `SELECT c.id FROM connections c JOIN namespaces n ON n.id = c.namespace_id
+        WHERE n.name = $1 AND c.connection_id = $2`,
+      [namespace, connectionId],
+    );
+    await limit({ livePrograms: 6 });
+    const quota = { accountId: account.id, max: 6 };
+    expect(await limits.programQuota({ releaseId })).toEqual(quota);
+    expect(await limits.programQuota({ connectionId: connection.id })).toEqual(quota);
+    expect(await limits.programQuota({ releaseId: connection.id })).toBeNull();
   });
 });
 

@@ -17,7 +17,7 @@ type Listener = (data: unknown) => void;
 
 /** Carries messages between fronts of one test as the relay does between processes: later, and as JSON. */
 export class TestRelay {
-  /** What the database of the service has of sessions. */
+  /** Keys of marked sessions, as the database of the service stores them. */
   readonly marks = new Set<string>();
   private readonly topics = new Map<string, Set<Listener>>();
 

@@ -87,6 +87,8 @@ export interface ExchangeAnswer {
   headers: IncomingHttpHeaders;
   contentType: string;
   text: string | null;
+  /** Bearer token that was sent with the request: servers repeat it in errors. */
+  token?: string | null;
   /** Position at which an event stream that ended without its message can be resumed. */
   resume?: ResumePoint;
 }

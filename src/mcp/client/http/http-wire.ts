@@ -135,8 +135,6 @@ export class HttpWire {
   private readonly logger = new Logger('mcp');
   private lastId: number;
   private asides = 0;
-  /** The last bearer token that was sent: servers repeat it in errors. */
-  private token: string | null = null;
 
   constructor(
     private readonly dispatcher: HttpDispatcher,
@@ -255,8 +253,8 @@ export class HttpWire {
   }
 
   /** The error for an answer whose status is no success. */
-  statusError({ status, headers, contentType, text }: ExchangeAnswer, url = this.target.url): UpstreamError {
-    const sent = { url, headers: { ...this.headers, authorization: this.token ?? this.headers.authorization ?? '' } };
+  statusError({ status, headers, contentType, text, token }: ExchangeAnswer, url = this.target.url): UpstreamError {
+    const sent = { url, headers: { ...this.headers, authorization: token ?? this.headers.authorization ?? '' } };
     return fromHttpStatus(status, url, locationOf(headers.location, url), wordsOf(sent, contentType, text));
   }
 
@@ -314,13 +312,11 @@ export class HttpWire {
     if (!bearer) return send(request);
     const left = deadlineIn(request.timeoutMs);
     const token = await bearer();
-    this.token = token;
-    const answer = await send(authorizedWith(request, token));
+    const answer = Object.assign(await send(authorizedWith(request, token)), { token });
     if (answer.status !== 401 || token === null) return answer;
     const other = await bearer(token);
     if (other === null || other === token) return answer;
-    this.token = other;
-    return send(authorizedWith({ ...request, timeoutMs: left() }, other));
+    return Object.assign(await send(authorizedWith({ ...request, timeoutMs: left() }, other)), { token: other });
   }
 
   /** @throws UpstreamAuthRequiredError for 401, and for 403 that requires more scopes (RFC 6750 section 3.1) */

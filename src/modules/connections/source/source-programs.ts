@@ -56,10 +56,8 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
     return Promise.resolve(NO_VALUES);
   }
 
-  /** @throws the database's error */
-  async quotaOf(ref: ProgramRef): Promise<ProgramQuota | null> {
-    const { account } = await this.namesOf(ref);
-    return account === undefined ? null : { accountId: account, max: (await this.limits.of(account)).livePrograms };
+  quotaOf({ id }: ProgramRef): Promise<ProgramQuota | null> {
+    return this.limits.programQuota({ connectionId: id });
   }
 
   namesOf({ id }: ProgramRef): Promise<LogNames> {

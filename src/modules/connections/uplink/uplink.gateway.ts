@@ -5,6 +5,7 @@ import type * as Ws from 'ws';
 import type { WebSocket, WebSocketServer } from 'ws';
 import { errorAnswer } from '../../../platform/errors/error-body.js';
 import { logFailure } from '../../../platform/errors/error.filter.js';
+import { JSON_TYPE } from '../../../platform/http/json-answer.js';
 import { lazyRequire } from '../../../platform/lazy-require.js';
 import { AccessService } from '../../auth/access.service.js';
 import { RequestLimits } from '../../auth/request-limits.service.js';
@@ -122,7 +123,7 @@ function refuse(socket: Duplex, error: unknown): void {
   const lines = Object.entries({
     ...headers,
     connection: 'close',
-    'content-type': 'application/json; charset=utf-8',
+    'content-type': JSON_TYPE,
     'content-length': String(Buffer.byteLength(text)),
   }).map(([name, value]) => `${name}: ${value}\r\n`);
   // A peer that does not close its side would leave the socket open.

@@ -13,7 +13,7 @@ import { RescanScan } from '../rescan/rescan-scan.js';
 import { ExternalScan } from '../scan/external-scan.js';
 import { HostedScan } from '../scan/hosted-scan.js';
 
-/** What the role `worker` loads of the releases module. */
+/** The part of the releases module for the role `worker`. */
 export const worker: ModuleMetadata = {
   providers: [
     DeployStage,

@@ -114,10 +114,8 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
     return this.valuesFor(await this.releaseOf(ref));
   }
 
-  /** @throws the database's error */
-  async quotaOf(ref: ProgramRef): Promise<ProgramQuota | null> {
-    const { account } = await this.namesOf(ref);
-    return account === undefined ? null : { accountId: account, max: (await this.limits.of(account)).livePrograms };
+  quotaOf({ id }: ProgramRef): Promise<ProgramQuota | null> {
+    return this.limits.programQuota({ releaseId: id });
   }
 
   namesOf({ id }: ProgramRef): Promise<LogNames> {
