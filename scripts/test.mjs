@@ -7,7 +7,7 @@
  *   npm run test:long     what takes minutes: kills, published programs, documentation, generated module, soak, conformance
  *   npm test -- --all     npm test and then test:long, with one count at the end
  *
- * Each step prints one line with its time; a failing step prints all of its output. The last line counts tests:
+ * Each step prints one line with its time; a failing step prints its output, of Jest only what failed. The last line counts tests:
  * `N passed, N failed` or `N passed, N failed, N skipped`. A failed check that is no test counts as one failure.
  */
 import { spawn, spawnSync } from 'node:child_process';
@@ -26,6 +26,7 @@ import { createHash } from 'node:crypto';
 import { createServer } from 'node:net';
 import { cpus, tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { checkNode, ensureInstalled, filesUnder, readText, repoPath, root } from './lib.mjs';
 
 /** A step that hangs must fail, not stall a pipeline for hours. */
@@ -248,8 +249,22 @@ async function runJest(name, args, env = {}) {
   counts.skipped += (summary?.numPendingTests ?? 0) + (summary?.numTodoTests ?? 0);
   // A file that does not load has no tests to count, and must not look like success.
   const failed = (summary?.numFailedTests ?? 0) + (summary?.numRuntimeErrorTestSuites ?? 0);
-  if (!result.ok || summary === null) stop(name, result, Math.max(failed, 1));
+  if (!result.ok || summary === null) {
+    const output = failuresOf(summary) || result.output;
+    stop(name, { ...result, output }, Math.max(failed, 1));
+  }
   report(name, result, `${passed} tests`);
+}
+
+/**
+ * The failed files with the messages of their failed tests, from a summary of Jest. Jest's own output begins with the
+ * files that passed, which hides the failures where only the first lines of a run are shown.
+ */
+function failuresOf(summary) {
+  return (summary?.testResults ?? [])
+    .filter(({ status }) => status === 'failed')
+    .map(({ name, message }) => `FAIL ${repoPath(name)}\n\n${stripVTControlCharacters(message).trim()}`)
+    .join('\n\n');
 }
 
 async function checkOpenApi() {
