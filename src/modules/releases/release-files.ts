@@ -9,7 +9,8 @@ import { dropStalledReader } from '../../platform/http/stalled-reader.js';
 import { BlobsRepository } from './blobs.repository.js';
 import { readBundle, type BundleFacts } from './bundle/bundle-manifest.js';
 import { ReleaseArtifact, type ArtifactKind } from './release.entity.js';
-import { FileLostError, UploadLostError } from './releases.errors.js';
+import { UnavailableError } from '../../platform/errors/domain-error.js';
+import { FileLostError } from './releases.errors.js';
 import type { Bundle } from './releases.repository.js';
 
 const MB = 1024 * 1024;
@@ -73,14 +74,16 @@ export class ReleaseFiles {
   /**
    * Stores which files a new release has, within the transaction that stores it. The sweeper waits for its end.
    *
-   * @throws UploadLostError
+   * @throws UnavailableError when the sweeper took the same bytes of another release for unused meanwhile
    */
   async attach(releaseId: string, files: Partial<Record<ArtifactKind, Blob>>, tx: EntityManager): Promise<void> {
     // Sorted, so that two forms with the same files cannot deadlock.
     const sorted = (Object.entries(files) as [ArtifactKind, Blob][]).sort(([, a], [, b]) => (a.hash < b.hash ? -1 : 1));
     for (const [kind, { hash, bytes }] of sorted) {
       await this.rows.lock(hash, tx);
-      if (!(await this.blobs.has(hash))) throw new UploadLostError();
+      if (!(await this.blobs.has(hash))) {
+        throw new UnavailableError('An uploaded file was removed at the same moment: publish again.', 1);
+      }
       await tx.insert(ReleaseArtifact, { releaseId, kind, hash, bytes });
     }
   }

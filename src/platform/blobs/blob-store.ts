@@ -21,7 +21,7 @@ export abstract class BlobStore {
   /**
    * Stores a stream piece by piece. Nothing is visible under the hash before it is complete.
    *
-   * @throws BlobTooLargeError above `bytesMax`, with nothing stored; errors of the stream
+   * @throws TooLargeError above `bytesMax`, with nothing stored; errors of the stream
    */
   abstract put(content: Readable, bytesMax: number): Promise<Blob>;
   /** @returns null when there is none */

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { BlobTooLargeError, DiskBlobStore } from './disk-blob-store.js';
+import { TooLargeError } from '../errors/domain-error.js';
+import { DiskBlobStore } from './disk-blob-store.js';
 
 let folder: string;
 let store: DiskBlobStore;
@@ -48,7 +49,7 @@ describe('a blob store on disk', () => {
 
   it('keeps nothing of a stream that is one byte too long, and all of one that is not', async () => {
     const content = randomBytes(1_000);
-    await expect(store.put(Readable.from([content]), 999)).rejects.toThrow(BlobTooLargeError);
+    await expect(store.put(Readable.from([content]), 999)).rejects.toThrow(TooLargeError);
     expect([await store.has(hashOf(content)), await incoming()]).toEqual([false, []]);
     expect((await store.put(Readable.from([content]), 1_000)).bytes).toBe(1_000);
   });

@@ -6,20 +6,10 @@ import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { syncFile, syncFolder } from '../files/files.js';
 import { BlobStore, type Blob, type OpenBlob } from './blob-store.js';
-import { DomainError } from '../errors/domain-error.js';
+import { TooLargeError } from '../errors/domain-error.js';
 import { isStorageFull, StorageFullError } from './storage-space.js';
 
 const HASH = /^[0-9a-f]{64}$/;
-
-/** A file is larger than its kind may be. */
-export class BlobTooLargeError extends DomainError {
-  readonly kind = 'too_large';
-  readonly code = 'validation_error';
-
-  constructor(bytesMax: number) {
-    super(`The file is larger than ${bytesMax} bytes (${Math.floor(bytesMax / 1024 / 1024)} MB).`);
-  }
-}
 
 /** Blobs as files of a folder, 256 folders wide. Unfinished ones lie in `incoming`. */
 export class DiskBlobStore extends BlobStore {
@@ -39,7 +29,7 @@ export class DiskBlobStore extends BlobStore {
       transform(chunk: Buffer, _encoding, done) {
         bytes += chunk.length;
         hash.update(chunk);
-        done(bytes > bytesMax ? new BlobTooLargeError(bytesMax) : null, chunk);
+        done(bytes > bytesMax ? tooLarge(bytesMax) : null, chunk);
       },
     });
     const sink = createWriteStream(file, { flags: 'wx', mode: 0o600 });
@@ -114,6 +104,10 @@ export class DiskBlobStore extends BlobStore {
     if (!HASH.test(hash)) throw new Error('A blob is named by 64 hex digits');
     return path.join(this.folder, hash.slice(0, 2), hash);
   }
+}
+
+function tooLarge(bytesMax: number): TooLargeError {
+  return new TooLargeError(`The file is larger than ${bytesMax} bytes (${Math.floor(bytesMax / 1024 / 1024)} MB).`);
 }
 
 async function namesIn(folder: string): Promise<string[]> {
