@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
-import { BlobStore, type Blob, type OpenBlob } from '../../platform/blobs/blob-store.js';
+import { BlobStore, type Blob } from '../../platform/blobs/blob-store.js';
 import { openZip } from '../../platform/zip/zip-archive.js';
 import { dropStalledReader } from '../../platform/http/stalled-reader.js';
 import { BlobsRepository } from './blobs.repository.js';
@@ -29,14 +29,6 @@ export class ReleaseFiles {
     private readonly blobs: BlobStore,
   ) {}
 
-  /** Opens a file of a release. @throws FileLostError */
-  async open(releaseId: string, kind: ArtifactKind): Promise<OpenBlob & { hash: string }> {
-    const { hash } = await this.find(releaseId, kind);
-    const blob = await this.blobs.open(hash);
-    if (!blob) throw new FileLostError(kind);
-    return { ...blob, hash };
-  }
-
   /**
    * Writes a bundle to a response. Ends without an error when the client disconnects or stops reading.
    *
@@ -44,7 +36,9 @@ export class ReleaseFiles {
    * @throws FileLostError before `begin`
    */
   async sendBundle({ releaseId }: Bundle, target: ServerResponse, begin: () => void): Promise<void> {
-    const { stream } = await this.open(releaseId, 'bundle');
+    const { hash } = await this.find(releaseId, 'bundle');
+    const stream = await this.blobs.open(hash);
+    if (!stream) throw new FileLostError('bundle');
     begin();
     dropStalledReader(target);
     await pipeline(stream, target).catch((error: NodeJS.ErrnoException) => {

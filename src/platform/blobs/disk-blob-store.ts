@@ -1,11 +1,11 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { access, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { access, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { syncFile, syncFolder } from '../files/files.js';
-import { BlobStore, type Blob, type OpenBlob } from './blob-store.js';
+import { namesIn, syncFile, syncFolder } from '../files/files.js';
+import { BlobStore, type Blob } from './blob-store.js';
 import { TooLargeError } from '../errors/domain-error.js';
 import { isStorageFull, StorageFullError } from './storage-space.js';
 
@@ -46,11 +46,9 @@ export class DiskBlobStore extends BlobStore {
     }
   }
 
-  async open(hash: string): Promise<OpenBlob | null> {
+  async open(hash: string): Promise<Readable | null> {
     try {
-      const handle = await open(this.fileOf(hash));
-      const { size } = await handle.stat();
-      return { bytes: size, stream: handle.createReadStream() };
+      return (await open(this.fileOf(hash))).createReadStream();
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
       throw error;
@@ -108,14 +106,4 @@ export class DiskBlobStore extends BlobStore {
 
 function tooLarge(bytesMax: number): TooLargeError {
   return new TooLargeError(`The file is larger than ${bytesMax} bytes (${Math.floor(bytesMax / 1024 / 1024)} MB).`);
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return [];
-    throw error;
-  }
 }
