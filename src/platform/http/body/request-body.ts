@@ -107,12 +107,16 @@ export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   const bytes = await readBytes(request, { bytesMax: JSON_BYTES_MAX, isJson: true, isUnpacked: true });
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
   if (text === '') return {};
-  let value: unknown;
+  const value = parseBody(text);
+  if (typeof value === 'object' && value !== null) return value;
+  throw new InvalidInputError('The body is not valid JSON: it must be an object or an array');
+}
+
+/** @throws InvalidInputError for text that is no JSON */
+export function parseBody(text: string): unknown {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text);
   } catch (error) {
     throw new InvalidInputError(`The body is not valid JSON: ${(error as Error).message}`);
   }
-  if (typeof value === 'object' && value !== null) return value;
-  throw new InvalidInputError('The body is not valid JSON: it must be an object or an array');
 }
