@@ -52,6 +52,9 @@ export class RestCases {
   private readonly values: Values;
   /** Ids that the service gave, by the name of the parameter. */
   readonly ids = { id: ['latest'], keyId: ['none'] };
+  /** How often the turn of the first operation came: before the second, every operation had one. */
+  rounds = 0;
+  private waiting: NamedOperation[] = [];
 
   constructor(
     private readonly document: ApiDocument,
@@ -66,7 +69,7 @@ export class RestCases {
   async make(random: Random): Promise<RestCase> {
     const { operations } = this.document;
     const forms = operations.filter(({ operation }) => operation.requestBody?.content['multipart/form-data']);
-    const operation = random.pick(random.chance(0.2) ? forms : operations);
+    const operation = random.chance(0.2) ? random.pick(forms) : this.next(random, operations);
     const kind = random.weighted({
       valid: 40,
       'nearly valid': 15,
@@ -100,6 +103,16 @@ export class RestCases {
       ...(body.content !== undefined && { body: body.content }),
     };
     return { kind: body.kind ?? kind, operation, parameters, sent, request: body.request, isOdd, isForeign };
+  }
+
+  /** The operations in random order, each once before one comes again. */
+  private next(random: Random, operations: NamedOperation[]): NamedOperation {
+    if (this.waiting.length === 0) {
+      this.rounds++;
+      this.waiting = [...operations];
+    }
+    const [operation] = this.waiting.splice(random.int(0, this.waiting.length - 1), 1);
+    return operation;
   }
 
   private parameters(random: Random, { operation, path }: NamedOperation): Record<string, string> {
