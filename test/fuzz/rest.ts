@@ -124,7 +124,11 @@ export class RestCases {
       namespace: () => namespace ?? '',
       server: () => server || 'alpha',
       qualifiedName: () => (server === '' ? `${random.pick(['', '@'])}${namespace}` : `${namespace}/${server}`),
-      connectionId: () => (path.includes('.triggers') && random.chance(0.7) ? 'events' : random.pick(CONNECTIONS)),
+      connectionId: () => {
+        if (path.includes('.triggers') && random.chance(0.7)) return 'events';
+        // A name that is mostly free, so that some requests create.
+        return random.chance(0.15) ? `c${random.int(0, 9)}` : random.pick(CONNECTIONS);
+      },
       slug: () => (path.startsWith('/run/') ? `${namespace}--${server}` : random.pick(SKILLS)),
       toolPath: () => random.pick(['echo', 'repo', 'repo.search', 'fail', 'rpc_error', 'asks', 'none', 'big']),
       toolName: () => random.pick(['echo', 'none']),
