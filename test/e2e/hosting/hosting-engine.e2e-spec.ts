@@ -434,12 +434,6 @@ describe('a worker with a fetch handler', () => {
     expect((await readdir(program.runDir)).sort()).toEqual(['in', 'log', 'out', 'up']);
   });
 
-  it('runs in a folder that lies too deep for sockets, and in one its account may not pass to', async () => {
-    const program = await programs.start(worker('x: () => 1'), { isDeep: true });
-    expect((await ask(program, { path: '/x' })).json()).toBe(1);
-    expect(await readdir(program.runDir)).toEqual([]);
-  });
-
   it('may bring its own class of sessions', async () => {
     const program = await programs.start(
       `export class McpSession { constructor(state) { this.state = state; } fetch() { return new Response(this.state.id.toString()); } }
