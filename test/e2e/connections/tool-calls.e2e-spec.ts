@@ -14,7 +14,7 @@ import { sendJson, startScripted } from '../../support/special-upstreams/scripte
 import { until } from '../../support/until.js';
 import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
 import { RAW_TOOL_RESULT, type RecordedRequest, type Upstream } from '../../support/upstream/upstream.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 /** Time limit of a call in the app with short deadlines. */
 const CALL_MS = 1_500;
@@ -175,7 +175,7 @@ describe('validation', () => {
     expect(upstream.requests).toHaveLength(before);
   });
 
-  verifies('call:arguments-invalid', 'a body over 16 MB is refused and reaches no upstream', async () => {
+  longVerifies('call:arguments-invalid', 'a body over 16 MB is refused and reaches no upstream', async () => {
     const upstream = await start();
     const path = await connect(upstream.url);
     expect((await call(path, 'echo', `{"message":"${'x'.repeat(15 * 1024 * 1024)}"}`)).status).toBe(200);

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER } from '../../../src/hosting/hosting.types.js';
+import { longIt } from '../../support/jest/globals.mjs';
 import { builtFile } from '../../support/built.js';
 import { ask, bundled, HostedPrograms, rpc, type HostedProgram } from '../../support/hosting/hosted-programs.js';
 import { isAlive } from '../../support/program.js';
@@ -602,7 +603,7 @@ describe('the end of a program', () => {
     expect(await killed.exited).toMatchObject({ reason: 'crashed', detail: 'The process ended with SIGKILL.' });
   });
 
-  it('comes with the end of this service, however that ends', async () => {
+  longIt('comes with the end of this service, however that ends', async () => {
     const root = fileURLToPath(new URL('../../../', import.meta.url));
     const runDir = await mkdtemp(path.join(tmpdir(), 'slipway-hosted-'));
     const script = `
