@@ -78,6 +78,11 @@ export const service = {
     behavior:
       'A call whose legacy upstream asks a client of 2026-07-28 waits up to 10 minutes for what that says, good for its caller, its request and any process; when it is lost the client hears to call again.',
   },
+  'mcp:long-calls': {
+    source: 'House',
+    behavior:
+      'A call at an MCP endpoint fails after `MCP_CALL_TIMEOUT_MS`, or the `callTimeoutMs` of its connection, without a message, and after an hour; a 504 of REST names the MCP endpoint.',
+  },
   'mcp:loop': {
     source: 'House',
     behavior:

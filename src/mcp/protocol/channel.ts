@@ -63,7 +63,7 @@ export interface McpCall {
    * caller's own hop (`io.modelcontextprotocol/…` protocol version, capabilities, client info).
    */
   params?: string;
-  /** Timeout of the answer. With {@link onNotification} every event restarts it, up to 15 minutes in all. */
+  /** Timeout of the answer. With {@link onNotification} every message of the call restarts it, up to an hour in all. */
   timeoutMs: number;
   /** Cancels the call upstream when the caller no longer waits. */
   cancellation?: Cancellation;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { isObject } from '../../platform/text/json.js';
 import type { McpReply, RpcError } from '../protocol/channel.js';
-import { deadlineIn } from '../protocol/deadline.js';
+import { deadlineFromFirstUse } from '../protocol/deadline.js';
 import { withoutMembers } from '../protocol/json-edit.js';
 import { slice } from '../protocol/json-text.js';
 import { UpstreamAuthRequiredError } from '../protocol/mcp-errors.js';
@@ -133,7 +133,7 @@ export class LegacyServer {
     const isModern = level !== null && (await channel.open(this.parts.timeoutMs, 'legacy')).era === 'modern';
     const plain = withoutTask(incoming);
     const params = isModern ? withLogLevel(plain, level) : plain;
-    const left = deadlineIn(INPUT_MS_MAX);
+    const left = deadlineFromFirstUse(INPUT_MS_MAX);
     const responder = this.ownSession(incoming, isModern ? null : level, input.responderFor(incoming, left));
     const era = session ? this.parts.sessions.eraOf(session, principal) : undefined;
     let next = params;

@@ -88,7 +88,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     this.clientRequests = new PendingClientRequests(pubSub);
     const { ids, sessions, clientRequests } = this;
     const input = new ClientInput(sessions, clientRequests);
-    const [calls, notes] = [new UpstreamCalls(timeoutMs), new ToolNotes()];
+    const [calls, notes] = [new UpstreamCalls(env.mcpCallTimeoutMs), new ToolNotes()];
     const legacy = new LegacyServer({ calls, ids, sessions, input, notes, timeoutMs });
     const subscriptions = new Subscriptions(this.streams);
     const modern = new ModernServer({ calls, pending, subscriptions, notes, timeoutMs });

@@ -56,6 +56,8 @@ export interface McpResponseSink {
   event(text: string): void;
   /** Turns the answer into an event stream before the first message. */
   open(): void;
+  /** Turns the answer into an event stream if it does not come soon, so that proxies see that the request is served. */
+  openWhenLate(): void;
   /** Ends the stream without an answer. */
   end(): void;
 }

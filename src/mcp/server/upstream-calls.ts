@@ -51,6 +51,7 @@ export class UpstreamCalls {
   private readonly running = new CancellableCalls();
   private lastToken = 0;
 
+  /** @param timeoutMs time without a message of the upstream, after which a call fails */
   constructor(private readonly timeoutMs: number) {}
 
   /** @throws UpstreamFailure */
@@ -63,6 +64,7 @@ export class UpstreamCalls {
     const ours = `"slipway-${(this.lastToken += 1)}"`;
     const target = other ?? { sink, token: token && slice(params ?? '', token) };
     const onNotification = (text: string, name: string) => {
+      if (!acceptsStream) return;
       if (name === 'notifications/progress') relayProgress(text, ours, target);
       else if (accepts(name, text)) target.sink.event(text);
     };
@@ -77,7 +79,7 @@ export class UpstreamCalls {
         invocationId: request.observer?.invocationId,
         caller: request.session?.key ?? request.caller,
         via: request.header(VIA_HEADER),
-        ...(acceptsStream ? { onNotification } : {}),
+        onNotification,
         ...rest,
       });
       request.observer?.answered?.(reply);

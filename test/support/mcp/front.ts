@@ -47,6 +47,7 @@ export interface TestFront {
 export async function startFront(channel: Channel, relay = new TestRelay()): Promise<TestFront> {
   const env = {
     upstreamCallTimeoutMs: 5_000,
+    mcpCallTimeoutMs: 5_000,
     baseUrl: 'http://127.0.0.1',
     isLocalOnly: true,
     httpBodiesBytes: 64 * 1024 * 1024,
