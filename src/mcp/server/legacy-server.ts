@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { isObject } from '../../platform/text/json.js';
 import type { McpReply, RpcError } from '../protocol/channel.js';
 import { deadlineFromFirstUse } from '../protocol/deadline.js';
-import { withoutMembers } from '../protocol/json-edit.js';
 import { slice } from '../protocol/json-text.js';
 import { UpstreamAuthRequiredError } from '../protocol/mcp-errors.js';
 import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
@@ -42,8 +41,9 @@ export interface LegacyParts {
   timeoutMs: number;
 }
 
-/** Error text for task methods: a task would belong to an upstream session that callers share. */
-const NO_TASKS = 'Tasks do not pass this endpoint: call the tool without one, and its answer is what the task comes to';
+/** Error text for tasks: a task would belong to an upstream session that callers share. */
+const NO_TASKS =
+  'Tasks do not pass this endpoint: call the tool without "task", and its answer is what the task comes to. Nothing ran';
 
 /** Answers requests of revisions that begin with `initialize`, for an upstream of any era. */
 export class LegacyServer {
@@ -125,14 +125,14 @@ export class LegacyServer {
 
   private async call(incoming: McpRequest): Promise<void> {
     const { request, sink, id, channel } = incoming;
+    if (wantsTask(incoming)) return replyError(incoming, rpcCode.methodNotFound, NO_TASKS);
     const { input } = this.parts;
     const { session, principal } = request;
     const level = session && this.parts.sessions.level(session, principal);
     const accepts = (method: string, text: string) =>
       level === null || method !== 'notifications/message' || isLoudMessage(text, level);
     const isModern = level !== null && (await channel.open(this.parts.timeoutMs, 'legacy')).era === 'modern';
-    const plain = withoutTask(incoming);
-    const params = isModern ? withLogLevel(plain, level) : plain;
+    const params = isModern ? withLogLevel(incoming.own, level) : incoming.own;
     const left = deadlineFromFirstUse(INPUT_MS_MAX);
     const responder = this.ownSession(incoming, isModern ? null : level, input.responderFor(incoming, left));
     const era = session ? this.parts.sessions.eraOf(session, principal) : undefined;
@@ -208,10 +208,12 @@ export class LegacyServer {
   }
 }
 
-/** Params without `task`: a server without the tasks capability must ignore it (MCP 2025-11-25, tasks). */
-function withoutTask({ own, params }: McpRequest): string | undefined {
-  const wantsTask = isObject(params) && 'task' in params;
-  return own !== undefined && wantsTask ? withoutMembers(own, (name) => name === 'task') : own;
+/**
+ * True for a tool call that is to run as a task. Its client expects another result than that of the tool, and would fail
+ * after the tool has run.
+ */
+export function wantsTask({ method, params }: McpRequest): boolean {
+  return method === 'tools/call' && isObject(params) && params.task !== undefined;
 }
 
 function neededBy({ data }: RpcError): string {

@@ -150,8 +150,13 @@ describe('a tool of a legacy server that runs as a task only', () => {
     const session = await initialize(url, {}, '2025-11-25', authorization);
     const call = async (method: string, params: object) =>
       (await ask(url, { jsonrpc: '2.0', id: 1, method, params }, session)).body;
-    const { result } = await call('tools/call', { ...later, task: { ttl: 60_000 } });
-    expect(textOf(result)).toBe('Hello Nina');
+    const asTask = { ...later, task: { ttl: 60_000 } };
+    expect((await call('tools/call', asTask)).error).toMatchObject({ code: -32601, message: expect.stringMatching(/Nothing ran/) });
+    const newer = modern('tools/call', asTask);
+    const called = await ask(url, newer.body, { ...newer.headers, authorization });
+    expect(called.body.error).toMatchObject({ code: -32602, message: expect.stringMatching(/without it/) });
+    expect(store.getAllTasks()).toEqual([]);
+    expect(textOf((await call('tools/call', later)).result)).toBe('Hello Nina');
     const [{ taskId } = { taskId: '' }] = store.getAllTasks();
     expect(taskId).not.toBe('');
     for (const method of ['tasks/list', 'tasks/get', 'tasks/result', 'tasks/cancel']) {
