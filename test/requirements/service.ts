@@ -91,7 +91,7 @@ export const service = {
   'mcp:tasks': {
     source: 'House',
     behavior:
-      'A tool that a server of 2025-11-25 runs as a task only is called like any other; tasks themselves do not pass, since they belong to a session that callers share.',
+      'A tool that a server of 2025-11-25 runs as a task only is called like any other. A client of 2025-11-25 can start and follow tasks, which belong to its account and connection; where that is not possible, a call with `task` is refused before it runs.',
   },
   'mcp:session': {
     source: 'House',

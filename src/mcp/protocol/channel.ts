@@ -20,6 +20,8 @@ export interface McpReply {
   error: RpcError | null;
   /** Era of the result: a modern one has a `resultType`, which may be `input_required`; a legacy one has none. */
   era: Era;
+  /** Upstream session that answered, for a call with {@link McpCall.session}; absent where sessions have no names. */
+  session?: string;
 }
 
 /**
@@ -82,6 +84,11 @@ export interface McpCall {
   caller?: string;
   /** Filled during the call, for records. */
   timing?: CallTiming;
+  /**
+   * Upstream session in which the request is sent, whichever process opened it: that of a task. Empty for the session at
+   * hand, whose name is then in the reply.
+   */
+  session?: string;
   /** Services like this one that the call has passed, newest first; see `via.ts`. */
   via?: string;
   /** Id (UUID) of the record of this call; sent to hosted programs, so that their console lines refer to it. */

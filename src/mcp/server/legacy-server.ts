@@ -28,6 +28,7 @@ import { capabilityNames, takesPages } from './client-capabilities.js';
 import { INPUT_MS_MAX, type ClientInput } from './pending-client-requests.js';
 import { URI_CHARS_MAX, type LiveSessions } from './sessions/live-sessions.js';
 import type { SessionIds } from './sessions/session-ids.js';
+import type { TaskRelay } from './tasks/task-relay.js';
 import type { ToolNotes } from './tool-notes.js';
 import { isLoudMessage, type UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
 
@@ -38,12 +39,13 @@ export interface LegacyParts {
   sessions: LiveSessions;
   input: ClientInput;
   notes: ToolNotes;
+  tasks: TaskRelay;
   timeoutMs: number;
 }
 
-/** Error text for tasks: a task would belong to an upstream session that callers share. */
+/** Error text for tasks at endpoints and servers without them. */
 const NO_TASKS =
-  'Tasks do not pass this endpoint: call the tool without "task", and its answer is what the task comes to. Nothing ran';
+  'There are no tasks of MCP 2025-11-25 here: call the tool without "task", and its answer is what a task would come to. Nothing ran';
 
 /** Answers requests of revisions that begin with `initialize`, for an upstream of any era. */
 export class LegacyServer {
@@ -68,10 +70,18 @@ export class LegacyServer {
       case 'tasks/result':
       case 'tasks/list':
       case 'tasks/cancel':
-        return replyError(incoming, rpcCode.methodNotFound, NO_TASKS);
+        return this.task(incoming);
       default:
         return this.call(incoming);
     }
+  }
+
+  /** Answers a request about tasks. */
+  private async task(incoming: McpRequest): Promise<void> {
+    const { tasks, input } = this.parts;
+    if (!(await tasks.isOffered(incoming.channel))) return replyError(incoming, rpcCode.methodNotFound, NO_TASKS);
+    if (incoming.method === 'tasks/list') return tasks.list(incoming);
+    return tasks.serve(incoming, input.responderFor(incoming, deadlineFromFirstUse(INPUT_MS_MAX)));
   }
 
   private async initialize({ channel, params, id, sink, request }: McpRequest): Promise<void> {
@@ -125,7 +135,10 @@ export class LegacyServer {
 
   private async call(incoming: McpRequest): Promise<void> {
     const { request, sink, id, channel } = incoming;
-    if (wantsTask(incoming)) return replyError(incoming, rpcCode.methodNotFound, NO_TASKS);
+    const isTask = wantsTask(incoming);
+    if (isTask && !(await this.parts.tasks.isOffered(channel))) {
+      return replyError(incoming, rpcCode.methodNotFound, NO_TASKS);
+    }
     const { input } = this.parts;
     const { session, principal } = request;
     const level = session && this.parts.sessions.level(session, principal);
@@ -135,11 +148,18 @@ export class LegacyServer {
     const params = isModern ? withLogLevel(incoming.own, level) : incoming.own;
     const left = deadlineFromFirstUse(INPUT_MS_MAX);
     const responder = this.ownSession(incoming, isModern ? null : level, input.responderFor(incoming, left));
-    const era = session ? this.parts.sessions.eraOf(session, principal) : undefined;
+    const era = isTask ? 'legacy' : session ? this.parts.sessions.eraOf(session, principal) : undefined;
     let next = params;
     for (let round = 0; ; round += 1) {
-      const reply = await this.send(incoming, { params: next, accepts, era, ...responder });
+      const reply = await this.send(incoming, {
+        params: next,
+        accepts,
+        era,
+        ...(isTask && { session: '' }),
+        ...responder,
+      });
       if (!reply) return;
+      if (isTask) return sink.reply(200, await this.parts.tasks.started(incoming, reply));
       if (reply.era === 'legacy') return sink.reply(200, withOwnError(reply, id, reply.error && hopError(reply.error)));
       const wanted = reply.result && inputRequired(slice(reply.text, reply.result));
       if (!wanted) return this.complete(incoming, reply);

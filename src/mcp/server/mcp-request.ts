@@ -19,6 +19,8 @@ export interface McpRequestContext {
   account: string;
   /** Identity of the caller; session state is stored per principal, within limits. */
   principal: string;
+  /** Name of the addressed endpoint. */
+  target: string;
   /** Caller and target, the scope in which a caller can cancel its calls. */
   caller: string;
   /** Legacy session of the request; null without one. */

@@ -40,6 +40,10 @@ export interface UpstreamRequestOptions {
   /** Era in which an upstream of both serves the call. */
   era?: Era;
   onRequest?: McpCall['onRequest'];
+  /** Upstream session of a task; empty for a call that starts one. */
+  session?: string;
+  /** Time without a message, instead of that of all calls. */
+  timeoutMs?: number;
   /** Selects the notifications before the answer that the client receives, besides its own progress. */
   accepts: (method: string, text: string) => boolean;
   /** Destination of messages before the answer, if not the stream of this request. */

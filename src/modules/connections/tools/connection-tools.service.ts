@@ -5,7 +5,7 @@ import { Env } from '../../../config/env.js';
 import type { Cancellation } from '../../../mcp/protocol/cancellation.js';
 import type { McpReply } from '../../../mcp/protocol/channel.js';
 import { deadlineIn } from '../../../mcp/protocol/deadline.js';
-import { CallerLeftError, UpstreamFailure, UpstreamTimeoutError } from '../../../mcp/protocol/mcp-errors.js';
+import { UpstreamFailure, UpstreamTimeoutError } from '../../../mcp/protocol/mcp-errors.js';
 import { memberText } from '../../../mcp/protocol/json-edit.js';
 import { slice } from '../../../mcp/protocol/json-text.js';
 import { completeOrRefuse } from '../../../mcp/protocol/messages.js';
