@@ -121,13 +121,16 @@ describe('LinkPool', () => {
     await links.close();
   });
 
-  it('a call that does not end keeps a dropped link open for a minute at most', async () => {
+  it.each([
+    ['an hour', 'dropped', false, 3_600_000],
+    ['a minute', 'deleted', true, 60_000],
+  ])('a call that does not end holds open for %s at most what was %s', async (_time, _what, forGood, ms) => {
     jest.useFakeTimers();
     const { links, put } = pool();
     const link = put('a');
     void link.call();
-    links.dropWhere((one) => one === link);
-    await jest.advanceTimersByTimeAsync(59_000);
+    links.dropWhere((one) => one === link, forGood);
+    await jest.advanceTimersByTimeAsync(ms - 1_000);
     expect(link.held.isClosed).toBe(false);
     await jest.advanceTimersByTimeAsync(2_000);
     expect(link.held.isClosed).toBe(true);
