@@ -1,6 +1,7 @@
 import type { Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
 import { UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
-import type { UpstreamIdentity } from '../protocol/protocol.js';
+import { errorReply } from '../protocol/messages.js';
+import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
 import {
   EraContradictedError,
   HandshakeRefusedError,
@@ -25,6 +26,8 @@ import { isObject } from '../../platform/text/json.js';
 
 /** Limit of concurrent subscribe requests. */
 const PARALLEL = 8;
+
+const TASK_LOST = 'Task not found: the MCP server no longer has the session in which it was started';
 
 /** Timeout of unsubscribing from a resource. */
 const UNSUBSCRIBE_MS = 5_000;
@@ -220,6 +223,8 @@ export class LegacyAdapter implements ProtocolAdapter {
     try {
       return await this.requestWithLevel(slot, session, call, timeoutMs, false);
     } catch (error) {
+      // The task has ended with its session.
+      if (error instanceof SessionLostError && call.session) return errorReply(rpcCode.invalidParams, TASK_LOST);
       if (error instanceof SessionLostError) this.forget(slot, session);
       else if (!mayRepeat(call, error)) throw error;
       const again = slot.value ?? (await this.session(slot, left(), call));
@@ -236,7 +241,7 @@ export class LegacyAdapter implements ProtocolAdapter {
     isRepeat: boolean,
   ): Promise<McpReply> {
     // The shared session has many callers and no level.
-    const level = slot === this.plain ? undefined : call.profile?.level;
+    const level = slot === this.plain || call.session ? undefined : call.profile?.level;
     if (level === undefined || this.levels.get(session) === level) return session.request(call, timeoutMs, isRepeat);
     const left = deadlineIn(timeoutMs);
     const params = JSON.stringify({ level });

@@ -5,6 +5,7 @@ import { Env } from '../../config/env.js';
 import { readBody } from '../../platform/http/body/request-body.js';
 import { isTrustedOrigin } from '../../platform/http/cors.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
+import { Vault } from '../../platform/vault/vault.js';
 import type { Channel } from '../protocol/channel.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
 import type { McpRequestContext, CallObserver } from './mcp-request.js';
@@ -30,6 +31,8 @@ import { SessionStream } from './sessions/session-stream.js';
 import { Streams } from './sessions/streams.js';
 import { Subscriptions } from './sessions/subscriptions.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
+import { McpTaskRepository } from './tasks/mcp-task.repository.js';
+import { TaskRelay } from './tasks/task-relay.js';
 import { ToolNotes } from './tool-notes.js';
 import { UpstreamCalls } from './upstream-calls.js';
 
@@ -80,6 +83,8 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     pubSub: PubSub,
     private readonly pending: PendingInputCalls,
     marks: SessionMarkRepository,
+    vault: Vault,
+    taskIds: McpTaskRepository,
   ) {
     const timeoutMs = env.upstreamCallTimeoutMs;
     this.via = viaMark(env);
@@ -88,8 +93,9 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     this.clientRequests = new PendingClientRequests(pubSub);
     const { ids, sessions, clientRequests } = this;
     const input = new ClientInput(sessions, clientRequests);
-    const [calls, notes] = [new UpstreamCalls(timeoutMs), new ToolNotes()];
-    const legacy = new LegacyServer({ calls, ids, sessions, input, notes, timeoutMs });
+    const [calls, notes] = [new UpstreamCalls(env.mcpCallTimeoutMs), new ToolNotes()];
+    const tasks = new TaskRelay(vault, taskIds, calls, timeoutMs);
+    const legacy = new LegacyServer({ calls, ids, sessions, input, notes, tasks, timeoutMs });
     const subscriptions = new Subscriptions(this.streams);
     const modern = new ModernServer({ calls, pending, subscriptions, notes, timeoutMs });
     this.server = new McpServer({ legacy, modern, clientRequests, calls });
@@ -117,7 +123,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
    * Answers one POST, GET or DELETE. Reads the body before calling `find`; for a stream, calls `find` again whenever it
    * listens to the upstream anew.
    *
-   * @throws OriginRefusedError, BodyTooLargeError, InvalidInputError, McpMethodNotAllowedError,
+   * @throws OriginRefusedError, TooLargeError, InvalidInputError, McpMethodNotAllowedError,
    * McpSessionNotFoundError, McpStreamOpenError, McpTooManyError, errors of `find`
    */
   async serve(
@@ -244,6 +250,7 @@ function describe(
     header: (name) => headerOf(request, name),
     account: target.account,
     principal: target.principal,
+    target: target.target,
     caller: callerOf(target),
   };
 }

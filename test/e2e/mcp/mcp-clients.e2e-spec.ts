@@ -8,7 +8,7 @@ import { startEverything, type EverythingServer } from '../../support/upstream/e
 import { createConnection } from '../../support/factories.js';
 import { startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
 import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 let app: TestApp;
 let owner: TestAccount;
@@ -179,7 +179,7 @@ describe.each(clients)('the official client %s', (_, connect) => {
     expect(textOf(await client.callTool({ name: 'echo', arguments: { message: 'still' } }))).toBe('still');
   });
 
-  verifies(
+  longVerifies(
     ['channel:ids-never-cross', 'mcp:official-clients'],
     'many at once, numbering alike, get their own',
     async () => {

@@ -5,11 +5,12 @@ import { Env } from '../../../config/env.js';
 import type { Cancellation } from '../../../mcp/protocol/cancellation.js';
 import type { McpReply } from '../../../mcp/protocol/channel.js';
 import { deadlineIn } from '../../../mcp/protocol/deadline.js';
-import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import { UpstreamFailure, UpstreamTimeoutError } from '../../../mcp/protocol/mcp-errors.js';
 import { memberText } from '../../../mcp/protocol/json-edit.js';
 import { slice } from '../../../mcp/protocol/json-text.js';
 import { completeOrRefuse } from '../../../mcp/protocol/messages.js';
 import type { ToolText } from '../../../mcp/client/tool-catalog.js';
+import { parseBody } from '../../../platform/http/body/request-body.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { ConnectionHandles, type ConnectionHandle } from '../core/connection-handles.js';
@@ -86,12 +87,25 @@ export class ConnectionToolsService {
       timing: record.timing,
       invocationId: record.invocationId,
     });
-    const reply = await withFullMessage(request);
+    const reply = await withFullMessage(request).catch((error: unknown) => {
+      throw error instanceof UpstreamTimeoutError ? this.withLongerWay(error, handle) : error;
+    });
     record.answered(reply);
     completeOrRefuse(reply);
     if (failed(reply) && (await isUnknown(handle, name, left()))) throw unknownTool(handle, path);
     if (reply.error) throw new ToolError(reply.error.message, { code: reply.error.code });
     return reply.result ? slice(reply.text, reply.result) : '{}';
+  }
+
+  /** Names the way of calling without the limit of REST. */
+  private withLongerWay(
+    { message, outcomeUnknown, detail }: UpstreamTimeoutError,
+    { target }: ConnectionHandle,
+  ): Error {
+    const url = `${this.env.baseUrl}/connect/${target.namespace}/${target.connectionId}/mcp`;
+    const seconds = (target.callTimeoutMs ?? this.env.mcpCallTimeoutMs) / 1000;
+    const advice = `A call at the MCP endpoint ${url} may take longer: it fails after ${seconds} s without a message of the server.`;
+    return new UpstreamTimeoutError(message, outcomeUnknown, detail, advice);
   }
 
   /**
@@ -176,12 +190,7 @@ function toolsText(tools: ToolText[]): string {
 
 function argumentsText(body: string): string {
   if (body.trim() === '') return '{}';
-  let value: unknown;
-  try {
-    value = JSON.parse(body);
-  } catch (error) {
-    throw new InvalidInputError(`The body is not valid JSON: ${(error as Error).message}`);
-  }
+  const value = parseBody(body);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new InvalidInputError("The body must be the tool's arguments: a JSON object");
   }
