@@ -52,7 +52,7 @@ export class RestCases {
   private readonly values: Values;
   /** Ids that the service gave, by the name of the parameter. */
   readonly ids = { id: ['latest'], keyId: ['none'] };
-  /** How often the turn of the first operation came: before the second, every operation had one. */
+  /** Rounds of all operations that began. Requests of the first one are valid and name what exists. */
   rounds = 0;
   private waiting: NamedOperation[] = [];
 
@@ -70,7 +70,8 @@ export class RestCases {
     const { operations } = this.document;
     const forms = operations.filter(({ operation }) => operation.requestBody?.content['multipart/form-data']);
     const operation = random.chance(0.2) ? random.pick(forms) : this.next(random, operations);
-    const kind = random.weighted({
+    const isSound = this.rounds === 1;
+    const drawn = random.weighted({
       valid: 40,
       'nearly valid': 15,
       'wrong types': 15,
@@ -78,14 +79,15 @@ export class RestCases {
       huge: 3,
       'content type': 5,
     });
+    const kind = isSound ? 'valid' : drawn;
     const isOdd = kind !== 'valid' && random.chance(0.15);
-    const parameters = this.parameters(random, operation);
+    const parameters = this.parameters(random, operation, isSound);
     if (isOdd) {
       const names = Object.keys(parameters);
       if (names.length > 0) parameters[random.pick(names)] = oddText(random);
     }
     const target = this.target(random, operation, parameters, kind === 'content type' ? 'valid' : kind);
-    const { key, isForeign } = this.key(random, operation);
+    const { key, isForeign } = this.key(random, operation, isSound);
     const headers: Record<string, string> = key === null ? {} : { authorization: `Bearer ${key}` };
     const body = await this.body(random, operation, kind === 'content type' ? 'valid' : kind);
     if (kind === 'content type') body.type = random.pick(CONTENT_TYPES);
@@ -105,42 +107,45 @@ export class RestCases {
     return { kind: body.kind ?? kind, operation, parameters, sent, request: body.request, isOdd, isForeign };
   }
 
-  /** The operations in random order, each once before one comes again. */
+  /** The operations in random order, each once before one comes again; in the first round deletions come last. */
   private next(random: Random, operations: NamedOperation[]): NamedOperation {
     if (this.waiting.length === 0) {
       this.rounds++;
       this.waiting = [...operations];
     }
-    const [operation] = this.waiting.splice(random.int(0, this.waiting.length - 1), 1);
+    const isLast = this.rounds === 1 && this.waiting.every(({ method }) => method === 'DELETE');
+    const able = this.waiting.filter(({ method }) => this.rounds > 1 || isLast || method !== 'DELETE');
+    const operation = random.pick(able);
+    this.waiting.splice(this.waiting.indexOf(operation), 1);
     return operation;
   }
 
-  private parameters(random: Random, { operation, path }: NamedOperation): Record<string, string> {
-    const namespace =
-      random.weighted({ first: 9, second: 1 }) === 'first' ? this.sender.namespaces[0] : this.sender.namespaces[1];
-    const server = random.pick(SERVERS);
+  private parameters(random: Random, { operation, path }: NamedOperation, isSound: boolean): Record<string, string> {
+    const pick = (items: readonly string[]) => (isSound ? items[0] : random.pick(items));
+    const namespace = this.sender.namespaces[isSound || random.chance(0.9) ? 0 : 1];
+    const server = pick(SERVERS);
     const own: Record<string, () => string> = {
       name: () => namespace ?? '',
       namespace: () => namespace ?? '',
       server: () => server || 'alpha',
       qualifiedName: () => (server === '' ? `${random.pick(['', '@'])}${namespace}` : `${namespace}/${server}`),
       connectionId: () => {
-        if (path.includes('.triggers') && random.chance(0.7)) return 'events';
+        if (path.includes('.triggers') && (isSound || random.chance(0.7))) return 'events';
         // A name that is mostly free, so that some requests create.
-        return random.chance(0.15) ? `c${random.int(0, 9)}` : random.pick(CONNECTIONS);
+        return !isSound && random.chance(0.15) ? `c${random.int(0, 9)}` : pick(CONNECTIONS);
       },
-      slug: () => (path.startsWith('/run/') ? `${namespace}--${server}` : random.pick(SKILLS)),
-      toolPath: () => random.pick(['echo', 'repo', 'repo.search', 'fail', 'rpc_error', 'asks', 'none', 'big']),
-      toolName: () => random.pick(['echo', 'none']),
-      triggerName: () => random.pick(['page.updated', 'none']),
-      path: () => random.pick(['SKILL.md', 'a/b.txt']),
+      slug: () => (path.startsWith('/run/') ? `${namespace}--${server}` : pick(SKILLS)),
+      toolPath: () => pick(['echo', 'repo', 'repo.search', 'fail', 'rpc_error', 'asks', 'none', 'big']),
+      toolName: () => pick(['echo', 'none']),
+      triggerName: () => pick(['page.updated', 'none']),
+      path: () => pick(['SKILL.md', 'a/b.txt']),
       accountId: () =>
         // Small limits of its own would end what an account can do.
-        path.endsWith('/limits') ? this.stranger.accountId : random.pick(['me', this.sender.accountId]),
+        path.endsWith('/limits') ? this.stranger.accountId : pick(['me', this.sender.accountId]),
       secretName: () => 'KEY_1',
       domainId: () => 'managed',
-      id: () => random.pick(this.ids.id.slice(-5)),
-      keyId: () => random.pick(this.ids.keyId.slice(-5)),
+      id: () => pick(this.ids.id.slice(-5).reverse()),
+      keyId: () => pick(this.ids.keyId.slice(-5).reverse()),
     };
     const names = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path').map(({ name }) => name);
     return Object.fromEntries(names.map((name) => [name, own[name]?.() ?? 'x']));
@@ -168,16 +173,20 @@ export class RestCases {
     return query.length > 0 ? `${place}?${query.join('&')}` : place;
   }
 
-  private key(random: Random, { operation, path, method }: NamedOperation): { key: string | null; isForeign: boolean } {
+  private key(
+    random: Random,
+    { operation, path, method }: NamedOperation,
+    isSound: boolean,
+  ): { key: string | null; isForeign: boolean } {
     if (path === '/metrics' && random.chance(0.5)) return { key: this.keys.metrics, isForeign: true };
     if (!needsKey(operation)) return { key: random.chance(0.5) ? null : this.sender.key, isForeign: false };
     // Operations of the operator, never on their own account.
     if (path === '/accounts' || path.endsWith('/verified') || path.endsWith('/limits')) {
-      if (random.chance(0.7)) return { key: this.keys.operator, isForeign: true };
+      if (isSound || random.chance(0.7)) return { key: this.keys.operator, isForeign: true };
     }
-    if (random.chance(0.04))
+    if (!isSound && random.chance(0.04))
       return { key: random.pick([null, 'slipway_wrong', '', this.stranger.key]), isForeign: true };
-    if (method === 'GET' && random.chance(0.03)) return { key: this.stranger.key, isForeign: true };
+    if (!isSound && method === 'GET' && random.chance(0.03)) return { key: this.stranger.key, isForeign: true };
     return { key: this.sender.key, isForeign: false };
   }
 

@@ -75,7 +75,7 @@ export class State {
       case 'POST /namespaces':
         return void this.namespaces.add(text(body.name));
       case 'DELETE /namespaces/{name}':
-        return void this.namespaces.delete(text(parameters.name));
+        return this.removeNamespace(text(parameters.name));
       case 'PUT /servers/{qualifiedName}':
       case 'PUT /namespaces/{namespace}/servers/{server}':
         return void this.servers.add(own(body.namespace, body.server));
@@ -104,6 +104,14 @@ export class State {
         return void this.keys.add(String(body.id));
       case 'DELETE /accounts/{accountId}/api-keys/{keyId}':
         return void this.keys.delete(parameters.keyId ?? '');
+    }
+  }
+
+  /** A namespace takes its connections and skills along; one with servers is not deleted. */
+  private removeNamespace(namespace: string): void {
+    this.namespaces.delete(namespace);
+    for (const set of [this.connections, this.skills]) {
+      for (const one of set) if (one.startsWith(`${namespace}/`)) set.delete(one);
     }
   }
 
