@@ -52,13 +52,20 @@ export const service = {
     source: 'Field',
     behavior: '`POST …/{connectionId}/mcp` answers a request without a handshake before it, also in the root form.',
   },
-  'mcp:session-ignored': { source: 'Field', behavior: 'A session id the client invented is ignored.' },
+  'mcp:session-ignored': {
+    source: 'Field',
+    behavior: 'The session id smithery-stateless counts as none, and requests of 2026-07-28 have none.',
+  },
   'mcp:initialize': {
     source: 'House',
     behavior: '`initialize` is answered, so that ordinary MCP clients connect with only URL and bearer.',
   },
   'mcp:notification': { source: 'Field', behavior: 'A notification is answered 202 without a body.' },
-  'mcp:get-delete': { source: 'Field', behavior: 'GET and DELETE without a session of ours answer 405.' },
+  'mcp:get-delete': {
+    source: 'Field',
+    behavior:
+      'GET and DELETE with smithery-stateless as session answer 405, and so does GET with MCP-Protocol-Version and no session.',
+  },
   'mcp:eras': {
     source: 'House',
     behavior:
@@ -91,7 +98,7 @@ export const service = {
   'mcp:session': {
     source: 'House',
     behavior:
-      '`initialize` opens a session that any process knows, good for one key and one target for 24 hours; one that is over answers 404.',
+      '`initialize` opens a session that any process knows, good for one key and one target for 24 hours; any other id answers 404.',
   },
   'mcp:session-restart': {
     source: 'House',

@@ -6,6 +6,7 @@ import { readBody } from '../../platform/http/body/request-body.js';
 import { isTrustedOrigin } from '../../platform/http/cors.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { Channel } from '../protocol/channel.js';
+import { MODERN_VERSION } from '../protocol/protocol.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
 import type { McpRequestContext, CallObserver } from './mcp-request.js';
 import { ClientInput, PendingClientRequests } from './pending-client-requests.js';
@@ -24,7 +25,7 @@ import { LiveSessions } from './sessions/live-sessions.js';
 import { McpServer } from './mcp-server.js';
 import { ModernServer } from './modern-server.js';
 import { PendingInputCalls } from './pending-input/pending-input-calls.js';
-import { isOurs, SessionIds, type ClientSession } from './sessions/session-ids.js';
+import { SessionIds, type ClientSession } from './sessions/session-ids.js';
 import { SessionMarkRepository } from './sessions/session-mark.repository.js';
 import { SessionStream } from './sessions/session-stream.js';
 import { Streams } from './sessions/streams.js';
@@ -35,6 +36,9 @@ import { UpstreamCalls } from './upstream-calls.js';
 
 /** Size limit of a JSON-RPC message from a client. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+
+/** Session id of published clients that know no sessions. */
+const STATELESS = 'smithery-stateless';
 
 /** Limits of concurrent requests in this process: per account with all its keys, and in total. */
 const IN_FLIGHT_EACH_MAX = 1_024;
@@ -130,10 +134,10 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     // Programs send none.
     if (origin !== undefined && !isTrustedOrigin(origin, this.env)) throw new OriginRefusedError();
     if (request.method === 'POST') return this.post(request, response, find, observer);
-    if (!isOurs(headerOf(request, 'mcp-session-id'))) throw new McpMethodNotAllowedError();
+    const id = sessionIdOf(request);
+    if (id === undefined || isModern(request)) throw new McpMethodNotAllowedError();
     const target = await find();
-    const session = await this.sessionOf(request, target);
-    if (!session) throw new McpSessionNotFoundError();
+    const session = await this.session(id, target);
     if (request.method === 'DELETE') return this.end(target, session, response);
     return this.stream(target, session, response, find);
   }
@@ -148,14 +152,15 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     const target = await find();
     const loop = loopIn(headerOf(request, VIA_HEADER), this.via);
     const channel = loop === null ? target.channel : new McpLoopError(loop);
-    const session = await this.sessionOf(request, target);
+    const id = sessionIdOf(request);
+    const findSession = id === undefined ? undefined : () => this.session(id, target);
     const leave = this.inFlight.enter(target.account);
     if (!leave) throw new McpTooManyError('requests');
     try {
       await whileConnected(response, (cancellation) =>
         this.server.serve(
           channel,
-          { ...describe(request, target, text), session, cancellation, observer },
+          { ...describe(request, target, text), session: null, findSession, cancellation, observer },
           new ResponseSink(response),
         ),
       );
@@ -205,12 +210,14 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     leave();
   }
 
-  /** Session of the request; null without one, or for an id that the client made up. @throws McpSessionNotFoundError */
-  private async sessionOf(request: IncomingMessage, target: McpServerTarget): Promise<ClientSession | null> {
-    const session = this.ids.open(headerOf(request, 'mcp-session-id'), callerOf(target));
-    if (session === undefined) return null;
-    const isOver = session === null || this.sessions.isEnded(session);
-    if (isOver || (this.sessions.isOld(session) && (await this.isLost(session, target)))) {
+  /** Session with this id. @throws McpSessionNotFoundError */
+  private async session(id: string, target: McpServerTarget): Promise<ClientSession> {
+    const session = this.ids.open(id, callerOf(target));
+    if (
+      !session ||
+      this.sessions.isEnded(session) ||
+      (this.sessions.isOld(session) && (await this.isLost(session, target)))
+    ) {
       throw new McpSessionNotFoundError();
     }
     return session;
@@ -246,6 +253,17 @@ function describe(
     principal: target.principal,
     caller: callerOf(target),
   };
+}
+
+/** Session id of a request; undefined without one, and for the id that published clients send without `initialize`. */
+function sessionIdOf(request: IncomingMessage): string | undefined {
+  const id = headerOf(request, 'mcp-session-id');
+  return id === STATELESS ? undefined : id;
+}
+
+/** True if the header names MCP 2026-07-28 or newer, which has no sessions. */
+function isModern(request: IncomingMessage): boolean {
+  return (headerOf(request, 'mcp-protocol-version') ?? '') >= MODERN_VERSION;
 }
 
 function callerOf({ principal, target }: McpServerTarget): string {
