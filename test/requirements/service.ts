@@ -100,6 +100,11 @@ export const service = {
     behavior:
       '`initialize` opens a session that any process knows, good for one key and one target for 24 hours; any other id answers 404.',
   },
+  'mcp:sse': {
+    source: 'House',
+    behavior:
+      'GET without a session and without MCP-Protocol-Version opens a stream of HTTP+SSE (2024-11-05), at connections, run endpoints and namespaces.',
+  },
   'mcp:session-restart': {
     source: 'House',
     behavior:

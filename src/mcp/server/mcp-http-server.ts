@@ -4,11 +4,14 @@ import { Injectable, type BeforeApplicationShutdown, type OnModuleInit } from '@
 import { Env } from '../../config/env.js';
 import { readBody } from '../../platform/http/body/request-body.js';
 import { isTrustedOrigin } from '../../platform/http/cors.js';
+import { InternalClient } from '../../platform/internal-http/internal-client.js';
+import { Vault } from '../../platform/vault/vault.js';
+import { parseMessage } from '../protocol/messages.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { Channel } from '../protocol/channel.js';
 import { MODERN_VERSION } from '../protocol/protocol.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
-import type { McpRequestContext, CallObserver } from './mcp-request.js';
+import type { CallObserver, McpRequestContext, McpResponseSink } from './mcp-request.js';
 import { ClientInput, PendingClientRequests } from './pending-client-requests.js';
 import { whileConnected, ResponseSink } from './response-sink.js';
 import {
@@ -27,7 +30,10 @@ import { ModernServer } from './modern-server.js';
 import { PendingInputCalls } from './pending-input/pending-input-calls.js';
 import { SessionIds, type ClientSession } from './sessions/session-ids.js';
 import { SessionMarkRepository } from './sessions/session-mark.repository.js';
+import { postToStream } from './sessions/remote-streams.js';
 import { SessionStream } from './sessions/session-stream.js';
+import { SseClient } from './sessions/sse-client.js';
+import { StreamRefs } from './sessions/stream-refs.js';
 import { Streams } from './sessions/streams.js';
 import { Subscriptions } from './sessions/subscriptions.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
@@ -36,6 +42,9 @@ import { UpstreamCalls } from './upstream-calls.js';
 
 /** Size limit of a JSON-RPC message from a client. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+
+/** Parameter with the sealed name of a stream of HTTP+SSE, in the address to which its client posts. */
+const SSE_PARAM = 'slipwayStream';
 
 /** Session id of published clients that know no sessions. */
 const STATELESS = 'smithery-stateless';
@@ -75,6 +84,9 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
   private readonly sessions: LiveSessions;
   private readonly clientRequests: PendingClientRequests;
   private readonly streams = new Streams();
+  private readonly refs: StreamRefs;
+  /** Clients of HTTP+SSE by the names of their streams. */
+  private readonly sseClients = new Map<string, SseClient>();
   private readonly inFlight = new KeyedLimiter(IN_FLIGHT_EACH_MAX, IN_FLIGHT_MAX);
 
   private readonly via: string;
@@ -84,7 +96,10 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     pubSub: PubSub,
     private readonly pending: PendingInputCalls,
     marks: SessionMarkRepository,
+    vault: Vault,
+    private readonly internal: InternalClient,
   ) {
+    this.refs = new StreamRefs(vault, env);
     const timeoutMs = env.upstreamCallTimeoutMs;
     this.via = viaMark(env);
     this.ids = new SessionIds(env);
@@ -134,6 +149,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     // Programs send none.
     if (origin !== undefined && !isTrustedOrigin(origin, this.env)) throw new OriginRefusedError();
     if (request.method === 'POST') return this.post(request, response, find, observer);
+    if (isOfSse(request)) return this.openSse(request, response, find);
     const id = sessionIdOf(request);
     if (id === undefined || isModern(request)) throw new McpMethodNotAllowedError();
     const target = await find();
@@ -150,16 +166,16 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
   ): Promise<void> {
     const text = await readBody(request, MESSAGE_BYTES_MAX, { isJson: true });
     const target = await find();
-    const loop = loopIn(headerOf(request, VIA_HEADER), this.via);
-    const channel = loop === null ? target.channel : new McpLoopError(loop);
     const id = sessionIdOf(request);
     const findSession = id === undefined ? undefined : () => this.session(id, target);
     const leave = this.inFlight.enter(target.account);
     if (!leave) throw new McpTooManyError('requests');
     try {
+      const stream = new URLSearchParams(queryOf(request)).get(SSE_PARAM);
+      if (stream !== null) return await this.postToSse(stream, callerOf(target), text, response, observer);
       await whileConnected(response, (cancellation) =>
         this.server.serve(
-          channel,
+          this.channelFor(request, target),
           { ...describe(request, target, text), session: null, findSession, cancellation, observer },
           new ResponseSink(response),
         ),
@@ -167,6 +183,78 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     } finally {
       leave();
     }
+  }
+
+  /** The channel of a target, or the reason not to call it. */
+  private channelFor(request: IncomingMessage, { channel }: McpServerTarget): Channel | McpRefusal {
+    const loop = loopIn(headerOf(request, VIA_HEADER), this.via);
+    return loop === null ? channel : new McpLoopError(loop);
+  }
+
+  /**
+   * Serves a message that a client of HTTP+SSE posted, whose stream this process holds.
+   *
+   * @param onTaken called before the message is served
+   * @throws McpSessionNotFoundError when the stream has ended
+   */
+  async take(name: string, text: string, onTaken: () => void, observer?: CallObserver): Promise<void> {
+    const client = this.sseClients.get(name);
+    if (!client) throw new McpSessionNotFoundError();
+    onTaken();
+    await client.take(text, observer);
+  }
+
+  /** Passes a message on to the process that holds the stream. @throws McpSessionNotFoundError */
+  private async postToSse(
+    sealed: string,
+    caller: string,
+    text: string,
+    response: ServerResponse,
+    observer?: CallObserver,
+  ): Promise<void> {
+    const ref = this.refs.open(sealed, caller);
+    if (!ref) throw new McpSessionNotFoundError();
+    const onTaken = () => void response.writeHead(202).end();
+    if (this.refs.isOwn(ref)) return this.take(ref.name, text, onTaken, observer);
+    const head = parseMessage(text);
+    if (head) observer?.received(typeof head.method === 'string' ? head.method : null, head.params);
+    await postToStream(this.internal, ref, text, onTaken, observer);
+  }
+
+  /** Serves the stream of a client of HTTP+SSE until it disconnects, or an hour has passed. */
+  private async openSse(
+    request: IncomingMessage,
+    response: ServerResponse,
+    find: () => Promise<McpServerTarget>,
+  ): Promise<void> {
+    const target = await find();
+    const { channel, account, principal } = target;
+    if (channel instanceof McpRefusal) throw channel;
+    const [caller, sink, name] = [callerOf(target), new ResponseSink(response), this.refs.create()];
+    const client = new SseClient(sink, {
+      serve: async (text, session, own, cancellation, observer) => {
+        const now = await find();
+        const context = { ...describe(request, now, text), session, cancellation, observer };
+        return this.server.serve(this.channelFor(request, now), context, own);
+      },
+      sessionOf: (id) => this.ids.open(id, caller),
+      listen: (session, own) => this.listen(session, principal, find, own),
+      leave: (session) => {
+        this.sessions.end(session, principal);
+        void channel.release(session.key, true);
+      },
+    });
+    const leave = this.streams.enter(account, Infinity, () => sink.end());
+    if (!leave) throw new McpTooManyError('streams');
+    this.sseClients.set(name, client);
+    const { pathname } = new URL(this.env.baseUrl);
+    const query = new URLSearchParams(queryOf(request));
+    query.set(SSE_PARAM, this.refs.seal(name, caller));
+    sink.openFor(`${pathname === '/' ? '' : pathname}${pathOf(request)}?${query.toString()}`);
+    await closed(response);
+    this.sseClients.delete(name);
+    client.leave();
+    leave();
   }
 
   /** Ends a session in all processes. */
@@ -184,6 +272,35 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     find: () => Promise<McpServerTarget>,
   ): Promise<void> {
     if (channel instanceof McpRefusal) throw channel;
+    const sink = new ResponseSink(response);
+    let end: () => void = () => sink.end();
+    const leave = this.streams.enter(account, session.expiresAt - Date.now(), () => end());
+    if (!leave) throw new McpTooManyError('streams');
+    const stop = this.listen(session, principal, find, sink);
+    if (!stop) {
+      leave();
+      throw new McpStreamOpenError();
+    }
+    end = () => {
+      stop();
+      sink.end();
+    };
+    await closed(response);
+    stop();
+    leave();
+  }
+
+  /**
+   * Begins the notifications of a session; the sink ends with them.
+   *
+   * @returns function that ends them; null when this process has begun them already
+   */
+  private listen(
+    session: ClientSession,
+    principal: string,
+    find: () => Promise<McpServerTarget>,
+    sink: McpResponseSink,
+  ): (() => void) | null {
     const open = async () => {
       const now = (await find()).channel;
       if (now instanceof McpRefusal) throw now;
@@ -191,23 +308,14 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     };
     const uris = () => this.sessions.uris(session, principal);
     const era = () => this.sessions.eraOf(session, principal);
-    const stream = new SessionStream(open, new ResponseSink(response), uris, era);
-    const leave = this.streams.enter(account, session.expiresAt - Date.now(), () => stream.end());
-    if (!leave) throw new McpTooManyError('streams');
+    const stream = new SessionStream(open, sink, uris, era);
     const detach = this.sessions.attach(session, principal, stream);
-    if (!detach) {
-      leave();
-      throw new McpStreamOpenError();
-    }
-    const gone = new Promise<void>((resolve) => {
-      if (response.destroyed) resolve();
-      else response.once('close', resolve);
-    });
+    if (!detach) return null;
     stream.start();
-    await gone;
-    stream.stop();
-    detach();
-    leave();
+    return () => {
+      stream.stop();
+      detach();
+    };
   }
 
   /** Session with this id. @throws McpSessionNotFoundError */
@@ -259,6 +367,28 @@ function describe(
 function sessionIdOf(request: IncomingMessage): string | undefined {
   const id = headerOf(request, 'mcp-session-id');
   return id === STATELESS ? undefined : id;
+}
+
+/** True for a GET that opens a stream of HTTP+SSE (MCP 2024-11-05): newer clients send a session or their revision. */
+function isOfSse({ method, headers }: IncomingMessage): boolean {
+  const isPlain = headers['mcp-session-id'] === undefined && headers['mcp-protocol-version'] === undefined;
+  return method === 'GET' && isPlain && (headers.accept?.includes('text/event-stream') ?? false);
+}
+
+function pathOf({ url = '' }: IncomingMessage): string {
+  return url.split('?', 1)[0] ?? '';
+}
+
+function queryOf({ url = '' }: IncomingMessage): string {
+  const mark = url.indexOf('?');
+  return mark < 0 ? '' : url.slice(mark + 1);
+}
+
+function closed(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    if (response.destroyed) resolve();
+    else response.once('close', resolve);
+  });
 }
 
 /** True if the header names MCP 2026-07-28 or newer, which has no sessions. */

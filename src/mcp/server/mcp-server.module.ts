@@ -5,6 +5,7 @@ import { McpServerMetrics } from './mcp-server.metrics.js';
 import { McpHttpServer } from './mcp-http-server.js';
 import { InternalPendingCallsController } from './pending-input/internal-pending-calls.controller.js';
 import { PendingInputCalls } from './pending-input/pending-input-calls.js';
+import { InternalStreamsController } from './sessions/internal-streams.controller.js';
 import { SessionMark } from './sessions/session-mark.entity.js';
 import { SessionMarkRepository } from './sessions/session-mark.repository.js';
 
@@ -16,7 +17,7 @@ export class McpServerModule {
     module: McpServerModule,
     api: {
       imports: [TypeOrmModule.forFeature([SessionMark])],
-      controllers: [InternalPendingCallsController],
+      controllers: [InternalPendingCallsController, InternalStreamsController],
       providers: [McpHttpServer, McpServerMetrics, PendingInputCalls, SessionMarkRepository],
       exports: [McpHttpServer],
     },
