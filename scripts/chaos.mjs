@@ -20,6 +20,7 @@ import pg from 'pg';
 import { integerOption, loadAverage } from '../bench/run.mjs';
 import { Calls, kindNames } from '../test/chaos/callers.mjs';
 import { endEverything, startDeployment, until } from '../test/chaos/deployment.mjs';
+import { judge, labels } from '../test/chaos/judge.mjs';
 import { fail, prepare, root } from './lib.mjs';
 
 const { values: options } = parseArgs({
@@ -244,42 +245,6 @@ async function statusesOf({ databaseUrl }, accepted) {
   for (const { status } of rows) counts[status] = (counts[status] ?? 0) + 1;
   return counts;
 }
-
-/** The faults of the service among the calls. */
-function judge(calls, faults, executions) {
-  const kills = faults.filter(({ fault }) => fault === 'kill');
-  const wasKilled = ({ at, startedAt, endedAt }) =>
-    kills.some((one) => one.part === `api ${at + 1}` && one.startedAt <= endedAt && one.overAt >= startedAt);
-  const verdicts = { unsaid: [], notExecuted: [], twice: [], wrong: [], unanswered: [] };
-  for (const call of calls) {
-    const count = executions.get(call.token) ?? 0;
-    call.isExecuted = count > 0;
-    if (count > 1) verdicts.twice.push(call);
-    if (call.outcome === 'answered' && count === 0) verdicts.notExecuted.push(call);
-    if (call.outcome === 'wrong') verdicts.wrong.push(call);
-    if (call.outcome === 'refused' && count > 0) verdicts.unsaid.push(call);
-    if (call.outcome === 'lost' && !wasKilled(call)) {
-      // A process that ends in order may close a connection whose request it never read.
-      if (count > 0) verdicts.unsaid.push(call);
-      else if (
-        !faults.some(
-          (one) => one.part === `api ${call.at + 1}` && one.startedAt <= call.endedAt && one.readyAt >= call.startedAt,
-        )
-      ) {
-        verdicts.unanswered.push(call);
-      }
-    }
-  }
-  return verdicts;
-}
-
-const labels = {
-  unsaid: 'executed but not answered, without saying so',
-  notExecuted: 'answered but not executed',
-  twice: 'executed twice',
-  wrong: 'wrong answers',
-  unanswered: 'connections lost without a reason',
-};
 
 // ---- Figures.
 

@@ -55,11 +55,11 @@ export async function createApp(
   if (options.preview) return app;
   if (env.accessLog || env.logLevel === 'debug' || env.logLevel === 'trace') {
     const logger = new Logger('request');
-    adapter.useRequestLog((fields) => (env.accessLog ? logger.log(fields) : logger.debug(fields)));
+    adapter.log = (fields) => (env.accessLog ? logger.log(fields) : logger.debug(fields));
   }
   if (env.metricsToken !== null) {
     const meter = app.get(HttpMeter, { strict: false });
-    adapter.useMeter((request, response) => meter.begin(request, response));
+    adapter.meter = (request, response) => meter.begin(request, response);
   }
   if (env.roles.includes('api')) {
     const part = <T>(type: Type<T>) => app.get(type, { strict: false });
@@ -70,10 +70,10 @@ export async function createApp(
       part(RequestLimits),
       globalEnhancers(app),
     );
-    adapter.useFastPath((request, response) => fastPath.take(request, response));
+    adapter.fastPath = (request, response) => fastPath.take(request, response);
     const uplinks = part(UplinkGateway);
-    adapter.useAbandon(abandonCalls);
-    adapter.useUpgradeDoor((request, socket, head) => void uplinks.take(request, socket, head));
+    adapter.abandon = abandonCalls;
+    adapter.upgrade = (request, socket, head) => void uplinks.take(request, socket, head);
   }
   serveDocs(app);
   return app;

@@ -33,7 +33,9 @@ function post(url, key, body, headers = {}) {
       response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, text }));
       response.on('error', reject);
     });
-    outgoing.on('timeout', () => outgoing.destroy(new Error(`no answer in ${answerMaxMs / 1000} s`)));
+    outgoing.on('timeout', () =>
+      outgoing.destroy(Object.assign(new Error(`no answer in ${answerMaxMs / 1000} s`), { code: 'ETIMEDOUT' })),
+    );
     outgoing.on('error', reject);
     outgoing.end(JSON.stringify(body));
   });
@@ -150,7 +152,11 @@ export class Calls {
         Object.assign(call, outcomeOf(call.token, await send(urls[at], key, call.token, ms)));
       } catch (error) {
         const text = `${error.code ?? ''} ${error.message}`;
-        Object.assign(call, { outcome: error.code === 'ECONNREFUSED' ? 'refused' : 'lost', text });
+        Object.assign(call, {
+          outcome: error.code === 'ECONNREFUSED' ? 'refused' : 'lost',
+          isHung: error.code === 'ETIMEDOUT',
+          text,
+        });
       }
       call.endedAt = Date.now();
       await wait(Math.random() * 2 * thinkMs);

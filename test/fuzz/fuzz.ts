@@ -14,7 +14,7 @@ import { FORM_TYPE, formBody } from './files.js';
 import { rpcBody, rpcHeaders } from './mcp.js';
 import { Random } from './random.js';
 import { CONNECTIONS, encoded, RestCases, type Sender } from './rest.js';
-import { OWN_KEY, Reader, State } from './state.js';
+import { OWN_KEY, Reader, State, type Change } from './state.js';
 import { talk } from './uplink.js';
 import { anyValue, oddText, type Places } from './values.js';
 import { wireBytes } from './wire.js';
@@ -22,7 +22,7 @@ import { wireBytes } from './wire.js';
 export interface FuzzOptions {
   /** Everything that is sent follows from it. */
   seed: string;
-  /** Sends for this long. */
+  /** Sends for this long, and longer until each lane sent every operation: a busy machine sends few requests in that time. */
   seconds: number;
 }
 
@@ -303,7 +303,7 @@ class Lane {
   }
 
   async run(until: number): Promise<void> {
-    for (let i = 0; Date.now() < until && !this.owner.isOver; i++) {
+    for (let i = 0; (Date.now() < until || this.cases.rounds < 2) && !this.owner.isOver; i++) {
       const random = new Random(`${this.seed}/${i}`);
       try {
         // The names that most inputs need exist most of the time.
@@ -334,7 +334,7 @@ class Lane {
   /** Claims the first namespace and fills it. */
   private async found(random: Random): Promise<void> {
     const [namespace = ''] = this.sender.namespaces;
-    const put = async (name: string, parameters: Record<string, string>, body?: object | Buffer) => {
+    const ask = async (name: string, parameters: Record<string, string>, body?: object | Buffer) => {
       const operation = this.document.operations.find((one) => one.name === name);
       if (!operation) throw new Error(`${name} is not documented`);
       const target = operation.path.replace(/\{(\w+)\}/g, (_, parameter: string) =>
@@ -345,26 +345,40 @@ class Lane {
         'content-type': Buffer.isBuffer(body) ? FORM_TYPE : 'application/json',
       };
       const content = Buffer.isBuffer(body) ? body : body && JSON.stringify(body);
-      const sent = { method: 'PUT', target, headers, ...(content && { body: content }) };
+      const sent = { method: operation.method, target, headers, ...(content && { body: content }) };
       const got = await this.owner.send(sent);
-      if (got) this.state.apply({ operation: name, parameters, request: {}, status: got.status, body: bodyOf(got) });
+      if (got === null) return;
+      const request = isObject(body) ? body : {};
+      this.applied({ operation: name, parameters, request, status: got.status, body: bodyOf(got) });
     };
-    await put('PUT /namespaces/{name}', { name: namespace });
-    await put('PUT /servers/{qualifiedName}', { qualifiedName: `${namespace}/alpha` }, {});
+    await ask('PUT /namespaces/{name}', { name: namespace });
+    await ask('PUT /servers/{qualifiedName}', { qualifiedName: `${namespace}/alpha` }, {});
     const connection = 'PUT /connect/{namespace}/{connectionId}';
     const { plain, guarded, odd, events } = this.owner.urls;
     for (const [connectionId, mcpUrl] of Object.entries({ plain, locked: guarded, odd, events })) {
-      await put(connection, { namespace, connectionId }, { mcpUrl, metadata: { at: random.int(0, 9) } });
+      await ask(connection, { namespace, connectionId }, { mcpUrl, metadata: { at: random.int(0, 9) } });
     }
-    await put(connection, { namespace, connectionId: 'local' }, { transport: 'uplink' });
+    await ask(connection, { namespace, connectionId: 'local' }, { transport: 'uplink' });
     const mock = { server: `${namespace}/alpha`, mock: { enabled: true } };
-    await put(connection, { namespace, connectionId: 'mock' }, mock);
+    await ask(connection, { namespace, connectionId: 'mock' }, mock);
     const archive = await zipOf({ 'SKILL.md': skillMd({ name: 'review' }) });
     const skill = formBody([{ name: 'archive', content: archive, filename: 'skill.zip' }]);
-    await put('PUT /skills/{namespace}/{slug}/upload', { namespace, slug: 'review' }, skill);
+    await ask('PUT /skills/{namespace}/{slug}/upload', { namespace, slug: 'review' }, skill);
     const external = JSON.stringify({ type: 'external', upstreamUrl: plain });
     const form = formBody([{ name: 'payload', content: external }]);
-    await put('PUT /servers/{qualifiedName}/releases', { qualifiedName: `${namespace}/alpha` }, form);
+    await ask('PUT /servers/{qualifiedName}/releases', { qualifiedName: `${namespace}/alpha` }, form);
+    const secret = { name: 'KEY_1', value: 'secret' };
+    await ask('PUT /servers/{qualifiedName}/secrets', { qualifiedName: `${namespace}/alpha` }, secret);
+    await ask('POST /accounts/{accountId}/api-keys', { accountId: 'me' }, { name: 'found' });
+  }
+
+  /** Takes over a change, and the id that later requests name. */
+  private applied(change: Change): void {
+    const { operation, status, body } = change;
+    if (status < 300 && operation === 'PUT /servers/{qualifiedName}/releases')
+      this.cases.ids.id.push(String(body.deploymentId));
+    if (status < 300 && operation === 'POST /accounts/{accountId}/api-keys') this.cases.ids.keyId.push(String(body.id));
+    this.state.apply(change);
   }
 
   private async rest(random: Random): Promise<void> {
@@ -379,14 +393,10 @@ class Lane {
       this.report(faults, operation.name, sent, got);
       if (got.status < 300) this.owner.succeededAt(operation.name);
       const body = bodyOf(got);
-      if (got.status < 300 && operation.name === 'PUT /servers/{qualifiedName}/releases') {
-        this.cases.ids.id.push(String(body.deploymentId));
-      }
-      if (got.status < 300 && operation.name.startsWith('POST /accounts/')) this.cases.ids.keyId.push(String(body.id));
       const isOwn = sent.headers.authorization === `Bearer ${this.sender.key}`;
       const request = isObject(made.request) ? made.request : {};
       const change = { operation: operation.name, parameters: made.parameters, request, status: got.status, body };
-      if (isOwn) this.state.apply(change);
+      if (isOwn) this.applied(change);
     }
   }
 

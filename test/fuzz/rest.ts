@@ -52,6 +52,9 @@ export class RestCases {
   private readonly values: Values;
   /** Ids that the service gave, by the name of the parameter. */
   readonly ids = { id: ['latest'], keyId: ['none'] };
+  /** How often the turn of the first operation came: before the second, every operation had one. */
+  rounds = 0;
+  private waiting: NamedOperation[] = [];
 
   constructor(
     private readonly document: ApiDocument,
@@ -66,7 +69,7 @@ export class RestCases {
   async make(random: Random): Promise<RestCase> {
     const { operations } = this.document;
     const forms = operations.filter(({ operation }) => operation.requestBody?.content['multipart/form-data']);
-    const operation = random.pick(random.chance(0.2) ? forms : operations);
+    const operation = random.chance(0.2) ? random.pick(forms) : this.next(random, operations);
     const kind = random.weighted({
       valid: 40,
       'nearly valid': 15,
@@ -102,6 +105,16 @@ export class RestCases {
     return { kind: body.kind ?? kind, operation, parameters, sent, request: body.request, isOdd, isForeign };
   }
 
+  /** The operations in random order, each once before one comes again. */
+  private next(random: Random, operations: NamedOperation[]): NamedOperation {
+    if (this.waiting.length === 0) {
+      this.rounds++;
+      this.waiting = [...operations];
+    }
+    const [operation] = this.waiting.splice(random.int(0, this.waiting.length - 1), 1);
+    return operation;
+  }
+
   private parameters(random: Random, { operation, path }: NamedOperation): Record<string, string> {
     const namespace =
       random.weighted({ first: 9, second: 1 }) === 'first' ? this.sender.namespaces[0] : this.sender.namespaces[1];
@@ -111,7 +124,11 @@ export class RestCases {
       namespace: () => namespace ?? '',
       server: () => server || 'alpha',
       qualifiedName: () => (server === '' ? `${random.pick(['', '@'])}${namespace}` : `${namespace}/${server}`),
-      connectionId: () => (path.includes('.triggers') && random.chance(0.7) ? 'events' : random.pick(CONNECTIONS)),
+      connectionId: () => {
+        if (path.includes('.triggers') && random.chance(0.7)) return 'events';
+        // A name that is mostly free, so that some requests create.
+        return random.chance(0.15) ? `c${random.int(0, 9)}` : random.pick(CONNECTIONS);
+      },
       slug: () => (path.startsWith('/run/') ? `${namespace}--${server}` : random.pick(SKILLS)),
       toolPath: () => random.pick(['echo', 'repo', 'repo.search', 'fail', 'rpc_error', 'asks', 'none', 'big']),
       toolName: () => random.pick(['echo', 'none']),

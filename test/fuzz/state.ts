@@ -139,14 +139,18 @@ export class State {
       for (const one of expected) if (!there.has(one)) found.push(`${what} ${one} was created and is not listed`);
       for (const one of there) if (!expected.has(one)) found.push(`${what} ${one} is listed and was not created`);
     };
-    const read = async (what: string, target: string, operation: string) => {
+    /** Reads what must be readable, as the document says. @returns its body */
+    const read = async (what: string, target: string, operation: string): Promise<unknown> => {
       const { status, body } = await reader.get(target);
       const schema = document.operations.find(({ name }) => name === operation)?.operation.responses[200]?.content;
       const json = schema?.['application/json']?.schema;
-      if (status !== 200) found.push(`${what} is not readable: ${status} ${body.toString().slice(0, 300)}`);
-      else if (json) {
-        found.push(...document.departures(json, JSON.parse(body.toString())).map((one) => `${what}: ${one}`));
+      if (status !== 200) {
+        found.push(`${what} is not readable: ${status} ${body.toString().slice(0, 300)}`);
+        return undefined;
       }
+      const value = JSON.parse(body.toString()) as unknown;
+      if (json) found.push(...document.departures(json, value).map((one) => `${what}: ${one}`));
+      return value;
     };
     const text = (value: unknown) => String(value);
     const own = await reader.all('/namespaces', 'namespaces');
@@ -178,8 +182,8 @@ export class State {
       const name = server.replace(/\/$/, '');
       const target = `/servers/${encodeURIComponent(name)}`;
       await read(`server ${name}`, target, 'GET /servers/{qualifiedName}');
-      const listed = JSON.parse((await reader.get(`${target}/secrets`)).body.toString()) as { name: string }[];
-      secrets.push(...listed.map((secret) => `${name} ${secret.name}`));
+      const listed = await read(`secrets of ${name}`, `${target}/secrets`, 'GET /servers/{qualifiedName}/secrets');
+      secrets.push(...((listed ?? []) as { name: string }[]).map((secret) => `${name} ${secret.name}`));
       for (const { id } of await reader.all(`${target}/releases`, 'releases')) {
         releases.push(`${name} ${text(id)}`);
         const operation = 'GET /servers/{qualifiedName}/releases/{id}';

@@ -27,6 +27,10 @@ export const connectEndpoints = {
     behavior:
       'A metadata filter matches numbers, booleans, null and objects by their JSON form and strings by their text.',
   },
+  'connection:list:filter-metadata-max': {
+    source: 'House',
+    behavior: 'A list takes 16 metadata filters; more answer 400 `validation_error`, which names the limit.',
+  },
   'connection:list:limit': {
     source: 'Spec 4.2, 8',
     behavior: '`limit` accepts the integers 1 to 100 and returns at most that many connections.',

@@ -19,7 +19,8 @@ const SHARE = 4;
  */
 export class BundleEngine extends Engine {
   readonly name = 'bundle';
-  private taken = 0;
+  /** Open sessions of all bundles. */
+  sessions = 0;
 
   constructor(
     private readonly env: Env,
@@ -27,11 +28,6 @@ export class BundleEngine extends Engine {
     private readonly openProxy: OpenEgressProxy = openEgress,
   ) {
     super();
-  }
-
-  /** Open sessions of all bundles. */
-  get sessions(): number {
-    return this.taken;
   }
 
   async start(program: Program, context: EngineContext): Promise<Instance> {
@@ -49,10 +45,10 @@ export class BundleEngine extends Engine {
       place: () => {
         this.requirePlace(own);
         own += 1;
-        this.taken += 1;
+        this.sessions += 1;
         return () => {
           own -= 1;
-          this.taken -= 1;
+          this.sessions -= 1;
         };
       },
       handlers: {
@@ -105,7 +101,7 @@ export class BundleEngine extends Engine {
   /** @throws ProgramBusyError */
   private requirePlace(own: number): void {
     const { runtimeBundleSessionsMax: max } = this.env;
-    if (this.taken < max && own < Math.max(1, Math.floor(max / SHARE))) return;
+    if (this.sessions < max && own < Math.max(1, Math.floor(max / SHARE))) return;
     throw new ProgramBusyError('As many sessions of bundles are open as may be: try again when one has ended.');
   }
 }

@@ -9,7 +9,7 @@ import { INVOCATION_HEADER, type RuntimeOutcome, type TraceLine } from '../hosti
 import type { ProgramLog } from '../engine.js';
 import type { Launch } from '../sandbox/sandbox.js';
 import { CpuSample } from './process-cpu.js';
-import { parseBounded } from '../../platform/text/json-bounds.js';
+import { jsonIn } from '../../platform/text/json-bounds.js';
 
 /** Size limit of a server's message, the same as for upstream answers. */
 const MESSAGE_CHARS_MAX = 16 * 1024 * 1024;
@@ -187,13 +187,9 @@ export class BundleSession {
   }
 
   private fromChild(line: string): void {
-    let message: JSONRPCMessage;
-    try {
-      message = parseBounded(line) as JSONRPCMessage;
-    } catch {
-      // Logged because servers often print to standard output; the client must not receive it.
-      return this.logLine(line.slice(0, LINE_CHARS_MAX));
-    }
+    const message = jsonIn(line) as JSONRPCMessage | undefined;
+    // Logged because servers often print to standard output; the client must not receive it.
+    if (message === undefined) return this.logLine(line.slice(0, LINE_CHARS_MAX));
     const isAnswer = typeof message === 'object' && message !== null && !('method' in message) && 'id' in message;
     if (isAnswer) this.pending.delete((message as { id: RequestId }).id);
     const relatedRequestId = isAnswer ? undefined : this.callOf(message);

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { isObject } from '../../platform/text/json.js';
 import { openZip, type ZipArchive } from '../../platform/zip/zip-archive.js';
 import { ProgramStartError, HostedFailure } from '../hosting.errors.js';
-import { parseBounded } from '../../platform/text/json-bounds.js';
+import { jsonIn, parseBounded } from '../../platform/text/json-bounds.js';
 
 const MB = 1024 * 1024;
 
@@ -147,12 +147,7 @@ function valuesOf(
 
 /** Parses a list, which is sent as one JSON text like every structured value. */
 function listIn(value: string): string[] {
-  if (!value.startsWith('[')) return [value];
-  try {
-    return textsOf(parseBounded(value));
-  } catch {
-    return [value];
-  }
+  return value.startsWith('[') ? textsOf(jsonIn(value) ?? value) : [value];
 }
 
 function textsOf(value: unknown): string[] {

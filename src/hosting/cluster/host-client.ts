@@ -4,11 +4,7 @@ import { Injectable } from '@nestjs/common';
 import type { Dispatcher } from 'undici';
 import { Env } from '../../config/env.js';
 import { OutcomeUnknownError } from '../../platform/internal-http/error-codec.js';
-import {
-  InternalClient,
-  ProcessUnreachedError,
-  RequestRefusedError,
-} from '../../platform/internal-http/internal-client.js';
+import { InternalClient, RequestRefusedError } from '../../platform/internal-http/internal-client.js';
 import { HostAwayError, HostingUnavailableError, ProgramCrashedError } from '../hosting.errors.js';
 import type { HostedRequest, ProgramRef } from '../hosting.types.js';
 import type { LiveHost } from './host-directory.js';
@@ -57,10 +53,7 @@ export class HostClient {
         },
         onData: (chunk) => handler.onResponseData(controller, chunk),
         onEnd: () => handler.onResponseEnd(),
-        onFailure: (error) => {
-          if (error instanceof ProcessUnreachedError) handler.unreached();
-          else handler.onResponseError(null, asHostedFailure(error));
-        },
+        onFailure: (error) => handler.onResponseError(null, asHostedFailure(error)),
       },
     );
   }

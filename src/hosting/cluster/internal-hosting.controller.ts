@@ -64,10 +64,6 @@ class HostResponse implements AttemptHandler {
     this.answer.fail(error instanceof HostedFailure ? error : new BrokenResponseError(message, code));
   }
 
-  unreached(): void {
-    this.onResponseError(null, new Error('nothing was dialled'));
-  }
-
   /** Ends an event stream because this process stops; a stream that was not open yet fails with HostAwayError. */
   stop(): void {
     if (this.answer.isBegun) this.answer.end();

@@ -1,9 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
+import { ProcessUnreachedError } from '../../platform/internal-http/internal-client.js';
 import { HostAwayError, HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { HostedRequest } from '../hosting.types.js';
 import { ForwardedRequest } from '../hosting.js';
+
+const NO_ANSWER = 'The process that runs this program does not answer: try again in a moment.';
 
 /** Attempts before the failure is returned. */
 const ATTEMPTS_MAX = 3;
@@ -14,9 +17,8 @@ export interface AttemptHandler extends Dispatcher.DispatchHandler {
   onResponseStart(controller: Dispatcher.DispatchController | null, status: number, headers: IncomingHttpHeaders): void;
   onResponseData(controller: Dispatcher.DispatchController | null, chunk: Buffer): void;
   onResponseEnd(): void;
+  /** @param error ProcessUnreachedError when the host was not reached and nothing was sent */
   onResponseError(controller: Dispatcher.DispatchController | null, error: Error): void;
-  /** The host was not reached; nothing was sent. */
-  unreached(): void;
 }
 
 /** The host that receives one attempt. */
@@ -89,20 +91,15 @@ export class RetryingDispatch extends ForwardedRequest implements AttemptHandler
     this.handler.onResponseEnd?.(this, {});
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+  onResponseError(_controller: Dispatcher.DispatchController | null, cause: Error): void {
     const { place } = this;
+    const isUnreached = cause instanceof ProcessUnreachedError;
+    if (isUnreached) place?.suspect();
+    const error = isUnreached ? new HostAwayError(NO_ANSWER, 1) : cause;
     if (this.isEnded || !place || !this.mayRetry(error)) return this.finish(error);
     if (place.id !== null) this.passedOver.add(place.id);
     this.place = null;
     this.start(error as HostedFailure);
-  }
-
-  unreached(): void {
-    this.place?.suspect();
-    this.onResponseError(
-      null,
-      new HostAwayError('The process that runs this program does not answer: try again in a moment.', 1),
-    );
   }
 
   private async try(failedBefore: HostedFailure | null): Promise<void> {

@@ -1,4 +1,4 @@
-import { matchesHost, parseHostPattern, portOf, type HostPattern } from '../../platform/egress/address-policy.js';
+import { namesHost, parseHostPattern, portOf, type HostPattern } from '../../platform/egress/address-policy.js';
 import { OutboundDeniedError } from './outbound.errors.js';
 
 /** `http`: an HTTP request, WebSocket included. `tcp`: bytes as they are. */
@@ -34,7 +34,7 @@ export class OutboundRules {
     if (port === MAIL_PORT) {
       throw new OutboundDeniedError('Port 25 is closed to hosted code: send mail through the API of a mail service.');
     }
-    const named = this.patterns?.filter((pattern) => matchesHost(pattern, url)) ?? null;
+    const named = this.patterns?.filter((pattern) => namesHost(pattern.host, url.hostname)) ?? null;
     if (named?.some((pattern) => pattern.port === port)) return;
     if (named && named.every((pattern) => pattern.port !== null)) throw unlisted(url, port);
     if (!isOpen(port, kind)) throw closedPort(url, port, kind);

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { parseUrl } from '../../config/parse-url.js';
 import type { Egress } from '../../platform/egress/egress.js';
 import { FairSemaphore, NoSlotError } from '../../platform/limits/fair-semaphore.js';
 import { requireWebSocket, sendOut, upgradeOut } from './outbound-request.js';
@@ -274,11 +275,7 @@ function noSlot({ atOnceMax, waitMs }: ProxyLimits): OutboundDeniedError {
 }
 
 function hostOf(url: string): string {
-  try {
-    return new URL(url).hostname;
-  } catch {
-    return '';
-  }
+  return parseUrl(url)?.hostname ?? '';
 }
 
 /** A response object for a socket that the server has detached; the socket closes after it. */

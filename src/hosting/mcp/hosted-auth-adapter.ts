@@ -5,7 +5,7 @@ import { tokenSetOf, type TokenSet, type AuthAdapter } from '../../mcp/oauth/tok
 import { isObject } from '../../platform/text/json.js';
 import { parseUrl } from '../../config/parse-url.js';
 import { withoutAddress } from '../../mcp/client/http/hidden-address.js';
-import { parseBounded } from '../../platform/text/json-bounds.js';
+import { jsonIn } from '../../platform/text/json-bounds.js';
 
 /** Timeout of one operation; a refresh locks its credential's row meanwhile. */
 const ANSWER_MS_MAX = 10_000;
@@ -82,10 +82,6 @@ export class HostedAuthAdapter implements AuthAdapter {
 }
 
 function parsed(text: string | null): Record<string, unknown> {
-  try {
-    const value = parseBounded(text ?? '');
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
+  const value = jsonIn(text ?? '');
+  return isObject(value) ? value : {};
 }

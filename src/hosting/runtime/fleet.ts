@@ -1,9 +1,10 @@
-import { readdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { isUUID } from 'class-validator';
 import type { Env } from '../../config/env.js';
+import { namesIn } from '../../platform/files/files.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { Engine } from '../engine.js';
 import type { EngineName, ProgramLimits, ProgramRef } from '../hosting.types.js';
@@ -140,11 +141,7 @@ export class Fleet {
 
   /** Owners with session data here. @throws file system errors */
   async ownersWithState(): Promise<string[]> {
-    const names = await readdir(this.stateRoot).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return [];
-      throw error;
-    });
-    return names.filter((name) => isUUID(name));
+    return (await namesIn(this.stateRoot)).filter((name) => isUUID(name));
   }
 
   /** Stops everything within 5 s. Never rejects. */

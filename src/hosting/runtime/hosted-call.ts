@@ -57,10 +57,11 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
   private readonly hasRecord: boolean;
   private readonly timer: NodeJS.Timeout | undefined;
   private newsTimer: NodeJS.Timeout | undefined;
-  private handedAt = 0;
+  /** Time of sending by `performance.now()`; 0 before. */
+  sentAt = 0;
   private status = 0;
   private bytes = 0;
-  private isDone = false;
+  isEnded = false;
 
   constructor(
     readonly request: HostedRequest,
@@ -77,19 +78,10 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     if (request.body instanceof Readable) request.body.on('error', (error) => this.abort(error));
   }
 
-  get isEnded(): boolean {
-    return this.isDone;
-  }
-
-  /** Time of sending by `performance.now()`; 0 before. */
-  get sentAt(): number {
-    return this.handedAt;
-  }
-
   /** Sends the request to the program. */
   send({ dispatcher }: Instance): void {
-    if (this.isDone) return;
-    this.handedAt = performance.now();
+    if (this.isEnded) return;
+    this.sentAt = performance.now();
     const { method, path, body } = this.request;
     const headers = endToEnd(this.request.headers);
     headers[INVOCATION_HEADER] = this.invocationId;
@@ -105,7 +97,7 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
 
   /** Ends the call with an error for the caller. An answer in progress is cut off. */
   fail(error: HostedFailure): void {
-    if (!this.isDone && !error.mayHaveRun) this.host.refused(error);
+    if (!this.isEnded && !error.mayHaveRun) this.host.refused(error);
     this.end({ error, outcome: error.outcome });
   }
 
@@ -119,7 +111,7 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
   }
 
   onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
-    if (this.isDone) return controller.abort(new Error('The request ended before it was sent'));
+    if (this.isEnded) return controller.abort(new Error('The request ended before it was sent'));
     this.inner = controller;
     this.handler.onRequestStart?.(this, context);
   }
@@ -130,7 +122,7 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     headers: IncomingHttpHeaders,
     statusMessage?: string,
   ): void {
-    if (this.isDone || status < 200) return;
+    if (this.isEnded || status < 200) return;
     const { responseBytes } = this.limits;
     if (!this.request.isStream && Number(headers['content-length'] ?? 0) > responseBytes) {
       return this.fail(overResponse(responseBytes));
@@ -140,7 +132,7 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.isDone) return;
+    if (this.isEnded) return;
     this.bytes += chunk.length;
     const { responseBytes } = this.limits;
     if (this.bytes > responseBytes && !this.request.isStream) return this.fail(overResponse(responseBytes));
@@ -157,7 +149,7 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
 
   /** Handles a broken connection, caused by the exit of the program, which is reported shortly after, or by itself. */
   private broke(error: Error): void {
-    if (this.isDone) return;
+    if (this.isEnded) return;
     this.inner = null;
     this.newsTimer = setTimeout(() => {
       if (this.status !== 0) this.end({ error, outcome: 'responseStreamDisconnected' });
@@ -166,8 +158,8 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
   }
 
   private end(ending: Ending, trailers: IncomingHttpHeaders = {}): void {
-    if (this.isDone) return;
-    this.isDone = true;
+    if (this.isEnded) return;
+    this.isEnded = true;
     clearTimeout(this.timer);
     clearTimeout(this.newsTimer);
     const { error, outcome } = ending;

@@ -18,58 +18,40 @@ const REST_MS_MAX = 60_000;
  * From the second in a row it is 1 s, doubling to 60 s. An answer resets it.
  */
 export class Backoff {
-  private crashesInRow = 0;
+  /** Crashes in a row. */
+  crashes = 0;
   private restsUntil = 0;
-  private words = '';
+  lastWords = '';
 
   /** @param lastWords last output of the program */
   crashed(now: number, lastWords: string): void {
-    this.crashesInRow += 1;
-    this.words = lastWords;
-    const doublings = this.crashesInRow - 2;
+    this.crashes += 1;
+    this.lastWords = lastWords;
+    const doublings = this.crashes - 2;
     this.restsUntil = doublings < 0 ? now : now + Math.min(REST_MS_MAX, FIRST_REST_MS * 2 ** doublings);
   }
 
   /** Resets the back-off after a complete answer. */
   answered(): void {
-    this.crashesInRow = 0;
-  }
-
-  get crashes(): number {
-    return this.crashesInRow;
-  }
-
-  get lastWords(): string {
-    return this.words;
+    this.crashes = 0;
   }
 
   /** Rest of the back-off in milliseconds; 0 when the version may be started. */
   restMs(now: number): number {
-    return this.crashesInRow === 0 ? 0 : Math.max(0, this.restsUntil - now);
+    return this.crashes === 0 ? 0 : Math.max(0, this.restsUntil - now);
   }
 }
 
 /** Programs of one owner: the active version, and during a swap one that is draining. */
 export class OwnerVersions {
-  private newest: ProgramRef;
   /** Ids of versions that have been replaced. */
   private readonly past = new LRUCache<string, true>({ max: PAST_MAX });
-  private rest = new Backoff();
+  /** Back-off of the current version; another version starts without one. */
+  backoff = new Backoff();
   private lastCrashAt = -Infinity;
   readonly programs = new Set<LiveProgram>();
 
-  constructor(ref: ProgramRef) {
-    this.newest = ref;
-  }
-
-  get current(): ProgramRef {
-    return this.newest;
-  }
-
-  /** Back-off of the current version; another version starts without one. */
-  get backoff(): Backoff {
-    return this.rest;
-  }
+  constructor(public current: ProgramRef) {}
 
   /** Programs that accept requests: of the current version, or of the previous one until it has started. */
   get taking(): LiveProgram[] {
@@ -84,22 +66,22 @@ export class OwnerVersions {
   /** Version for a request: the current one in place of a past one, unless that still accepts requests. */
   versionFor(ref: ProgramRef): ProgramRef {
     if (!this.past.has(ref.id)) return this.follow(ref);
-    return this.taking.some((program) => program.ref.id === ref.id) ? ref : this.newest;
+    return this.taking.some((program) => program.ref.id === ref.id) ? ref : this.current;
   }
 
   /** Makes this version current. */
   follow(ref: ProgramRef): ProgramRef {
-    if (ref.id === this.newest.id) return this.newest;
+    if (ref.id === this.current.id) return this.current;
     this.past.delete(ref.id);
-    this.past.set(this.newest.id, true);
-    this.newest = ref;
-    this.rest = new Backoff();
+    this.past.set(this.current.id, true);
+    this.current = ref;
+    this.backoff = new Backoff();
     return ref;
   }
 
   /** Ends the back-off, since the cause of the crashes may be fixed. */
   endRest(): void {
-    this.rest = new Backoff();
+    this.backoff = new Backoff();
   }
 
   noteCrash(now: number): void {

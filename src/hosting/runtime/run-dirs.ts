@@ -6,9 +6,13 @@ import { Logger } from '@nestjs/common';
 
 const PREFIX = 'slipway-run-';
 
+/** Longest path that leaves room for the names below it in the path of a unix socket (Linux 107 bytes, macOS 103). */
+const BASE_CHARS_MAX = 50;
+
 /**
- * Folders of program starts: `slipway-run-<pid>-<start of the process>-<random>/<n>` in the system's temporary folder.
- * Not in `DATA_DIR`, because paths of unix sockets are limited to 107 characters, and process ids are ambiguous in a
+ * Folders of program starts: `slipway-run-<pid>-<start of the process>-<random>/<n>` in the system's temporary folder,
+ * or in `/tmp` when the path of that one is long.
+ * Not in `DATA_DIR`, because paths of unix sockets are limited, and process ids are ambiguous in a
  * folder shared by machines or containers.
  */
 export class RunDirs {
@@ -16,7 +20,7 @@ export class RunDirs {
   private root: Promise<string> | null = null;
   private lastNumber = 0;
 
-  constructor(private readonly base = tmpdir()) {}
+  constructor(private readonly base = tmpdir().length > BASE_CHARS_MAX ? '/tmp' : tmpdir()) {}
 
   /**
    * Creates an empty folder, mode 0700. Its parent is passable but not readable for others, since programs run as other

@@ -1,4 +1,4 @@
-import { readdir, rm, stat } from 'node:fs/promises';
+import { opendir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isUUID } from 'class-validator';
 
@@ -23,19 +23,22 @@ export async function removeUnusedState(
   const owners = await readdir(root).catch(() => []);
   for (const ownerId of owners.filter((name) => isUUID(name))) {
     const folder = join(root, ownerId);
-    const changedAt = await lastChange(folder);
-    if (isRunning(ownerId) || now - changedAt < UNUSED_MS) continue;
+    if (isRunning(ownerId) || (await isUsed(folder, now - UNUSED_MS))) continue;
+    // The program may have started while its folder was read.
+    if (isRunning(ownerId)) continue;
     await rm(folder, { recursive: true, force: true, maxRetries: 3 });
   }
 }
 
-/** Time of the last change in a folder; infinite when something vanishes meanwhile, since it is in use. */
-async function lastChange(folder: string): Promise<number> {
+/** True when something in a folder changed since a time, or vanishes meanwhile. */
+async function isUsed(folder: string, since: number): Promise<boolean> {
   try {
-    const names = await readdir(folder, { recursive: true });
-    const times = await Promise.all(['', ...names].map(async (name) => (await stat(join(folder, name))).mtimeMs));
-    return Math.max(...times);
+    if ((await stat(folder)).mtimeMs > since) return true;
+    for await (const { parentPath, name } of await opendir(folder, { recursive: true })) {
+      if ((await stat(join(parentPath, name))).mtimeMs > since) return true;
+    }
+    return false;
   } catch {
-    return Infinity;
+    return true;
   }
 }

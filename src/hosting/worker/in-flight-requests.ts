@@ -76,10 +76,6 @@ function watched(
 ): Dispatcher.DispatchHandler {
   return {
     onRequestStart: (controller, context: unknown) => handler.onRequestStart?.(controller, context),
-    onRequestUpgrade: (controller, status, headers, socket) => {
-      socket.once('close', over);
-      handler.onRequestUpgrade?.(controller, status, headers, socket);
-    },
     onResponseStart: (controller, status, headers, message) =>
       handler.onResponseStart?.(controller, status, headers, message),
     onResponseData: (controller, chunk) => handler.onResponseData?.(controller, chunk),

@@ -10,8 +10,6 @@ const LINE_BYTES = 16;
 /** Limit of invocations whose bytes are counted; the oldest is forgotten. */
 const COUNTED_MAX = 2_000;
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-
 /** Limit of waiting lines; the oldest is dropped first. */
 const WAITING_MAX = 2_000;
 
@@ -129,7 +127,7 @@ export class ProgramLog {
         message,
         ...(typeof stack === 'string' ? { stack: withoutOurs(stack) } : {}),
       }));
-      const id = UUID.test(item.id) && this.inFlight.knows(item.id) ? item.id : '';
+      const id = this.inFlight.knows(item.id) ? item.id : '';
       this.emit(id, lines, once(exceptions), { hasThrown: item.hasThrown, isTruncated: item.isTruncated });
     }
   }

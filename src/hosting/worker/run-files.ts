@@ -1,28 +1,12 @@
-import { copyFile, mkdir, rm, writeFile, mkdtemp } from 'node:fs/promises';
+import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Program } from '../hosting.types.js';
 import type { EngineContext } from '../engine.js';
 import { FILES, MAIN, workerdConfig } from './workerd-config.js';
 import { fileURLToPath } from 'node:url';
-import { tmpdir } from 'node:os';
 
 /** Files of a run folder are readable by their owner only. */
 const PRIVATE = { mode: 0o600 };
-
-/** Length limit of a unix socket path, without the closing zero (Linux 108, macOS 104). */
-const PATH_BYTES_MAX = process.platform === 'darwin' ? 103 : 107;
-
-/** Length of the longest socket name with its slash. */
-const NAME_BYTES = 4;
-
-/** Folder of one program's sockets. */
-export interface SocketFolder {
-  path: string;
-  /** Path of the folder relative to the run folder. */
-  fromRunDir: string;
-  /** Removes it, unless it is the run folder itself. Never rejects. */
-  remove(): Promise<void>;
-}
 
 /** ES modules of this service inside a program's workerd, by the names of {@link FILES}. */
 const ENTRIES = ['prelude', 'wrapper', 'tail'] as const;
@@ -44,12 +28,12 @@ export async function makeSessionsDir(stateDir: string): Promise<string> {
 /**
  * Writes workerd's input files into the run folder.
  *
- * @param at paths of the sockets, relative to the run folder, and of the state; null without sessions
+ * @param state path of the sessions; null without them
  */
 export async function writeRunFiles(
   program: Program,
   { runDir, limits }: Pick<EngineContext, 'runDir' | 'limits'>,
-  at: { sockets: string; state: string | null },
+  state: string | null,
 ): Promise<void> {
   const code = await workerCode();
   const secrets = Object.entries(program.secrets);
@@ -64,9 +48,8 @@ export async function writeRunFiles(
       FILES.config,
       workerdConfig({
         secretNames: secrets.map(([name]) => name),
-        sessions: at.state === null ? null : { uniqueKey: `${program.ref.ownerId}-McpSession`, stateDir: at.state },
+        sessions: state === null ? null : { uniqueKey: `${program.ref.ownerId}-McpSession`, stateDir: state },
         memoryMb: limits.memoryMb,
-        socketsAt: at.sockets,
       }),
     ),
   ]);
@@ -109,20 +92,4 @@ async function bundle(): Promise<WorkerCode> {
   });
   const text = (name: string) => outputFiles.find(({ path }) => path.endsWith(`${name}.js`))?.text ?? '';
   return Object.fromEntries(ENTRIES.map((name) => [name, text(name)])) as WorkerCode;
-}
-
-/**
- * The run folder, if its path is short enough for socket names. Otherwise, such as under a deep data folder, a new
- * folder in the system's temporary folder.
- */
-export async function socketFolder(runDir: string): Promise<SocketFolder> {
-  if (Buffer.byteLength(runDir) + NAME_BYTES <= PATH_BYTES_MAX) {
-    return { path: runDir, fromRunDir: '', remove: () => Promise.resolve() };
-  }
-  const folder = await mkdtemp(path.join(tmpdir(), 'sw-'));
-  return {
-    path: folder,
-    fromRunDir: `${folder}/`,
-    remove: () => rm(folder, { recursive: true, force: true }).catch(() => undefined),
-  };
 }

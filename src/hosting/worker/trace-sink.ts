@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { readWithin } from '../../platform/egress/follow.js';
-import { parseBounded } from '../../platform/text/json-bounds.js';
+import { jsonIn } from '../../platform/text/json-bounds.js';
 
 /** Size limit of a report: workerd stores 256 KB of an event, which escaping may multiply. */
 const REPORT_BYTES_MAX = 2_097_152;
@@ -62,12 +62,8 @@ async function receive(
 
 /** Null for a malformed report. */
 function itemsIn(text: string): TailItem[] | null {
-  try {
-    const items = parseBounded(text);
-    return Array.isArray(items) && items.every(isItem) ? items : null;
-  } catch {
-    return null;
-  }
+  const items = jsonIn(text);
+  return Array.isArray(items) && items.every(isItem) ? items : null;
 }
 
 function isItem(item: unknown): item is TailItem {

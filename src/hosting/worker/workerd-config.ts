@@ -5,8 +5,6 @@ export interface WorkerdPlan {
   /** Null for a program without sessions. */
   sessions: { uniqueKey: string; stateDir: string } | null;
   memoryMb: number;
-  /** Folder of the sockets, relative to the run folder or absolute; ends with a slash or is empty. */
-  socketsAt: string;
 }
 
 /** Files that the configuration embeds, and sockets that it names. */
@@ -54,7 +52,7 @@ export function workerdConfig(plan: WorkerdPlan): string {
     (name, index) => `(name = ${quoted(name)}, text = embed "${FILES.secret(index)}")`,
   );
   const session = plan.sessions ? ['(name = "MCP_SESSION", durableObjectNamespace = "McpSession")'] : [];
-  const at = (socket: string) => quoted(`unix:${plan.socketsAt}${socket}`);
+  const at = (socket: string) => quoted(`unix:${socket}`);
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   v8Flags = [${COLLECTS_ITSELF}, "--max-old-space-size=${plan.memoryMb}", "--max-semi-space-size=${SEMI_SPACE_MB}", "--initial-old-space-size=${FIRST_COLLECTION_MB}"],

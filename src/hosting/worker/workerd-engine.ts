@@ -8,7 +8,7 @@ import type { Program } from '../hosting.types.js';
 import { HeldFiles, Sandbox } from '../sandbox/sandbox.js';
 import { InFlight } from './in-flight-requests.js';
 import { ProgramLog } from './program-log.js';
-import { makeSessionsDir, removeRunFiles, writeRunFiles, socketFolder, type SocketFolder } from './run-files.js';
+import { makeSessionsDir, removeRunFiles, writeRunFiles } from './run-files.js';
 import { trimSessions, watchSessions } from './session-disk.js';
 import { openTraceSink } from './trace-sink.js';
 import { FILES, SOCKETS } from './workerd-config.js';
@@ -41,12 +41,12 @@ class WorkerdInstance implements Instance {
   constructor(
     private readonly process: WorkerdProcess,
     inFlight: InFlight,
-    sockets: string,
+    runDir: string,
     cleanUp: () => Promise<void>,
   ) {
     this.pid = process.pid;
-    this.requests = pool(path.join(sockets, SOCKETS.requests));
-    this.health = pool(path.join(sockets, SOCKETS.health));
+    this.requests = pool(path.join(runDir, SOCKETS.requests));
+    this.health = pool(path.join(runDir, SOCKETS.health));
     this.dispatcher = inFlight.watch(this.requests);
     this.exited = this.over(cleanUp);
   }
@@ -104,18 +104,16 @@ export class WorkerdEngine extends Engine {
       for (const close of opened.splice(0).reverse()) await close();
     };
     try {
-      const sockets = await socketFolder(context.runDir);
-      opened.push(() => sockets.remove());
-      const closeSink = await openTraceSink(path.join(sockets.path, SOCKETS.sink), (items) => log.report(items));
+      const closeSink = await openTraceSink(path.join(context.runDir, SOCKETS.sink), (items) => log.report(items));
       opened.push(closeSink);
-      const egress = await openEgress(path.join(sockets.path, SOCKETS.egress), {
+      const egress = await openEgress(path.join(context.runDir, SOCKETS.egress), {
         allow: program.egressAllow,
         onRefused: (line) => log.add(line),
       });
       opened.push(() => egress.close());
       const stateDir = program.ref.isStateful ? await makeSessionsDir(context.stateDir) : null;
-      const process = await this.launch(program, context, { sockets, stateDir }, log);
-      const instance = new WorkerdInstance(process, inFlight, sockets.path, cleanUp);
+      const process = await this.launch(program, context, stateDir, log);
+      const instance = new WorkerdInstance(process, inFlight, context.runDir, cleanUp);
       if (stateDir !== null) {
         const stop = watchSessions(stateDir, () => instance.end(TOO_MUCH_DISK));
         opened.push(async () => stop());
@@ -130,7 +128,7 @@ export class WorkerdEngine extends Engine {
   private async launch(
     program: Program,
     context: EngineContext,
-    { sockets, stateDir }: { sockets: SocketFolder; stateDir: string | null },
+    stateDir: string | null,
     log: ProgramLog,
   ): Promise<WorkerdProcess> {
     const { runDir, limits } = context;
@@ -140,13 +138,13 @@ export class WorkerdEngine extends Engine {
       const config = path.join(await held.hold(runDir), FILES.config);
       if (stateDir !== null) await trimSessions(stateDir);
       const state = stateDir === null ? null : await held.hold(stateDir);
-      await writeRunFiles(program, context, { sockets: sockets.fromRunDir, state });
+      await writeRunFiles(program, context, state);
       const launch = await this.sandbox.command(workerd, ['serve', '--control-fd=3', config], {
         memoryMb: limits.memoryMb,
         ownerId: program.ref.ownerId,
         isLast: context.hasCrashedLately,
         runDir,
-        folders: [...(stateDir === null ? [] : [stateDir]), ...(sockets.path === runDir ? [] : [sockets.path])],
+        folders: stateDir === null ? [] : [stateDir],
       });
       const process = new WorkerdProcess(launch, held, ['requests', 'health'], (line) => log.print(line));
       await requireReady(process);

@@ -4,7 +4,7 @@ import type { HeldFiles, Launch } from '../sandbox/sandbox.js';
 import { LineReader } from '../../platform/text/line-reader.js';
 import type { TraceLine } from '../hosting.types.js';
 import { FILES } from './workerd-config.js';
-import { parseBounded } from '../../platform/text/json-bounds.js';
+import { jsonIn } from '../../platform/text/json-bounds.js';
 
 /** Length limit of an output line. */
 const LINE_CHARS_MAX = 131_072;
@@ -145,12 +145,7 @@ export function levelOf(level: unknown): TraceLine['level'] {
 }
 
 function parsed(text: string): Record<string, unknown> {
-  if (!text.startsWith('{')) return {};
-  try {
-    return parseBounded(text) as Record<string, unknown>;
-  } catch {
-    return {};
-  }
+  return text.startsWith('{') ? ((jsonIn(text) ?? {}) as Record<string, unknown>) : {};
 }
 
 /** True if workerd, V8 or its allocator reports exhausted memory. */

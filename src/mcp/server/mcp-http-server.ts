@@ -136,7 +136,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
    * Answers one POST, GET or DELETE. Reads the body before calling `find`; for a stream, calls `find` again whenever it
    * listens to the upstream anew.
    *
-   * @throws OriginRefusedError, BodyTooLargeError, InvalidInputError, McpMethodNotAllowedError,
+   * @throws OriginRefusedError, TooLargeError, InvalidInputError, McpMethodNotAllowedError,
    * McpSessionNotFoundError, McpStreamOpenError, McpTooManyError, errors of `find`
    */
   async serve(

@@ -6,7 +6,7 @@ import { ServersModule } from '../servers/servers.module.js';
 import { CallMetricsService } from './call-metrics.service.js';
 import { ConnectionCallsService } from './connection-calls.service.js';
 import { InvocationsService } from './ingest/invocations.service.js';
-import { LogsProcessor, IngestNotifier } from './ingest/logs.processor.js';
+import { LogsProcessor } from './ingest/logs.processor.js';
 import { LOGS_QUEUE, LogsQueue } from './ingest/logs.queue.js';
 import { OtlpController } from './otlp/otlp.controller.js';
 import { InvocationSearchRepository } from './search/invocation-search.repository.js';
@@ -47,6 +47,6 @@ export class LogsModule {
       controllers: [LogStreamsController, RuntimeLogsController, OtlpController],
       providers: [RuntimeLogsService, LogStreams],
     },
-    worker: { providers: [LogsProcessor, IngestNotifier, PartitionMaintenance, DeletedOwnerCleaner] },
+    worker: { providers: [LogsProcessor, PartitionMaintenance, DeletedOwnerCleaner] },
   }));
 }

@@ -3,13 +3,14 @@ import { pipeline } from 'node:stream/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
-import { BlobStore, type Blob, type OpenBlob } from '../../platform/blobs/blob-store.js';
+import { BlobStore, type Blob } from '../../platform/blobs/blob-store.js';
 import { openZip } from '../../platform/zip/zip-archive.js';
 import { dropStalledReader } from '../../platform/http/stalled-reader.js';
 import { BlobsRepository } from './blobs.repository.js';
 import { readBundle, type BundleFacts } from './bundle/bundle-manifest.js';
 import { ReleaseArtifact, type ArtifactKind } from './release.entity.js';
-import { FileLostError, UploadLostError } from './releases.errors.js';
+import { UnavailableError } from '../../platform/errors/domain-error.js';
+import { FileLostError } from './releases.errors.js';
 import type { Bundle } from './releases.repository.js';
 
 const MB = 1024 * 1024;
@@ -28,14 +29,6 @@ export class ReleaseFiles {
     private readonly blobs: BlobStore,
   ) {}
 
-  /** Opens a file of a release. @throws FileLostError */
-  async open(releaseId: string, kind: ArtifactKind): Promise<OpenBlob & { hash: string }> {
-    const { hash } = await this.find(releaseId, kind);
-    const blob = await this.blobs.open(hash);
-    if (!blob) throw new FileLostError(kind);
-    return { ...blob, hash };
-  }
-
   /**
    * Writes a bundle to a response. Ends without an error when the client disconnects or stops reading.
    *
@@ -43,7 +36,9 @@ export class ReleaseFiles {
    * @throws FileLostError before `begin`
    */
   async sendBundle({ releaseId }: Bundle, target: ServerResponse, begin: () => void): Promise<void> {
-    const { stream } = await this.open(releaseId, 'bundle');
+    const { hash } = await this.find(releaseId, 'bundle');
+    const stream = await this.blobs.open(hash);
+    if (!stream) throw new FileLostError('bundle');
     begin();
     dropStalledReader(target);
     await pipeline(stream, target).catch((error: NodeJS.ErrnoException) => {
@@ -73,14 +68,16 @@ export class ReleaseFiles {
   /**
    * Stores which files a new release has, within the transaction that stores it. The sweeper waits for its end.
    *
-   * @throws UploadLostError
+   * @throws UnavailableError when the sweeper took the same bytes of another release for unused meanwhile
    */
   async attach(releaseId: string, files: Partial<Record<ArtifactKind, Blob>>, tx: EntityManager): Promise<void> {
     // Sorted, so that two forms with the same files cannot deadlock.
     const sorted = (Object.entries(files) as [ArtifactKind, Blob][]).sort(([, a], [, b]) => (a.hash < b.hash ? -1 : 1));
     for (const [kind, { hash, bytes }] of sorted) {
       await this.rows.lock(hash, tx);
-      if (!(await this.blobs.has(hash))) throw new UploadLostError();
+      if (!(await this.blobs.has(hash))) {
+        throw new UnavailableError('An uploaded file was removed at the same moment: publish again.', 1);
+      }
       await tx.insert(ReleaseArtifact, { releaseId, kind, hash, bytes });
     }
   }

@@ -4,7 +4,7 @@ import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialE
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { LogLine, Release } from './release.entity.js';
 import type { ReleaseLogRepository } from './release-log.repository.js';
-import { requireTransition, type ReleaseStatus, type Stage } from './release-state.js';
+import type { ReleaseStatus, Stage } from './release-state.js';
 import type { Claim, ReleaseChange, ReleasesRepository } from './releases.repository.js';
 
 /** The result of a stage, written in one transaction. Without a status in `change` the next stage is due. */
@@ -91,7 +91,6 @@ export class ReleaseLease extends Hold {
    */
   async commit(change: ReleaseChange, lines: LogLine[], also?: (tx: EntityManager) => Promise<void>): Promise<void> {
     const { database, releases, logs, announce } = this.context;
-    if (change.status !== undefined) requireTransition('WORKING', change.status);
     await database.transaction(async (tx) => {
       await releases.limitIdleTime(tx);
       // First, since it locks the server's row: publishing locks that row before any release's.

@@ -28,13 +28,6 @@ const transitions: Record<ReleaseStatus, readonly ReleaseStatus[]> = {
   CANCELLED: [],
 };
 
-/** A change of status that is not allowed: a bug. */
-export class IllegalTransitionError extends Error {
-  constructor(from: ReleaseStatus, to: ReleaseStatus) {
-    super(`A release does not go from ${from} to ${to}`);
-  }
-}
-
 /** True if a release may change from one status to the other. */
 export function mayBecome(from: ReleaseStatus, to: ReleaseStatus): boolean {
   return transitions[from].includes(to);
@@ -43,11 +36,6 @@ export function mayBecome(from: ReleaseStatus, to: ReleaseStatus): boolean {
 /** The statuses from which a release may change to `to`, for the `WHERE` of a guarded `UPDATE`. */
 export function statusesBefore(to: ReleaseStatus): ReleaseStatus[] {
   return releaseStatuses.filter((from) => mayBecome(from, to));
-}
-
-/** @throws IllegalTransitionError */
-export function requireTransition(from: ReleaseStatus, to: ReleaseStatus): void {
-  if (!mayBecome(from, to)) throw new IllegalTransitionError(from, to);
 }
 
 /** True if `POST …/resume` accepts this status: the release waits for authorization. */

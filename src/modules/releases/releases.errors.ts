@@ -38,17 +38,6 @@ export class FileLostError extends DomainError {
   }
 }
 
-/** A file was removed while its release was stored: the sweeper took the same bytes of another release for unused. */
-export class UploadLostError extends DomainError {
-  readonly kind = 'unavailable';
-  readonly code = 'unavailable';
-  override readonly retryAfterSeconds = 1;
-
-  constructor() {
-    super('An uploaded file was removed at the same moment: publish again.');
-  }
-}
-
 /** This service does not run what was published. */
 export class NotHostedHereError extends DomainError {
   readonly kind = 'unavailable';
@@ -59,21 +48,6 @@ export class NotHostedHereError extends DomainError {
     super(
       `${why} The module's syntax and exports are fine, and it is stored. ` +
         'Run it elsewhere and publish its URL, or publish again when hosting is enabled.',
-    );
-  }
-}
-
-/** The limit of streams of an account, or of this process, is reached. */
-export class TooManyFollowersError extends DomainError {
-  readonly kind = 'rate_limited';
-  readonly code = 'rate_limited';
-  override readonly retryAfterSeconds = 5;
-
-  constructor(whose: 'account' | 'all') {
-    super(
-      whose === 'account'
-        ? 'This account follows as many releases as one may: close one of the streams first'
-        : 'As many releases are followed as may be: try again in a few seconds',
     );
   }
 }

@@ -1,9 +1,8 @@
 import { ApiExtraModels, ApiProperty, getSchemaPath } from '@nestjs/swagger';
-import { IsPrintable, IsText } from '../../platform/http/input-values.js';
+import { IsPrintable, IsText, Omittable } from '../../platform/http/input-values.js';
 import { IsOptional } from 'class-validator';
 import { bundleRuntimes } from './server.types.js';
 import type { BundleRuntime } from './server.types.js';
-import { Omittable } from './server.validators.js';
 
 export class CreateServerDto {
   /**

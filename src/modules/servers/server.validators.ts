@@ -1,7 +1,8 @@
-import { ValidateBy, ValidateIf } from 'class-validator';
+import { ValidateBy } from 'class-validator';
 import { parseUrl } from '../../config/parse-url.js';
 import { parseHostPattern } from '../../platform/egress/address-policy.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
+import { checked } from '../../platform/http/input-values.js';
 import { SERVER_NAME, SERVER_SUBRESOURCES } from '../../platform/http/resource-names.js';
 
 /** With percent-encoding, as a repository's owner and name are stored and indexed. */
@@ -10,7 +11,7 @@ const URL_CHARS_MAX = 2048;
 /** The form of a secret's name. */
 export const SECRET_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 
-function faultOf(value: unknown): string | null {
+function webUrlFault(value: unknown): string | null {
   const url = typeof value === 'string' ? parseUrl(value) : null;
   if (typeof value !== 'string' || !url) return 'must be a URL such as https://example.com';
   if (Math.max(value.length, url.href.length) > URL_CHARS_MAX) {
@@ -24,26 +25,13 @@ function faultOf(value: unknown): string | null {
 }
 
 /** A web address that pages may link to: http or https, without credentials, 2,048 percent-encoded characters at most. */
-export function IsWebUrl(): PropertyDecorator {
-  return ValidateBy({
-    name: 'isWebUrl',
-    validator: {
-      validate: (value) => faultOf(value) === null,
-      defaultMessage: (args) => `${args?.property} ${faultOf(args?.value)}`,
-    },
-  });
-}
+export const IsWebUrl = checked('isWebUrl', webUrlFault);
 
 /** A list of hosts that code may reach: `api.example.com`, `*.example.com`, an address, each with or without a port. */
 export function IsHostPattern(): PropertyDecorator {
   const message = 'each of $property must be a host such as api.example.com, *.example.com or db.example.com:5432';
   const validate = (value: unknown) => typeof value === 'string' && parseHostPattern(value) !== null;
   return ValidateBy({ name: 'isHostPattern', validator: { validate } }, { each: true, message });
-}
-
-/** Allows the member to be omitted. Unlike with `IsOptional`, null is validated. */
-export function Omittable(): PropertyDecorator {
-  return ValidateIf((_body, value) => value !== undefined);
 }
 
 /** @throws InvalidInputError for a malformed or reserved name */

@@ -1,4 +1,4 @@
-import { DomainError, NotFoundError, ForbiddenError } from '../../platform/errors/domain-error.js';
+import { NotFoundError, ForbiddenError } from '../../platform/errors/domain-error.js';
 
 /** The server does not exist, or only its owner may see the requested part. */
 export class ServerNotFoundError extends NotFoundError {
@@ -12,15 +12,5 @@ export class ServerNotFoundError extends NotFoundError {
 export class NotServerOwnerError extends ForbiddenError {
   constructor() {
     super("Forbidden: You don't own this server");
-  }
-}
-
-/** Spec 4.12: an icon over the size limit, uploaded or the only one the server names. */
-export class IconTooLargeError extends DomainError {
-  readonly kind = 'too_large';
-  readonly code = 'validation_error';
-
-  constructor() {
-    super('File too large');
   }
 }

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { Dispatcher } from 'undici';
-import { InvalidInputError, DomainError } from '../../platform/errors/domain-error.js';
+import { DomainError, InvalidInputError, TooLargeError } from '../../platform/errors/domain-error.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { discard, follow, readWithin, RedirectRefusedError } from '../../platform/egress/follow.js';
 import { parseUrl } from '../../config/parse-url.js';
 import { ARCHIVE_BYTES_MAX } from './skill-package.js';
-import { RepositoryNotFoundError, RepositoryUnavailableError, SkillTooLargeError } from './skills.errors.js';
+import { RepositoryNotFoundError, RepositoryUnavailableError } from './skills.errors.js';
 
 /** GitHub redirects once, to codeload.github.com. */
 const REDIRECTS_MAX = 5;
@@ -24,7 +24,7 @@ export class GitArchives {
   /**
    * Fetches the first of these URLs that exists.
    *
-   * @throws EgressRefusedError, RepositoryNotFoundError, RepositoryUnavailableError, SkillTooLargeError
+   * @throws EgressRefusedError, RepositoryNotFoundError, RepositoryUnavailableError, TooLargeError
    */
   async fetch(candidates: URL[]): Promise<Buffer> {
     const signal = AbortSignal.timeout(FETCH_MS_MAX);
@@ -139,7 +139,7 @@ function decodePath(path: string): string {
 async function readZip(body: Dispatcher.ResponseData['body'], host: string): Promise<Buffer> {
   const archive = await readWithin(body, ARCHIVE_BYTES_MAX);
   if (archive === null) {
-    throw new SkillTooLargeError(`The repository is larger than ${ARCHIVE_BYTES_MAX / 1024 / 1024} MB as a zip`);
+    throw new TooLargeError(`The repository is larger than ${ARCHIVE_BYTES_MAX / 1024 / 1024} MB as a zip`);
   }
   if (ZIP_STARTS.includes(archive.toString('latin1', 0, 4))) return archive;
   throw new RepositoryUnavailableError(

@@ -2,14 +2,13 @@ import type { IncomingMessage } from 'node:http';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
-import { InvalidInputError } from '../../platform/errors/domain-error.js';
+import { InvalidInputError, TooLargeError } from '../../platform/errors/domain-error.js';
 import { readMultipart } from '../../platform/http/body/multipart.js';
 import { dropStalledReader } from '../../platform/http/stalled-reader.js';
 import { readWithin } from '../../platform/egress/follow.js';
 import type { SkillBundle } from './skill-files.service.js';
 import { ARCHIVE_BYTES_MAX } from './skill-package.js';
 import type { PublishedSkillDto } from './skill.dto.js';
-import { SkillTooLargeError } from './skills.errors.js';
 import type { Publication } from './skills.service.js';
 
 /** Content types that browsers may display; other files are sent as text or bytes, HTML as its source. */
@@ -67,14 +66,14 @@ export async function sendBundle(request: Request, response: Response, bundle: S
   await pipeline(stream, response).catch(() => response.destroy());
 }
 
-/** Reads the part `archive` of an upload. @throws InvalidInputError, SkillTooLargeError */
+/** Reads the part `archive` of an upload. @throws InvalidInputError, TooLargeError */
 export async function readArchive(request: IncomingMessage): Promise<Buffer> {
   const { files } = await readMultipart(request, {
     fields: {},
     files: ['archive'],
     take: async (_name, file) => {
       const bytes = await readWithin(file, ARCHIVE_BYTES_MAX);
-      if (!bytes) throw new SkillTooLargeError(`The archive is larger than ${ARCHIVE_BYTES_MAX / 1024 / 1024} MB`);
+      if (!bytes) throw new TooLargeError(`The archive is larger than ${ARCHIVE_BYTES_MAX / 1024 / 1024} MB`);
       return bytes;
     },
   });

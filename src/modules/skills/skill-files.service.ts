@@ -2,12 +2,12 @@ import { Readable } from 'node:stream';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import type * as Yazl from 'yazl';
 import { CountBehind } from '../../platform/database/write-behind.js';
-import { NotFoundError } from '../../platform/errors/domain-error.js';
+import { NotFoundError, UnavailableError } from '../../platform/errors/domain-error.js';
 import { lazyRequire } from '../../platform/lazy-require.js';
 import { isSkillRef, type SkillRef } from './skills.access.js';
 import type { SkillIndexDto } from './skill.dto.js';
 import type { Skill } from './skill.entity.js';
-import { SkillNotFoundError, SkillReplacedError } from './skills.errors.js';
+import { SkillNotFoundError } from './skills.errors.js';
 import { SkillsRepository } from './skills.repository.js';
 
 const yazl = lazyRequire<typeof Yazl>('yazl');
@@ -23,7 +23,7 @@ export interface SkillBundle {
   /**
    * Makes the zip file by file and counts the download. The stream fails if the skill is replaced meanwhile.
    *
-   * @throws SkillReplacedError when the skill was replaced before
+   * @throws UnavailableError when the skill was replaced before
    */
   open: () => Promise<Readable>;
 }
@@ -72,7 +72,7 @@ export class SkillFilesService implements OnApplicationShutdown {
   private async pack(skillId: string, contentHash: string): Promise<Readable> {
     const files = await this.skills.listFiles(skillId, contentHash);
     // Every publication has a SKILL.md.
-    if (files.length === 0) throw new SkillReplacedError();
+    if (files.length === 0) throw replaced();
     this.activations.add(skillId);
     const zip = new (yazl().ZipFile)();
     const stream = zip.outputStream as Readable;
@@ -82,7 +82,7 @@ export class SkillFilesService implements OnApplicationShutdown {
       // One file in memory at a time: the next one is read when this one is written.
       zip.addReadStreamLazy(path, { ...ZIP_TIME, mode }, (done) => {
         this.skills.findFile(skillId, path, contentHash).then(
-          (file) => (file ? done(null, Readable.from([file.content])) : done(new SkillReplacedError(), null!)),
+          (file) => (file ? done(null, Readable.from([file.content])) : done(replaced(), null!)),
           (error: Error) => done(error, null!),
         );
       });
@@ -96,4 +96,8 @@ export class SkillFilesService implements OnApplicationShutdown {
     if (!skill) throw new SkillNotFoundError();
     return skill;
   }
+}
+
+function replaced(): UnavailableError {
+  return new UnavailableError('The skill was published again meanwhile: download it again', 1);
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { skillMd } from '../../../test/support/releases/skills.js';
 import { zipOf, type ZipContent } from '../../../test/support/zips.js';
 import { readSkillPackage, REPOSITORY_LIMITS } from './skill-package.js';
-import { SkillTooLargeError } from './skills.errors.js';
+import { TooLargeError } from '../../platform/errors/domain-error.js';
 
 const MB = 1024 * 1024;
 
@@ -29,7 +29,7 @@ describe('a skill of a repository', () => {
         )
       ).files,
     ).toHaveLength(1_000);
-    await expect(skillOf(many(1_000, (i) => `${i}.md`))).rejects.toBeInstanceOf(SkillTooLargeError);
+    await expect(skillOf(many(1_000, (i) => `${i}.md`))).rejects.toBeInstanceOf(TooLargeError);
   });
 
   it('holds 50 MB of files at most', async () => {
@@ -42,7 +42,7 @@ describe('a skill of a repository', () => {
         () => block,
       );
     expect((await skillOf(files(9))).files).toHaveLength(10);
-    await expect(skillOf(files(10))).rejects.toBeInstanceOf(SkillTooLargeError);
+    await expect(skillOf(files(10))).rejects.toBeInstanceOf(TooLargeError);
   });
 
   it('holds no file of more than 5 MB', async () => {

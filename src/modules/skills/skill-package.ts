@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { InvalidArchiveError, openZip, type ZipArchive, type ZipLimits } from '../../platform/zip/zip-archive.js';
 import { parseSkillMd, type SkillMd } from './skill-md.js';
-import { SkillMdNotFoundError, SkillTooLargeError } from './skills.errors.js';
+import { TooLargeError } from '../../platform/errors/domain-error.js';
+import { SkillMdNotFoundError } from './skills.errors.js';
 
 /** One file of a skill, in memory. */
 export interface PackagedFile {
@@ -39,7 +40,7 @@ const SKILL_MD = 'SKILL.md';
  * Reads a skill from a zip: the folder that holds SKILL.md, without hidden folders and `node_modules`.
  *
  * @param folder the skill's folder, below the top-level folder of a repository's archive; empty: the highest SKILL.md
- * @throws InvalidArchiveError, SkillMdNotFoundError, InvalidSkillMdError, SkillTooLargeError
+ * @throws InvalidArchiveError, SkillMdNotFoundError, InvalidSkillMdError, TooLargeError
  */
 export async function readSkillPackage(archive: Buffer, limits: ZipLimits, folder = ''): Promise<SkillPackage> {
   const zip = await openZip(archive, limits);
@@ -82,9 +83,9 @@ async function readFiles(zip: ZipArchive, folder: string, paths: string[]): Prom
     .filter((path) => path.startsWith(folder) && !isLeftOut(path.slice(folder.length)))
     .map((path) => ({ path: path.slice(folder.length), source: path, entry: zip.entries.get(path) }))
     .sort((a, b) => (a.path < b.path ? -1 : 1));
-  if (selected.length > FILES_MAX) throw new SkillTooLargeError(`The skill holds more than ${FILES_MAX} files`);
+  if (selected.length > FILES_MAX) throw new TooLargeError(`The skill holds more than ${FILES_MAX} files`);
   if (selected.reduce((sum, { entry }) => sum + (entry?.size ?? 0), 0) > FILES_BYTES_MAX) {
-    throw new SkillTooLargeError(`The files of the skill are larger than ${FILES_BYTES_MAX / MB} MB together`);
+    throw new TooLargeError(`The files of the skill are larger than ${FILES_BYTES_MAX / MB} MB together`);
   }
   const large = selected.find(({ entry }) => (entry?.size ?? 0) > FILE_BYTES_MAX);
   if (large) {

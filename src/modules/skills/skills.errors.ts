@@ -6,17 +6,6 @@ export class SkillNotFoundError extends NotFoundError {
   }
 }
 
-/** The skill was published again while it was read. */
-export class SkillReplacedError extends DomainError {
-  readonly kind = 'unavailable';
-  readonly code = 'unavailable';
-  override readonly retryAfterSeconds = 1;
-
-  constructor() {
-    super('The skill was published again meanwhile: download it again');
-  }
-}
-
 /** Another skill was published from the same folder of the same repository. */
 export class GitUrlConflictError extends DomainError {
   readonly kind = 'conflict';
@@ -67,10 +56,4 @@ export class RepositoryNotFoundError extends DomainError {
 export class RepositoryUnavailableError extends DomainError {
   readonly kind = 'upstream';
   readonly code = 'upstream_error';
-}
-
-/** The archive is larger than a skill may be. */
-export class SkillTooLargeError extends DomainError {
-  readonly kind = 'too_large';
-  readonly code = 'validation_error';
 }

@@ -6,7 +6,7 @@ import { isObject } from '../../platform/text/json.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { publishableShape, toJsonSchema } from './schema-inference.js';
 import { ToolShapeRepository, type AnswerSample } from './tool-shape.repository.js';
-import { parseBounded } from '../../platform/text/json-bounds.js';
+import { jsonIn } from '../../platform/text/json-bounds.js';
 
 /** Samples of one tool in one hour: the first 20 results, then every 100th, at most 200. */
 const FIRST_OF_HOUR = 20;
@@ -150,7 +150,7 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
  * the text. Null for an error, an incomplete result (`input_required`, a task), one without text, and invalid JSON.
  */
 function sampleOf(resultJson: string): AnswerSample | null {
-  const result = parsed(resultJson);
+  const result = jsonIn(resultJson);
   if (!isObject(result) || result.isError === true) return null;
   if (result.resultType !== undefined && result.resultType !== 'complete') return null;
   const { structuredContent, content } = result;
@@ -158,14 +158,6 @@ function sampleOf(resultJson: string): AnswerSample | null {
   if (!Array.isArray(content)) return null;
   const block: unknown = content.find((one) => isObject(one) && one.type === 'text' && typeof one.text === 'string');
   if (!isObject(block)) return null;
-  const value = parsed(block.text as string);
+  const value = jsonIn(block.text as string);
   return { value: typeof value === 'object' && value !== null ? value : block.text, isStructured: false };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return parseBounded(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -7,12 +7,6 @@ export interface Blob {
   bytes: number;
 }
 
-/** A stored file that is open for reading. */
-export interface OpenBlob {
-  bytes: number;
-  stream: Readable;
-}
-
 /**
  * Files by content hash: bundles, modules, source maps. Rows refer to them; what no row refers to is swept. Storing the
  * same content twice keeps one copy. Another place for files is another implementation of this.
@@ -21,11 +15,11 @@ export abstract class BlobStore {
   /**
    * Stores a stream piece by piece. Nothing is visible under the hash before it is complete.
    *
-   * @throws BlobTooLargeError above `bytesMax`, with nothing stored; errors of the stream
+   * @throws TooLargeError above `bytesMax`, with nothing stored; errors of the stream
    */
   abstract put(content: Readable, bytesMax: number): Promise<Blob>;
   /** @returns null when there is none */
-  abstract open(hash: string): Promise<OpenBlob | null>;
+  abstract open(hash: string): Promise<Readable | null>;
   /** True if the blob exists. */
   abstract has(hash: string): Promise<boolean>;
   /** Runs `read` with the path of a local file that holds the blob. @throws when there is none */

@@ -1,25 +1,15 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { access, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { access, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { syncFile, syncFolder } from '../files/files.js';
-import { BlobStore, type Blob, type OpenBlob } from './blob-store.js';
-import { DomainError } from '../errors/domain-error.js';
+import { namesIn, syncFile, syncFolder } from '../files/files.js';
+import { BlobStore, type Blob } from './blob-store.js';
+import { TooLargeError } from '../errors/domain-error.js';
 import { isStorageFull, StorageFullError } from './storage-space.js';
 
 const HASH = /^[0-9a-f]{64}$/;
-
-/** A file is larger than its kind may be. */
-export class BlobTooLargeError extends DomainError {
-  readonly kind = 'too_large';
-  readonly code = 'validation_error';
-
-  constructor(bytesMax: number) {
-    super(`The file is larger than ${bytesMax} bytes (${Math.floor(bytesMax / 1024 / 1024)} MB).`);
-  }
-}
 
 /** Blobs as files of a folder, 256 folders wide. Unfinished ones lie in `incoming`. */
 export class DiskBlobStore extends BlobStore {
@@ -39,7 +29,7 @@ export class DiskBlobStore extends BlobStore {
       transform(chunk: Buffer, _encoding, done) {
         bytes += chunk.length;
         hash.update(chunk);
-        done(bytes > bytesMax ? new BlobTooLargeError(bytesMax) : null, chunk);
+        done(bytes > bytesMax ? tooLarge(bytesMax) : null, chunk);
       },
     });
     const sink = createWriteStream(file, { flags: 'wx', mode: 0o600 });
@@ -56,11 +46,9 @@ export class DiskBlobStore extends BlobStore {
     }
   }
 
-  async open(hash: string): Promise<OpenBlob | null> {
+  async open(hash: string): Promise<Readable | null> {
     try {
-      const handle = await open(this.fileOf(hash));
-      const { size } = await handle.stat();
-      return { bytes: size, stream: handle.createReadStream() };
+      return (await open(this.fileOf(hash))).createReadStream();
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
       throw error;
@@ -116,12 +104,6 @@ export class DiskBlobStore extends BlobStore {
   }
 }
 
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return [];
-    throw error;
-  }
+function tooLarge(bytesMax: number): TooLargeError {
+  return new TooLargeError(`The file is larger than ${bytesMax} bytes (${Math.floor(bytesMax / 1024 / 1024)} MB).`);
 }

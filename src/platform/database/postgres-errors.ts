@@ -1,18 +1,14 @@
 import { QueryFailedError } from 'typeorm';
 import { types } from 'node:util';
-import { DomainError } from '../errors/domain-error.js';
+import { UnavailableError } from '../errors/domain-error.js';
 
 /** Delay before a client repeats its request: a restart of Postgres takes about this long. */
 const RETRY_AFTER_SECONDS = 2;
 
 /** The database cannot be reached, is starting or ending, or has no room for one more connection. */
-export class DatabaseAwayError extends DomainError {
-  readonly kind = 'unavailable';
-  readonly code = 'unavailable';
-  override readonly retryAfterSeconds = RETRY_AFTER_SECONDS;
-
+export class DatabaseAwayError extends UnavailableError {
   constructor(detail?: unknown) {
-    super('The database does not answer right now: try again in a few seconds', detail);
+    super('The database does not answer right now: try again in a few seconds', RETRY_AFTER_SECONDS, detail);
   }
 }
 

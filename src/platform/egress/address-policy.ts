@@ -262,11 +262,6 @@ export function portOf(url: URL): number {
   return url.protocol === 'https:' ? 443 : 80;
 }
 
-/** True if the pattern matches the host of the URL, on any port. The name is compared, not its addresses. */
-export function matchesHost(pattern: HostPattern, url: URL): boolean {
-  return namesHost(pattern.host, url.hostname);
-}
-
 function isAddress(host: string): boolean {
   return isIPv4(host) || (host.startsWith('[') && isIPv6(host.slice(1, -1)));
 }

@@ -99,7 +99,8 @@ export class Egress {
   private readonly calls: Agent;
   private readonly streams: Agent;
   private readonly connects = growingLru<LastConnect>(LAST_CONNECTS_MAX);
-  private socketCount = 0;
+  /** Sockets that are open now, at work or kept. */
+  openSockets = 0;
   /** How long the last answer for a name took. */
   private readonly lookups = growingLru<number>(LAST_CONNECTS_MAX);
 
@@ -162,11 +163,6 @@ export class Egress {
     requireHttp(url);
     const agent = dispatcherKind === 'stream' ? this.streams : this.calls;
     agent.dispatch({ origin: url.origin, path: url.pathname + url.search, method, headers, body }, handler);
-  }
-
-  /** Sockets that are open now, at work or kept. */
-  get openSockets(): number {
-    return this.socketCount;
   }
 
   /** How the last socket to this origin was opened; undefined when that is long ago. */
@@ -273,8 +269,8 @@ export class Egress {
 
   private count(socket: Socket | null): void {
     if (!socket || socket.destroyed) return;
-    this.socketCount++;
-    socket.once('close', () => this.socketCount--);
+    this.openSockets++;
+    socket.once('close', () => this.openSockets--);
   }
 
   /** Throws if the host is an address, or a localhost name (RFC 6761), that is closed. Other names pass. */

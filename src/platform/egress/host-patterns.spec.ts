@@ -1,10 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
-import { matchesHost, parseHostPattern, portOf } from './address-policy.js';
+import { namesHost, parseHostPattern, portOf } from './address-policy.js';
 
 const matches = (pattern: string, url: string): boolean => {
   const parsed = parseHostPattern(pattern);
   if (!parsed) throw new Error(`${pattern} is no pattern`);
-  return matchesHost(parsed, new URL(url)) && (parsed.port ?? portOf(new URL(url))) === portOf(new URL(url));
+  return (
+    namesHost(parsed.host, new URL(url).hostname) && (parsed.port ?? portOf(new URL(url))) === portOf(new URL(url))
+  );
 };
 
 describe('a host pattern', () => {

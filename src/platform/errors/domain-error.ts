@@ -114,12 +114,35 @@ export class MethodNotAllowedError extends DomainError {
   }
 }
 
-/** The request body is larger than its route accepts. */
-export class BodyTooLargeError extends DomainError {
+/** The request brings more bytes than are accepted. */
+export class TooLargeError extends DomainError {
   readonly kind = 'too_large';
   readonly code = 'validation_error';
+}
 
-  constructor(bytesMax: number) {
-    super(`The request body is larger than ${bytesMax} bytes.`);
+/** The caller, or all callers together, have as many as they may. */
+export class TooManyError extends DomainError {
+  readonly kind = 'rate_limited';
+  readonly code = 'rate_limited';
+
+  constructor(
+    message: string,
+    override readonly retryAfterSeconds: number,
+  ) {
+    super(message);
+  }
+}
+
+/** The service cannot do this right now. */
+export class UnavailableError extends DomainError {
+  readonly kind = 'unavailable';
+  readonly code = 'unavailable';
+
+  constructor(
+    message: string,
+    override readonly retryAfterSeconds: number,
+    detail?: unknown,
+  ) {
+    super(message, detail);
   }
 }

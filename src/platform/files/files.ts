@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { link, open, readFile, rm, writeFile, mkdir, stat } from 'node:fs/promises';
+import { link, open, readdir, readFile, rm, writeFile, mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 
 /** Error codes of systems that cannot sync folders: Windows, and some network file systems. */
@@ -9,6 +9,14 @@ const UNSUPPORTED = ['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP'];
 export async function readIfThere(file: string): Promise<string | null> {
   return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+}
+
+/** The names in a folder; none without a folder. @throws other errors of the file system */
+export async function namesIn(folder: string): Promise<string[]> {
+  return readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [];
     throw error;
   });
 }

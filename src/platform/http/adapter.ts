@@ -14,12 +14,6 @@ import { answerCors } from './cors.js';
 import { UnreadAnswers } from './unread-answers.js';
 import { repeat } from '../schedule/repeat.js';
 
-/** Looks at a request before Express does; true when it took it. */
-export type FastPathHandler = (request: IncomingMessage, response: ServerResponse) => boolean;
-
-/** Takes over the socket of a WebSocket handshake; `head` is what came behind it. */
-export type UpgradeDoor = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
-
 /** A request id of a client or proxy is kept when it is harmless to log and to send back. */
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
 
@@ -39,18 +33,30 @@ const CHECK_MS = 1_000;
 const IDLE_SWEEP_MS = 100;
 
 /**
- * Express with our ears in front: every path is canonical and every request has an id before anything routes it, and
+ * Express with our code in front: every path is canonical and every request has an id before anything routes it, and
  * routes that are served directly never reach Express.
  */
 export class SlipwayAdapter extends ExpressAdapter {
-  private fastPath: FastPathHandler = () => false;
-  private upgradeDoor: UpgradeDoor | null = null;
+  /** Looks at a request before Express does; true when it took it. */
+  fastPath: (request: IncomingMessage, response: ServerResponse) => boolean = () => false;
+
+  /**
+   * Takes over the socket of a WebSocket handshake; `head` is what came behind it. Null: a handshake is a request like any
+   * other.
+   */
+  upgrade: ((request: IncomingMessage, socket: Duplex, head: Buffer) => void) | null = null;
+
+  /** Logs each finished request. Null: requests cost nothing to log. */
+  log: ((fields: object) => void) | null = null;
+
+  /** Measures every request, before routing. Null: measuring costs nothing. */
+  meter: ((request: IncomingMessage, response: ServerResponse) => void) | null = null;
+
+  /** Called when running requests did not finish at shutdown: it answers them. */
+  abandon = () => undefined as void;
+
   /** Sockets that sent no request yet: Node does not count them as idle, and some clients open one more than they use. */
   private readonly unused = new Set<Socket>();
-  private observe: ((request: IncomingMessage, response: ServerResponse) => void) | null = null;
-  private meter: ((request: IncomingMessage, response: ServerResponse) => void) | null = null;
-
-  private abandon = () => undefined as void;
 
   /** Time for running requests to finish at shutdown, below the 30 s after which supervisors kill. */
   finishMs = 25_000;
@@ -61,44 +67,6 @@ export class SlipwayAdapter extends ExpressAdapter {
     // Before super(), which makes the router: it reads its settings then and never again.
     app.enable('case sensitive routing');
     super(app);
-  }
-
-  /** Called once, when the routes are known. */
-  useFastPath(handle: FastPathHandler): void {
-    this.fastPath = handle;
-  }
-
-  /** Called once, where WebSockets are taken. Without it a handshake is a request like any other. */
-  useUpgradeDoor(door: UpgradeDoor): void {
-    this.upgradeDoor = door;
-  }
-
-  /** Logs each finished request through `log`. Not called, requests cost nothing to log. */
-  useRequestLog(log: (fields: object) => void): void {
-    this.observe = (request, response) => {
-      const startedAt = performance.now();
-      const { method, url = '' } = request;
-      const address = clientAddress(request, this.env.trustProxy);
-      response.once('close', () => {
-        log({
-          msg: `${method} ${url.split('?')[0]} ${response.writableFinished ? response.statusCode : 'left'}`,
-          requestId: request.headers['x-request-id'],
-          address,
-          ...callerOf(request),
-          ms: Math.round(performance.now() - startedAt),
-        });
-      });
-    };
-  }
-
-  /** Calls `abandon` when running requests did not finish at shutdown: it answers them. */
-  useAbandon(abandon: () => void): void {
-    this.abandon = abandon;
-  }
-
-  /** Measures every request with `meter`, before routing. Without it, measuring costs nothing. */
-  useMeter(meter: (request: IncomingMessage, response: ServerResponse) => void): void {
-    this.meter = meter;
   }
 
   override initHttpServer(_options: NestApplicationOptions): void {
@@ -115,19 +83,19 @@ export class SlipwayAdapter extends ExpressAdapter {
       response.setHeader('x-request-id', identify(request));
       response.setHeader('x-content-type-options', 'nosniff');
       response.setHeader('content-security-policy', NO_PAGE);
-      this.observe?.(request, response);
+      if (this.log) this.observe(request, response, this.log);
       this.meter?.(request, response);
       if (!answerCors(request, response, env) && !this.fastPath(request, response)) app(request, response);
     });
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       this.unused.delete(socket);
-      if (!this.upgradeDoor || request.headers.upgrade?.toLowerCase() !== 'websocket') {
+      if (!this.upgrade || request.headers.upgrade?.toLowerCase() !== 'websocket') {
         serveWithoutUpgrade(server, request, socket, head);
         return;
       }
       request.url = canonicalPath(request.url ?? '/');
       identify(request);
-      this.upgradeDoor(request, socket, head);
+      this.upgrade(request, socket, head);
     });
     server.on('connection', (socket: Socket) => {
       // A request for another protocol is read anew on its socket, which comes here a second time then.
@@ -167,6 +135,21 @@ export class SlipwayAdapter extends ExpressAdapter {
       sweep.stop();
       timers.forEach(clearTimeout);
     }
+  }
+
+  private observe(request: IncomingMessage, response: ServerResponse, log: (fields: object) => void): void {
+    const startedAt = performance.now();
+    const { method, url = '' } = request;
+    const address = clientAddress(request, this.env.trustProxy);
+    response.once('close', () => {
+      log({
+        msg: `${method} ${url.split('?')[0]} ${response.writableFinished ? response.statusCode : 'left'}`,
+        requestId: request.headers['x-request-id'],
+        address,
+        ...callerOf(request),
+        ms: Math.round(performance.now() - startedAt),
+      });
+    });
   }
 }
 

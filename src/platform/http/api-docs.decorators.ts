@@ -1,4 +1,4 @@
-import { ApiExtension, ApiHeader, ApiResponse } from '@nestjs/swagger';
+import { ApiExtension, ApiHeader, ApiOkResponse, ApiResponse } from '@nestjs/swagger';
 import { applyDecorators } from '@nestjs/common';
 
 /** OpenAPI extension that holds a route's errors until `openapi-document.ts` turns them into responses. */
@@ -23,5 +23,16 @@ export function ApiEtag(): MethodDecorator {
   return applyDecorators(
     ApiHeader({ name: 'If-None-Match', required: false, description: 'The `ETag` of the copy you have.' }),
     ApiResponse({ status: 304, description: 'Your copy is the current one.' }),
+  );
+}
+
+/** Documents a stream of server-sent events that a client can continue. */
+export function ApiEventStream(example: string): MethodDecorator {
+  return applyDecorators(
+    ApiHeader({ name: 'Last-Event-ID', required: false, description: 'The id of the last event you have.' }),
+    ApiOkResponse({
+      description: 'Every `data` is one JSON value.',
+      content: { 'text/event-stream': { schema: { type: 'string', example } } },
+    }),
   );
 }

@@ -1,6 +1,157 @@
+import type { ServerResponse } from 'node:http';
+import { Logger } from '@nestjs/common';
+import { KeyedLimiter } from '../limits/keyed-limiter.js';
+import { repeat } from '../schedule/repeat.js';
+import { STALL_MS_MAX } from './stalled-reader.js';
+
 /** Headers of a stream of server-sent events. `x-accel-buffering` makes nginx pass each event on at once. */
 export const EVENT_STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache',
   'x-accel-buffering': 'no',
 };
+
+/** Shorter than the 30 to 60 s after which proxies close an idle connection. */
+const HEARTBEAT_MS = 15_000;
+
+/** One client that follows changes by server-sent events. */
+export abstract class EventStream {
+  protected isClosed = false;
+  private isDue = false;
+  /** The client has not read what was written. */
+  private isWaiting = false;
+  private wakeUp: () => void = () => undefined;
+
+  constructor(
+    protected readonly response: ServerResponse,
+    private readonly stallMs = STALL_MS_MAX,
+  ) {}
+
+  /** Sends events until the stream is closed, or nothing more will come. */
+  protected abstract follow(): Promise<void>;
+
+  /** Reports that there may be a change. */
+  wake(): void {
+    this.isDue = true;
+    this.wakeUp();
+  }
+
+  close(): void {
+    this.isClosed = true;
+    this.wakeUp();
+  }
+
+  /** Writes the head. Closes the stream when its client leaves. */
+  begin(): void {
+    const { response } = this;
+    // The client may have left during the queries before, and HEAD has no events.
+    if (response.closed || response.req.method === 'HEAD') this.close();
+    else response.on('close', () => this.close());
+    response.writeHead(200, EVENT_STREAM_HEADERS);
+    response.flushHeaders();
+  }
+
+  /** Sends the events. @throws what {@link follow} throws */
+  async run(): Promise<void> {
+    if (this.isClosed) return;
+    const heartbeat = repeat(HEARTBEAT_MS, () => {
+      if (!this.isClosed) this.response.write(': still here\n\n');
+    });
+    try {
+      await this.follow();
+    } finally {
+      heartbeat.stop();
+    }
+  }
+
+  /** Sends an event. Waits for a slow client, and closes the connection if it has not read everything in time. */
+  protected async send(event: string, data: object, id: string): Promise<void> {
+    if (this.isClosed) return;
+    const isRead = this.response.write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+    if (isRead) return;
+    this.isWaiting = true;
+    this.response.once('drain', () => {
+      this.isWaiting = false;
+      this.wakeUp();
+    });
+    await this.pause(this.stallMs, () => !this.isWaiting);
+    if (this.isWaiting && !this.isClosed) this.response.destroy();
+    this.isClosed ||= this.isWaiting;
+  }
+
+  /** Waits for a {@link wake} since the last call, at most `ms` milliseconds. */
+  protected async nextChange(ms: number): Promise<void> {
+    await this.pause(ms, () => this.isDue);
+    this.isDue = false;
+  }
+
+  /** Waits until the stream is closed or `isOver` holds after a wake-up, at most `ms` milliseconds. */
+  protected async pause(ms: number, isOver = () => false): Promise<void> {
+    if (this.isClosed || isOver()) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms).unref();
+      this.wakeUp = () => {
+        if (!this.isClosed && !isOver()) return;
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
+
+/** The open streams of one kind in this process. */
+export class EventStreams<Stream extends EventStream> {
+  private readonly logger = new Logger('streams');
+  private readonly open = new Set<Stream>();
+  private readonly limiter: KeyedLimiter;
+
+  /** @param eachMax streams of one account @param allMax streams of all */
+  constructor(
+    eachMax: number,
+    private readonly allMax: number,
+  ) {
+    this.limiter = new KeyedLimiter(eachMax, allMax);
+  }
+
+  /** Number of open streams. */
+  get size(): number {
+    return this.limiter.size;
+  }
+
+  /** True if no account can open another stream. */
+  get isFull(): boolean {
+    return this.size >= this.allMax;
+  }
+
+  [Symbol.iterator](): Iterator<Stream> {
+    return this.open.values();
+  }
+
+  /** Runs a stream in the background, until its end or {@link closeAll}. @returns false above a limit, with nothing sent */
+  start(stream: Stream, accountId: string, response: ServerResponse): boolean {
+    const leave = this.limiter.enter(accountId);
+    if (!leave) return false;
+    try {
+      stream.begin();
+    } catch (error) {
+      leave();
+      throw error;
+    }
+    // Added before its first query, so that it misses no message.
+    this.open.add(stream);
+    stream
+      .run()
+      .finally(() => {
+        this.open.delete(stream);
+        leave();
+        response.end();
+      })
+      .catch((error: unknown) => this.logger.warn({ msg: 'a stream broke off', err: error }));
+    return true;
+  }
+
+  /** Closes the streams, so that a shutdown does not wait for their clients. */
+  closeAll(): void {
+    for (const stream of this.open) stream.close();
+  }
+}

@@ -1,7 +1,21 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiProperty } from '@nestjs/swagger';
 import { Transform } from 'class-transformer';
-import { ArrayMaxSize, IsIn, IsInt, IsOptional, IsString, Matches, Max, MaxLength, Min, Length } from 'class-validator';
+import {
+  ArrayMaxSize,
+  IsIn,
+  IsInt,
+  IsOptional,
+  IsString,
+  Matches,
+  Max,
+  MaxLength,
+  Min,
+  Length,
+  ValidateBy,
+  ValidateIf,
+  type ValidationArguments,
+} from 'class-validator';
 
 const flags = new Map<unknown, boolean>([
   ['1', true],
@@ -76,6 +90,18 @@ export function IsCommaList(countMax: number): PropertyDecorator {
     ArrayMaxSize(countMax, { message: `$property must hold at most ${countMax} values` }),
     ApiProperty({ type: String, required: false }),
   );
+}
+
+/** A property decorator whose message is `<property> <fault>`. */
+export function checked(name: string, faultOf: (value: unknown) => string | null): () => PropertyDecorator {
+  const validate = (value: unknown) => faultOf(value) === null;
+  const defaultMessage = (args?: ValidationArguments) => `${args?.property} ${faultOf(args?.value)}`;
+  return () => ValidateBy({ name, validator: { validate, defaultMessage } });
+}
+
+/** Allows the member to be omitted. Unlike with `IsOptional`, null is validated. */
+export function Omittable(): PropertyDecorator {
+  return ValidateIf((_body, value) => value !== undefined);
 }
 
 /** The members of `record` that `fields` names; all of them without `fields`. Names it does not have are ignored. */

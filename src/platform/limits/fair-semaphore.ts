@@ -1,13 +1,9 @@
-import { DomainError } from '../errors/domain-error.js';
+import { UnavailableError } from '../errors/domain-error.js';
 
 /** The work could not start in time because too much other work was running. */
-export class NoSlotError extends DomainError {
-  readonly kind = 'unavailable';
-  readonly code = 'unavailable';
-  override readonly retryAfterSeconds = 5;
-
+export class NoSlotError extends UnavailableError {
   constructor() {
-    super('Too many requests of this kind are at work: try again in a few seconds');
+    super('Too many requests of this kind are at work: try again in a few seconds', 5);
   }
 }
 

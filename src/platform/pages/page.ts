@@ -13,7 +13,7 @@ export class PageFilter implements ExceptionFilter {
   catch(thrown: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<Request>();
     const response = host.switchToHttp().getResponse<Response>();
-    const error = thrown instanceof DomainError ? thrown : (domainErrorOf(thrown) ?? thrown);
+    const error = domainErrorOf(thrown) ?? thrown;
     logFailure(this.logger, error, request);
     const known = error instanceof DomainError ? error : null;
     const { html, headers } = messagePage(

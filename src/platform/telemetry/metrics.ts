@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { collectDefaultMetrics, Counter, Histogram, Registry, type Metric } from 'prom-client';
 import { Env } from '../../config/env.js';
-import { DomainError } from '../errors/domain-error.js';
+import { DomainError, NotFoundError } from '../errors/domain-error.js';
 import { hashSecret } from '../http/secrets.js';
 
 /** Names and values from fixed lists only: a label that tenants choose would grow without end, and show what they do. */
@@ -26,16 +26,6 @@ type Type = 'counter' | 'gauge' | 'histogram';
  * Upper ends of the buckets of durations: from a call that is refused at once to one that takes the longest time allowed.
  */
 const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
-
-/** `METRICS_TOKEN` is not set, so nobody may read the metrics. */
-class MetricsOffError extends DomainError {
-  readonly kind = 'not_found';
-  readonly code = 'not_found';
-
-  constructor() {
-    super('Metrics are off: the operator turns them on with METRICS_TOKEN');
-  }
-}
 
 /** The metrics were asked for without their token. */
 class MetricsTokenError extends DomainError {
@@ -93,13 +83,13 @@ export class Metrics {
    * The metrics, for a reader with the token.
    *
    * @param authorization the header of that name
-   * @throws MetricsOffError, MetricsTokenError
+   * @throws NotFoundError without `METRICS_TOKEN`; MetricsTokenError
    */
   async page(authorization: string | undefined): Promise<string> {
     const { metricsToken } = this.env;
     if (metricsToken !== null && metricsToken !== 'open') requireToken(metricsToken, authorization);
     const text = await this.text();
-    if (text === null) throw new MetricsOffError();
+    if (text === null) throw new NotFoundError('Metrics are off: the operator turns them on with METRICS_TOKEN');
     return text;
   }
 

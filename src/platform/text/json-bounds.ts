@@ -132,3 +132,12 @@ export function parseBounded(text: string): unknown {
   if (exceeded !== null) throw new SyntaxError(`it has ${exceeded}`);
   return JSON.parse(text);
 }
+
+/** The value of such JSON; undefined for other text. */
+export function jsonIn(text: string): unknown {
+  try {
+    return parseBounded(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -15,6 +15,8 @@ const require = createRequire(import.meta.url);
 const circus = require('jest-circus/runner').default;
 const hooks = require('node:async_hooks');
 const { AsyncLocalStorage } = hooks;
+/** A getter since Node 24. */
+const storageProperty = Object.getOwnPropertyDescriptor(hooks, 'AsyncLocalStorage');
 /** The storages of the copy of jest-circus that runs. */
 const storages = [];
 let runs = 0;
@@ -41,11 +43,11 @@ export default async function run(globalConfig, config, environment, runtime, te
     requireInternalModule(path) {
       delete globalThis[Symbol.for('EVENT_HANDLERS')];
       delete require.cache[path];
-      hooks.AsyncLocalStorage = RecordedStorage;
+      Object.defineProperty(hooks, 'AsyncLocalStorage', { value: RecordedStorage, configurable: true });
       try {
         return require(path);
       } finally {
-        hooks.AsyncLocalStorage = AsyncLocalStorage;
+        Object.defineProperty(hooks, 'AsyncLocalStorage', storageProperty);
       }
     },
     requireModule: require,

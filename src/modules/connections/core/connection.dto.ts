@@ -1,4 +1,4 @@
-import { IsPrintable, IsWhole } from '../../../platform/http/input-values.js';
+import { IsPrintable, IsWhole, Omittable } from '../../../platform/http/input-values.js';
 import { ApiProperty } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
 import {
@@ -14,15 +14,7 @@ import {
 } from 'class-validator';
 import { ClosedBody } from '../../../platform/http/input.pipe.js';
 import { statusReasons } from './connection-status.js';
-import {
-  AsGiven,
-  IsHeaders,
-  IsMcpUrl,
-  IsMetadata,
-  IsStorableText,
-  IsToolPatterns,
-  Omittable,
-} from './connection.validators.js';
+import { AsGiven, IsHeaders, IsMcpUrl, IsMetadata, IsStorableText, IsToolPatterns } from './connection.validators.js';
 
 const SERVER = /^@?[a-zA-Z0-9][a-zA-Z0-9_-]*(?:\/[a-zA-Z0-9][a-zA-Z0-9_-]*)?$/;
 

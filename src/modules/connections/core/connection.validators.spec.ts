@@ -3,7 +3,8 @@ import { describe, expect, it } from '@jest/globals';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import fc from 'fast-check';
-import { AsGiven, IsHeaders, IsMcpUrl, IsMetadata, IsStorableText, Omittable } from './connection.validators.js';
+import { AsGiven, IsHeaders, IsMcpUrl, IsMetadata, IsStorableText } from './connection.validators.js';
+import { Omittable } from '../../../platform/http/input-values.js';
 import { randomRuns } from '../../../../test/support/random-runs.js';
 
 class Body {

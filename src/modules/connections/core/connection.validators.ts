@@ -1,8 +1,7 @@
 import { Transform } from 'class-transformer';
-import { registerDecorator, ValidateIf } from 'class-validator';
 import { parseUrl } from '../../../config/parse-url.js';
 import { storableFault } from '../../../platform/database/storable.js';
-import { HEADER_VALUE } from '../../../platform/http/input-values.js';
+import { checked, HEADER_VALUE } from '../../../platform/http/input-values.js';
 import { isObject } from '../../../platform/text/json.js';
 import type { QueryValues } from './connection.entity.js';
 
@@ -22,21 +21,6 @@ const OWN_HEADERS =
   /^(?:host|connection|keep-alive|content-.*|transfer-encoding|te|trailer|upgrade|expect|accept(?:-encoding)?|proxy-.*|mcp-(?!server).*|last-event-id|x-request-id)$/i;
 
 type Fault = string | null;
-
-/** A property decorator whose message is `<property> <fault>`. */
-function Checked(name: string, faultOf: (value: unknown) => Fault): () => PropertyDecorator {
-  return () => (target, property) => {
-    registerDecorator({
-      name,
-      target: target.constructor,
-      propertyName: String(property),
-      validator: {
-        validate: (value) => faultOf(value) === null,
-        defaultMessage: (args) => `${args?.property} ${faultOf(args?.value)}`,
-      },
-    });
-  };
-}
 
 function urlFault(value: unknown): Fault {
   const url = typeof value === 'string' ? parseUrl(value) : null;
@@ -94,24 +78,19 @@ function toolPatternsFault(value: unknown): Fault {
 }
 
 /** An http or https URL of an MCP server, without credentials and fragment. */
-export const IsMcpUrl = Checked('isMcpUrl', urlFault);
+export const IsMcpUrl = checked('isMcpUrl', urlFault);
 
 /** An object of anything that jsonb can hold. */
-export const IsMetadata = Checked('isMetadata', metadataFault);
+export const IsMetadata = checked('isMetadata', metadataFault);
 
 /** Headers that may be sent to an upstream. The fault names the header, never its value. */
-export const IsHeaders = Checked('isHeaders', headersFault);
+export const IsHeaders = checked('isHeaders', headersFault);
 
 /** Names of tools, or beginnings of names with `*`. */
-export const IsToolPatterns = Checked('isToolPatterns', toolPatternsFault);
+export const IsToolPatterns = checked('isToolPatterns', toolPatternsFault);
 
 /** Text that can be compared with a stored one. */
-export const IsStorableText = Checked('isStorableText', storableFault);
-
-/** Allows the member to be absent. Unlike `IsOptional` it validates null. */
-export function Omittable(): PropertyDecorator {
-  return ValidateIf((_body, value) => value !== undefined);
-}
+export const IsStorableText = checked('isStorableText', storableFault);
 
 /** Keeps the value as it was sent: the transformation of bodies drops members such as `toString`. */
 export function AsGiven(): PropertyDecorator {

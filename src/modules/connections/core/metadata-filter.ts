@@ -2,7 +2,7 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { storableFault } from '../../../platform/database/storable.js';
-import { parseBounded } from '../../../platform/text/json-bounds.js';
+import { jsonIn } from '../../../platform/text/json-bounds.js';
 
 const PREFIX = 'metadata.';
 
@@ -35,12 +35,9 @@ function metadataFilters(query: Record<string, unknown>): MetadataFilter[] {
  * that jsonb cannot hold is left out.
  */
 export function jsonValuesOf({ value }: MetadataFilter): unknown[] {
-  try {
-    const parsed: unknown = parseBounded(value);
-    return typeof parsed === 'string' || storableFault(parsed) !== null ? [value] : [value, parsed];
-  } catch {
-    return [value];
-  }
+  const parsed = jsonIn(value);
+  const isOther = parsed !== undefined && typeof parsed !== 'string' && storableFault(parsed) === null;
+  return isOther ? [value, parsed] : [value];
 }
 
 /** Injects the `metadata.{key}={value}` parameters, which no DTO can list. */

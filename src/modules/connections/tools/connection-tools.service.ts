@@ -10,6 +10,7 @@ import { memberText } from '../../../mcp/protocol/json-edit.js';
 import { slice } from '../../../mcp/protocol/json-text.js';
 import { completeOrRefuse } from '../../../mcp/protocol/messages.js';
 import type { ToolText } from '../../../mcp/client/tool-catalog.js';
+import { parseBody } from '../../../platform/http/body/request-body.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { ConnectionHandles, type ConnectionHandle } from '../core/connection-handles.js';
@@ -176,12 +177,7 @@ function toolsText(tools: ToolText[]): string {
 
 function argumentsText(body: string): string {
   if (body.trim() === '') return '{}';
-  let value: unknown;
-  try {
-    value = JSON.parse(body);
-  } catch (error) {
-    throw new InvalidInputError(`The body is not valid JSON: ${(error as Error).message}`);
-  }
+  const value = parseBody(body);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new InvalidInputError("The body must be the tool's arguments: a JSON object");
   }

@@ -2,7 +2,8 @@ import { Type } from 'class-transformer';
 import { IsObject, IsString, Matches, MaxLength, ValidateNested } from 'class-validator';
 import { ClosedBody } from '../../../platform/http/input.pipe.js';
 import { ObjectSchemaDto } from '../core/connection.dto.js';
-import { AsGiven, Omittable } from '../core/connection.validators.js';
+import { Omittable } from '../../../platform/http/input-values.js';
+import { AsGiven } from '../core/connection.validators.js';
 
 /** A kind of event that a server sends. */
 export class TriggerDto {

@@ -2,7 +2,6 @@ import { Processor, WorkerHost } from '@nestjs/bullmq';
 import type { Job } from 'bullmq';
 import { InvocationStore } from '../store/invocation-store.js';
 import { LOGS_QUEUE, type KeepInvocationsJob } from './logs.queue.js';
-import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 
 /** While one job waits for the database the next one is read. */
@@ -23,54 +22,29 @@ const options = {
 
 declare module '../../../platform/queue/pub-sub.js' {
   interface Topics {
-    /** Published after invocations of servers were stored, at most 100 servers per message. */
+    /** Published after each batch of invocations of servers was stored, at most 100 servers per message. */
     'logs.ingested': { serverIds: string[] };
   }
 }
 
-/** Interval between messages, and maximum number of servers per message: a NOTIFY of Postgres holds 8,000 bytes. */
-const PUBLISH_EVERY_MS = 250;
+/** Maximum number of servers per message: a NOTIFY of Postgres holds 8,000 bytes. */
 const SERVERS_MAX = 100;
-
-/** Publishes which servers have new invocations, with a delay of a quarter of a second, for open log streams. */
-@Injectable()
-export class IngestNotifier implements OnApplicationShutdown {
-  private readonly waiting = new Set<string>();
-  private timer: NodeJS.Timeout | null = null;
-
-  constructor(private readonly pubSub: PubSub) {}
-
-  add(serverIds: Iterable<string>): void {
-    for (const id of serverIds) this.waiting.add(id);
-    this.timer ??= setTimeout(() => this.publish(), PUBLISH_EVERY_MS).unref();
-  }
-
-  onApplicationShutdown(): void {
-    if (this.timer) clearTimeout(this.timer);
-  }
-
-  private publish(): void {
-    this.timer = null;
-    const serverIds = [...this.waiting];
-    this.waiting.clear();
-    for (let first = 0; first < serverIds.length; first += SERVERS_MAX) {
-      this.pubSub.publish('logs.ingested', { serverIds: serverIds.slice(first, first + SERVERS_MAX) });
-    }
-  }
-}
 
 /** Stores the rows of a job. Idempotent: a job may run again after its worker died. */
 @Processor(LOGS_QUEUE, options)
 export class LogsProcessor extends WorkerHost {
   constructor(
     private readonly store: InvocationStore,
-    private readonly notifier: IngestNotifier,
+    private readonly pubSub: PubSub,
   ) {
     super();
   }
 
   async process({ data: { job, rows } }: Job<KeepInvocationsJob>): Promise<void> {
     await this.store.keep(rows, job);
-    this.notifier.add(rows.map(({ serverId }) => serverId));
+    const serverIds = [...new Set(rows.map(({ serverId }) => serverId))];
+    for (let first = 0; first < serverIds.length; first += SERVERS_MAX) {
+      this.pubSub.publish('logs.ingested', { serverIds: serverIds.slice(first, first + SERVERS_MAX) });
+    }
   }
 }

@@ -58,7 +58,7 @@ export class OtlpController {
 /**
  * Reads the export in a request, protobuf or JSON, unpacked if it is compressed.
  *
- * @throws InvalidInputError, BodyTooLargeError, BodiesFullError
+ * @throws InvalidInputError, TooLargeError, BodiesFullError
  */
 async function readExport(request: Request): Promise<unknown> {
   if (request.is('application/json')) return request.body;

@@ -6,7 +6,7 @@ import { RowCache } from '../../../platform/database/row-cache.js';
 import { codeOf } from '../../../platform/database/postgres-errors.js';
 import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import type { ConnectionCallQuery, FoundCall, Invocation } from '../invocation.types.js';
-import { SearchTooLongError } from '../logs.errors.js';
+import { DomainError } from '../../../platform/errors/domain-error.js';
 import { DAY_MS, dayOf, dayOfId, HOUR_MS, searchRanges, type IndexedRange } from '../store/invocation-days.js';
 import { PartitionsRepository } from '../store/partitions.repository.js';
 import { condition, part, rangeOf, wholeHoursOf, type Condition, type InvocationQuery } from './invocation-query.js';
@@ -31,6 +31,16 @@ const SEARCH_MS_MAX = 10_000;
 
 /** Time limit of the wait for other searches. */
 const WAIT_MS_MAX = 10_000;
+
+/** A search of the logs exceeded its time limit. */
+class SearchTooLongError extends DomainError {
+  readonly kind = 'timeout';
+  readonly code = 'timeout';
+
+  constructor() {
+    super('The search took longer than 10 s: give a shorter range of time with from and to');
+  }
+}
 
 /**
  * Cache lifetime of days and indexes. Partitions are dropped once a day, and an unknown index only makes a search slower.

@@ -1,10 +1,10 @@
+import { UnavailableError } from '../../../platform/errors/domain-error.js';
 import { Injectable } from '@nestjs/common';
 import { AccountLimitsService } from '../../auth/account-limits.service.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { InvocationSearchRepository, type FoundInvocation } from './invocation-search.repository.js';
 import type { Invocation } from '../invocation.types.js';
 import { InvocationsService } from '../ingest/invocations.service.js';
-import { LogsBusyError } from '../logs.errors.js';
 import { recordsOf, type ExportAnswer } from '../otlp/otlp-records.js';
 import { groupRecords, TraceStartCache } from '../otlp/otlp-invocations.js';
 import type { AcceptedInvocationsDto, RuntimeLogDto, RuntimeLogQueryDto, InvocationDto } from './runtime-log.dto.js';
@@ -33,7 +33,7 @@ export class RuntimeLogsService {
   /**
    * Records invocations of a server that runs elsewhere, all of a body or none.
    *
-   * @throws InvalidInputError; QuotaExceededError; LogsBusyError if the buffer has no room for all: they may be sent again
+   * @throws InvalidInputError; QuotaExceededError; UnavailableError if the buffer has no room for all: they may be sent again
    */
   async take(server: ServerRef, body: unknown): Promise<AcceptedInvocationsDto> {
     const sent = readIngestRequest(server.id, body, new Date());
@@ -45,7 +45,7 @@ export class RuntimeLogsService {
    * Records an OTLP export, but for the records that cannot be stored.
    *
    * @param request an ExportLogsServiceRequest, decoded
-   * @throws InvalidInputError; QuotaExceededError; LogsBusyError if the buffer has no room for all others: it may be sent
+   * @throws InvalidInputError; QuotaExceededError; UnavailableError if the buffer has no room for all others: it may be sent
    * again
    */
   async takeExport(server: ServerRef, request: unknown): Promise<ExportAnswer> {
@@ -65,7 +65,10 @@ export class RuntimeLogsService {
 
   private async record({ id, namespaceId }: ServerRef, parts: Invocation[]): Promise<void> {
     await this.limits.require({ namespaceId }, { logBytesPerDay: 0 });
-    if (!this.invocations.hasRoomFor(id, parts)) throw new LogsBusyError();
+    if (!this.invocations.hasRoomFor(id, parts)) {
+      const advice = 'send the same again in a few seconds';
+      throw new UnavailableError(`Too many log records are waiting to be written: ${advice}`, 5);
+    }
     for (const part of parts) this.invocations.record(part);
   }
 }

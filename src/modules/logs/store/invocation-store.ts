@@ -26,20 +26,13 @@ const BYTES_PER_CHAR = 2;
 
 type LogPart = Omit<Invocation, 'serverId'>;
 
-/** Counts since the process started. */
-export interface StoreStats {
-  /** Rows that were written, parts and repetitions included. */
-  written: number;
-  /** Rows that cannot be stored: the day of their id is out of range, or Postgres rejects them. */
-  refused: number;
-}
-
 /** Writes invocations in batches. Rows that cannot be stored are skipped, counted and logged; the others are written. */
 @Injectable()
 export class InvocationStore {
   private readonly logger = new Logger('logs');
   private written = 0;
-  private refused = 0;
+  /** Rows that cannot be stored since the process started: the day of their id is out of range, or Postgres rejects them. */
+  refused = 0;
   private overShare = 0;
 
   constructor(
@@ -63,10 +56,6 @@ export class InvocationStore {
       'Rows of runtime logs that were left out because their account has written its share of the day.',
       () => this.overShare,
     );
-  }
-
-  stats(): StoreStats {
-    return { written: this.written, refused: this.refused };
   }
 
   /**

@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { DomainError } from '../../../platform/errors/domain-error.js';
-import { STALL_MS_MAX } from '../../../platform/http/stalled-reader.js';
-import { repeat } from '../../../platform/schedule/repeat.js';
+import { EventStream } from '../../../platform/http/event-stream.js';
 import type { InvocationQuery } from '../search/invocation-query.js';
 import type { InvocationSearchRepository } from '../search/invocation-search.repository.js';
 import { toInvocationDto } from '../search/runtime-logs.service.js';
@@ -11,9 +10,6 @@ const POLL_MS = 5_000;
 
 /** Minimum interval of queries, however busy the server is. */
 const QUERY_EVERY_MS = 1_000;
-
-/** Shorter than the 30 to 60 s after which proxies close an idle connection. */
-const HEARTBEAT_MS = 15_000;
 
 /** Age up to which invocations are sent, or sent again when parts are added: longer than any call lasts. */
 const WINDOW_MS = 15 * 60_000;
@@ -40,62 +36,37 @@ export interface Followed {
  * One client that follows the log of a server: `init` with the newest invocations, then `invocation` for each new one, and
  * again with the same id when parts are added. A client that reconnects receives the invocations since its last event.
  */
-export class LogStream {
-  private isClosed = false;
-  private isDue = false;
-  /** The client has not read what was written. */
-  private isWaiting = false;
-  private wakeUp: () => void = () => undefined;
+export class LogStream extends EventStream {
   /** The versions of invocations that were sent, by id. */
   private sent = new Map<string, number>();
 
   constructor(
     private readonly search: InvocationSearchRepository,
-    private readonly followed: Followed,
-    private readonly response: ServerResponse,
-    private readonly stallMs = STALL_MS_MAX,
-  ) {}
-
-  /** Queries soon: invocations may have been added. */
-  wake(): void {
-    this.isDue = true;
-    this.wakeUp();
+    readonly followed: Followed,
+    response: ServerResponse,
+    stallMs?: number,
+  ) {
+    super(response, stallMs);
   }
 
-  close(): void {
-    this.isClosed = true;
-    this.wakeUp();
-  }
-
-  async run(): Promise<void> {
-    if (this.isClosed) return;
-    const heartbeat = repeat(HEARTBEAT_MS, () => this.beat());
-    try {
-      await this.begin();
-      while (!this.isClosed) {
-        await this.pause(QUERY_EVERY_MS, () => this.isClosed);
-        await this.pause(POLL_MS - QUERY_EVERY_MS, () => this.isClosed || this.isDue);
-        if (!(await this.isAllowed())) return;
-        this.isDue = false;
-        await this.sendNew();
-      }
-    } finally {
-      heartbeat.stop();
+  protected async follow(): Promise<void> {
+    await this.sendFirst();
+    while (!this.isClosed) {
+      await this.pause(QUERY_EVERY_MS);
+      await this.nextChange(POLL_MS - QUERY_EVERY_MS);
+      if (!(await this.isAllowed())) return;
+      await this.sendNew();
     }
   }
 
-  private beat(): void {
-    if (!this.isClosed) this.response.write(': still here\n\n');
-  }
-
-  private async begin(): Promise<void> {
+  private async sendFirst(): Promise<void> {
     const { serverId, query, limit, after } = this.followed;
     const known = await this.versions();
     const sent = known.filter(({ id }) => after === undefined || id <= after);
     this.sent = new Map(sent.map(({ id, version }) => [id, version]));
     const { invocations } = after === undefined ? await this.search.find(serverId, query, limit) : { invocations: [] };
     const last = after ?? invocations[0]?.id;
-    await this.send('init', { invocations: invocations.map(toInvocationDto) }, last);
+    await this.send('init', { invocations: invocations.map(toInvocationDto) }, last ?? '');
     if (after !== undefined) await this.sendNew();
   }
 
@@ -125,33 +96,5 @@ export class LogStream {
       if (error instanceof DomainError) return false;
       throw error;
     }
-  }
-
-  /** Sends an event. Waits for a slow client, and closes the connection if it has not read everything in time. */
-  private async send(event: string, data: object, id = ''): Promise<void> {
-    if (this.isClosed) return;
-    const isRead = this.response.write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
-    if (isRead) return;
-    this.isWaiting = true;
-    this.response.once('drain', () => {
-      this.isWaiting = false;
-      this.wakeUp();
-    });
-    await this.pause(this.stallMs, () => !this.isWaiting || this.isClosed);
-    if (this.isWaiting && !this.isClosed) this.response.destroy();
-    this.isClosed ||= this.isWaiting;
-  }
-
-  /** Waits until `isOver` holds after a wake-up, or `ms` have passed. */
-  private async pause(ms: number, isOver: () => boolean): Promise<void> {
-    if (isOver()) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms).unref();
-      this.wakeUp = () => {
-        if (!isOver()) return;
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   }
 }

@@ -1,8 +1,8 @@
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
-import { ApiHeader, ApiOkResponse, ApiTags } from '@nestjs/swagger';
+import { ApiTags } from '@nestjs/swagger';
 import { isUUID } from 'class-validator';
 import type { Request, Response } from 'express';
-import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
+import { ApiErrors, ApiEventStream } from '../../../platform/http/api-docs.decorators.js';
 import { Access, CurrentCaller } from '../../auth/access.decorator.js';
 import { AccessService } from '../../auth/access.service.js';
 import type { AccessRule, Caller } from '../../auth/access.types.js';
@@ -30,15 +30,7 @@ export class LogStreamsController {
    * have 10 streams in a process.
    */
   @Get()
-  @ApiHeader({ name: 'Last-Event-ID', required: false, description: 'The id of the last event you have.' })
-  @ApiOkResponse({
-    description: 'Every `data` is one JSON value.',
-    content: {
-      'text/event-stream': {
-        schema: { type: 'string', example: 'id: \nevent: init\ndata: {"invocations":[]}\n\n' },
-      },
-    },
-  })
+  @ApiEventStream('id: \nevent: init\ndata: {"invocations":[]}\n\n')
   @Access('servers:read', ownServerOrNone)
   @ApiErrors(400, serverNotFound, { status: 429, message: 'Too many logs are followed already' })
   follow(

@@ -1,14 +1,14 @@
 import type { ServerResponse } from 'node:http';
-import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { EVENT_STREAM_HEADERS } from '../../../platform/http/event-stream.js';
+import { Injectable, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { TooManyError } from '../../../platform/errors/domain-error.js';
+import { EventStreams } from '../../../platform/http/event-stream.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
 import { InvocationSearchRepository } from '../search/invocation-search.repository.js';
-import { TooManyTailsError } from '../logs.errors.js';
 import { LogStream, type Followed } from './log-stream.js';
 
 /** Maximum number of streams in this process, of one account and in all: each costs up to one small query per second. */
-const STREAMS_OF_ONE_MAX = 10;
+const STREAMS_EACH_MAX = 10;
 const STREAMS_MAX = 200;
 
 /** A stream to open. */
@@ -19,8 +19,7 @@ export interface Following extends Followed {
 /** The open log streams of this process. */
 @Injectable()
 export class LogStreams implements OnModuleInit, BeforeApplicationShutdown {
-  private readonly logger = new Logger('logs');
-  private readonly open = new Map<LogStream, Following>();
+  private readonly streams = new EventStreams<LogStream>(STREAMS_EACH_MAX, STREAMS_MAX);
 
   constructor(
     private readonly search: InvocationSearchRepository,
@@ -33,41 +32,26 @@ export class LogStreams implements OnModuleInit, BeforeApplicationShutdown {
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('logs.ingested', ({ serverIds }) => {
       const written = new Set(serverIds);
-      for (const [stream, { serverId }] of this.open) if (written.has(serverId)) stream.wake();
+      for (const stream of this.streams) if (written.has(stream.followed.serverId)) stream.wake();
     });
     await this.pubSub.subscribe('servers.deleted', ({ id }) => {
-      for (const [stream, { serverId }] of this.open) if (serverId === id) stream.close();
+      for (const stream of this.streams) if (stream.followed.serverId === id) stream.close();
     });
   }
 
-  /** Closes the streams, so that the shutdown does not wait for their clients. */
   beforeApplicationShutdown(): void {
-    for (const stream of this.open.keys()) stream.close();
+    this.streams.closeAll();
   }
 
   /** Number of open streams. */
   get size(): number {
-    return this.open.size;
+    return this.streams.size;
   }
 
-  /** @throws TooManyTailsError */
+  /** @throws TooManyError */
   follow(following: Following, response: ServerResponse): void {
-    const own = [...this.open.values()].filter(({ accountId }) => accountId === following.accountId).length;
-    if (own >= STREAMS_OF_ONE_MAX || this.open.size >= STREAMS_MAX) throw new TooManyTailsError();
     const stream = new LogStream(this.search, following, response);
-    // The client may have left during the query for the server, and HEAD has no events.
-    if (response.closed || response.req.method === 'HEAD') stream.close();
-    else response.on('close', () => stream.close());
-    response.writeHead(200, EVENT_STREAM_HEADERS);
-    response.flushHeaders();
-    // Added before its first query, so that it misses no message.
-    this.open.set(stream, following);
-    stream
-      .run()
-      .finally(() => {
-        this.open.delete(stream);
-        response.end();
-      })
-      .catch((error: unknown) => this.logger.warn({ msg: 'a log stream failed', err: error }));
+    if (this.streams.start(stream, following.accountId, response)) return;
+    throw new TooManyError('Too many logs are followed already: close one of the streams first', 5);
   }
 }

@@ -3,7 +3,7 @@ import { HEADER_VALUE } from '../../../platform/http/input-values.js';
 import { isObject } from '../../../platform/text/json.js';
 import { schemaValidator } from '../../../platform/json-schema/schema-check.js';
 import { quoted } from '../../../platform/text/quoted.js';
-import { parseBounded } from '../../../platform/text/json-bounds.js';
+import { jsonIn, parseBounded } from '../../../platform/text/json-bounds.js';
 
 /** Headers and query of a request to a run endpoint. */
 interface CallerConfig {
@@ -245,19 +245,10 @@ function faultOf({ type, allowed }: ConfigField, value: string): string | null {
   if (type === 'boolean' && value !== 'true' && value !== 'false') return 'true or false';
   if (type === 'number' && !isNumber(value)) return 'a number';
   if (type === 'integer' && !(isNumber(value) && Number.isInteger(Number(value)))) return 'a whole number';
-  if (type === 'json' && !isJson(value)) return 'JSON';
+  if (type === 'json' && jsonIn(value) === undefined) return 'JSON';
   return allowed && !allowed.has(value) ? 'one of the values its schema lists' : null;
 }
 
 function isNumber(value: string): boolean {
   return NUMBER.test(value) && Number.isFinite(Number(value));
-}
-
-function isJson(value: string): boolean {
-  try {
-    parseBounded(value);
-    return true;
-  } catch {
-    return false;
-  }
 }

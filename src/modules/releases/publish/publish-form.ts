@@ -52,7 +52,7 @@ export type KeepFile = (content: Readable, bytesMax: number) => Promise<Blob>;
  * Reads a publish form: the text part `payload`, and files, which go to `keep` as they arrive, even if the form is refused
  * afterwards.
  *
- * @throws InvalidInputError, BlobTooLargeError
+ * @throws InvalidInputError, TooLargeError
  */
 export async function readPublishForm(request: IncomingMessage, keep: KeepFile): Promise<PublishForm> {
   const { fields, files } = await readMultipart<Blob>(request, {

@@ -1,7 +1,7 @@
 import { Controller, Get, Headers, Param, Res } from '@nestjs/common';
-import { ApiHeader, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiParam, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
+import { ApiErrors, ApiEventStream } from '../../../platform/http/api-docs.decorators.js';
 import { Access, CurrentCaller } from '../../auth/access.decorator.js';
 import type { Caller } from '../../auth/access.types.js';
 import { ApiServerName, ownServerOrNone, TargetServer } from '../../servers/server.decorator.js';
@@ -21,15 +21,7 @@ export class ReleaseStreamsController {
    */
   @Get()
   @ApiParam(releaseId)
-  @ApiHeader({ name: 'Last-Event-ID', required: false, description: 'The id of the last event you have.' })
-  @ApiOkResponse({
-    description: 'Every `data` is one JSON value.',
-    content: {
-      'text/event-stream': {
-        schema: { type: 'string', example: 'id: 7\nevent: status\ndata: {"status":"WORKING"}\n\n' },
-      },
-    },
-  })
+  @ApiEventStream('id: 7\nevent: status\ndata: {"status":"WORKING"}\n\n')
   @Access('servers:read', ownServerOrNone)
   @ApiErrors(
     { status: 404, message: 'Release not found' },

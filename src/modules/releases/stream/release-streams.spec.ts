@@ -18,6 +18,7 @@ const response = {
   req: { method: 'GET' },
   on: () => undefined,
   writeHead: () => undefined,
+  flushHeaders: () => undefined,
   write: () => undefined,
   end: () => undefined,
 };

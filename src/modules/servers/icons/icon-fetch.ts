@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { InvalidInputError, TooLargeError } from '../../../platform/errors/domain-error.js';
 import type { Egress } from '../../../platform/egress/egress.js';
 import { discard, follow, readWithin } from '../../../platform/egress/follow.js';
-import { IconTooLargeError } from '../servers.errors.js';
 import { readMultipart } from '../../../platform/http/body/multipart.js';
 
 /** Spec 4.12: the size limit of an icon. */
@@ -11,6 +10,9 @@ export const ICON_BYTES_MAX = 1024 * 1024;
 const CANDIDATES_MAX = 3;
 const CANDIDATE_MS_MAX = 5_000;
 const REDIRECTS_MAX = 3;
+
+/** Spec 4.12: an icon over the size limit, uploaded or the only one the server names. */
+export const iconTooLarge = () => new TooLargeError('File too large');
 
 /** The images a server's icon may be (Spec 4.12). */
 export const iconTypes = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/svg+xml'] as const;
@@ -103,7 +105,7 @@ function isSvg(bytes: Buffer): boolean {
 /**
  * The one image of a multipart form, in a file part of any name.
  *
- * @throws IconTooLargeError past 1 MB; InvalidInputError when it is no such form or no image
+ * @throws TooLargeError past 1 MB; InvalidInputError when it is no such form or no image
  */
 export async function readUploadedIcon(request: IncomingMessage): Promise<FoundIcon> {
   let count = 0;
@@ -114,7 +116,7 @@ export async function readUploadedIcon(request: IncomingMessage): Promise<FoundI
       count += 1;
       if (count > 1) throw new InvalidInputError('The form takes one image');
       const bytes = await readWithin(file, ICON_BYTES_MAX);
-      if (!bytes) throw new IconTooLargeError();
+      if (!bytes) throw iconTooLarge();
       return bytes;
     },
   });

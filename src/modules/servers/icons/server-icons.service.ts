@@ -7,10 +7,10 @@ import { Egress } from '../../../platform/egress/egress.js';
 import type { SuccessDto } from '../../../platform/http/success.dto.js';
 import { ServerUrlsService } from '../server-urls.service.js';
 import type { UploadedIconDto } from '../settings/server-settings.dto.js';
-import { IconTooLargeError, ServerNotFoundError } from '../servers.errors.js';
+import { ServerNotFoundError } from '../servers.errors.js';
 import type { ServerRef, QualifiedName } from '../server.types.js';
 import { InvalidInputError, NotFoundError } from '../../../platform/errors/domain-error.js';
-import { fetchIcon, type FoundIcon } from './icon-fetch.js';
+import { fetchIcon, type FoundIcon, iconTooLarge } from './icon-fetch.js';
 import { ServerIcon } from './server-icon.entity.js';
 import { ServerIconsRepository } from './server-icons.repository.js';
 
@@ -35,14 +35,14 @@ export class ServerIconsService {
    * The icon of a server.
    *
    * @param knownHash hash of the icon the caller has; `bytes` is empty if it is current
-   * @throws ServerNotFoundError, NotFoundError, IconTooLargeError when the only one is too large to be stored
+   * @throws ServerNotFoundError, NotFoundError, TooLargeError when the only one is too large to be stored
    */
   async get({ namespace, name }: QualifiedName, knownHash: string | null): Promise<StoredIcon> {
     const row = await this.rows.find({ namespace, name }, knownHash);
     if (!row) throw new ServerNotFoundError();
     if (row.source === null) throw iconNotFound();
     const { bytes, contentType, hash } = row;
-    if (!bytes || !contentType || !hash) throw new IconTooLargeError();
+    if (!bytes || !contentType || !hash) throw iconTooLarge();
     return { bytes, contentType, hash };
   }
 
@@ -58,7 +58,7 @@ export class ServerIconsService {
    * Fetches the image at a URL that the owner set, and stores it unless one was uploaded; null deletes it. Takes 5 s at
    * most.
    *
-   * @throws InvalidInputError when there is no image, IconTooLargeError past 1 MB
+   * @throws InvalidInputError when there is no image, TooLargeError past 1 MB
    */
   async setUrl(serverId: string, url: string | null): Promise<void> {
     if (url === null) {
@@ -66,7 +66,7 @@ export class ServerIconsService {
       return;
     }
     const icon = await fetchIcon(this.egress, [{ src: url }]);
-    if (icon === 'too_large') throw new IconTooLargeError();
+    if (icon === 'too_large') throw iconTooLarge();
     if (icon === null) throw new InvalidInputError('iconUrl must lead to a PNG, JPEG, GIF, WebP or SVG image');
     await this.rows.saveUpstream(rowOf(serverId, icon));
   }

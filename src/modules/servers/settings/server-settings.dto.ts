@@ -10,9 +10,9 @@ import {
   ArrayMaxSize,
   IsArray,
 } from 'class-validator';
-import { IsPrintable, IsText } from '../../../platform/http/input-values.js';
+import { IsPrintable, IsText, Omittable } from '../../../platform/http/input-values.js';
 import { ClosedBody } from '../../../platform/http/input.pipe.js';
-import { IsWebUrl, Omittable, SECRET_NAME, IsHostPattern } from '../server.validators.js';
+import { IsWebUrl, SECRET_NAME, IsHostPattern } from '../server.validators.js';
 
 const HOSTS_MAX = 50;
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { DomainError } from '../../errors/domain-error.js';
+import { UnavailableError } from '../../errors/domain-error.js';
 import { clientAddress, isTrusted, peerOf } from '../client-address.js';
 
 /** Charge of a body while it arrives, which bounds the number of slow ones. */
@@ -10,14 +10,11 @@ const ARRIVING_BYTES_MIN = 16 * 1024;
 const MB = 1024 * 1024;
 
 /** All bodies together, or those of one account or address, hold as much memory as they may. */
-export class BodiesFullError extends DomainError {
-  readonly kind = 'unavailable';
-  readonly code = 'unavailable';
-  override readonly retryAfterSeconds = 1;
+export class BodiesFullError extends UnavailableError {
   override readonly noRetry = true;
 
   constructor() {
-    super('Too many bytes of requests are being received: try again in a moment');
+    super('Too many bytes of requests are being received: try again in a moment', 1);
   }
 }
 

@@ -39,7 +39,7 @@ describe('readBody', () => {
   it('refuses a byte more than the limit', async () => {
     read = (request) => readBody(request, 10);
     expect(await post('0123456789')).toBe('0123456789');
-    expect(await post('01234567890')).toMatch(/^BodyTooLargeError: .* 10 bytes/);
+    expect(await post('01234567890')).toMatch(/^TooLargeError: .* 10 bytes/);
   });
 
   it('refuses a compressed body', async () => {

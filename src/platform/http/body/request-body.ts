@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
-import { BodyTooLargeError, InvalidInputError } from '../../errors/domain-error.js';
+import { InvalidInputError, TooLargeError } from '../../errors/domain-error.js';
 import { JsonScanner } from '../../text/json-bounds.js';
 import { bodyLeaseOf } from './body-budget.js';
 import { hasBody } from './unread-body.js';
@@ -26,7 +26,7 @@ export interface BodyFormat {
  * Reads a whole request body. Its bytes count against the budget of the caller until the request is answered. A body that
  * was read before is an error at once: its end would never come.
  *
- * @throws BodyTooLargeError, BodiesFullError or InvalidInputError (beyond a bound of JSON), before more is read;
+ * @throws TooLargeError, BodiesFullError or InvalidInputError (beyond a bound of JSON), before more is read;
  * InvalidInputError for a coding that is not taken and for a body that breaks off
  */
 export async function readBytes(request: IncomingMessage, format: BodyFormat): Promise<Buffer> {
@@ -38,7 +38,7 @@ export async function readBytes(request: IncomingMessage, format: BodyFormat): P
   if (isPacked && !(format.isUnpacked && Object.hasOwn(unpackers, coding))) {
     throw new InvalidInputError(`Send the body as it is: the encoding "${coding}" is not taken here`);
   }
-  if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw new BodyTooLargeError(bytesMax);
+  if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw tooLarge(bytesMax);
   lease.begin();
   const source: Readable = isPacked ? request.pipe(unpackers[coding as keyof typeof unpackers]()) : request;
   const scanner = format.isJson ? new JsonScanner() : null;
@@ -53,7 +53,7 @@ export async function readBytes(request: IncomingMessage, format: BodyFormat): P
     };
     const onData = (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes > bytesMax) return refuse(new BodyTooLargeError(bytesMax));
+      if (bytes > bytesMax) return refuse(tooLarge(bytesMax));
       const exceeded = scanner?.push(chunk);
       if (exceeded) return refuse(new InvalidInputError(`The body has ${exceeded}`));
       try {
@@ -74,6 +74,10 @@ export async function readBytes(request: IncomingMessage, format: BodyFormat): P
       source.on('error', ({ message }) => refuse(new InvalidInputError(`The body cannot be unpacked: ${message}`)));
     }
   });
+}
+
+function tooLarge(bytesMax: number): TooLargeError {
+  return new TooLargeError(`The request body is larger than ${bytesMax} bytes.`);
 }
 
 /** Reads a whole request body as text, uncompressed. @throws as {@link readBytes} */
@@ -103,12 +107,16 @@ export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   const bytes = await readBytes(request, { bytesMax: JSON_BYTES_MAX, isJson: true, isUnpacked: true });
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
   if (text === '') return {};
-  let value: unknown;
+  const value = parseBody(text);
+  if (typeof value === 'object' && value !== null) return value;
+  throw new InvalidInputError('The body is not valid JSON: it must be an object or an array');
+}
+
+/** @throws InvalidInputError for text that is no JSON */
+export function parseBody(text: string): unknown {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text);
   } catch (error) {
     throw new InvalidInputError(`The body is not valid JSON: ${(error as Error).message}`);
   }
-  if (typeof value === 'object' && value !== null) return value;
-  throw new InvalidInputError('The body is not valid JSON: it must be an object or an array');
 }

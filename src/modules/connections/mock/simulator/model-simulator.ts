@@ -15,7 +15,7 @@ import {
 } from './simulator.js';
 import type { Egress } from '../../../../platform/egress/egress.js';
 import { discard, readWithin } from '../../../../platform/egress/follow.js';
-import { parseBounded } from '../../../../platform/text/json-bounds.js';
+import { jsonIn, parseBounded } from '../../../../platform/text/json-bounds.js';
 
 /** Bounds of a prompt: earlier calls, and characters of each call, of the schema and of the arguments. */
 const HISTORY_CALLS_MAX = 20;
@@ -187,11 +187,7 @@ function readAnswer(tool: ToolModel, text: string): ToolResult | string {
 /** JSON, also inside a Markdown fence, as models often write it. */
 function parsed(text: string): unknown {
   const inner = /^\s*```(?:json)?\s*([\s\S]*?)\s*```\s*$/.exec(text)?.[1] ?? text;
-  try {
-    return parseBounded(inner);
-  } catch {
-    return null;
-  }
+  return jsonIn(inner);
 }
 
 function toFailure(error: unknown, signal: AbortSignal): Error {
