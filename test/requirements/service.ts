@@ -105,6 +105,11 @@ export const service = {
     behavior:
       'GET without a session and without MCP-Protocol-Version opens a stream of HTTP+SSE (2024-11-05), at connections, run endpoints and namespaces.',
   },
+  'mcp:own-stream': {
+    source: 'House',
+    behavior:
+      'Log messages and updates on the stream of an upstream session reach the client whose session it is; of a shared session they reach the sole call in flight. Changes that an upstream has no stream for are not announced.',
+  },
   'mcp:session-restart': {
     source: 'House',
     behavior:

@@ -8,7 +8,8 @@ import { InternalClient } from '../../platform/internal-http/internal-client.js'
 import { Vault } from '../../platform/vault/vault.js';
 import { parseMessage } from '../protocol/messages.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
-import type { Channel } from '../protocol/channel.js';
+import type { CallerProfile, Channel } from '../protocol/channel.js';
+import { capabilitiesOf } from './client-capabilities.js';
 import { MODERN_VERSION } from '../protocol/protocol.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
 import type { CallObserver, McpRequestContext, McpResponseSink } from './mcp-request.js';
@@ -304,11 +305,18 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     const open = async () => {
       const now = (await find()).channel;
       if (now instanceof McpRefusal) throw now;
+      if (profile()) this.sessions.uses(session, principal, now);
       return now;
+    };
+    const profile = (): CallerProfile | undefined => {
+      const level = this.sessions.level(session, principal) ?? undefined;
+      const capabilities = capabilitiesOf(session.capabilities);
+      if (!capabilities && level === undefined) return undefined;
+      return { key: session.key, capabilities: capabilities ?? {}, level, mayShare: true };
     };
     const uris = () => this.sessions.uris(session, principal);
     const era = () => this.sessions.eraOf(session, principal);
-    const stream = new SessionStream(open, sink, uris, era);
+    const stream = new SessionStream(open, sink, uris, era, profile);
     const detach = this.sessions.attach(session, principal, stream);
     if (!detach) return null;
     stream.start();

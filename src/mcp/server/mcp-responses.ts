@@ -120,8 +120,8 @@ export function agreedVersion(params: unknown): string {
 
 /** Result of `initialize` as JSON text: the upstream's, without capabilities that are not forwarded. */
 export function initializeResult(identity: UpstreamIdentity, protocolVersion: string): string {
-  const { capabilities, serverInfo, instructions } = identity;
-  return JSON.stringify({ protocolVersion, capabilities: legacyCapabilities(capabilities), serverInfo, instructions });
+  const { serverInfo, instructions } = identity;
+  return JSON.stringify({ protocolVersion, capabilities: legacyCapabilities(identity), serverInfo, instructions });
 }
 
 /**
@@ -143,11 +143,13 @@ export function discoverResult({ era, capabilities, serverInfo, instructions }: 
 
 /**
  * Capabilities forwarded in a session: lists with their changes, subscriptions, log messages, experimental ones. Tasks are
- * removed.
+ * removed, and changes of an upstream without a stream to send them on.
  */
-function legacyCapabilities(capabilities: Record<string, unknown>): Record<string, unknown> {
+function legacyCapabilities({ capabilities, hasNoStream }: UpstreamIdentity): Record<string, unknown> {
   const flags = (value: unknown, names: readonly string[]) =>
-    Object.fromEntries(names.filter((name) => isObject(value) && value[name] === true).map((name) => [name, true]));
+    Object.fromEntries(
+      names.filter((name) => !hasNoStream && isObject(value) && value[name] === true).map((name) => [name, true]),
+    );
   const kept = (name: string, names: readonly string[] = []) =>
     capabilities[name] === undefined ? {} : { [name]: flags(capabilities[name], names) };
   return {
