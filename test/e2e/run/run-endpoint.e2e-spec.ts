@@ -171,7 +171,7 @@ describe('the address of a server', () => {
     const server = await external(await start());
     for (const path of ['', '/', '/mcp', '/mcp/', '/files/a']) {
       for (const method of ['GET', 'DELETE']) {
-        const headers = { accept: 'text/event-stream' };
+        const headers = { accept: 'text/event-stream', 'mcp-protocol-version': '2025-11-25' };
         const answer = await send(app, owner, `/run/${server.slug}${path}`, undefined, { method, headers });
         expect([path, method, answer.status, answer.headers.get('allow')]).toEqual([path, method, 405, 'POST']);
         expectRpcError(answer, null);
