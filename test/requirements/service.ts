@@ -271,7 +271,10 @@ export const service = {
     source: 'House',
     behavior: 'The diagnosis of a connection to a hosted server skips the network and says that it is hosted here.',
   },
-  'run:get-delete': { source: 'House', behavior: 'GET and DELETE answer 405 and name POST.' },
+  'run:get-delete': {
+    source: 'House',
+    behavior: 'GET with a revision and no session, and DELETE without one, answer 405 and name POST.',
+  },
   'run:limits': {
     source: 'House',
     behavior: 'A message over 16 MB, one from a foreign web page and one that is no JSON-RPC are refused.',
