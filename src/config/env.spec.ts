@@ -84,6 +84,7 @@ describe('loadEnv', () => {
     ['PORT', ['0', '65535'], ['-1', '65536', '80.5', 'http', '80 80']],
     ['DATABASE_POOL_MAX', ['1', '500'], ['0', '501']],
     ['UPSTREAM_CALL_TIMEOUT_MS', ['100', '54000'], ['99', '54001']],
+    ['MCP_CALL_TIMEOUT_MS', ['100', '3600000'], ['99', '3600001']],
     ['UPSTREAM_CONNECT_TIMEOUT_MS', ['100', '54000'], ['99', '60000']],
     ['REDIS_URL', ['redis://h:1', 'rediss://u:p@h/0'], ['http://h', 'h:6379', 'redis']],
     ['PUBLIC_URL', ['http://h', 'https://h/base/'], ['ftp://h', 'h', 'https://h?a=b', 'https://h/#x']],

@@ -282,9 +282,17 @@ export class Env {
     'UPSTREAM_CALL_TIMEOUT_MS',
     integer(100, 54_000),
     '50000',
-    'Time limit of one call to an MCP server. Published clients repeat a call after 60 s, hence the maximum.',
+    'Time limit of a REST call of a tool, of a list, and of the handshake with an MCP server. Published REST clients repeat a call after 60 s, hence the maximum.',
   )
   readonly upstreamCallTimeoutMs: number;
+
+  @Setting(
+    'MCP_CALL_TIMEOUT_MS',
+    integer(100, 3_600_000),
+    '300000',
+    'Silence of an MCP server after which a call at an MCP endpoint fails. Each message of the call restarts it, up to an hour in all. A connection may have its own: `callTimeoutMs`.',
+  )
+  readonly mcpCallTimeoutMs: number;
 
   @Setting('UPSTREAM_ANSWER_MB', integer(1, 256), '16', 'Size of one answer or event of an MCP server.')
   readonly upstreamAnswerMb: number;
@@ -429,7 +437,12 @@ export class Env {
   )
   readonly runtimeStallMs: number;
 
-  @Setting('RUNTIME_WALL_MS', integer(100, 900_000), '50000', 'Time limit of one answer of hosted code.')
+  @Setting(
+    'RUNTIME_WALL_MS',
+    integer(100, 3_600_000),
+    '3600000',
+    'Time limit of one answer of hosted code. The limits of its callers, such as MCP_CALL_TIMEOUT_MS, also apply.',
+  )
   readonly runtimeWallMs: number;
 
   @Setting('RUNTIME_MEMORY_MB', integer(32, 65_536), '128', 'Memory hosted code may allocate, for each release.')

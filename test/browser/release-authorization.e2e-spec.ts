@@ -8,7 +8,7 @@ import { published, releaseIn, type ReleaseBody } from '../support/releases/rele
 import { pathOf } from '../support/database/server-rows.js';
 import { freePort } from '../support/upstream/upstream-net.js';
 import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
-import { verifies } from '../support/verifies.js';
+import { longVerifies, verifies } from '../support/verifies.js';
 
 /** A real browser on a busy machine takes its time. */
 const SLOW_MS = 300_000;
@@ -148,7 +148,7 @@ describe('a release of a server behind OAuth', () => {
     SLOW_MS,
   );
 
-  verifies(
+  longVerifies(
     'contract:release-authorization',
     'of another server needs an authorization of its own, and is not lost when that comes late',
     async () => {
@@ -169,7 +169,7 @@ describe('a release of a server behind OAuth', () => {
     SLOW_MS,
   );
 
-  verifies(
+  longVerifies(
     'contract:release-authorization',
     'is resumed by hand when its time is over, and gets a new link',
     async () => {

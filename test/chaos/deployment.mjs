@@ -343,6 +343,7 @@ export async function startDeployment() {
     EGRESS_ALLOW: 'loopback',
     RUNTIME_WITHOUT: 'own-user,own-network,memory-limit',
     UPSTREAM_CALL_TIMEOUT_MS: String(callTimeoutMs),
+    MCP_CALL_TIMEOUT_MS: String(callTimeoutMs),
     RUNTIME_WALL_MS: String(wallMs),
     RUNTIME_LEASE_MS: String(leaseMs),
     UPLINK_LEASE_MS: String(leaseMs),

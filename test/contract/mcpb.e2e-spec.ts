@@ -10,7 +10,7 @@ import { createServer } from '../support/factories.js';
 import { bundledTools, packBundle, unpackBundle } from '../support/releases/mcpb.js';
 import { published, releaseIn } from '../support/releases/releases.js';
 import { pathOf } from '../support/database/server-rows.js';
-import { verifies } from '../support/verifies.js';
+import { longVerifies, verifies } from '../support/verifies.js';
 
 const SLOW_MS = 300_000;
 
@@ -83,7 +83,7 @@ describe('a bundle of the public MCPB tool', () => {
     },
   );
 
-  verifies(
+  longVerifies(
     'contract:bundle',
     'unpacks and runs, with the tools that the registry shows',
     async () => {

@@ -37,6 +37,7 @@ beforeAll(async () => {
   const service = runProgram('main.js', {
     ...(await readySettings(key)),
     UPSTREAM_CALL_TIMEOUT_MS: '5000',
+    MCP_CALL_TIMEOUT_MS: '5000',
     LOG_LEVEL: 'fatal',
     METRICS_TOKEN,
   });

@@ -9,7 +9,7 @@ import { images } from '../support/releases/icons.js';
 import { bundledTools, packBundle } from '../support/releases/mcpb.js';
 import { releaseIn } from '../support/releases/releases.js';
 import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
-import { verifies } from '../support/verifies.js';
+import { longVerifies, verifies } from '../support/verifies.js';
 
 const SLOW_MS = 300_000;
 
@@ -188,7 +188,7 @@ describe('@smithery/api 0.68 with releases', () => {
     SLOW_MS,
   );
 
-  verifies(
+  longVerifies(
     'contract:published-client',
     'lists releases to the end, newest first',
     async () => {
@@ -206,7 +206,7 @@ describe('@smithery/api 0.68 with releases', () => {
     SLOW_MS,
   );
 
-  verifies(
+  longVerifies(
     'contract:published-client',
     'resumes the latest release when somebody has authorized',
     async () => {

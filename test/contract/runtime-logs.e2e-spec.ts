@@ -5,7 +5,7 @@ import { createServer } from '../support/factories.js';
 import { logWith, record } from '../support/logs/invocations.js';
 import { openCli, publishedClis, type PublishedCli } from '../support/releases/published-cli.js';
 import { serverIdOf } from '../support/database/server-rows.js';
-import { verifies } from '../support/verifies.js';
+import { longVerifies, verifies } from '../support/verifies.js';
 
 /** The tool starts anew for each command. */
 const SLOW_MS = 300_000;
@@ -72,7 +72,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
     });
     afterAll(() => cli?.close(), SLOW_MS);
 
-    verifies(
+    longVerifies(
       'contract:published-cli',
       'shows the log of a server, also with times as people write them',
       async () => {

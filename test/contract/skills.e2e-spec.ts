@@ -10,7 +10,7 @@ import { startApp, uniqueName, type TestAccount, type TestApp } from '../support
 import { createNamespace } from '../support/factories.js';
 import { startRepositoryHost, type RepositoryHost } from '../support/releases/repository-host.js';
 import { skillMd } from '../support/releases/skills.js';
-import { verifies } from '../support/verifies.js';
+import { longVerifies, verifies } from '../support/verifies.js';
 import { zipOf } from '../support/zips.js';
 
 let app: TestApp;
@@ -126,7 +126,7 @@ function smithery(...args: string[]): Promise<Run> {
 }
 
 describe('@smithery/cli 4.11', () => {
-  verifies(
+  longVerifies(
     ['skill:publish:upload', 'skill:read:search', 'skill:install:routes', 'skill:read:anonymous'],
     'publishes a folder, finds it and shows its files',
     async () => {
@@ -152,7 +152,7 @@ describe('@smithery/cli 4.11', () => {
     },
   );
 
-  verifies('skill:publish:error-shape', 'says what was wrong with a skill', async () => {
+  longVerifies('skill:publish:error-shape', 'says what was wrong with a skill', async () => {
     const namespace = await createNamespace(app, owner);
     const empty = join(folder, 'not-a-skill.zip');
     await writeFile(empty, await zipOf({ 'SKILL.md': '# Just text' }));

@@ -64,6 +64,7 @@ export async function fuzz({ seed, seconds }: FuzzOptions): Promise<FuzzReport> 
     AUTH_FAILURES_MAX: '1000000',
     UPSTREAM_CONNECT_TIMEOUT_MS: '1000',
     UPSTREAM_CALL_TIMEOUT_MS: '1000',
+    MCP_CALL_TIMEOUT_MS: '1000',
     RELEASE_SCAN_TIMEOUT_MS: '2000',
     RUNTIME_WITHOUT: 'own-user,own-network,memory-limit,dies-with-service,own-processes,own-files',
   });

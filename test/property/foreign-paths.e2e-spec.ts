@@ -5,7 +5,7 @@ import { createConnection, createNamespace, createServer } from '../support/fact
 import { rawRequest, type RawAnswer } from '../support/mcp/raw-request.js';
 import { hostileSpellings, qualifiedNameSpellings } from '../support/documentation/spellings.js';
 import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
-import { verifies } from '../support/verifies.js';
+import { longVerifies, verifies } from '../support/verifies.js';
 import { randomRuns } from '../support/random-runs.js';
 
 /** Stands in everything of the victim's that only they may read. */
@@ -120,7 +120,7 @@ describe('with the key of another account', () => {
     120_000,
   );
 
-  verifies(
+  longVerifies(
     'path:no-bypass',
     'no detour over a namespace of one’s own does either',
     async () => {
@@ -149,7 +149,7 @@ describe('with the key of another account', () => {
     120_000,
   );
 
-  verifies(
+  longVerifies(
     ['path:no-bypass', 'server:delete:foreign'],
     'no spelling tells a foreign connection or a foreign server’s deletion from one that never was',
     async () => {
@@ -173,7 +173,7 @@ describe('with the key of another account', () => {
     120_000,
   );
 
-  verifies(
+  longVerifies(
     ['name:encoded-slash', 'path:leading-at', 'path:unencoded-slash', 'path:trailing-slash'],
     'every published spelling reads a tenant’s server and deletes none',
     async () => {

@@ -17,7 +17,8 @@ import {
   type Shape,
 } from '../../src/modules/tool-schemas/shape.js';
 import { toZodText } from '../../src/modules/tool-schemas/tool-schema.mapper.js';
-import { verifies } from '../support/verifies.js';
+import { longIt } from '../support/jest/globals.mjs';
+import { longVerifies, verifies } from '../support/verifies.js';
 import { pasted } from '../support/documentation/zod-expression.js';
 import { randomRuns } from '../support/random-runs.js';
 
@@ -133,7 +134,7 @@ describe('an inferred schema', () => {
     },
   );
 
-  verifies('output-schema:json-schema', 'accepts them as JSON Schema 2020-12 too', () => {
+  longVerifies('output-schema:json-schema', 'accepts them as JSON Schema 2020-12 too', () => {
     fc.assert(
       fc.property(day, (values) => {
         const schema = toJsonSchema(together(values));
@@ -213,7 +214,7 @@ describe('a shape', () => {
     );
   });
 
-  it('is the same in whatever order and groups objects with too many fields are put together', () => {
+  longIt('is the same in whatever order and groups objects with too many fields are put together', () => {
     const pool = Array.from({ length: 2 * FIELDS_MAX }, (_, i) => `f${i}x`);
     const wide = fc
       .tuple(fc.nat(pool.length), fc.nat(pool.length))

@@ -85,6 +85,11 @@ export const service = {
     behavior:
       'A call whose legacy upstream asks a client of 2026-07-28 waits up to 10 minutes for what that says, good for its caller, its request and any process; when it is lost the client hears to call again.',
   },
+  'mcp:long-calls': {
+    source: 'House',
+    behavior:
+      'A call at an MCP endpoint fails after `MCP_CALL_TIMEOUT_MS`, or the `callTimeoutMs` of its connection, without a message, and after an hour; a 504 of REST names the MCP endpoint.',
+  },
   'mcp:loop': {
     source: 'House',
     behavior:
@@ -93,7 +98,7 @@ export const service = {
   'mcp:tasks': {
     source: 'House',
     behavior:
-      'A tool that a server of 2025-11-25 runs as a task only is called like any other; tasks themselves do not pass, since they belong to a session that callers share.',
+      'A tool that a server of 2025-11-25 runs as a task only is called like any other. A client of 2025-11-25 can start and follow tasks, which belong to its account and connection; where that is not possible, a call with `task` is refused before it runs.',
   },
   'mcp:session': {
     source: 'House',

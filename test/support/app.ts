@@ -45,7 +45,10 @@ export interface TestApp {
   account(overrides?: { kind?: 'user' | 'organization'; isOperator?: boolean }): Promise<TestAccount>;
   /** A service of the process, for what has no route. */
   get<T>(type: abstract new (...args: never[]) => T): T;
-  /** A second process on the same database, as far as a process can be one inside a test. */
+  /**
+   * A second process on the same database, as far as a process can be one inside a test. Its role is `api` unless the
+   * settings say otherwise: queues, hosting and sweeps of a process that only answers requests would cost a second start.
+   */
   sibling(settings?: NodeJS.ProcessEnv): Promise<TestApp>;
   close(): Promise<void>;
 }
@@ -186,7 +189,7 @@ async function startOnce(
     as: (account) => clientOf(url, account?.key),
     account: (overrides) => addAccount(database, overrides),
     get: (type) => app.get(type as Type, { strict: false }),
-    sibling: (more = {}) => startOn(databaseUrl, { ...settings, ...more }, owner, async () => undefined),
+    sibling: (more = {}) => startOn(databaseUrl, { ...settings, ROLES: 'api', ...more }, owner, async () => undefined),
     close,
   };
 }

@@ -1,6 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
-const POLL_MS = 20;
+const POLL_MS_MIN = 20;
+
+/** Each repetition waits a fifth longer, up to this: most repetitions are requests, which take CPU time from what they wait for. */
+const POLL_MS_MAX = 100;
 
 /** Much longer than anything takes: a machine that is busy with other things fails no test, and waiting costs nothing. */
 const PATIENCE_MS = 60_000;
@@ -17,7 +20,7 @@ export async function until<T>(
   timeoutMs = PATIENCE_MS,
 ): Promise<NonNullable<Exclude<T, false>>> {
   const deadline = Date.now() + timeoutMs;
-  for (;;) {
+  for (let pollMs = POLL_MS_MIN; ; pollMs = Math.min(pollMs * 1.2, POLL_MS_MAX)) {
     let last: unknown;
     try {
       const answer = await ask();
@@ -28,6 +31,6 @@ export async function until<T>(
     }
     if (Date.now() > deadline)
       throw new Error(`It did not happen that ${what} (${timeoutMs} ms); last: ${String(last)}`);
-    await wait(POLL_MS);
+    await wait(pollMs);
   }
 }

@@ -27,9 +27,9 @@ export const PROXY_LIMITS: ProxyLimits = {
   socketsMax: 512,
   headerBytes: 16 * 1024,
   headersMs: 10_000,
-  idleMs: 60_000,
+  idleMs: 300_000,
   tunnelIdleMs: 300_000,
-  totalMs: 900_000,
+  totalMs: 3_600_000,
   tunnelTotalMs: 3_600_000,
   linesPerMinute: 20,
 };

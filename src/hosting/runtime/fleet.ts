@@ -28,6 +28,9 @@ const STATE_SWEEP_MS = 3_600_000;
 const CLOSE_MS = 4_000;
 const CLOSE_BY_FORCE_MS = 1_000;
 
+/** Longest wait of a start: for its turn, and for older versions whose requests are in flight. */
+const AWAITED_MS_MAX = 60_000;
+
 /** Dependencies of a fleet. */
 export interface FleetSetting {
   env: Env;
@@ -60,7 +63,7 @@ export class Fleet {
 
   constructor(private readonly setting: FleetSetting) {
     this.stateRoot = join(setting.env.dataDir, 'hosting', 'state');
-    this.starts = new StartSemaphore(setting.limits.wallMs);
+    this.starts = new StartSemaphore(Math.min(setting.limits.wallMs, AWAITED_MS_MAX));
     this.sweeper = repeat(Math.min(SWEEP_MS, setting.env.runtimeIdleMs / 2), () => this.sweep());
     this.stateSweeper = repeat(STATE_SWEEP_MS, () => void this.sweepState());
     void this.sweepState();
@@ -228,9 +231,10 @@ export class Fleet {
     const { env, limits } = this.setting;
     const others = [...owner.programs];
     const hasPlace = owner.taking.length > 0;
+    const drainMs = Math.min(limits.wallMs, AWAITED_MS_MAX);
     const awaited = isStateful
-      ? others.map((program) => program.drain(limits.wallMs))
-      : others.slice(0, Math.max(0, others.length - 1)).map((program) => program.drain(limits.wallMs));
+      ? others.map((program) => program.drain(drainMs))
+      : others.slice(0, Math.max(0, others.length - 1)).map((program) => program.drain(drainMs));
     const taking = this.live.filter((program) => program.takesCalls);
     if (hasPlace || taking.length < env.runtimeLiveMax) return Promise.all(awaited);
     const victim = idleLongest(taking);

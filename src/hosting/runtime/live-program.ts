@@ -146,10 +146,16 @@ export class LiveProgram {
     this.traces.ended(trace);
   }
 
-  /** Refuses new requests, waits for those in flight up to the limit, and stops. Never rejects. */
+  /**
+   * Refuses new requests, waits for those in flight up to the limit, and stops. Called again, it may shorten the wait.
+   * Never rejects.
+   */
   async drain(withinMs: number): Promise<void> {
     await this.settled;
-    if (!this.takesCalls) return this.gone;
+    if (!this.takesCalls) {
+      this.calls.hurry(withinMs);
+      return this.gone;
+    }
     this.state = 'stopping';
     await this.calls.drained(withinMs);
     return this.stop();

@@ -25,6 +25,12 @@ describe('folders of running programs', () => {
     expect(await readdir(base)).toEqual([]);
   });
 
+  it('lie in /tmp when the temporary folder is too deep for sockets', async () => {
+    const dirs = new RunDirs(join(base, 'd'.repeat(100)));
+    expect(await dirs.make()).toMatch(/^\/tmp\/slipway-run-/);
+    await dirs.close();
+  });
+
   it('of processes that are gone are removed at start; those of a living one, of a namesake and of others stay', async () => {
     const living = new RunDirs(base);
     const kept = await living.make();

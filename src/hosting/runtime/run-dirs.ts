@@ -11,16 +11,18 @@ const BASE_CHARS_MAX = 50;
 
 /**
  * Folders of program starts: `slipway-run-<pid>-<start of the process>-<random>/<n>` in the system's temporary folder,
- * or in `/tmp` when the path of that one is long.
- * Not in `DATA_DIR`, because paths of unix sockets are limited, and process ids are ambiguous in a
- * folder shared by machines or containers.
+ * or in `/tmp` if its path is long. Not in `DATA_DIR`, because paths of unix sockets are limited, and process ids are
+ * ambiguous in a folder shared by machines or containers.
  */
 export class RunDirs {
   private readonly logger = new Logger('hosting');
   private root: Promise<string> | null = null;
   private lastNumber = 0;
+  private readonly base: string;
 
-  constructor(private readonly base = tmpdir().length > BASE_CHARS_MAX ? '/tmp' : tmpdir()) {}
+  constructor(folder = tmpdir()) {
+    this.base = folder.length > BASE_CHARS_MAX ? '/tmp' : folder;
+  }
 
   /**
    * Creates an empty folder, mode 0700. Its parent is passable but not readable for others, since programs run as other

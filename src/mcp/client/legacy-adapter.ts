@@ -7,7 +7,8 @@ import type {
   UpstreamListener,
 } from '../protocol/channel.js';
 import { UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
-import type { UpstreamIdentity } from '../protocol/protocol.js';
+import { errorReply } from '../protocol/messages.js';
+import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
 import {
   EraContradictedError,
   HandshakeRefusedError,
@@ -32,6 +33,8 @@ import { isObject } from '../../platform/text/json.js';
 
 /** Limit of concurrent subscribe requests. */
 const PARALLEL = 8;
+
+const TASK_LOST = 'Task not found: the MCP server no longer has the session in which it was started';
 
 /** Timeout of unsubscribing from a resource. */
 const UNSUBSCRIBE_MS = 5_000;
@@ -168,7 +171,7 @@ export class LegacyAdapter implements ProtocolAdapter {
   private readonly profiles: ProfileSlots;
   private readonly tasks = new LegacyTasks();
   /** Log level that each session of a caller has. */
-  private readonly levels = new WeakMap<LegacySession, string>();
+  private readonly levels = new WeakMap<LegacySession, { level: string; set: Promise<unknown> }>();
 
   constructor(
     open: OpenSession,
@@ -268,6 +271,8 @@ export class LegacyAdapter implements ProtocolAdapter {
     try {
       return await this.requestWithLevel(slot, session, call, timeoutMs, false);
     } catch (error) {
+      // The task has ended with its session.
+      if (error instanceof SessionLostError && call.session) return errorReply(rpcCode.invalidParams, TASK_LOST);
       if (error instanceof SessionLostError) this.forget(slot, session);
       else if (!mayRepeat(call, error)) throw error;
       const again = slot.value ?? (await this.session(slot, left(), call));
@@ -284,8 +289,8 @@ export class LegacyAdapter implements ProtocolAdapter {
     isRepeat: boolean,
   ): Promise<McpReply> {
     // The shared session has many callers and no level.
-    const level = slot === this.plain ? undefined : call.profile?.level;
-    if (level === undefined || this.levels.get(session) === level) return session.request(call, timeoutMs, isRepeat);
+    const level = slot === this.plain || call.session ? undefined : call.profile?.level;
+    if (level === undefined) return session.request(call, timeoutMs, isRepeat);
     const left = deadlineIn(timeoutMs);
     await this.setLevel(session, level, timeoutMs, isRepeat, call.cancellation);
     return session.request(call, left(), isRepeat);
@@ -298,10 +303,18 @@ export class LegacyAdapter implements ProtocolAdapter {
     isRepeat = false,
     cancellation?: McpCall['cancellation'],
   ): Promise<void> {
-    if (level === undefined || this.levels.get(session) === level) return;
+    if (level === undefined) return;
+    const known = this.levels.get(session);
+    if (known?.level === level) return void (await known.set);
     const params = JSON.stringify({ level });
-    await session.request({ method: 'logging/setLevel', params, timeoutMs, cancellation }, timeoutMs, isRepeat);
-    this.levels.set(session, level);
+    const set = session.request({ method: 'logging/setLevel', params, timeoutMs, cancellation }, timeoutMs, isRepeat);
+    this.levels.set(session, { level, set });
+    try {
+      await set;
+    } catch (error) {
+      this.levels.delete(session);
+      throw error;
+    }
   }
 
   /** Drops a lost session. @throws EraContradictedError when the verdict is old enough to be wrong */

@@ -24,3 +24,21 @@ it('names that no tool of MCP has are not remembered, so that a server cannot fi
   const asTask = sent.filter(({ method }) => method === 'tools/call').map(({ params }) => params?.includes('"task"'));
   expect(asTask).toEqual([true, false]);
 });
+
+it('a call that waits for messages lasts as long as its task, and one over REST as long as REST', async () => {
+  const sent: [method: string, timeoutMs: number][] = [];
+  const send = (call: McpCall, timeoutMs: number) => {
+    sent.push([call.method, timeoutMs]);
+    if (call.method === 'tools/list') {
+      return Promise.resolve(replyOf({ tools: [{ name: 'long', execution: { taskSupport: 'required' } }] }));
+    }
+    return Promise.resolve(replyOf({ task: { taskId: '1', ttl: 900_000 } }));
+  };
+  const tasks = new LegacyTasks();
+  const call = { method: 'tools/call', params: '{"name":"long"}', timeoutMs: 1_000 };
+  await tasks.send({ ...call, onNotification: () => undefined }, 1_000, send);
+  await tasks.send(call, 1_000, send);
+  const [mcp = 0, rest = 0] = sent.filter(([method]) => method === 'tasks/result').map(([, timeoutMs]) => timeoutMs);
+  expect(mcp).toBe(900_000);
+  expect(rest).toBeLessThanOrEqual(1_000);
+});

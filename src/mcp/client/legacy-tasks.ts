@@ -2,13 +2,14 @@ import { Logger } from '@nestjs/common';
 import { isObject } from '../../platform/text/json.js';
 import type { McpCall, McpReply } from '../protocol/channel.js';
 import { deadlineIn } from '../protocol/deadline.js';
-import { memberText, withMember, withoutMembers } from '../protocol/json-edit.js';
+import { CALL_MS_MAX } from './silence-timer.js';
+import { memberText, withMember } from '../protocol/json-edit.js';
 import { mcpLists, readList } from '../protocol/list-pages.js';
 import { resultOf, withList } from '../protocol/messages.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 
 /** Requested `ttl` of a task: the maximum duration of any call. */
-const TASK_TTL_MS = 15 * 60_000;
+const TASK_TTL_MS = CALL_MS_MAX;
 
 /** Timeout of listing all tools to learn which require tasks. An unknown tool triggers it again, at most every 5 s. */
 const TOOLS_TIMEOUT_MS = 10_000;
@@ -30,7 +31,7 @@ export function offersTasks({ capabilities: { tasks } }: UpstreamIdentity): bool
 
 /**
  * Tools of legacy servers that run only as tasks (`taskSupport: required`). Creates the task and awaits its result, so
- * that callers call them like any other tool. Callers cannot own such a task, because they share the upstream session.
+ * that callers call them like any other tool. A call that names a task itself passes: its caller follows the task.
  */
 export class LegacyTasks {
   private readonly logger = new Logger('mcp');
@@ -44,7 +45,7 @@ export class LegacyTasks {
     return call.method === 'tools/call' ? this.call(call, timeoutMs, send) : send(call, timeoutMs);
   }
 
-  /** Records the `taskSupport` of a `tools/list` reply and removes the requirement from it. */
+  /** Records the `taskSupport` of a `tools/list` reply; a required one becomes optional. */
   private learn(reply: McpReply): McpReply {
     return withList(reply, 'tools', (items) => {
       const tools = items.map((item) => this.learnOne(item));
@@ -56,16 +57,19 @@ export class LegacyTasks {
   private async call(call: McpCall, timeoutMs: number, send: Send): Promise<McpReply> {
     const left = deadlineIn(timeoutMs);
     const params = call.params ?? '{}';
+    if (memberText(params, 'task') !== undefined) return send(call, timeoutMs);
     const name = memberText(params, 'name');
     if (!name?.startsWith('"') || !(await this.isRequired(JSON.parse(name) as string, left, send))) {
       return send(call, left());
     }
     const made = await send({ ...call, params: withMember(params, 'task', `{"ttl":${TASK_TTL_MS}}`) }, left());
-    const taskId = taskIdIn(made);
-    if (taskId === null) return made;
-    const about = JSON.stringify({ taskId });
+    const task = taskIn(made);
+    if (task === null) return made;
+    const about = JSON.stringify({ taskId: task.taskId });
+    // A caller that waits for as long as messages come waits for as long as the task lives, which may be silent.
+    const waitMs = call.onNotification ? Math.min(task.ttl ?? TASK_TTL_MS, TASK_TTL_MS) : left();
     try {
-      return await send({ ...call, method: 'tasks/result', params: about }, left());
+      return await send({ ...call, method: 'tasks/result', params: about, timeoutMs: waitMs }, waitMs);
     } catch (error) {
       // Cancelled because the caller no longer waits.
       const cancel = { method: 'tasks/cancel', params: about, timeoutMs: CANCEL_MS };
@@ -104,14 +108,19 @@ export class LegacyTasks {
       if (this.required.size >= TOOLS_MAX) this.required.clear();
       this.required.set(JSON.parse(name) as string, isRequired);
     }
-    return { tool: isRequired ? withoutMembers(tool, (member) => member === 'execution') : tool, isRequired };
+    if (!isRequired) return { tool, isRequired };
+    return {
+      tool: withMember(tool, 'execution', withMember(execution ?? '{}', 'taskSupport', '"optional"')),
+      isRequired,
+    };
   }
 }
 
-/** Id of the task that a call created; null when it created none. */
-function taskIdIn(reply: McpReply): string | null {
+/** The task that a call created, whose ttl is null without a limit; null when it created none. */
+function taskIn(reply: McpReply): { taskId: string; ttl: number | null } | null {
   if (!reply.text.includes('"taskId"')) return null;
   const result = resultOf(reply);
   const task = isObject(result) ? result.task : undefined;
-  return isObject(task) && typeof task.taskId === 'string' ? task.taskId : null;
+  if (!isObject(task) || typeof task.taskId !== 'string') return null;
+  return { taskId: task.taskId, ttl: typeof task.ttl === 'number' ? task.ttl : null };
 }

@@ -1,9 +1,9 @@
 import type { ClientAnswer, McpCall, McpReply } from '../protocol/channel.js';
 import { members, slice, splice } from '../protocol/json-text.js';
-import { CallerLeftError, tooSlow, unreadable, UpstreamTimeoutError } from '../protocol/mcp-errors.js';
+import { CallerLeftError, tooLate, unreadable, UpstreamTimeoutError } from '../protocol/mcp-errors.js';
 import { errorAnswer, progressTokenIn, replyTo, requestText, type RpcHead } from '../protocol/messages.js';
 import { rpcCode } from '../protocol/protocol.js';
-import { STREAM_MS_MAX } from './http/http-exchange.js';
+import { SilenceTimer } from './silence-timer.js';
 import { UpstreamRequestResponder } from './upstream-request-responder.js';
 
 /** The far end of a message pipe that all calls share: an HTTP+SSE session, or the tunnel of an uplink. */
@@ -108,8 +108,7 @@ function refuseUnclear(method: string): Promise<ClientAnswer> {
 class RunningCall {
   private readonly responder: UpstreamRequestResponder;
   onOver: () => void = () => undefined;
-  private readonly startedAt = Date.now();
-  private timer: NodeJS.Timeout;
+  private readonly timer: SilenceTimer;
   /** Progress token of the caller as JSON text; null without one. */
   private token: string | null = null;
 
@@ -121,7 +120,7 @@ class RunningCall {
     private readonly outcome: { resolve(reply: McpReply): void; reject(error: Error): void },
   ) {
     this.responder = new UpstreamRequestResponder((answer) => peer.answer(answer), peer.host, call.onRequest);
-    this.timer = setTimeout(this.onDeadline, timeoutMs);
+    this.timer = new SilenceTimer(timeoutMs, () => this.onDeadline());
     call.cancellation?.notify(this.onLeft);
   }
 
@@ -152,12 +151,13 @@ class RunningCall {
   notify(text: string, method: string): void {
     const { onNotification } = this.call;
     if (!onNotification) return;
-    if (Date.now() - this.startedAt < STREAM_MS_MAX) this.timer.refresh();
+    this.timer.restart();
     onNotification(text, method);
   }
 
   /** Forwards a request of the peer to the caller. Too many fail this call only, since others share the pipe. */
   requested(text: string, method: string): void {
+    if (this.call.onNotification) this.timer.restart();
     try {
       this.responder.take(text, method);
     } catch (error) {
@@ -175,12 +175,13 @@ class RunningCall {
     this.outcome.reject(error);
   }
 
-  private readonly onDeadline = (): void => {
-    const { timeoutMs } = this;
-    if (this.responder.isHolding(timeoutMs) && Date.now() - this.startedAt < STREAM_MS_MAX) {
-      this.timer = setTimeout(this.onDeadline, timeoutMs);
-    } else this.giveUp(new UpstreamTimeoutError(tooSlow(this.peer, timeoutMs), true));
-  };
+  private onDeadline(): void {
+    const { timeoutMs, timer, call } = this;
+    const { isOver } = timer;
+    if (this.responder.isHolding(timeoutMs) && !isOver) return timer.restart();
+    const late = tooLate(this.peer, { timeoutMs, isExtended: call.onNotification !== undefined, isOver });
+    this.giveUp(new UpstreamTimeoutError(late, true));
+  }
 
   private readonly onLeft = (): void => this.giveUp(new CallerLeftError());
 
@@ -191,7 +192,7 @@ class RunningCall {
   }
 
   private settle(): void {
-    clearTimeout(this.timer);
+    this.timer.stop();
     this.call.cancellation?.forget(this.onLeft);
     this.onOver();
   }

@@ -1,6 +1,6 @@
 import type { Cancellation } from '../protocol/cancellation.js';
 import { withinDeadline } from '../protocol/deadline.js';
-import { tooSlow, UpstreamError } from '../protocol/mcp-errors.js';
+import { tooLate, UpstreamError } from '../protocol/mcp-errors.js';
 
 /** Time for which a failure is returned to further callers, so that an unreachable upstream costs one dial. */
 const FAILURE_MS = 1_000;
@@ -33,7 +33,7 @@ export class SingleFlight<T> {
         throw error;
       })
       .finally(() => (this.opening = null));
-    return withinDeadline(this.opening, timeoutMs, tooSlow(this.upstream, timeoutMs), cancellation);
+    return withinDeadline(this.opening, timeoutMs, tooLate(this.upstream, { timeoutMs }), cancellation);
   }
 
   /** Discards this value, unless another one has replaced it. */

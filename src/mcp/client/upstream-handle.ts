@@ -11,14 +11,15 @@ import type {
 } from '../protocol/channel.js';
 import type { Era, UpstreamIdentity } from '../protocol/protocol.js';
 import { untilRestart } from './call-registry.js';
+import { CALL_MS_MAX } from './silence-timer.js';
 import { ToolCatalog } from './tool-catalog.js';
 
 /** Limits of catalogs for callers with capabilities, and of the length of these capabilities as JSON text. */
 const CATALOGS_MAX = 20;
 const CAPABILITIES_CHARS_MAX = 4_096;
 
-/** Drain time of running calls after the handle was replaced. */
-const DRAIN_MS_MAX = 60_000;
+/** Drain time of running calls after their connection or release was deleted. */
+const DELETED_DRAIN_MS_MAX = 60_000;
 
 /** An upstream channel shared by its callers. Counts running calls and listeners, so that it can close when idle. */
 export abstract class UpstreamHandle implements Channel {
@@ -118,11 +119,11 @@ export abstract class UpstreamHandle implements Channel {
     return this.channel.close(forGood);
   }
 
-  /** Closes after the running calls have ended, in a minute at most. */
+  /** Closes after the running calls have ended: in an hour at most, and in a minute `forGood`. */
   async retire(forGood?: boolean): Promise<void> {
     if (this.running > 0) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, DRAIN_MS_MAX).unref();
+        const timer = setTimeout(resolve, forGood ? DELETED_DRAIN_MS_MAX : CALL_MS_MAX).unref();
         this.onIdle = () => {
           clearTimeout(timer);
           resolve();

@@ -20,6 +20,8 @@ export interface McpReply {
   error: RpcError | null;
   /** Era of the result: a modern one has a `resultType`, which may be `input_required`; a legacy one has none. */
   era: Era;
+  /** Upstream session that answered, for a call with {@link McpCall.session}; absent where sessions have no names. */
+  session?: string;
 }
 
 /**
@@ -63,7 +65,7 @@ export interface McpCall {
    * caller's own hop (`io.modelcontextprotocol/…` protocol version, capabilities, client info).
    */
   params?: string;
-  /** Timeout of the answer. With {@link onNotification} every event restarts it, up to 15 minutes in all. */
+  /** Timeout of the answer. With {@link onNotification} every message of the call restarts it, up to an hour in all. */
   timeoutMs: number;
   /** Cancels the call upstream when the caller no longer waits. */
   cancellation?: Cancellation;
@@ -82,6 +84,11 @@ export interface McpCall {
   caller?: string;
   /** Filled during the call, for records. */
   timing?: CallTiming;
+  /**
+   * Upstream session in which the request is sent, whichever process opened it: that of a task. Empty for the session at
+   * hand, whose name is then in the reply.
+   */
+  session?: string;
   /** Services like this one that the call has passed, newest first; see `via.ts`. */
   via?: string;
   /** Id (UUID) of the record of this call; sent to hosted programs, so that their console lines refer to it. */

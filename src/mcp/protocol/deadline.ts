@@ -7,6 +7,12 @@ export function deadlineIn(timeoutMs: number): () => number {
   return () => Math.max(1, until - performance.now());
 }
 
+/** {@link deadlineIn} from the first call of the function on. */
+export function deadlineFromFirstUse(timeoutMs: number): () => number {
+  let left: (() => number) | undefined;
+  return () => (left ??= deadlineIn(timeoutMs))();
+}
+
 /**
  * Waits for shared work until `timeoutMs` or the caller's cancellation. The work continues for other callers.
  *

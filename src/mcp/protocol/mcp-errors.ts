@@ -98,9 +98,22 @@ export class InputNeededError extends UpstreamFailure {
   }
 }
 
+/** The timeout of a call that expired. */
+export interface ExpiredTimeout {
+  timeoutMs: number;
+  /** True if messages restart the timeout. */
+  isExtended?: boolean;
+  /** True if the call has lasted for the hour that it may last in all. */
+  isOver?: boolean;
+}
+
 /** Message about an upstream timeout. */
-export function tooSlow({ host }: { host: string }, timeoutMs: number): string {
+export function tooLate({ host }: { host: string }, { timeoutMs, isExtended, isOver }: ExpiredTimeout): string {
   const seconds = Number((timeoutMs / 1000).toPrecision(2));
+  if (isOver) return `${host} did not answer completely within an hour, the longest time of a call.`;
+  if (isExtended) {
+    return `${host} sent nothing for ${seconds} s: it is too slow or overloaded, or the request takes longer and reports no progress.`;
+  }
   return `${host} did not answer completely within ${seconds} s: it is too slow or overloaded, or the request takes longer.`;
 }
 
@@ -114,6 +127,7 @@ export class UpstreamTimeoutError extends UpstreamFailure {
     message: string,
     override readonly outcomeUnknown: boolean,
     detail?: unknown,
+    override readonly advice?: string,
   ) {
     super(message, detail);
   }

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { isObject } from '../../platform/text/json.js';
 import type { McpReply, RpcError } from '../protocol/channel.js';
-import { deadlineIn } from '../protocol/deadline.js';
-import { withoutMembers } from '../protocol/json-edit.js';
+import { deadlineFromFirstUse } from '../protocol/deadline.js';
 import { slice } from '../protocol/json-text.js';
 import { UpstreamAuthRequiredError } from '../protocol/mcp-errors.js';
 import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
@@ -29,6 +28,7 @@ import { capabilityNames, takesPages } from './client-capabilities.js';
 import { INPUT_MS_MAX, type ClientInput } from './pending-client-requests.js';
 import { URI_CHARS_MAX, type LiveSessions } from './sessions/live-sessions.js';
 import type { SessionIds } from './sessions/session-ids.js';
+import type { TaskRelay } from './tasks/task-relay.js';
 import type { ToolNotes } from './tool-notes.js';
 import { isLoudMessage, type UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
 
@@ -39,11 +39,13 @@ export interface LegacyParts {
   sessions: LiveSessions;
   input: ClientInput;
   notes: ToolNotes;
+  tasks: TaskRelay;
   timeoutMs: number;
 }
 
-/** Error text for task methods: a task would belong to an upstream session that callers share. */
-const NO_TASKS = 'Tasks do not pass this endpoint: call the tool without one, and its answer is what the task comes to';
+/** Error text for tasks at endpoints and servers without them. */
+const NO_TASKS =
+  'There are no tasks of MCP 2025-11-25 here: call the tool without "task", and its answer is what a task would come to. Nothing ran';
 
 /** Answers requests of revisions that begin with `initialize`, for an upstream of any era. */
 export class LegacyServer {
@@ -68,10 +70,18 @@ export class LegacyServer {
       case 'tasks/result':
       case 'tasks/list':
       case 'tasks/cancel':
-        return replyError(incoming, rpcCode.methodNotFound, NO_TASKS);
+        return this.task(incoming);
       default:
         return this.call(incoming);
     }
+  }
+
+  /** Answers a request about tasks. */
+  private async task(incoming: McpRequest): Promise<void> {
+    const { tasks, input } = this.parts;
+    if (!(await tasks.isOffered(incoming.channel))) return replyError(incoming, rpcCode.methodNotFound, NO_TASKS);
+    if (incoming.method === 'tasks/list') return tasks.list(incoming);
+    return tasks.serve(incoming, input.responderFor(incoming, deadlineFromFirstUse(INPUT_MS_MAX)));
   }
 
   private async initialize({ channel, params, id, sink, request }: McpRequest): Promise<void> {
@@ -125,21 +135,31 @@ export class LegacyServer {
 
   private async call(incoming: McpRequest): Promise<void> {
     const { request, sink, id, channel } = incoming;
+    const isTask = wantsTask(incoming);
+    if (isTask && !(await this.parts.tasks.isOffered(channel))) {
+      return replyError(incoming, rpcCode.methodNotFound, NO_TASKS);
+    }
     const { input } = this.parts;
     const { session, principal } = request;
     const level = session && this.parts.sessions.level(session, principal);
     const accepts = (method: string, text: string) =>
       level === null || method !== 'notifications/message' || isLoudMessage(text, level);
     const isModern = level !== null && (await channel.open(this.parts.timeoutMs, 'legacy')).era === 'modern';
-    const plain = withoutTask(incoming);
-    const params = isModern ? withLogLevel(plain, level) : plain;
-    const left = deadlineIn(INPUT_MS_MAX);
+    const params = isModern ? withLogLevel(incoming.own, level) : incoming.own;
+    const left = deadlineFromFirstUse(INPUT_MS_MAX);
     const responder = this.ownSession(incoming, isModern ? null : level, input.responderFor(incoming, left));
-    const era = session ? this.parts.sessions.eraOf(session, principal) : undefined;
+    const era = isTask ? 'legacy' : session ? this.parts.sessions.eraOf(session, principal) : undefined;
     let next = params;
     for (let round = 0; ; round += 1) {
-      const reply = await this.send(incoming, { params: next, accepts, era, ...responder });
+      const reply = await this.send(incoming, {
+        params: next,
+        accepts,
+        era,
+        ...(isTask && { session: '' }),
+        ...responder,
+      });
       if (!reply) return;
+      if (isTask) return sink.reply(200, await this.parts.tasks.started(incoming, reply));
       if (reply.era === 'legacy') return sink.reply(200, withOwnError(reply, id, reply.error && hopError(reply.error)));
       const wanted = reply.result && inputRequired(slice(reply.text, reply.result));
       if (!wanted) return this.complete(incoming, reply);
@@ -208,10 +228,12 @@ export class LegacyServer {
   }
 }
 
-/** Params without `task`: a server without the tasks capability must ignore it (MCP 2025-11-25, tasks). */
-function withoutTask({ own, params }: McpRequest): string | undefined {
-  const wantsTask = isObject(params) && 'task' in params;
-  return own !== undefined && wantsTask ? withoutMembers(own, (name) => name === 'task') : own;
+/**
+ * True for a tool call that is to run as a task. Its client expects another result than that of the tool, and would fail
+ * after the tool has run.
+ */
+export function wantsTask({ method, params }: McpRequest): boolean {
+  return method === 'tools/call' && isObject(params) && params.task !== undefined;
 }
 
 function neededBy({ data }: RpcError): string {

@@ -38,6 +38,8 @@ import { StreamRefs } from './sessions/stream-refs.js';
 import { Streams } from './sessions/streams.js';
 import { Subscriptions } from './sessions/subscriptions.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
+import { McpTaskRepository } from './tasks/mcp-task.repository.js';
+import { TaskRelay } from './tasks/task-relay.js';
 import { ToolNotes } from './tool-notes.js';
 import { UpstreamCalls } from './upstream-calls.js';
 
@@ -98,6 +100,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     private readonly pending: PendingInputCalls,
     marks: SessionMarkRepository,
     vault: Vault,
+    taskIds: McpTaskRepository,
     private readonly internal: InternalClient,
   ) {
     this.refs = new StreamRefs(vault, env);
@@ -108,8 +111,9 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     this.clientRequests = new PendingClientRequests(pubSub);
     const { ids, sessions, clientRequests } = this;
     const input = new ClientInput(sessions, clientRequests);
-    const [calls, notes] = [new UpstreamCalls(timeoutMs), new ToolNotes()];
-    const legacy = new LegacyServer({ calls, ids, sessions, input, notes, timeoutMs });
+    const [calls, notes] = [new UpstreamCalls(env.mcpCallTimeoutMs), new ToolNotes()];
+    const tasks = new TaskRelay(vault, taskIds, calls, timeoutMs);
+    const legacy = new LegacyServer({ calls, ids, sessions, input, notes, tasks, timeoutMs });
     const subscriptions = new Subscriptions(this.streams);
     const modern = new ModernServer({ calls, pending, subscriptions, notes, timeoutMs });
     this.server = new McpServer({ legacy, modern, clientRequests, calls });
@@ -367,6 +371,7 @@ function describe(
     header: (name) => headerOf(request, name),
     account: target.account,
     principal: target.principal,
+    target: target.target,
     caller: callerOf(target),
   };
 }

@@ -19,6 +19,8 @@ export interface McpRequestContext {
   account: string;
   /** Identity of the caller; session state is stored per principal, within limits. */
   principal: string;
+  /** Name of the addressed endpoint. */
+  target: string;
   /** Caller and target, the scope in which a caller can cancel its calls. */
   caller: string;
   /** Legacy session of the request; null without one, and for requests of MCP 2026-07-28. */
@@ -58,6 +60,8 @@ export interface McpResponseSink {
   event(text: string): void;
   /** Turns the answer into an event stream before the first message. */
   open(): void;
+  /** Turns the answer into an event stream if it does not come soon, so that proxies see that the request is served. */
+  openWhenLate(): void;
   /** Ends the stream without an answer. */
   end(): void;
 }

@@ -4,6 +4,7 @@ import { spliceAll } from '../protocol/json-edit.js';
 import { slice, splice } from '../protocol/json-text.js';
 import { CallerLeftError, UpstreamAuthRequiredError, UpstreamTimeoutError } from '../protocol/mcp-errors.js';
 import { rpcCode, type Era, LEGACY_VERSIONS, type UpstreamIdentity } from '../protocol/protocol.js';
+import { offersTasks } from '../client/legacy-tasks.js';
 import type { McpRequest } from './mcp-request.js';
 import { McpRefusal } from './mcp-server.errors.js';
 import { isObject } from '../../platform/text/json.js';
@@ -120,8 +121,10 @@ export function agreedVersion(params: unknown): string {
 
 /** Result of `initialize` as JSON text: the upstream's, without capabilities that are not forwarded. */
 export function initializeResult(identity: UpstreamIdentity, protocolVersion: string): string {
-  const { serverInfo, instructions } = identity;
-  return JSON.stringify({ protocolVersion, capabilities: legacyCapabilities(identity), serverInfo, instructions });
+  const { capabilities, serverInfo, instructions } = identity;
+  const relayed = protocolVersion === LEGACY_VERSIONS[0] && identity.era === 'legacy' && offersTasks(identity);
+  const kept = { ...legacyCapabilities(identity), ...(relayed && { tasks: relayedTasks(capabilities.tasks) }) };
+  return JSON.stringify({ protocolVersion, capabilities: kept, serverInfo, instructions });
 }
 
 /**
@@ -141,9 +144,15 @@ export function discoverResult({ era, capabilities, serverInfo, instructions }: 
   return `${own.slice(0, -1)},"_meta":${serverMeta(serverInfo)}}`;
 }
 
+/** Tasks that a client can start and follow: the list is our own. */
+function relayedTasks(tasks: unknown): Record<string, unknown> {
+  const cancel = isObject(tasks) && tasks.cancel !== undefined ? { cancel: {} } : {};
+  return { list: {}, ...cancel, requests: { tools: { call: {} } } };
+}
+
 /**
- * Capabilities forwarded in a session: lists with their changes, subscriptions, log messages, experimental ones. Tasks are
- * removed, and changes of an upstream without a stream to send them on.
+ * Capabilities forwarded in a session: lists with their changes, subscriptions, log messages, experimental ones. Changes of an
+ * upstream without a stream to send them on are left out.
  */
 function legacyCapabilities({ capabilities, hasNoStream }: UpstreamIdentity): Record<string, unknown> {
   const flags = (value: unknown, names: readonly string[]) =>

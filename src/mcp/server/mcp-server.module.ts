@@ -8,6 +8,8 @@ import { PendingInputCalls } from './pending-input/pending-input-calls.js';
 import { InternalStreamsController } from './sessions/internal-streams.controller.js';
 import { SessionMark } from './sessions/session-mark.entity.js';
 import { SessionMarkRepository } from './sessions/session-mark.repository.js';
+import { McpTask } from './tasks/mcp-task.entity.js';
+import { McpTaskRepository } from './tasks/mcp-task.repository.js';
 
 /** MCP endpoints of this process, for upstreams of any kind. */
 @Global()
@@ -16,9 +18,9 @@ export class McpServerModule {
   static readonly forRoles = roleModule(() => ({
     module: McpServerModule,
     api: {
-      imports: [TypeOrmModule.forFeature([SessionMark])],
+      imports: [TypeOrmModule.forFeature([SessionMark, McpTask])],
       controllers: [InternalPendingCallsController, InternalStreamsController],
-      providers: [McpHttpServer, McpServerMetrics, PendingInputCalls, SessionMarkRepository],
+      providers: [McpHttpServer, McpServerMetrics, PendingInputCalls, SessionMarkRepository, McpTaskRepository],
       exports: [McpHttpServer],
     },
   }));

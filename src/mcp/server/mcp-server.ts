@@ -99,6 +99,8 @@ export class McpServer {
     try {
       if (channel instanceof McpRefusal) throw channel;
       const incoming = { channel, method, params: message.params, own, id, request, sink };
+      // The answer to `initialize` carries the session id as a header.
+      if (request.acceptsStream && method !== 'initialize') sink.openWhenLate();
       await this.answer(classified, incoming);
     } catch (error) {
       request.observer?.failed(error as Error);

@@ -34,6 +34,7 @@ import type { Envelope } from './classify.js';
 import type { PendingInputCalls } from './pending-input/pending-input-calls.js';
 import { foreign, isRequestState, StateRefusedError } from './pending-input/pending-input-call.js';
 import type { Subscriptions } from './sessions/subscriptions.js';
+import { wantsTask } from './legacy-server.js';
 import type { ToolNotes } from './tool-notes.js';
 import { isLoudMessage, type UpstreamCalls } from './upstream-calls.js';
 
@@ -84,6 +85,10 @@ export class ModernServer {
     const { method, id, sink, request, channel } = incoming;
     if (tasks.has(method) && (await channel.open(this.parts.timeoutMs)).era === 'legacy') {
       return replyError(incoming, rpcCode.methodNotFound, 'The MCP server has no tasks of MCP 2026-07-28', 404);
+    }
+    // The member is of 2025-11-25. Clients of this revision declare an extension instead.
+    if (wantsTask(incoming) && (await channel.open(this.parts.timeoutMs)).era === 'legacy') {
+      return replyError(incoming, rpcCode.invalidParams, 'MCP 2026-07-28 has no params.task: call the tool without it');
     }
     const fault = this.headerFault(incoming);
     if (fault) return replyError(incoming, fault.code, fault.message, fault.status);

@@ -1,6 +1,6 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { ResponseSink } from './response-sink.js';
 
 const MB = 1024 * 1024;
@@ -24,5 +24,47 @@ describe('an event stream that its client does not read', () => {
       sink.event('x'.repeat(MB / 2));
       expect([bytesMax, response.destroyed]).toEqual([bytesMax, true]);
     }
+  });
+});
+
+describe('a request that is not answered soon', () => {
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
+
+  /** What the client got so far. */
+  function watched() {
+    const response = unread();
+    const types: (string | undefined)[] = [];
+    const written: string[] = [];
+    response.writeHead = ((_status: number, headers: Record<string, string>) => {
+      types.push(headers['content-type']);
+      return response;
+    }) as ServerResponse['writeHead'];
+    response.flushHeaders = () => undefined;
+    response.write = ((text: string) => written.push(text)) as unknown as ServerResponse['write'];
+    response.end = ((text?: string) => written.push(text ?? '')) as unknown as ServerResponse['end'];
+    return { types, written, sink: new ResponseSink(response) };
+  }
+
+  it('gets the headers of a stream after 5 s and a comment every 10 s, then its answer', async () => {
+    const { types, written, sink } = watched();
+    sink.openWhenLate();
+    await jest.advanceTimersByTimeAsync(4_999);
+    expect(types).toEqual([]);
+    await jest.advanceTimersByTimeAsync(1);
+    expect(types).toEqual(['text/event-stream; charset=utf-8']);
+    await jest.advanceTimersByTimeAsync(30_000);
+    expect(written).toEqual(Array.from({ length: 3 }, () => ': keep-alive\n\n'));
+    sink.reply(200, '{}');
+    expect(written.at(-1)).toBe('event: message\ndata: {}\n\n');
+  });
+
+  it('is JSON when the answer comes before that', async () => {
+    const { types, written, sink } = watched();
+    sink.openWhenLate();
+    await jest.advanceTimersByTimeAsync(4_999);
+    sink.reply(200, '{}');
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect([types, written]).toEqual([['application/json; charset=utf-8'], ['{}']]);
   });
 });

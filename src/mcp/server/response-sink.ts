@@ -6,7 +6,10 @@ import type { McpResponseSink } from './mcp-request.js';
 import { Cancellation } from '../protocol/cancellation.js';
 
 /** Interval of SSE comment lines, which prevent proxies from closing the stream of a slow tool. */
-const KEEP_ALIVE_MS = 15_000;
+const KEEP_ALIVE_MS = 10_000;
+
+/** Time after which a request without an answer gets the headers of a stream. */
+const EARLY_MS = 5_000;
 
 /** Limit of bytes unread by the client; above it the connection is closed, to protect memory. */
 const UNREAD_BYTES_MAX = 16 * 1024 * 1024;
@@ -17,6 +20,7 @@ const STREAM_UNREAD_BYTES_MAX = 1024 * 1024;
 /** Writes an MCP answer: JSON, or an event stream if messages precede the answer. */
 export class ResponseSink implements McpResponseSink {
   private keepAlive: Repeat | null = null;
+  private early: NodeJS.Timeout | undefined;
   /** True after the end: a further write would emit an unhandled error and end the process. */
   private isOver = false;
 
@@ -27,6 +31,7 @@ export class ResponseSink implements McpResponseSink {
   reply(status: number, text: string | null, headers: Record<string, string> = {}): void {
     if (this.isOver) return;
     this.isOver = true;
+    clearTimeout(this.early);
     if (this.keepAlive) {
       this.keepAlive.stop();
       this.response.end(text === null ? undefined : frame(text));
@@ -66,8 +71,17 @@ export class ResponseSink implements McpResponseSink {
     this.response.write(`event: endpoint\ndata: ${address}\n\n`);
   }
 
+  openWhenLate(): void {
+    this.early = setTimeout(() => {
+      if (this.isOver || this.response.destroyed) return;
+      this.begin();
+      this.response.flushHeaders();
+    }, EARLY_MS).unref();
+  }
+
   end(): void {
     this.isOver = true;
+    clearTimeout(this.early);
     this.keepAlive?.stop();
     this.response.end();
   }

@@ -40,6 +40,10 @@ export interface UpstreamRequestOptions {
   /** Era in which an upstream of both serves the call. */
   era?: Era;
   onRequest?: McpCall['onRequest'];
+  /** Upstream session of a task; empty for a call that starts one. */
+  session?: string;
+  /** Time without a message, instead of that of all calls. */
+  timeoutMs?: number;
   /** Selects the notifications before the answer that the client receives, besides its own progress. */
   accepts: (method: string, text: string) => boolean;
   /** Destination of messages before the answer, if not the stream of this request. */
@@ -51,6 +55,7 @@ export class UpstreamCalls {
   private readonly running = new CancellableCalls();
   private lastToken = 0;
 
+  /** @param timeoutMs time without a message of the upstream, after which a call fails */
   constructor(private readonly timeoutMs: number) {}
 
   /** @throws UpstreamFailure */
@@ -63,6 +68,7 @@ export class UpstreamCalls {
     const ours = `"slipway-${(this.lastToken += 1)}"`;
     const target = other ?? { sink, token: token && slice(params ?? '', token) };
     const onNotification = (text: string, name: string) => {
+      if (!acceptsStream) return;
       if (name === 'notifications/progress') relayProgress(text, ours, target);
       else if (accepts(name, text)) target.sink.event(text);
     };
@@ -77,7 +83,7 @@ export class UpstreamCalls {
         invocationId: request.observer?.invocationId,
         caller: request.session?.key ?? request.caller,
         via: request.header(VIA_HEADER),
-        ...(acceptsStream ? { onNotification } : {}),
+        onNotification,
         ...rest,
       });
       request.observer?.answered?.(reply);

@@ -140,7 +140,7 @@ export class ConnectionsService implements OnModuleInit {
     namespace: OwnedNamespace,
     connectionId: string,
     { target: { query, ...target }, mock: newMock }: PreparedTarget,
-    { name, metadata, headers, tools, mock }: SetConnectionDto,
+    { name, metadata, headers, tools, callTimeoutMs, mock }: SetConnectionDto,
   ): Promise<string | null> {
     const id = randomUUID();
     const status = target.targetKind === 'uplink' ? uplinkWaiting : neverCalled;
@@ -154,6 +154,7 @@ export class ConnectionsService implements OnModuleInit {
       name: name ?? connectionId,
       metadata: (metadata ?? {}) as object,
       tools: toStoredTools(tools),
+      callTimeoutMs: callTimeoutMs ?? null,
       mock: toStoredMock(mock),
       sealedHeaders: this.values.sealHeaders(id, headers),
       sealedQuery: this.values.sealQuery(id, query),
@@ -182,7 +183,7 @@ export class ConnectionsService implements OnModuleInit {
 
   private async update(
     id: string,
-    { name, metadata, headers, tools }: SetConnectionDto,
+    { name, metadata, headers, tools, callTimeoutMs }: SetConnectionDto,
     { mcpUrl, query }: { mcpUrl?: string; query?: QueryValues },
   ): Promise<void> {
     const endLinks = headers !== undefined || mcpUrl !== undefined || query !== undefined;
@@ -200,6 +201,7 @@ export class ConnectionsService implements OnModuleInit {
         ...(name !== undefined && { name }),
         ...(metadata !== undefined && { metadata: metadata as object }),
         ...(tools !== undefined && { tools: toStoredTools(tools) }),
+        ...(callTimeoutMs !== undefined && { callTimeoutMs }),
         ...(headers !== undefined && { sealedHeaders: this.values.sealHeaders(id, headers) }),
         ...(mcpUrl !== undefined && this.values.sealUrl(id, mcpUrl)),
         ...(all !== undefined && { sealedQuery: this.values.sealQuery(id, all) }),

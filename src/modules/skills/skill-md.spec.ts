@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { InvalidSkillMdError } from './skills.errors.js';
 import { parseSkillMd } from './skill-md.js';
+import { longIt } from '../../../test/support/jest/globals.mjs';
 import { randomRuns } from '../../../test/support/random-runs.js';
 
 const parse = (text: string) => parseSkillMd(Buffer.from(text));
@@ -90,7 +91,7 @@ describe('parseSkillMd', () => {
     expect(parse(`---\nname: ${name}\ndescription: ${'b'.repeat(1024)}\n---\n`)).toMatchObject({ name });
   });
 
-  it('is quick and calm about YAML that grows', () => {
+  longIt('is quick and calm about YAML that grows', () => {
     const laughs = ['a: &a [x,x,x,x,x,x,x,x,x]'];
     for (const [from, to] of ['ab', 'bc', 'cd', 'de', 'ef', 'fg', 'gh'].map((pair) => pair.split(''))) {
       laughs.push(`${to}: &${to} [*${from},*${from},*${from},*${from},*${from},*${from},*${from},*${from},*${from}]`);

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
+import { longIt } from '../../../test/support/jest/globals.mjs';
 import { skillMd } from '../../../test/support/releases/skills.js';
 import { zipOf, type ZipContent } from '../../../test/support/zips.js';
 import { readSkillPackage, REPOSITORY_LIMITS } from './skill-package.js';
@@ -19,7 +20,7 @@ function many(count: number, path: (i: number) => string, content: (i: number) =
 }
 
 describe('a skill of a repository', () => {
-  it('holds 1,000 files and not one more, however many lie beside it', async () => {
+  longIt('holds 1,000 files and not one more, however many lie beside it', async () => {
     const beside = many(50, (i) => `repo/other/${i}.md`);
     expect(
       (
@@ -32,7 +33,7 @@ describe('a skill of a repository', () => {
     await expect(skillOf(many(1_000, (i) => `${i}.md`))).rejects.toBeInstanceOf(TooLargeError);
   });
 
-  it('holds 50 MB of files at most', async () => {
+  longIt('holds 50 MB of files at most', async () => {
     // Mostly zeros, which are quick to pack, with enough else that it is no zip bomb.
     const block = Buffer.concat([randomBytes(MB / 8), Buffer.alloc(5 * MB - MB / 8)]);
     const files = (count: number) =>

@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { createPostgresRelayBackend, Relay, type RelayOptions } from 'bullmq';
 import { Env } from '../../config/env.js';
-import { queueConnection } from './queue-backend.js';
+import { QueueConnection } from './queue-backend.js';
 
 /**
  * Topics and the payload of each. A module adds its own beside the code that publishes them:
@@ -19,9 +19,9 @@ export class PubSub implements OnApplicationShutdown {
   private readonly logger = new Logger('pub-sub');
   private readonly relay: Relay;
 
-  constructor(@Inject(Env) env: Env) {
+  constructor(@Inject(Env) env: Env, { option }: QueueConnection) {
     this.relay = new Relay({
-      connection: queueConnection(env),
+      connection: option,
       prefix: env.queuePrefix,
       namespace: env.queuePrefix,
       name: 'slipway',

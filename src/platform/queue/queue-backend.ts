@@ -1,22 +1,63 @@
+import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { createPostgresBackend, runMigrations, setDefaultBackendFactory, type ConnectionOptions } from 'bullmq';
 import { Redis } from 'ioredis';
-import { Client } from 'pg';
-import { SettingsError, type Env } from '../../config/env.js';
+import { once } from 'node:events';
+import { Client, Pool, type PoolClient } from 'pg';
+import { Env, SettingsError } from '../../config/env.js';
+import { withTimeout } from '../limits/with-timeout.js';
 
-/** Postgres connections one queue, worker or relay may hold: one listens, the others work. */
-const POSTGRES_CONNECTIONS_MAX = 4;
+/**
+ * Postgres connections of a process for its queues, workers and relay together. Each worker and the relay hold one to
+ * listen, which is four in a process of all roles; the others are opened as work comes and close after 30 idle seconds.
+ */
+const POSTGRES_CONNECTIONS_MAX = 8;
 
-/** The connection option of BullMQ. Its types name Redis only; the Postgres backend reads the same option. */
-export function queueConnection(env: Env): ConnectionOptions {
-  if (env.redisUrl) return { url: env.redisUrl, maxRetriesPerRequest: null };
-  // Without these bounds a dead network leaves a worker waiting for ever, and its process cannot close.
-  const connection = {
-    connectionString: env.databaseUrl,
+/** Time for the connections to close, since queries of a dead network would hold up the end of the process. */
+const CLOSE_MS_MAX = 5_000;
+
+/** The connection option of everything of BullMQ in a process: one pool on Postgres, an address of Redis. */
+@Injectable()
+export class QueueConnection implements OnApplicationShutdown {
+  private readonly pool: Pool | null;
+  private readonly clients = new Set<PoolClient>();
+  /** For BullMQ, whose types name Redis only. */
+  readonly option: ConnectionOptions;
+
+  constructor(@Inject(Env) { redisUrl, databaseUrl }: Env) {
+    this.pool = redisUrl === null ? postgresPool(databaseUrl) : null;
+    this.pool?.on('connect', (client) => this.clients.add(client));
+    this.pool?.on('remove', (client) => this.clients.delete(client));
+    this.option = (this.pool ?? { url: redisUrl, maxRetriesPerRequest: null }) as ConnectionOptions;
+  }
+
+  /** Nest calls this after the queues, workers and the relay, which depend on it, have closed. */
+  async onApplicationShutdown(): Promise<void> {
+    if (this.pool) await withTimeout(CLOSE_MS_MAX, this.end(this.pool), undefined);
+  }
+
+  /** The pool itself does not wait for listening connections, and an error of one that ends would have no listener. */
+  private async end(pool: Pool): Promise<void> {
+    await pool.end();
+    while (this.clients.size > 0) await once(pool, 'remove');
+  }
+}
+
+function postgresPool(databaseUrl: string | null): Pool {
+  const pool = new Pool({
+    connectionString: databaseUrl ?? '',
+    // BullMQ's SQL names its tables and functions without the schema.
+    options: '-c search_path=bullmq',
+    application_name: 'slipway-queue',
     max: POSTGRES_CONNECTIONS_MAX,
+    idleTimeoutMillis: 30_000,
+    keepAlive: true,
+    // Without these bounds a dead network leaves a worker waiting for ever, and its process cannot close.
     connectionTimeoutMillis: 5_000,
     query_timeout: 10_000,
-  };
-  return connection;
+  });
+  // Each queue, worker and relay listens to the pool's errors.
+  pool.setMaxListeners(0);
+  return pool;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { BullModule } from '@nestjs/bullmq';
 import { Global, Module } from '@nestjs/common';
 import { Env } from '../../config/env.js';
-import { queueConnection } from './queue-backend.js';
+import { QueueConnection } from './queue-backend.js';
 import { QueueMetrics } from './queue-metrics.js';
 import { PubSub } from './pub-sub.js';
 
@@ -10,11 +10,11 @@ import { PubSub } from './pub-sub.js';
 @Module({
   imports: [
     BullModule.forRootAsync({
-      inject: [Env],
-      useFactory: (env: Env) => ({ connection: queueConnection(env), prefix: env.queuePrefix }),
+      inject: [Env, QueueConnection],
+      useFactory: (env: Env, { option }: QueueConnection) => ({ connection: option, prefix: env.queuePrefix }),
     }),
   ],
-  providers: [QueueMetrics, PubSub],
-  exports: [QueueMetrics, PubSub],
+  providers: [QueueConnection, QueueMetrics, PubSub],
+  exports: [QueueConnection, QueueMetrics, PubSub],
 })
 export class QueueModule {}

@@ -16,7 +16,7 @@ import { createConnection, createNamespace } from '../../support/factories.js';
 import { until } from '../../support/until.js';
 import { freePort } from '../../support/upstream/upstream-net.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 let app: TestApp;
 /** Another process of the same service. */
@@ -245,7 +245,7 @@ describe('the token of a connection', () => {
     await app.database.query('DELETE FROM connections WHERE connection_id = $1', [seeded]);
   });
 
-  verifies('connection:auth:ahead', 'is renewed without anybody starting it', async () => {
+  longVerifies('connection:auth:ahead', 'is renewed without anybody starting it', async () => {
     const { id } = await authorized();
     const before = server.refreshes;
     await grow(id, 'due');

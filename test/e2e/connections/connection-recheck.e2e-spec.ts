@@ -14,7 +14,7 @@ import { published } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
 import { freePort, listen, shut } from '../../support/upstream/upstream-net.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 let app: TestApp;
 let sibling: TestApp;
@@ -170,7 +170,7 @@ describe('a connection whose server is away', () => {
     }
   });
 
-  verifies(
+  longVerifies(
     'connection:recheck:polite',
     'shares its look with every other one to the same URL, in all processes, but for those with credentials',
     async () => {
@@ -314,7 +314,7 @@ describe('a connection whose server is away', () => {
 });
 
 describe('connections that share a look at a talkative server', () => {
-  verifies('connection:recheck:heals', 'are all written, however much it says of itself', async () => {
+  longVerifies('connection:recheck:heals', 'are all written, however much it says of itself', async () => {
     const src = `data:image/png;base64,${'A'.repeat(31_000)}`;
     const icons = Array.from({ length: 8 }, () => ({ src, mimeType: 'image/png' }));
     const talkative = await startUpstream({ serverInfo: { name: 'talkative', version: '1', icons } });

@@ -11,7 +11,7 @@ import { createConnection, createNamespace, createServer } from '../../support/f
 import { pathOf } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 let app: TestApp;
 let owner: TestAccount;
@@ -238,7 +238,7 @@ describe('a module of its own', () => {
   const module = `import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 export default () => new Server({ name: 'x', version: '1' });`;
 
-  verifies('connection:create:source', 'is stored and never shown', async () => {
+  longVerifies('connection:create:source', 'is stored and never shown', async () => {
     const { path, body } = await createConnection(app, owner, { source: source(module) }, { namespace });
     expect(body).toMatchObject({
       mcpUrl: null,
@@ -253,7 +253,7 @@ export default () => new Server({ name: 'x', version: '1' });`;
     expect(stored).toEqual(source(module));
   });
 
-  verifies('connection:put:target-conflict', 'may be given again, and no other one', async () => {
+  longVerifies('connection:put:target-conflict', 'may be given again, and no other one', async () => {
     const given = { source: source(module), name: 'Module' };
     const { path } = await createConnection(app, owner, { source: source(module) }, { namespace });
     expect(await app.as(owner).put(path, given)).toMatchObject({ status: 200, body: { name: 'Module' } });

@@ -10,7 +10,7 @@ import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
 import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 const SERVER = `import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { createHash } from 'node:crypto';
@@ -189,7 +189,7 @@ describe('a connection with a module of its own', () => {
     },
   );
 
-  verifies('connection:source:sandbox', 'is compiled also where the host cannot build a root tree', async () => {
+  longVerifies('connection:source:sandbox', 'is compiled also where the host cannot build a root tree', async () => {
     const isolated = jest.spyOn(app.get(Sandbox), 'hasOwnFiles').mockResolvedValue(false);
     try {
       const stored = {
@@ -202,7 +202,7 @@ describe('a connection with a module of its own', () => {
     }
   });
 
-  verifies(
+  longVerifies(
     'connection:create:source-invalid',
     'is refused when it throws while it is loaded, and leaves nothing behind',
     async () => {

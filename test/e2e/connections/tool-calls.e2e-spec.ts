@@ -14,7 +14,7 @@ import { sendJson, startScripted } from '../../support/special-upstreams/scripte
 import { until } from '../../support/until.js';
 import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
 import { RAW_TOOL_RESULT, type RecordedRequest, type Upstream } from '../../support/upstream/upstream.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 /** Time limit of a call in the app with short deadlines. */
 const CALL_MS = 1_500;
@@ -30,7 +30,11 @@ let other: TestAccount;
 
 beforeAll(async () => {
   app = await startApp();
-  hasty = await app.sibling({ UPSTREAM_CALL_TIMEOUT_MS: `${CALL_MS}`, UPSTREAM_CONNECT_TIMEOUT_MS: `${CALL_MS}` });
+  hasty = await app.sibling({
+    UPSTREAM_CALL_TIMEOUT_MS: `${CALL_MS}`,
+    MCP_CALL_TIMEOUT_MS: `${CALL_MS}`,
+    UPSTREAM_CONNECT_TIMEOUT_MS: `${CALL_MS}`,
+  });
   owner = await app.account();
   other = await app.account();
 });
@@ -175,7 +179,7 @@ describe('validation', () => {
     expect(upstream.requests).toHaveLength(before);
   });
 
-  verifies('call:arguments-invalid', 'a body over 16 MB is refused and reaches no upstream', async () => {
+  longVerifies('call:arguments-invalid', 'a body over 16 MB is refused and reaches no upstream', async () => {
     const upstream = await start();
     const path = await connect(upstream.url);
     expect((await call(path, 'echo', `{"message":"${'x'.repeat(15 * 1024 * 1024)}"}`)).status).toBe(200);
@@ -401,7 +405,9 @@ describe('the deadline', () => {
   }
 
   function expectTimeout(answer: Answer & { ms: number }): void {
-    expectFailure(answer, 504, 'timeout');
+    const { hint, ...body } = answer.body;
+    expect(hint).toMatch(/^A call at the MCP endpoint http.*\/mcp may take longer/);
+    expectFailure({ ...answer, body }, 504, 'timeout');
     expect(answer.headers.get('x-should-retry')).toBe('false');
     expect(answer.ms).toBeLessThan(CALL_MS + MARGIN_MS);
   }
@@ -421,6 +427,7 @@ describe('the deadline', () => {
         expectTimeout(answer);
         expect(answer.ms).toBeGreaterThan(CALL_MS - 50);
         expect(answer.body.message).toMatch(/unknown/);
+        expect(answer.body.hint).toContain(`${hasty.env.baseUrl}${path}/mcp`);
         await upstream.waitFor(({ requests }) => requests.some((one) => isCall(one) && one.aborted));
         expect(upstream.count('tools/call')).toBe(before + 1);
         // A slow tool does not change the status of its server.

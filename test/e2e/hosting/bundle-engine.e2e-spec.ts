@@ -24,7 +24,7 @@ import { textOf } from '../../support/hosting/bundle-server.js';
 import { processesOf } from '../../support/database/processes-of.js';
 import { stdioServer } from '../../support/upstream/stdio-server.js';
 import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 import { listen, shut } from '../../support/upstream/upstream-net.js';
 
 /** Tools of a hostile bundle, beside those of an ordinary one. */
@@ -252,25 +252,29 @@ describe('a bundle that is run here', () => {
     await until(() => processesOf(uid).length === 0, 'nothing of it runs');
   });
 
-  verifies('bundle:own-processes', 'ends with the service, with all it started, also when that is killed', async () => {
-    const env = loadEnv({ DATA_DIR: folder });
-    const runDir = join(folder, 'run');
-    await mkdir(runDir);
-    const ownerId = randomUUID();
-    const confinement = { ownerId, runDir, memoryMb: 64, alone: { root: null } };
-    const run = ['sh', ['-c', 'setsid sleep 600 & id -u; wait'], confinement] as const;
-    const { file, args } = await new Sandbox(env).command(run[0], [...run[1]], run[2]);
-    const start =
-      'const [file, ...args] = process.argv.slice(1); require("child_process").spawn(file, args, { stdio: "inherit" });';
-    const service = spawn(process.execPath, ['-e', start, file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
-    let said = '';
-    service.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
-    await until(() => said.endsWith('\n'), 'it runs');
-    const uid = Number(said);
-    await until(() => processesOf(uid).length >= 2, 'its child does');
-    service.kill('SIGKILL');
-    await until(() => processesOf(uid).length === 0, 'nothing of it runs');
-  });
+  longVerifies(
+    'bundle:own-processes',
+    'ends with the service, with all it started, also when that is killed',
+    async () => {
+      const env = loadEnv({ DATA_DIR: folder });
+      const runDir = join(folder, 'run');
+      await mkdir(runDir);
+      const ownerId = randomUUID();
+      const confinement = { ownerId, runDir, memoryMb: 64, alone: { root: null } };
+      const run = ['sh', ['-c', 'setsid sleep 600 & id -u; wait'], confinement] as const;
+      const { file, args } = await new Sandbox(env).command(run[0], [...run[1]], run[2]);
+      const start =
+        'const [file, ...args] = process.argv.slice(1); require("child_process").spawn(file, args, { stdio: "inherit" });';
+      const service = spawn(process.execPath, ['-e', start, file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+      let said = '';
+      service.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
+      await until(() => said.endsWith('\n'), 'it runs');
+      const uid = Number(said);
+      await until(() => processesOf(uid).length >= 2, 'its child does');
+      service.kill('SIGKILL');
+      await until(() => processesOf(uid).length === 0, 'nothing of it runs');
+    },
+  );
 
   verifies(
     'bundle:own-files',
@@ -319,7 +323,7 @@ describe('a bundle that is run here', () => {
     }
   });
 
-  verifies('bundle:limits', 'may not let others use the CPU time it may not use itself', async () => {
+  longVerifies('bundle:limits', 'may not let others use the CPU time it may not use itself', async () => {
     await start({ code: stdioServer + HOSTILE });
     await expect(textOf(await connect(), 'delegate')).rejects.toThrow(/more than 2000 ms of CPU time/);
   });

@@ -54,7 +54,7 @@ const killed: string[] = [];
 
 beforeAll(async () => {
   app = await startApp({ RUNTIME_LEASE_MS: String(STAYING_LEASE_MS) });
-  other = await app.sibling();
+  other = await app.sibling({ ROLES: 'api,host' });
   front = await app.sibling({ ROLES: 'api' });
   const { dataDir } = app.env;
   programs = await new PlacedPrograms({ name: 'one', dataDir }).start();
@@ -304,7 +304,7 @@ describe('between processes', () => {
 });
 
 describe('programs with state', () => {
-  verifies('hosting:hosts:once', 'run in one host, also with 50 first calls at once in each process', async () => {
+  longVerifies('hosting:hosts:once', 'run in one host, also with 50 first calls at once in each process', async () => {
     const refs = Array.from({ length: 4 }, () => programRef({ isStateful: true }));
     for (const ref of refs) {
       const found = await Promise.all(
@@ -453,7 +453,7 @@ describe('a host that loses the database', () => {
     SLOW_MS,
   );
 
-  verifies(
+  longVerifies(
     'hosting:hosts:fenced',
     'or is frozen, takes no request that was meant for it before',
     async () => {
@@ -475,7 +475,7 @@ describe('a host that loses the database', () => {
 
 describe('a host that stops in order', () => {
   verifies('hosting:hosts:stop', 'gives its programs with state to another one, which goes on with it', async () => {
-    const leaving = await app.sibling({ RUNTIME_LEASE_MS: '600000', UPLINK_LEASE_MS: '600000' });
+    const leaving = await app.sibling({ ROLES: 'api,host', RUNTIME_LEASE_MS: '600000', UPLINK_LEASE_MS: '600000' });
     const own = await new PlacedPrograms({ name: 'leaving', dataDir: app.env.dataDir }).start();
     await leaving.get(HostingRouter).runWith(own);
     const { id } = leaving.get(ProcessRegistry);
@@ -533,7 +533,7 @@ describe('real programs', () => {
         traced: () => undefined,
       };
       const first = await startApp({ DATA_DIR: dataDir });
-      const second = await first.sibling();
+      const second = await first.sibling({ ROLES: 'api,host' });
       for (const each of [first, second]) each.get(Programs).register('release', owner);
       const live = (each: TestApp) => each.get(Runtime).stats().live;
       const there = (process: TestApp, ref: ProgramRef) => ask(process, ref, '/').then(({ text }) => text);
@@ -581,7 +581,7 @@ describe('real programs', () => {
 
 describe('a host that does not say where it is reached', () => {
   verifies('hosting:hosts:unreachable', 'runs programs for itself only', async () => {
-    const hidden = await app.sibling({ HOST: '0.0.0.0' });
+    const hidden = await app.sibling({ HOST: '0.0.0.0', ROLES: 'api,host' });
     const own = await new PlacedPrograms({ name: 'hidden', dataDir: app.env.dataDir }).start();
     await hidden.get(HostingRouter).runWith(own);
     await seen(app, other, hidden);

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER } from '../../../src/hosting/hosting.types.js';
+import { longIt } from '../../support/jest/globals.mjs';
 import { builtFile } from '../../support/built.js';
 import { ask, bundled, HostedPrograms, rpc, type HostedProgram } from '../../support/hosting/hosted-programs.js';
 import { isAlive } from '../../support/program.js';
@@ -434,12 +435,6 @@ describe('a worker with a fetch handler', () => {
     expect((await readdir(program.runDir)).sort()).toEqual(['in', 'log', 'out', 'up']);
   });
 
-  it('runs in a folder that lies too deep for sockets, and in one its account may not pass to', async () => {
-    const program = await programs.start(worker('x: () => 1'), { isDeep: true });
-    expect((await ask(program, { path: '/x' })).json()).toBe(1);
-    expect(await readdir(program.runDir)).toEqual([]);
-  });
-
   it('may bring its own class of sessions', async () => {
     const program = await programs.start(
       `export class McpSession { constructor(state) { this.state = state; } fetch() { return new Response(this.state.id.toString()); } }
@@ -608,7 +603,7 @@ describe('the end of a program', () => {
     expect(await killed.exited).toMatchObject({ reason: 'crashed', detail: 'The process ended with SIGKILL.' });
   });
 
-  it('comes with the end of this service, however that ends', async () => {
+  longIt('comes with the end of this service, however that ends', async () => {
     const root = fileURLToPath(new URL('../../../', import.meta.url));
     const runDir = await mkdtemp(path.join(tmpdir(), 'slipway-hosted-'));
     const script = `

@@ -263,7 +263,7 @@ describe('partitions', () => {
     },
   );
 
-  verifies(
+  longVerifies(
     'log-ingestion:indexes',
     'that are busy get one for each block of 3 hours that is over, which replaces those of its parts',
     async () => {

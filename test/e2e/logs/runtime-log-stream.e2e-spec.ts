@@ -8,7 +8,7 @@ import { append, logWith, record } from '../../support/logs/invocations.js';
 import { followLog, type LogFollower } from '../../support/logs/log-follower.js';
 import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 let app: TestApp;
 let other: TestApp;
@@ -144,7 +144,7 @@ describe('the stream of a log', () => {
     expect(anew.events[0].data.invocations).toHaveLength(3);
   });
 
-  verifies('runtime-log:stream', 'waits for a reader who is slow, who then has everything', async () => {
+  longVerifies('runtime-log:stream', 'waits for a reader who is slow, who then has everything', async () => {
     const { name, id } = await server();
     const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
     open.push({ close: () => socket.destroy() });
@@ -158,7 +158,7 @@ describe('the stream of a log', () => {
     // More than the buffers of a connection take.
     const messages = Array.from({ length: 100 }, () => 'x'.repeat(8_000));
     for (let sent = 0; sent < 18; sent += 1) record(app, id, { messages, at: Date.now() + sent });
-    const [stream] = (app.get(LogStreams) as unknown as { open: Map<{ isWaiting: boolean }, unknown> }).open.keys();
+    const [stream] = (app.get(LogStreams) as unknown as { streams: Iterable<{ isWaiting: boolean }> }).streams;
     await until(() => stream.isWaiting, 'it waits for its reader');
     socket.resume();
     const told = () => new Set(taken.match(/(?<=\nevent: invocation\ndata: \{"id":")[^"]+/g)).size;

@@ -43,7 +43,11 @@ let other: TestAccount;
 beforeAll(async () => {
   app = await startApp();
   second = await app.sibling();
-  hasty = await app.sibling({ UPSTREAM_CALL_TIMEOUT_MS: `${CALL_MS}`, UPSTREAM_CONNECT_TIMEOUT_MS: `${CALL_MS}` });
+  hasty = await app.sibling({
+    UPSTREAM_CALL_TIMEOUT_MS: `${CALL_MS}`,
+    MCP_CALL_TIMEOUT_MS: `${CALL_MS}`,
+    UPSTREAM_CONNECT_TIMEOUT_MS: `${CALL_MS}`,
+  });
   owner = await app.account();
   other = await app.account();
 });

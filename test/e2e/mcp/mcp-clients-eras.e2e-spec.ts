@@ -138,28 +138,109 @@ describe('a tool of a legacy server that runs as a task only', () => {
     expect([rest.status, textOf(rest.body)]).toEqual([200, 'Hello Nina']);
     const { tools } = (await app.as(owner).get(`${path}/.tools`)).body;
     expect(tools.map(({ name, execution }: Json) => [name, execution?.taskSupport])).toEqual([
-      ['later', undefined],
+      ['later', 'optional'],
       ['now', 'forbidden'],
     ]);
   });
 
-  verifies('mcp:tasks', 'keeps its tasks from other callers, and asks for none itself', async () => {
-    const { url: mcpUrl, store } = closing(await startTasksV1());
-    const url = `${app.url}${(await createConnection(app, owner, { mcpUrl })).path}/mcp`;
-    const authorization = `Bearer ${owner.key}`;
-    const session = await initialize(url, {}, '2025-11-25', authorization);
-    const call = async (method: string, params: object) =>
+  /** Sends requests of 2025-11-25 to the connection's endpoint of an app. */
+  async function asking(to: TestApp, path: string, account: TestAccount) {
+    const url = `${to.url}${path}/mcp`;
+    const session = await initialize(url, {}, '2025-11-25', `Bearer ${account.key}`);
+    return async (method: string, params: object = {}) =>
       (await ask(url, { jsonrpc: '2.0', id: 1, method, params }, session)).body;
-    const { result } = await call('tools/call', { ...later, task: { ttl: 60_000 } });
-    expect(textOf(result)).toBe('Hello Nina');
-    const [{ taskId } = { taskId: '' }] = store.getAllTasks();
-    expect(taskId).not.toBe('');
-    for (const method of ['tasks/list', 'tasks/get', 'tasks/result', 'tasks/cancel']) {
-      expect([method, (await call(method, { taskId })).error.code]).toEqual([method, -32601]);
+  }
+
+  verifies('mcp:tasks', 'is followed as a task by the client that starts it so, at any process', async () => {
+    const { url: mcpUrl, store } = closing(await startTasksV1());
+    const { path } = await createConnection(app, owner, { mcpUrl });
+    const [here, there] = [await asking(app, path, owner), await asking(second, path, owner)];
+    const clientInfo = { name: 'spec', version: '1' };
+    const opened = await here('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo });
+    expect(opened.result.capabilities.tasks).toEqual({ list: {}, cancel: {}, requests: { tools: { call: {} } } });
+    const { task } = (await here('tools/call', { ...later, task: { ttl: 60_000 } })).result;
+    expect(task).toMatchObject({ status: 'working', ttl: 60_000, pollInterval: 50 });
+    const { taskId } = task;
+    expect(JSON.stringify(task)).not.toContain(store.getAllTasks()[0]?.taskId);
+    for (const call of [here, there]) {
+      const found = await call('tasks/get', { taskId });
+      expect(found.result).toMatchObject({ taskId, ttl: 60_000 });
+      const { content, _meta } = (await call('tasks/result', { taskId })).result;
+      expect([textOf({ content }), _meta]).toEqual([
+        'Hello Nina',
+        { 'io.modelcontextprotocol/related-task': { taskId } },
+      ]);
+      expect((await call('tasks/list')).result.tasks).toMatchObject([{ taskId, status: 'completed' }]);
     }
-    const given = modern('tasks/get', { taskId });
-    const refused = await ask(url, given.body, { ...given.headers, 'mcp-name': taskId, authorization });
-    expect([refused.status, refused.body.error.code]).toEqual([404, -32601]);
+    const endless = { name: 'later', arguments: { name: 'nobody' }, task: { ttl: 60_000 } };
+    const { taskId: other_ } = (await here('tools/call', endless)).result.task;
+    expect((await there('tasks/cancel', { taskId: other_ })).result).toMatchObject({
+      taskId: other_,
+      status: 'cancelled',
+    });
+    const listed = (await here('tasks/list')).result.tasks as Json[];
+    expect(listed.map((one) => one.taskId)).toEqual([other_, taskId]);
+  });
+
+  verifies(
+    'mcp:tasks',
+    'is not found by another account, at another connection, or by an id of its server',
+    async () => {
+      const { url: mcpUrl, store } = closing(await startTasksV1());
+      const { path } = await createConnection(app, owner, { mcpUrl });
+      const mine = await asking(app, path, owner);
+      const { taskId } = (await mine('tools/call', { ...later, task: {} })).result.task;
+      const [raw] = store.getAllTasks();
+      const beside = await asking(app, (await createConnection(app, owner, { mcpUrl })).path, owner);
+      const theirs = await asking(app, (await createConnection(app, other, { mcpUrl })).path, other);
+      const wrong: [typeof mine, unknown][] = [
+        [theirs, taskId],
+        [beside, taskId],
+        [mine, raw?.taskId],
+        [mine, undefined],
+        [mine, `${taskId}x`],
+      ];
+      for (const [call, id] of wrong) {
+        for (const method of ['tasks/get', 'tasks/result', 'tasks/cancel']) {
+          const { error } = await call(method, { taskId: id });
+          expect([method, error]).toEqual([
+            method,
+            { code: -32602, message: expect.stringMatching(/^Task not found/) },
+          ]);
+        }
+      }
+      for (const call of [theirs, beside]) expect((await call('tasks/list')).result).toEqual({ tasks: [] });
+      expect(store.getAllTasks()).toMatchObject([{ status: expect.not.stringMatching('cancelled') }]);
+    },
+  );
+
+  verifies('mcp:tasks', 'is refused as a task before it runs where tasks cannot be served', async () => {
+    const withTasks = closing(await startTasksV1());
+    const { path } = await createConnection(app, owner, { mcpUrl: withTasks.url });
+    const without = await asking(
+      app,
+      (await createConnection(app, owner, { mcpUrl: closing(await startAskingV1()).url })).path,
+      owner,
+    );
+    const refusal = { code: -32601, message: expect.stringMatching(/Nothing ran$/) };
+    expect((await without('tools/call', { name: 'ask', task: {} })).error).toEqual(refusal);
+    expect((await without('tasks/list')).error).toEqual(refusal);
+    const authorization = `Bearer ${owner.key}`;
+    const [, , namespace, connectionId] = path.split('/');
+    const params = { ...later, name: `${connectionId}__later`, task: {} };
+    const at = `${app.url}/connect/${namespace}/.mcp`;
+    const joined = await ask(at, { jsonrpc: '2.0', id: 1, method: 'tools/call', params }, { authorization });
+    expect(joined.body.error).toEqual(refusal);
+    for (const [method, asked, status, code] of [
+      ['tools/call', { ...later, task: {} }, 200, -32602],
+      ['tasks/get', { taskId: 'one' }, 404, -32601],
+    ] as const) {
+      const { body, headers } = modern(method, asked);
+      const named = { ...headers, authorization, 'mcp-name': 'taskId' in asked ? asked.taskId : asked.name };
+      const answer = await ask(`${app.url}${path}/mcp`, body, named);
+      expect([method, answer.status, answer.body.error.code]).toEqual([method, status, code]);
+    }
+    expect(withTasks.store.getAllTasks()).toEqual([]);
   });
 
   verifies(['mcp:tasks', 'mcp:vanish'], 'is cancelled with its caller', async () => {

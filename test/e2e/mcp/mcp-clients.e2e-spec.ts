@@ -10,7 +10,7 @@ import { createConnection, createServer } from '../../support/factories.js';
 import { setCurrent } from '../../support/releases/current-releases.js';
 import { startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
 import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 let app: TestApp;
 let owner: TestAccount;
@@ -206,7 +206,7 @@ describe.each(clients)('the official client %s', (_, connect) => {
     expect(textOf(await client.callTool({ name: 'echo', arguments: { message: 'still' } }))).toBe('still');
   });
 
-  verifies(
+  longVerifies(
     ['channel:ids-never-cross', 'mcp:official-clients'],
     'many at once, numbering alike, get their own',
     async () => {

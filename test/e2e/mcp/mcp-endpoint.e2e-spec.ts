@@ -31,7 +31,11 @@ let other: TestAccount;
 
 beforeAll(async () => {
   app = await startApp();
-  hasty = await app.sibling({ UPSTREAM_CALL_TIMEOUT_MS: `${CALL_MS}`, UPSTREAM_CONNECT_TIMEOUT_MS: `${CALL_MS}` });
+  hasty = await app.sibling({
+    UPSTREAM_CALL_TIMEOUT_MS: `${CALL_MS}`,
+    MCP_CALL_TIMEOUT_MS: `${CALL_MS}`,
+    UPSTREAM_CONNECT_TIMEOUT_MS: `${CALL_MS}`,
+  });
   owner = await app.account();
   other = await app.account();
 });
@@ -673,6 +677,54 @@ describe('progress', () => {
     expect(events).toHaveLength(rounds + 1);
     expect(events.at(-1)).toEqual({ jsonrpc: '2.0', id: 1, result: { content: [] } });
   });
+
+  verifies(
+    'mcp:long-calls',
+    'log messages extend the time of a call, also of a client that takes no stream',
+    async () => {
+      const chatty: ToolDef = {
+        name: 'chatty',
+        inputSchema: {},
+        call: async ({ exchange }) => {
+          for (let i = 0; i < 12; i += 1) {
+            await exchange.delay(CALL_MS / 8);
+            exchange.send({ method: 'notifications/message', params: { level: 'info', data: i } });
+          }
+          return { content: [] };
+        },
+      };
+      const path = await connect((await start({ tools: [chatty] })).url);
+      for (const accept of ['application/json', 'application/json, text/event-stream']) {
+        const { text } = await mcp(hasty, owner, path, toolCall(1, 'chatty'), { headers: { accept } });
+        expect([accept, text]).toEqual([accept, expect.stringContaining('"result":{"content":[]}')]);
+      }
+    },
+  );
+
+  verifies(
+    'mcp:long-calls',
+    'a connection has its own time of silence, at its endpoint and its namespace',
+    async () => {
+      const path = await connect((await start({ sse: true })).url);
+      const set = (callTimeoutMs: number | null) => app.as(owner).put(path, { callTimeoutMs });
+      expect((await set(300)).body).toMatchObject({ callTimeoutMs: 300 });
+      const [, , namespace, connectionId] = path.split('/');
+      const late = / sent nothing for 0\.3 s: .* reports no progress\. .*unknown/;
+      const calls: [string, string][] = [
+        [`${path}/mcp`, 'hold'],
+        [`/connect/${namespace}/.mcp`, `${connectionId}__hold`],
+      ];
+      for (const [endpoint, tool] of calls) {
+        const answer = await send(app, owner, endpoint, toolCall(1, tool), { headers: mcpAccept });
+        expectRpcError(answer, 1, -33003);
+        expect(answer.body.error.message).toMatch(late);
+      }
+      for (const bad of [99, 3_600_001, 1.5, '300', {}]) {
+        expect([bad, (await app.as(owner).put(path, { callTimeoutMs: bad })).status]).toEqual([bad, 400]);
+      }
+      expect((await set(null)).body).not.toHaveProperty('callTimeoutMs');
+    },
+  );
 
   verifies(
     'mcp:upstream-down',

@@ -1,10 +1,11 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { isNamespaceName, RESERVED_NAMESPACES } from '../../../src/platform/http/resource-names.js';
+import { longIt } from '../../support/jest/globals.mjs';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 import { whileNamespaceIsLocked } from '../../support/database/locks.js';
 
 const isoUtc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -109,7 +110,7 @@ describe('PUT /namespaces/{name}', () => {
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
   });
 
-  it('never calls a name taken that its owner claims and deletes at once', async () => {
+  longIt('never calls a name taken that its owner claims and deletes at once', async () => {
     for (let round = 0; round < 20; round += 1) {
       const name = uniqueName('ns');
       const answers = await Promise.all(
@@ -420,7 +421,7 @@ describe('DELETE /namespaces/{name}', () => {
     }
   });
 
-  verifies('namespace:delete:race', 'servers created meanwhile keep it, or are never made', async () => {
+  longVerifies('namespace:delete:race', 'servers created meanwhile keep it, or are never made', async () => {
     const sibling = await app.sibling();
     for (let round = 0; round < 24; round += 1) {
       const name = await createNamespace(app, owner);

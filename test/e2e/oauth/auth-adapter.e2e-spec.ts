@@ -7,7 +7,7 @@ import { createConnection, createNamespace } from '../../support/factories.js';
 import { bundled } from '../../support/hosting/hosted-programs.js';
 import { publishHosted, type HostedServer } from '../../support/hosting/hosted-releases.js';
 import type { Person, Shown } from '../../support/people/person.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 /**
  * A server that authorizes its users itself. Code that runs here reaches no address of this machine, so its authorization
@@ -155,7 +155,7 @@ describe('a connection to a hosted server with an auth adapter', () => {
     },
   );
 
-  verifies(
+  longVerifies(
     'oauth:adapter',
     'keeps the tokens of each connection apart, and gives a later release the same',
     async () => {
@@ -198,7 +198,7 @@ describe('a connection to a hosted server with an auth adapter', () => {
     },
   );
 
-  verifies(
+  longVerifies(
     'oauth:adapter-refresh',
     'keeps a token while the adapter fails, and gives one up that is past its end after ten failures',
     async () => {

@@ -16,7 +16,7 @@ import {
 import { age, authorize, newOwner, secretsOf, storedText } from '../../support/people/credentials.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 let app: TestApp;
 /** Two more processes on the same database, as far as a test can be several. */
@@ -159,7 +159,7 @@ describe('many callers', () => {
     expect(await token()).toBe(last());
   });
 
-  verifies('oauth:single-refresh', '50 with a refused token send one refresh, round after round', async () => {
+  longVerifies('oauth:single-refresh', '50 with a refused token send one refresh, round after round', async () => {
     const processes = [app, ...siblings];
     for (let round = 0; round < 4; round += 1) {
       await app.database.query(`UPDATE upstream_credentials SET refreshed_at = NULL WHERE owner_id = $1`, [owner.id]);

@@ -96,6 +96,7 @@ beforeAll(async () => {
     ACCESS_LOG: 'true',
     METRICS_TOKEN,
     UPSTREAM_CALL_TIMEOUT_MS: '2000',
+    MCP_CALL_TIMEOUT_MS: '2000',
   });
   url = await program.url();
   upstream = await startUpstream();

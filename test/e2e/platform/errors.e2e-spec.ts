@@ -23,7 +23,7 @@ let server: string;
 beforeAll(async () => {
   upstream = await startUpstream();
   app = await startApp();
-  hasty = await app.sibling({ UPSTREAM_CALL_TIMEOUT_MS: '400' });
+  hasty = await app.sibling({ UPSTREAM_CALL_TIMEOUT_MS: '400', MCP_CALL_TIMEOUT_MS: '400' });
   owner = await app.account();
   other = await app.account();
   server = await createServer(app, owner);

@@ -12,7 +12,7 @@ import { query } from '../../support/database/query.js';
 import { until } from '../../support/until.js';
 import { freePort } from '../../support/upstream/upstream-net.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 /** Longer than any answer of a service whose database is away takes: 5 s are for connecting, the rest for a busy machine. */
 const HONEST_MS_MAX = 30_000;
@@ -136,7 +136,7 @@ describe('while the database is away', () => {
     },
   );
 
-  verifies('health:ready', 'a dead network is noticed too, without a hang', async () => {
+  longVerifies('health:ready', 'a dead network is noticed too, without a hang', async () => {
     relay.freeze();
     const { answer, ms } = await timed(app.as().get('/ready'));
     expect([answer.status, answer.body.database]).toEqual([503, 'down']);
@@ -167,7 +167,7 @@ describe('while the database is away', () => {
     },
   );
 
-  verifies(
+  longVerifies(
     'health:ready',
     'connections that the server ends are replaced, and no request is left hanging',
     async () => {
@@ -185,7 +185,7 @@ describe('while the database is away', () => {
     },
   );
 
-  verifies(
+  longVerifies(
     ['health:ready', 'auth:revoked-key'],
     'afterwards other processes are told of a revoked key again',
     async () => {

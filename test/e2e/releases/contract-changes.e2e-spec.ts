@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ContractVersionListDto } from '../../../src/modules/releases/contract/contract-changes.dto.js';
+import { longIt } from '../../support/jest/globals.mjs';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import { publishExternal, releasesPath, type ReleaseBody } from '../../support/releases/releases.js';
@@ -159,7 +160,7 @@ describe('what releases change for callers', () => {
     ]);
   });
 
-  it('is bounded: 200 changes of a release, 500 releases of a server', async () => {
+  longIt('is bounded: 200 changes of a release, 500 releases of a server', async () => {
     const name = await createServer(app, owner);
     await release(name, [forecast(city)]);
     const many = Array.from({ length: 250 }, (_, at) => ({ name: `tool-${at}`, inputSchema: { type: 'object' } }));

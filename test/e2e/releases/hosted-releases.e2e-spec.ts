@@ -139,14 +139,18 @@ describe('a hosted release', () => {
     },
   );
 
-  verifies('hosted:runs', 'runs a worker of its own with MCP at /mcp, which it is given in its secrets', async () => {
-    const { name } = await publishHosted(app, owner, WORKER);
-    await setSecret(name, 'WHO', 'world');
-    const { url } = await publishHosted(app, owner, WORKER, { name, secretNames: ['WHO'] });
-    const client = await connected(url);
-    expect(await textOf(client, 'hello')).toBe('hello world');
-    await client.close();
-  });
+  longVerifies(
+    'hosted:runs',
+    'runs a worker of its own with MCP at /mcp, which it is given in its secrets',
+    async () => {
+      const { name } = await publishHosted(app, owner, WORKER);
+      await setSecret(name, 'WHO', 'world');
+      const { url } = await publishHosted(app, owner, WORKER, { name, secretNames: ['WHO'] });
+      const client = await connected(url);
+      expect(await textOf(client, 'hello')).toBe('hello world');
+      await client.close();
+    },
+  );
 
   verifies(
     'hosted:config',
@@ -272,16 +276,20 @@ describe('a hosted release', () => {
     await client.close();
   });
 
-  verifies('hosted:fails', 'is not replaced by one that fails its scan, not even while that is looked at', async () => {
-    const first = await publishHosted(app, owner, weather);
-    const client = await connected(first.url);
-    await publishHosted(app, owner, "throw new Error('no luck'); export default () => 1;", {
-      name: first.name,
-      status: 'FAILURE',
-    });
-    expect(await textOf(client, 'given')).toBe('{"config":{},"env":{}}');
-    await client.close();
-  });
+  longVerifies(
+    'hosted:fails',
+    'is not replaced by one that fails its scan, not even while that is looked at',
+    async () => {
+      const first = await publishHosted(app, owner, weather);
+      const client = await connected(first.url);
+      await publishHosted(app, owner, "throw new Error('no luck'); export default () => 1;", {
+        name: first.name,
+        status: 'FAILURE',
+      });
+      expect(await textOf(client, 'given')).toBe('{"config":{},"env":{}}');
+      await client.close();
+    },
+  );
 });
 
 describe('a module that does not work', () => {
@@ -301,7 +309,7 @@ describe('a module that does not work', () => {
     expect(line).toMatchObject({ stage: 'scan', level: 'info' });
   });
 
-  verifies('hosted:scanned', 'is told what its card and payload claim and the module does not have', async () => {
+  longVerifies('hosted:scanned', 'is told what its card and payload claim and the module does not have', async () => {
     const serverCard = {
       serverInfo: { name: 'weather', version: '1.0.0' },
       tools: [
@@ -375,7 +383,7 @@ describe('a stateful server', () => {
     await Promise.all([one.close(), two.close()]);
   });
 
-  verifies('hosted:stateful', 'gives clients without a session one for each key', async () => {
+  longVerifies('hosted:stateful', 'gives clients without a session one for each key', async () => {
     const { url } = await publishHosted(app, owner, notes, { stateful: true });
     const call = async (account: TestAccount, name: string, args: object = {}) => {
       const { body, headers } = modern('tools/call', { name, arguments: args });

@@ -67,7 +67,7 @@ describe('an uploaded file', () => {
     expect(await countReleases()).toBe(count);
   });
 
-  it('is taken at exactly the limit of its kind', async () => {
+  longIt('is taken at exactly the limit of its kind', async () => {
     const { blobs: before } = await blobFiles(app);
     const files = { module: Buffer.alloc(10 * MB, ' '), sourcemap: Buffer.alloc(20 * MB, 'm') };
     const bundle = Buffer.alloc(25 * MB, 'b');

@@ -11,6 +11,7 @@ import {
   releasesPath,
   serverRow,
 } from '../../support/releases/releases.js';
+import { until } from '../../support/until.js';
 
 let app: TestApp;
 let owner: TestAccount;
@@ -275,5 +276,18 @@ describe('publishing again', () => {
     expect(second.id).not.toBe(first.id);
     expect((await serverRow(app, own)).current_release_id).toBe(second.id);
     expect((await readRelease(app, owner, own, first.id)).status).toBe('SUCCESS');
+  });
+});
+
+describe('the queues of a process', () => {
+  it('hold at most 8 database connections together, and none once it has closed', async () => {
+    const held = `SELECT pid FROM pg_stat_activity
+      WHERE datname = current_database() AND backend_type = 'client backend' AND application_name <> 'slipway'`;
+    const count = async () => (await app.database.query<unknown[]>(held)).length;
+    const other = await app.sibling({ ROLES: 'api,worker' });
+    await Promise.all(Array.from({ length: 20 }, () => answerTo(external())));
+    expect(await count()).toBeLessThanOrEqual(2 * 8);
+    await other.close();
+    await until(async () => (await count()) <= 8, 'its connections have ended');
   });
 });

@@ -14,7 +14,7 @@ import { createServer } from '../../support/factories.js';
 import { publish, published, releaseIn } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
 import { longIt } from '../../support/jest/globals.mjs';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies } from '../../support/verifies.js';
 
 const stdio = { type: 'stdio', runtime: 'node' };
 const hosted = { type: 'hosted' };
@@ -55,7 +55,7 @@ async function storeAged(content: Buffer, hours: number): Promise<void> {
 }
 
 describe('deleting a server', () => {
-  verifies('server:delete:cascades', 'takes its releases, their logs and their files with it', async () => {
+  longVerifies('server:delete:cascades', 'takes its releases, their logs and their files with it', async () => {
     const name = await createServer(app, owner);
     const [bundle, module] = [await uniqueBundle(), randomBytes(100)];
     const first = await published(app, owner, name, stdio, { bundle });
@@ -73,7 +73,7 @@ describe('deleting a server', () => {
       [],
     );
     // Within seconds, without anybody asking.
-    const sweeping = await app.sibling();
+    const sweeping = await app.sibling({ ROLES: 'worker' });
     await until(async () => !(await isStored(bundle)) && !(await isStored(module)), 'the files are gone');
     await until(
       async () => (await app.database.query('SELECT 1 FROM blob_garbage')).length === 0,

@@ -1,6 +1,7 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { ReleasePipeline } from '../../../src/modules/releases/pipeline/release-pipeline.js';
+import { longIt } from '../../support/jest/globals.mjs';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
 import { startGuarded, type GuardedUpstream } from '../../support/special-upstreams/guarded-upstream.js';
@@ -73,7 +74,7 @@ async function expectAllDone({ owner, releases }: Crowd): Promise<void> {
 }
 
 describe('an account whose upstreams never answer', () => {
-  it('holds three slots of the service, and another account does not wait for it', async () => {
+  longIt('holds three slots of the service, and another account does not wait for it', async () => {
     const all = await crowd(12);
     await until(() => settled(all), 'all were looked at');
     expect([await countIn(all, held), await countIn(all, `status = 'QUEUED'`)]).toEqual([3, 9]);

@@ -42,7 +42,7 @@ const open: { close(): unknown }[] = [];
 
 beforeAll(async () => {
   app = await startApp({ RELEASE_SCAN_TIMEOUT_MS: '5000', UPSTREAM_CONNECT_TIMEOUT_MS: '3000' });
-  sibling = await app.sibling();
+  sibling = await app.sibling({ ROLES: 'api,worker,host' });
   owner = await app.account();
 });
 afterEach(async () => {
@@ -617,7 +617,7 @@ describe('several processes', () => {
   verifies('rescan:once', 'go on with what another one gave back when it was stopped', async () => {
     const one = await publishedServer();
     one.upstream.behave({ holds: true, tools: [now] });
-    const stopped = await app.sibling();
+    const stopped = await app.sibling({ ROLES: 'worker' });
     await makeDue(one.serverId);
     await stopped.get(Rescanner).take();
     await until(() => one.upstream.held() > 0, 'it is being scanned');

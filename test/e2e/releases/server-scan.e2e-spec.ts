@@ -10,6 +10,7 @@ import { scanServer, type ServerScan } from '../../../src/mcp/client/server-scan
 import { checkServer } from '../../../src/modules/releases/scan/security-check.js';
 import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
+import { longIt } from '../../support/jest/globals.mjs';
 import { times } from '../../support/mcp/calls.js';
 import { channelTo } from '../../support/mcp/channels.js';
 import { startEverything } from '../../support/upstream/everything.js';
@@ -206,7 +207,7 @@ describe('a server that cannot be scanned', () => {
     }
   });
 
-  it('lists without end, in large pages, small ones or empty ones', async () => {
+  longIt('lists without end, in large pages, small ones or empty ones', async () => {
     const endless = (size: number) =>
       startScripted((_, __, nth) =>
         JSON.stringify({ tools: times(size, (i) => tool(`t-${nth}-${i}`)), nextCursor: `page ${nth}` }),

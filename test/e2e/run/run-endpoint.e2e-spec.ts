@@ -36,7 +36,7 @@ import {
 import { until } from '../../support/until.js';
 import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
 import type { Upstream } from '../../support/upstream/upstream.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 const CALL_MS = 800;
 /** Room for a busy machine: what had no deadline would take for ever. */
@@ -56,7 +56,11 @@ let everything: EverythingServer;
 beforeAll(async () => {
   [app, everything] = await Promise.all([startApp(), startEverything()]);
   second = await app.sibling();
-  hasty = await app.sibling({ UPSTREAM_CALL_TIMEOUT_MS: `${CALL_MS}`, UPSTREAM_CONNECT_TIMEOUT_MS: `${CALL_MS}` });
+  hasty = await app.sibling({
+    UPSTREAM_CALL_TIMEOUT_MS: `${CALL_MS}`,
+    MCP_CALL_TIMEOUT_MS: `${CALL_MS}`,
+    UPSTREAM_CONNECT_TIMEOUT_MS: `${CALL_MS}`,
+  });
   owner = await app.account();
   other = await app.account();
 });
@@ -221,24 +225,28 @@ describe('the address of a server', () => {
 });
 
 describe('what publishing hands out', () => {
-  verifies(['run:new-release', 'release:field:mcp-url'], 'is an address that serves the newest release', async () => {
-    const upstreams = [await start({ sessions: true }), await start({ sessions: true })];
-    const name = await createServer(app, owner);
-    for (const [i, upstream] of upstreams.entries()) {
-      const payload = { type: 'external', upstreamUrl: upstream.url };
-      const { status, body } = await publish(app, owner, name, payload);
-      expect(status).toBe(202);
-      const release = await releaseIn(app, owner, name, body.deploymentId as string, 'SUCCESS');
-      expect(release.mcpUrl).toBe(body.mcpUrl);
-      const before = calls(upstream).length;
-      const slug = String(release.mcpUrl).replace(`${app.url}/run/`, '');
-      await until(async () => {
-        expect((await run(other, slug, echo(`release ${i}`))).body.result.content[0].text).toBe(`release ${i}`);
-        return calls(upstream).length > before;
-      }, 'the release is called');
-    }
-    await upstreams[0].waitFor(({ sessions }) => sessions.size === 0);
-  });
+  longVerifies(
+    ['run:new-release', 'release:field:mcp-url'],
+    'is an address that serves the newest release',
+    async () => {
+      const upstreams = [await start({ sessions: true }), await start({ sessions: true })];
+      const name = await createServer(app, owner);
+      for (const [i, upstream] of upstreams.entries()) {
+        const payload = { type: 'external', upstreamUrl: upstream.url };
+        const { status, body } = await publish(app, owner, name, payload);
+        expect(status).toBe(202);
+        const release = await releaseIn(app, owner, name, body.deploymentId as string, 'SUCCESS');
+        expect(release.mcpUrl).toBe(body.mcpUrl);
+        const before = calls(upstream).length;
+        const slug = String(release.mcpUrl).replace(`${app.url}/run/`, '');
+        await until(async () => {
+          expect((await run(other, slug, echo(`release ${i}`))).body.result.content[0].text).toBe(`release ${i}`);
+          return calls(upstream).length > before;
+        }, 'the release is called');
+      }
+      await upstreams[0].waitFor(({ sessions }) => sessions.size === 0);
+    },
+  );
 });
 
 describe('what the upstream gets', () => {
@@ -366,7 +374,7 @@ describe('what the upstream gets', () => {
     expect(upstream.requests).toHaveLength(0);
   });
 
-  verifies('run:channels', 'is one session for all who send the same, and one for each who does not', async () => {
+  longVerifies('run:channels', 'is one session for all who send the same, and one for each who does not', async () => {
     const upstream = await start({ sessions: true, delayInitializeMs: 50 });
     const server = await external(upstream, {
       properties: { token: { type: 'string', 'x-from': { header: 'x-token' } }, mode: { type: 'string' } },
@@ -433,7 +441,7 @@ describe('a change of the server', () => {
     expect(upstream.count('initialize')).toBe(1);
   });
 
-  verifies('run:renamed', 'that no message tells of holds within 5 s', async () => {
+  longVerifies('run:renamed', 'that no message tells of holds within 5 s', async () => {
     const server = await external(await start());
     const gone = await external(await start());
     for (const one of [server, gone]) expect((await run(owner, one, echo('x'))).status).toBe(200);
@@ -488,7 +496,7 @@ describe('a change of the server', () => {
     },
   );
 
-  verifies('run:new-release', 'of its current release that no message tells of holds within 5 s', async () => {
+  longVerifies('run:new-release', 'of its current release that no message tells of holds within 5 s', async () => {
     const [before, after] = [await start(), await start()];
     const server = await external(before);
     expect((await run(owner, server, echo('x'))).status).toBe(200);

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { SERVER_SUBRESOURCES } from '../../../src/platform/http/resource-names.js';
+import { longIt } from '../../support/jest/globals.mjs';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { images, uploadIcon } from '../../support/releases/icons.js';
 import { ownMembers, releaseServer, serverIdOf } from '../../support/database/server-rows.js';
 import { whileNamespaceIsLocked } from '../../support/database/locks.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 const isoUtc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const notOne = { error: expect.stringMatching(/\S/) };
@@ -155,7 +156,7 @@ describe('PUT of a server', () => {
     ]);
   });
 
-  verifies('server:create:idempotent', 'ten of them at once make one server and one answer', async () => {
+  longVerifies('server:create:idempotent', 'ten of them at once make one server and one answer', async () => {
     const sibling = await app.sibling();
     const namespace = await createNamespace(app, owner);
     for (let round = 0; round < 20; round += 1) {
@@ -172,7 +173,7 @@ describe('PUT of a server', () => {
     await sibling.close();
   });
 
-  it('and DELETE of the same one, many at once, answer as if in some order', async () => {
+  longIt('and DELETE of the same one, many at once, answer as if in some order', async () => {
     const name = await createServer(app, owner);
     const path = `/servers/${encodeURIComponent(name)}`;
     let deleted = 0;
@@ -652,7 +653,7 @@ describe('DELETE /servers/{qualifiedName}', () => {
     expect((await storedIn(namespace)).map(({ name }) => name)).toEqual(['weather']);
   });
 
-  verifies('server:delete:not-found', 'of many deletions at once exactly one deletes', async () => {
+  longVerifies('server:delete:not-found', 'of many deletions at once exactly one deletes', async () => {
     for (let round = 0; round < 10; round += 1) {
       const path = `/servers/${encodeURIComponent(await createServer(app, owner))}`;
       const answers = await Promise.all(Array.from({ length: 6 }, () => app.as(owner).delete(path)));

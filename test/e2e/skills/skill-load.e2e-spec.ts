@@ -4,6 +4,7 @@ import http, { type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { SkillFilesService } from '../../../src/modules/skills/skill-files.service.js';
 import { UnavailableError } from '../../../src/platform/errors/domain-error.js';
+import { longIt } from '../../support/jest/globals.mjs';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace } from '../../support/factories.js';
 import { createSkill, skillMd, upload } from '../../support/releases/skills.js';
@@ -57,7 +58,7 @@ describe('many uploads of skills at once', () => {
 });
 
 describe('a skill that is published again while it is downloaded', () => {
-  it('breaks the download off: no zip holds files of two versions', async () => {
+  longIt('breaks the download off: no zip holds files of two versions', async () => {
     const names = Array.from({ length: 10 }, (_, n) => `${n}.bin`);
     const archive = (bytes: number) =>
       zipOf({ 'SKILL.md': skillMd(), ...Object.fromEntries(names.map((name) => [name, randomBytes(bytes)])) });

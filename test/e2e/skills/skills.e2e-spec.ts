@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { openZip } from '../../../src/platform/zip/zip-archive.js';
+import { longIt } from '../../support/jest/globals.mjs';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace } from '../../support/factories.js';
 import { createSkill, skillMd, upload } from '../../support/releases/skills.js';
@@ -409,7 +410,7 @@ describe('GET …/download', () => {
     expect(changed.headers.etag).not.toBe(first.headers.etag);
   });
 
-  it('holds large files whole', async () => {
+  longIt('holds large files whole', async () => {
     const large = Buffer.from(randomBytes(2_000_000).toString('base64'));
     const { path } = await createSkill(app, owner, { files: { 'large.txt': large, 'empty.txt': '' } });
     const { body } = await app.as(owner).get(`${path}/download`).buffer(true).parse(bytes);

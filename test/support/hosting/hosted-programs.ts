@@ -27,8 +27,6 @@ export interface ProgramWishes {
   configSchema?: Record<string, unknown>;
   egressAllow?: string[];
   limits?: Partial<ProgramLimits>;
-  /** Its folder lies too deep for the name of a unix socket. */
-  isDeep?: boolean;
 }
 
 /** A program that runs, and all that was heard of it. */
@@ -47,9 +45,7 @@ export class HostedPrograms {
   /** Starts a module given as its text. */
   async start(module: string, wishes: ProgramWishes = {}): Promise<HostedProgram> {
     const root = await (this.root ??= mkdtemp(path.join(tmpdir(), 'slipway-hosted-')));
-    const above = wishes.isDeep ? path.join(root, 'd'.repeat(100)) : root;
-    await mkdir(above, { recursive: true });
-    const runDir = await mkdtemp(path.join(above, 'run-'));
+    const runDir = await mkdtemp(path.join(root, 'run-'));
     const file = path.join(root, `${path.basename(runDir)}.js`);
     await writeFile(file, module);
     const ownerId = wishes.ownerId ?? crypto.randomUUID();

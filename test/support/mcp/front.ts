@@ -3,6 +3,7 @@ import type { Env } from '../../../src/config/env.js';
 import type { Channel } from '../../../src/mcp/protocol/channel.js';
 import { McpHttpServer } from '../../../src/mcp/server/mcp-http-server.js';
 import type { SessionMarkRepository } from '../../../src/mcp/server/sessions/session-mark.repository.js';
+import type { McpTaskRepository } from '../../../src/mcp/server/tasks/mcp-task.repository.js';
 import { PendingInputCalls } from '../../../src/mcp/server/pending-input/pending-input-calls.js';
 import { InternalClient } from '../../../src/platform/internal-http/internal-client.js';
 import { InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
@@ -22,6 +23,8 @@ type Listener = (data: unknown) => void;
 export class TestRelay {
   /** Keys of marked sessions, as the database of the service stores them. */
   readonly marks = new Set<string>();
+  /** Owners and ids of tasks, likewise. */
+  readonly tasks: [owner: string, task: string][] = [];
   private readonly topics = new Map<string, Set<Listener>>();
 
   subscribe(topic: string, listener: Listener): Promise<void> {
@@ -50,6 +53,7 @@ export interface TestFront {
 export async function startFront(channel: Channel, relay = new TestRelay()): Promise<TestFront> {
   const env = {
     upstreamCallTimeoutMs: 5_000,
+    mcpCallTimeoutMs: 5_000,
     baseUrl: 'http://127.0.0.1',
     internalUrl: '',
     isLocalOnly: true,
@@ -68,6 +72,10 @@ export async function startFront(channel: Channel, relay = new TestRelay()): Pro
       add: (session: string) => Promise.resolve(void relay.marks.add(session)),
     } as unknown as SessionMarkRepository,
     vault,
+    {
+      add: (owner: string, task: string) => Promise.resolve(void relay.tasks.push([owner, task])),
+      newest: (owner: string) => Promise.resolve(relay.tasks.filter(([own]) => own === owner).map(([, task]) => task)),
+    } as unknown as McpTaskRepository,
     client,
   );
   await front.onModuleInit();

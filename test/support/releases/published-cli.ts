@@ -43,6 +43,9 @@ export const publishedClis = {
   '@smithery/cli 4.11.1': '@smithery/cli',
 } as const;
 
+/** The program that `npm test` runs; the older ones run in test:long. */
+export const newestCli = 'smithery 1.1.1';
+
 /** All programs there are: the last one that still builds the modules of hosted servers is for that alone. */
 const programs = { ...publishedClis, '@smithery/cli 4.7.4': '@smithery/cli-4.7' } as const;
 

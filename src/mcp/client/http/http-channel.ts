@@ -10,7 +10,7 @@ import type {
 import { deadlineIn } from '../../protocol/deadline.js';
 import { EraMemory } from '../../eras/era-memory.js';
 import { isDoubtful, type EraVerdict } from '../../eras/era.repository.js';
-import { asCallError, tooSlow, UpstreamFailure, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
+import { asCallError, tooLate, UpstreamFailure, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import type { Era, UpstreamIdentity } from '../../protocol/protocol.js';
 import { EraContradictedError, type ProtocolAdapter } from '../protocol-adapter.js';
 import { findEra, findSession, type Found } from '../era-probe.js';
@@ -19,6 +19,7 @@ import { HttpWire, type HttpTarget } from './http-wire.js';
 import { LegacyAdapter, type LegacyOptions } from '../legacy-adapter.js';
 import { ModernAdapter } from '../modern-adapter.js';
 import { type ResultCache, ResultStore } from '../result-cache.js';
+import { CALL_MS_MAX } from '../silence-timer.js';
 import { SingleFlight } from '../single-flight.js';
 import { withHiddenAddress } from './hidden-address.js';
 import { openSse } from './sse-session.js';
@@ -145,14 +146,20 @@ export class HttpChannel implements Channel {
   }
 
   /** States the caller's whole timeout in errors, not the rest after a probe, a handshake or the resumption of a stream. */
-  private async inTime<T>(call: Pick<McpCall, 'method' | 'timeoutMs'>, work: Promise<T>): Promise<T> {
+  private async inTime<T>(
+    call: Pick<McpCall, 'method' | 'timeoutMs' | 'onNotification'>,
+    work: Promise<T>,
+  ): Promise<T> {
     const from = performance.now();
     try {
       return await work;
     } catch (error) {
-      const isAllSpent = performance.now() - from > call.timeoutMs - TIMER_MS_EARLY;
-      if (!(error instanceof UpstreamTimeoutError) || !isAllSpent) throw error;
-      const whole = new UpstreamTimeoutError(tooSlow(this.target.url, call.timeoutMs), error.outcomeUnknown);
+      const { timeoutMs, onNotification } = call;
+      const spentMs = performance.now() - from + TIMER_MS_EARLY;
+      if (!(error instanceof UpstreamTimeoutError) || spentMs < timeoutMs) throw error;
+      const isOver = spentMs > CALL_MS_MAX;
+      const late = tooLate(this.target.url, { timeoutMs, isExtended: onNotification !== undefined, isOver });
+      const whole = new UpstreamTimeoutError(late, error.outcomeUnknown);
       throw this.named(asCallError(whole, call) as Error);
     }
   }

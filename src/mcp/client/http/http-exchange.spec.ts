@@ -11,7 +11,7 @@ const request: ExchangeRequest = {
 
 /** The answer of a stream that ended without its message, behind this event. */
 function broken(lastEventId: string, leftMs: number): ExchangeAnswer {
-  const resume = { lastEventId, retryMs: 100, leftMs };
+  const resume = { lastEventId, retryMs: 100, leftMs, startedAt: Date.now() };
   return { status: 200, headers: {}, contentType: 'text/event-stream', text: null, resume };
 }
 

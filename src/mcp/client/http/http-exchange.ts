@@ -5,7 +5,7 @@ import type { CallTiming } from '../../protocol/channel.js';
 import {
   CallerLeftError,
   fromSocketError,
-  tooSlow,
+  tooLate,
   unreadable,
   UpstreamTimeoutError,
   UpstreamError,
@@ -14,10 +14,8 @@ import { SseParser } from './sse-parser.js';
 import { boundExceeded, JsonScanner } from '../../../platform/text/json-bounds.js';
 import { answerLimit, MessageBudget } from '../message-budget.js';
 import type { Egress } from '../../../platform/egress/egress.js';
+import { CALL_MS_MAX, SilenceTimer } from '../silence-timer.js';
 import { deadlineIn } from '../../protocol/deadline.js';
-
-/** Total time limit of a call whose deadline is extended by events. */
-export const STREAM_MS_MAX = 15 * 60_000;
 
 /** Time for an upstream to end its stream after the answer; afterwards the socket is closed instead of reused. */
 const DRAIN_MS = 1_000;
@@ -47,8 +45,10 @@ export interface ExchangeRequest {
   body?: string;
   /** Timeout for the whole answer, headers and body. */
   timeoutMs: number;
-  /** Restarts the timeout with every event of a stream. */
+  /** Restarts the timeout with every event of a stream, up to an hour in all. */
   extendWithEvents?: boolean;
+  /** Begin of the call in epoch milliseconds, for a request that resumes its stream; default now. */
+  startedAt?: number;
   /** Called at the deadline. True restarts the timeout, because the upstream waits for an answer of the caller. */
   isHeld?: () => boolean;
   /** Returns a stream that breaks after an event with an id as an answer without its message, instead of failing. */
@@ -105,6 +105,8 @@ export interface ResumePoint {
   retryMs: number | null;
   /** Rest of the request's timeout, in milliseconds. */
   leftMs: number;
+  /** Begin of the call in epoch milliseconds. */
+  startedAt: number;
 }
 
 /**
@@ -142,8 +144,9 @@ class Exchange implements Dispatcher.DispatchHandler {
   /** A stream was opened and has not ended. */
   private isOpen = false;
   private failure: Error | null = null;
-  private timer: NodeJS.Timeout | undefined;
-  private readonly startedAt = Date.now();
+  private timer: SilenceTimer | undefined;
+  private drain: NodeJS.Timeout | undefined;
+  private readonly startedAt: number;
   private status = 0;
   private headers: IncomingHttpHeaders = {};
   private contentType = '';
@@ -160,12 +163,14 @@ class Exchange implements Dispatcher.DispatchHandler {
     private readonly request: ExchangeRequest,
     private readonly resolve: (answer: ExchangeAnswer) => void,
     private readonly reject: (error: Error) => void,
-  ) {}
+  ) {
+    this.startedAt = request.startedAt ?? Date.now();
+  }
 
   start(): void {
     const { url, method, headers, body, cancellation, timeoutMs, isAside, timing } = this.request;
     if (cancellation?.isCancelled) return this.reject(new CallerLeftError());
-    this.timer = setTimeout(this.onDeadline, timeoutMs);
+    this.timer = new SilenceTimer(timeoutMs, this.onDeadline, this.startedAt);
     cancellation?.notify(this.onCancel);
     if (timing) this.handedAt = performance.now();
     try {
@@ -210,7 +215,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    clearTimeout(this.timer);
+    this.timer?.stop();
+    clearTimeout(this.drain);
     if (this.isOpen) return this.endStream(null);
     if (this.sse) return this.finish(null);
     const [only] = this.chunks;
@@ -225,7 +231,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.settled && !this.isOpen) return;
     const exceeded = boundExceeded(data) ?? this.request.budget?.spend(data.length) ?? null;
     if (exceeded !== null) return this.abort(unreadable(`${this.request.url.host} sent ${exceeded}.`));
-    if (this.request.extendWithEvents && Date.now() - this.startedAt < STREAM_MS_MAX) this.timer?.refresh();
+    if (this.request.extendWithEvents) this.timer?.restart();
     let isAnswer: boolean | undefined;
     try {
       isAnswer = this.request.onEvent?.(data);
@@ -235,22 +241,18 @@ class Exchange implements Dispatcher.DispatchHandler {
     }
     if (!isAnswer) return;
     this.finish(data);
-    this.timer = setTimeout(
+    this.drain = setTimeout(
       () => this.controller?.abort(new Error('the stream stayed open after its answer')),
       DRAIN_MS,
-    );
-    this.timer.unref();
+    ).unref();
   }
 
   private readonly onDeadline = (): void => {
-    const { timeoutMs, url, isHeld } = this.request;
-    if (isHeld?.() && Date.now() - this.startedAt < STREAM_MS_MAX) {
-      this.timer = setTimeout(this.onDeadline, timeoutMs);
-      return;
-    }
+    const { timeoutMs, url, isHeld, extendWithEvents } = this.request;
+    if (isHeld?.() && !this.timer?.isOver) return this.timer?.restart();
     const late = this.request.stream
       ? `${url.host} did not open an event stream within ${Number((timeoutMs / 1000).toPrecision(2))} s.`
-      : tooSlow(url, timeoutMs);
+      : tooLate(url, { timeoutMs, isExtended: extendWithEvents, isOver: this.timer?.isOver });
     this.abort(new UpstreamTimeoutError(late, this.isOutcomeUnknown));
   };
 
@@ -277,7 +279,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     else if (text === null && sse && sse.lastEventId !== '') {
       const { timeoutMs, extendWithEvents } = this.request;
       const leftMs = extendWithEvents ? timeoutMs : Math.max(1, timeoutMs - (Date.now() - this.startedAt));
-      answer.resume = { lastEventId: sse.lastEventId, retryMs: sse.retryMs, leftMs };
+      answer.resume = { lastEventId: sse.lastEventId, retryMs: sse.retryMs, leftMs, startedAt: this.startedAt };
     }
     this.resolve(answer);
   }
@@ -326,7 +328,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   private settle(): boolean {
     if (this.settled) return false;
     this.settled = true;
-    clearTimeout(this.timer);
+    this.timer?.stop();
     this.request.cancellation?.forget(this.onCancel);
     return true;
   }
@@ -344,7 +346,8 @@ export async function resumed(
   broken: ExchangeAnswer,
 ): Promise<ExchangeAnswer> {
   const { 'content-type': _, ...headers } = request.headers;
-  const until = Date.now() + STREAM_MS_MAX;
+  const startedAt = broken.resume?.startedAt ?? Date.now();
+  const until = startedAt + CALL_MS_MAX;
   const left = deadlineIn(broken.resume?.leftMs ?? request.timeoutMs);
   const timeLeft = () => (request.extendWithEvents ? request.timeoutMs : left());
   let last = broken;
@@ -359,6 +362,7 @@ export async function resumed(
       timing: undefined,
       headers: { ...headers, accept: 'text/event-stream', 'last-event-id': lastEventId },
       timeoutMs: timeLeft(),
+      startedAt,
     };
     const answer = await send(again).catch((error: unknown) => {
       // A socket error is retried; a deadline or a caller that left is not.

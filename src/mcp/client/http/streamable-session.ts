@@ -122,7 +122,8 @@ class StreamableSession implements LegacySession {
   }
 
   async request(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply> {
-    const { wire, headers } = this;
+    const { wire } = this;
+    const headers = call.session ? { ...this.headers, 'mcp-session-id': call.session } : this.headers;
     const id = wire.nextId;
     const responder = this.isInteractive ? wire.responder(headers, call.onRequest) : undefined;
     if (responder) this.inFlight.push(responder);
@@ -131,11 +132,11 @@ class StreamableSession implements LegacySession {
         era: 'legacy',
         headers,
         timeoutMs,
-        mayLoseSession: this.ref.id !== null && !isRepeat,
+        mayLoseSession: this.ref.id !== null && (!isRepeat || call.session !== undefined),
         isResumable: true,
         responder,
       });
-      return reply;
+      return call.session === '' && this.ref.id !== null ? { ...reply, session: this.ref.id } : reply;
     } catch (error) {
       // Closing the socket does not cancel a request in these versions.
       if (error instanceof UpstreamTimeoutError || error instanceof CallerLeftError)

@@ -68,7 +68,8 @@ interface Entry {
   readonly name: string;
   readonly caller: string;
   readonly about: string;
-  readonly until: number;
+  /** Deadline of the client's answers, from the first request on, in epoch milliseconds; 0 before. */
+  until: number;
   call: PendingInputCall;
   /** Releases the entry's place among the pending calls; undefined before the first request. */
   leave?: () => void;
@@ -128,7 +129,7 @@ export class PendingInputCalls {
       name: `${this.own}.${randomBytes(18).toString('base64url')}`,
       caller: request.caller,
       about: digestOf(aboutOf(method, own)),
-      until: Date.now() + INPUT_MS_MAX,
+      until: 0,
     } as Entry;
     const refusalOf = (asked: string, params: string | undefined) => {
       if (!canAnswer(names, { method: asked, params })) return `This client does not answer ${asked}`;
@@ -228,6 +229,7 @@ export class PendingInputCalls {
   private hold(entry: Entry): void {
     if (this.isClosed) return this.forget(entry, true);
     this.entries.set(entry.name, entry);
+    entry.until ||= Date.now() + INPUT_MS_MAX;
     entry.timer = setTimeout(() => this.forget(entry, true), Math.max(1, entry.until - Date.now())).unref();
   }
 

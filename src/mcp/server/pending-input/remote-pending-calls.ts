@@ -5,7 +5,7 @@ import {
   type InternalClient,
 } from '../../../platform/internal-http/internal-client.js';
 import type { Cancellation } from '../../protocol/cancellation.js';
-import { STREAM_MS_MAX } from '../../client/http/http-exchange.js';
+import { CALL_MS_MAX } from '../../client/silence-timer.js';
 import { CallerLeftError, UpstreamError } from '../../protocol/mcp-errors.js';
 import { parseMessage, replyTo } from '../../protocol/messages.js';
 import type { Era } from '../../protocol/protocol.js';
@@ -24,7 +24,7 @@ export type PendingCallMessage =
 /** Path of the internal route. */
 export const PENDING_CALLS_PATH = '/internal/pending-calls';
 
-/** Time beyond {@link STREAM_MS_MAX}, the limit of an upstream call, for the way back. */
+/** Time beyond {@link CALL_MS_MAX}, the limit of an upstream call, for the way back. */
 const GRACE_MS = 2_000;
 
 /**
@@ -57,7 +57,7 @@ export async function remoteRound(
   const onLeft = () => stream.abort(new CallerLeftError());
   left.notify(onLeft);
   // The process that holds the call enforces the limit, unless it is frozen.
-  const timer = setTimeout(() => stream.abort(new OutcomeUnknownError()), STREAM_MS_MAX + GRACE_MS).unref();
+  const timer = setTimeout(() => stream.abort(new OutcomeUnknownError()), CALL_MS_MAX + GRACE_MS).unref();
   try {
     await stream.ended;
   } catch (error) {

@@ -46,6 +46,7 @@ export class SseClient {
       },
       event: (message) => this.stream.event(message),
       open: () => undefined,
+      openWhenLate: () => undefined,
       end: () => undefined,
     };
     try {
@@ -73,6 +74,7 @@ export class SseClient {
       reply: () => undefined,
       event: (message) => this.stream.event(message),
       open: () => undefined,
+      openWhenLate: () => undefined,
       end: () => this.stream.end(),
     });
   }

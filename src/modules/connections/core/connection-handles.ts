@@ -62,6 +62,13 @@ export class ConnectionHandle extends UpstreamHandle {
     return this.target.id;
   }
 
+  override request(call: McpCall): Promise<McpReply> {
+    const { callTimeoutMs } = this.target;
+    // Only calls at MCP endpoints take notifications.
+    const isLong = callTimeoutMs !== null && call.onNotification !== undefined;
+    return super.request(isLong ? { ...call, timeoutMs: callTimeoutMs } : call);
+  }
+
   /** Reports the answer of a recorded connection. The caller does not wait for it. */
   protected override started(call: McpCall, reply: Promise<McpReply>): void {
     if (!this.target.recordingUntil) return;
@@ -252,15 +259,18 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
         sealedQuery: true,
         recordingUntil: true,
         tools: true,
+        callTimeoutMs: true,
       },
     });
     return row && this.toTarget(row);
   }
 
   private toTarget(row: Connection): ConnectionTarget {
-    const { id, revision, namespaceId, connectionId, setupEpoch, recordingUntil, tools, serverId, mock } = row;
+    const { id, revision, namespaceId, connectionId, setupEpoch, recordingUntil, serverId, mock } = row;
+    const { tools, callTimeoutMs } = row;
     const { name: namespace, accountId } = row.namespace;
-    const ref = { id, revision, namespaceId, namespace, accountId, connectionId, setupEpoch, recordingUntil, tools };
+    const owner = { namespaceId, namespace, accountId };
+    const ref = { id, revision, ...owner, connectionId, setupEpoch, recordingUntil, tools, callTimeoutMs };
     const serverName = row.serverName ?? '';
     if (mock) return { ...ref, kind: 'mock', serverId, serverName, scenario: mock.scenario ?? null };
     if (row.targetKind === 'uplink') return { ...ref, kind: 'uplink' };

@@ -141,6 +141,7 @@ function toConnectionDto(row: ShownConnection, urls: ConnectionUrls): Connection
     metadata: row.metadata,
     transport: row.targetKind === 'uplink' ? 'uplink' : 'http',
     ...(row.tools === null ? {} : { tools: shownTools(row.tools) }),
+    ...(row.callTimeoutMs === null ? {} : { callTimeoutMs: row.callTimeoutMs }),
     ...(row.mock === null ? {} : { mock: { enabled: true, ...row.mock } }),
     iconUrl: iconUrlOf(row.serverInfo),
     createdAt: row.createdAt.toISOString(),

@@ -4,12 +4,15 @@ import { Type } from 'class-transformer';
 import {
   IsBoolean,
   IsIn,
+  IsInt,
   IsObject,
   IsOptional,
   IsString,
   Length,
   Matches,
+  Max,
   MaxLength,
+  Min,
   ValidateNested,
 } from 'class-validator';
 import { ClosedBody } from '../../../platform/http/input.pipe.js';
@@ -129,6 +132,19 @@ export class SetConnectionDto {
   tools?: ToolsDto;
 
   /**
+   * Silence of the MCP server, in milliseconds, after which a call at an MCP endpoint fails. Each message of the call restarts
+   * it, up to an hour in all. Null for the default of the service, `MCP_CALL_TIMEOUT_MS`. REST calls have their own limit. An
+   * extension of Slipway.
+   * @example 600000
+   */
+  @ApiProperty({ type: 'integer', minimum: 100, maximum: 3_600_000, nullable: true })
+  @IsOptional()
+  @IsInt()
+  @Min(100)
+  @Max(3_600_000)
+  callTimeoutMs?: number | null;
+
+  /**
    * Simulate the server: calls are answered here and never reach it. Registry servers only. Fixed at creation: a later PUT
    * with another `mock` is 200, and `mock` stays as it was.
    */
@@ -239,6 +255,8 @@ export class ConnectionDto {
   transport: string;
   /** Absent while the connection offers all tools. */
   tools?: ToolsDto;
+  /** Milliseconds. Absent while the default of the service applies. */
+  callTimeoutMs?: number;
   /** Absent unless the connection is simulated. */
   mock?: MockDto;
   iconUrl: string | null;

@@ -38,6 +38,8 @@ interface ConnectionRef {
   recordingUntil: Date | null;
   /** The tools that it offers; null for all. */
   tools: ToolChoice | null;
+  /** Silence after which its calls at MCP endpoints fail; null for `MCP_CALL_TIMEOUT_MS`. */
+  callTimeoutMs: number | null;
 }
 
 /** An authorization that granted more scopes. */
@@ -180,6 +182,10 @@ export class Connection {
   /** The tools that the connection offers; null for all. */
   @Column('jsonb', { nullable: true })
   tools: ToolChoice | null;
+
+  /** Silence after which calls at MCP endpoints fail; null for `MCP_CALL_TIMEOUT_MS`. */
+  @Column('integer', { name: 'call_timeout_ms', nullable: true })
+  callTimeoutMs: number | null;
 
   /** Headers sent upstream, sealed by the vault for this row's id; null when there are none. Never leaves the service. */
   @Column('text', { name: 'sealed_headers', nullable: true, select: false })

@@ -21,6 +21,7 @@ export const shownColumns = [
   'mcpUrl',
   'metadata',
   'tools',
+  'callTimeoutMs',
   'mock',
   'setupEpoch',
   'statusState',

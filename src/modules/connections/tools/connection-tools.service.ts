@@ -5,7 +5,7 @@ import { Env } from '../../../config/env.js';
 import type { Cancellation } from '../../../mcp/protocol/cancellation.js';
 import type { McpReply } from '../../../mcp/protocol/channel.js';
 import { deadlineIn } from '../../../mcp/protocol/deadline.js';
-import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import { UpstreamFailure, UpstreamTimeoutError } from '../../../mcp/protocol/mcp-errors.js';
 import { memberText } from '../../../mcp/protocol/json-edit.js';
 import { slice } from '../../../mcp/protocol/json-text.js';
 import { completeOrRefuse } from '../../../mcp/protocol/messages.js';
@@ -87,12 +87,25 @@ export class ConnectionToolsService {
       timing: record.timing,
       invocationId: record.invocationId,
     });
-    const reply = await withFullMessage(request);
+    const reply = await withFullMessage(request).catch((error: unknown) => {
+      throw error instanceof UpstreamTimeoutError ? this.withLongerWay(error, handle) : error;
+    });
     record.answered(reply);
     completeOrRefuse(reply);
     if (failed(reply) && (await isUnknown(handle, name, left()))) throw unknownTool(handle, path);
     if (reply.error) throw new ToolError(reply.error.message, { code: reply.error.code });
     return reply.result ? slice(reply.text, reply.result) : '{}';
+  }
+
+  /** Names the way of calling without the limit of REST. */
+  private withLongerWay(
+    { message, outcomeUnknown, detail }: UpstreamTimeoutError,
+    { target }: ConnectionHandle,
+  ): Error {
+    const url = `${this.env.baseUrl}/connect/${target.namespace}/${target.connectionId}/mcp`;
+    const seconds = (target.callTimeoutMs ?? this.env.mcpCallTimeoutMs) / 1000;
+    const advice = `A call at the MCP endpoint ${url} may take longer: it fails after ${seconds} s without a message of the server.`;
+    return new UpstreamTimeoutError(message, outcomeUnknown, detail, advice);
   }
 
   /**

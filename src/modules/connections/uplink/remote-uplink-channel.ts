@@ -14,7 +14,7 @@ import {
   UpstreamError,
   UpstreamTimeoutError,
 } from '../../../mcp/protocol/mcp-errors.js';
-import { STREAM_MS_MAX } from '../../../mcp/client/http/http-exchange.js';
+import { SilenceTimer } from '../../../mcp/client/silence-timer.js';
 import { parseMessage, replyTo } from '../../../mcp/protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../../../mcp/protocol/protocol.js';
 import { OutcomeUnknownError } from '../../../platform/internal-http/error-codec.js';
@@ -163,9 +163,8 @@ class RemoteAnswer<T> {
   readonly value: Promise<T>;
   /** Settles with the end of the answer. Never rejects. */
   readonly ended: Promise<void>;
-  private readonly startedAt = Date.now();
   private readonly stream: MessageStream;
-  private timer: NodeJS.Timeout;
+  private readonly timer: SilenceTimer;
   private isSettled = false;
   /** Requests of the local server that the client has not answered. */
   private suspensions = 0;
@@ -181,7 +180,7 @@ class RemoteAnswer<T> {
       this.resolve = resolve;
       this.reject = reject;
     });
-    this.timer = setTimeout(() => this.expire(), head.timeoutMs + GRACE_MS);
+    this.timer = new SilenceTimer(head.timeoutMs + GRACE_MS, () => this.expire(), Date.now() + GRACE_MS);
     this.stream = follow((message) => this.onMessage(message));
     this.ended = this.stream.ended.then(
       () => this.fail(lost(head, true)),
@@ -200,18 +199,17 @@ class RemoteAnswer<T> {
     this.suspensions += 1;
     const done = await work;
     this.suspensions -= 1;
-    if (!this.isSettled) this.timer.refresh();
+    if (!this.isSettled) this.timer.restart();
     return done;
   }
 
   private expire(): void {
-    const isSuspended = this.suspensions > 0 && Date.now() - this.startedAt < STREAM_MS_MAX + GRACE_MS;
-    if (isSuspended) this.timer = setTimeout(() => this.expire(), this.head.timeoutMs + GRACE_MS);
+    if (this.suspensions > 0 && !this.timer.isOver) this.timer.restart();
     else this.abort(new UpstreamTimeoutError('The process that holds the tunnel did not answer in time.', true));
   }
 
   private onMessage(message: UplinkMessage): void {
-    if (!this.isSettled) this.timer.refresh();
+    if (!this.isSettled) this.timer.restart();
     try {
       const found = this.read(message);
       if (found !== undefined) this.settle(() => this.resolve(found));
@@ -227,7 +225,7 @@ class RemoteAnswer<T> {
   private settle(outcome: () => void): void {
     if (this.isSettled) return;
     this.isSettled = true;
-    clearTimeout(this.timer);
+    this.timer.stop();
     outcome();
   }
 }

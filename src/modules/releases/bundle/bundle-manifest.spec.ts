@@ -12,6 +12,7 @@ import { ZipFile } from 'yazl';
 import { InvalidArchiveError, openZip } from '../../../platform/zip/zip-archive.js';
 import { InvalidBundleError, readBundle, type BundleFacts } from './bundle-manifest.js';
 import { requireConfigSchema } from '../config/config-schema.js';
+import { longIt } from '../../../../test/support/jest/globals.mjs';
 import { randomRuns } from '../../../../test/support/random-runs.js';
 
 const limits = { entriesMax: 1_000, totalBytesMax: 16 * 1024 * 1024 };
@@ -264,7 +265,7 @@ describe('a bundle that cannot be installed', () => {
     );
   });
 
-  it('is refused with a sentence, whatever its manifest holds', async () => {
+  longIt('is refused with a sentence, whatever its manifest holds', async () => {
     const value = fc.jsonValue({ stringUnit: 'binary', maxDepth: 3 });
     const near = fc.record(
       {

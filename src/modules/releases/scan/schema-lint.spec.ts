@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { schemaIssues } from './schema-lint.js';
+import { longIt } from '../../../../test/support/jest/globals.mjs';
 import { randomRuns } from '../../../../test/support/random-runs.js';
 
 const texts = (schema: unknown) => schemaIssues(schema).map(({ text }) => text);
@@ -179,7 +180,7 @@ describe('the schema of a tool', () => {
     }
   });
 
-  it('gives at most three faults, each visible, and never throws', () => {
+  longIt('gives at most three faults, each visible, and never throws', () => {
     const keyword = fc.constantFrom(
       ...[
         'type',

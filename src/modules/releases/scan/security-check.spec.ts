@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import { longIt } from '../../../../test/support/jest/globals.mjs';
 import { randomRuns } from '../../../../test/support/random-runs.js';
 import { confusableSkeleton } from './hidden-characters.js';
 import { checkServer, DESCRIPTION_CHARS_MAX, FINDINGS_MAX, type Finding, type ServerText } from './security-check.js';
@@ -171,7 +172,7 @@ describe('names of tools', () => {
     ).toEqual([]);
   });
 
-  it('of plain letters and digits differ by more than case, or are the same', () => {
+  longIt('of plain letters and digits differ by more than case, or are the same', () => {
     const plain = fc.string({ unit: fc.constantFrom(...'abcIlO019ABC_-./'), maxLength: 20 });
     fc.assert(fc.property(plain, (name) => expect(confusableSkeleton(name)).toBe(name.toLowerCase())));
     fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 50 }), (name) => void confusableSkeleton(name)));
@@ -228,7 +229,7 @@ describe('hostile input', () => {
     expect(findings.filter(({ where }) => where === 'tool "a b"')).toHaveLength(8);
   });
 
-  it('of megabytes is checked within seconds', () => {
+  longIt('of megabytes is checked within seconds', () => {
     const wide = Array.from({ length: 15 }, (_, at) =>
       tool(`t${at}`, {
         inputSchema: {

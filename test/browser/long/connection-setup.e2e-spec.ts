@@ -1,16 +1,16 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { startBrowser } from '../support/people/browser.js';
-import { startApp, type TestAccount, type TestApp } from '../support/app.js';
-import { startAuthorizationServer, type AuthorizationServer } from '../support/people/authorization-server.js';
-import { createConnection, createNamespace, createServer } from '../support/factories.js';
-import { releaseServer } from '../support/database/server-rows.js';
-import { images, uploadIcon } from '../support/releases/icons.js';
-import { startSite } from '../support/people/site.js';
-import { until } from '../support/until.js';
-import { freePort } from '../support/upstream/upstream-net.js';
-import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
-import { verifies } from '../support/verifies.js';
+import { startBrowser } from '../../support/people/browser.js';
+import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { startAuthorizationServer, type AuthorizationServer } from '../../support/people/authorization-server.js';
+import { createConnection, createNamespace, createServer } from '../../support/factories.js';
+import { releaseServer } from '../../support/database/server-rows.js';
+import { images, uploadIcon } from '../../support/releases/icons.js';
+import { startSite } from '../../support/people/site.js';
+import { until } from '../../support/until.js';
+import { freePort } from '../../support/upstream/upstream-net.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
+import { verifies } from '../../support/verifies.js';
 
 /** A real browser on a busy machine takes its time. */
 const SLOW_MS = 300_000;

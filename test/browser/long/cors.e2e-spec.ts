@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import type { Browser } from 'playwright-core';
-import { startBrowser } from '../support/people/browser.js';
-import { startApp, type TestAccount, type TestApp } from '../support/app.js';
-import { createConnection } from '../support/factories.js';
-import { startSite, type Site } from '../support/people/site.js';
-import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
-import { verifies } from '../support/verifies.js';
+import { startBrowser } from '../../support/people/browser.js';
+import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { createConnection } from '../../support/factories.js';
+import { startSite, type Site } from '../../support/people/site.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
+import { verifies } from '../../support/verifies.js';
 
 /** A real browser on a busy machine takes its time. */
 const SLOW_MS = 300_000;

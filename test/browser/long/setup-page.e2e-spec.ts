@@ -1,19 +1,19 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { CredentialsService } from '../../src/modules/oauth/credentials.service.js';
-import type { CredentialOwner } from '../../src/modules/oauth/credentials.types.js';
-import { startBrowser } from '../support/people/browser.js';
-import { startApp, type TestApp } from '../support/app.js';
+import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
+import type { CredentialOwner } from '../../../src/modules/oauth/credentials.types.js';
+import { startBrowser } from '../../support/people/browser.js';
+import { startApp, type TestApp } from '../../support/app.js';
 import {
   startAuthorizationServer,
   type AuthorizationServer,
   type ProtectedUpstream,
-} from '../support/people/authorization-server.js';
-import { beginSetup, newOwner } from '../support/people/credentials.js';
-import { startSite } from '../support/people/site.js';
-import { freePort } from '../support/upstream/upstream-net.js';
-import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
-import { verifies } from '../support/verifies.js';
+} from '../../support/people/authorization-server.js';
+import { beginSetup, newOwner } from '../../support/people/credentials.js';
+import { startSite } from '../../support/people/site.js';
+import { freePort } from '../../support/upstream/upstream-net.js';
+import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
+import { verifies } from '../../support/verifies.js';
 
 /** A real browser on a busy machine takes its time. */
 const SLOW_MS = 300_000;

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect } from '@jest/globals';
 import fc from 'fast-check';
-import { startApp, type TestAccount, type TestApp } from '../support/app.js';
-import { seedConnections } from '../support/database/connection-rows.js';
-import { createNamespace } from '../support/factories.js';
-import { verifies } from '../support/verifies.js';
-import { randomRuns } from '../support/random-runs.js';
+import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { seedConnections } from '../../support/database/connection-rows.js';
+import { createNamespace } from '../../support/factories.js';
+import { verifies } from '../../support/verifies.js';
+import { randomRuns } from '../../support/random-runs.js';
 
 let app: TestApp;
 let owner: TestAccount;

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { delimiter, dirname, join } from 'node:path';
-import { startApp, type TestAccount, type TestApp } from '../support/app.js';
-import { startEverything, type EverythingServer } from '../support/upstream/everything.js';
-import { createConnection } from '../support/factories.js';
-import { longVerifies, verifies } from '../support/verifies.js';
+import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { startEverything, type EverythingServer } from '../../support/upstream/everything.js';
+import { createConnection } from '../../support/factories.js';
+import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;
 let everything: EverythingServer;
@@ -45,7 +45,7 @@ afterAll(async () => {
 });
 
 describe("MCP Inspector's command line mode", () => {
-  longVerifies('mcp:initialize', 'lists tools with only URL and bearer', async () => {
+  verifies('mcp:initialize', 'lists tools with only URL and bearer', async () => {
     const { code, output, errors } = await inspect(endpoint, account.key, '--method', 'tools/list');
     expect({ code, errors }).toMatchObject({ code: 0 });
     const { tools } = JSON.parse(output) as { tools: { name: string }[] };
@@ -62,7 +62,7 @@ describe("MCP Inspector's command line mode", () => {
     }
   });
 
-  longVerifies('mcp:no-key', 'says that a wrong bearer is refused', async () => {
+  verifies('mcp:no-key', 'says that a wrong bearer is refused', async () => {
     const { code, output, errors } = await inspect(endpoint, 'slipway_wrong', '--method', 'tools/list');
     expect(code).not.toBe(0);
     expect(output).toBe('');

@@ -1,0 +1,164 @@
+import { isObject } from '../../../platform/text/json.js';
+import { type Vault, VaultError } from '../../../platform/vault/vault.js';
+import { offersTasks } from '../../client/legacy-tasks.js';
+import { CALL_MS_MAX } from '../../client/silence-timer.js';
+import type { Channel, McpReply } from '../../protocol/channel.js';
+import { memberText, withMember } from '../../protocol/json-edit.js';
+import { slice } from '../../protocol/json-text.js';
+import { resultOf } from '../../protocol/messages.js';
+import { rpcCode } from '../../protocol/protocol.js';
+import { hopError, replyError, resultText, withOwnError, withResult } from '../mcp-responses.js';
+import type { McpRequest } from '../mcp-request.js';
+import type { UpstreamCalls, UpstreamRequestOptions } from '../upstream-calls.js';
+import type { McpTaskRepository } from './mcp-task.repository.js';
+
+/** Limits of one list: tasks, concurrent requests for them, and the timeout of each. */
+const LISTED_MAX = 50;
+const PARALLEL = 8;
+const GET_TIMEOUT_MS = 10_000;
+
+/** Time for which a task without a ttl is listed, and the maximum for others. */
+const LISTED_MS = 24 * 60 * 60_000;
+const LISTED_MS_MAX = 7 * LISTED_MS;
+
+const TASK_ID_CHARS_MAX = 8_192;
+
+/** `_meta` name of the task to which a message belongs. */
+const RELATED = 'io.modelcontextprotocol/related-task';
+
+/** A task of an upstream. */
+interface UpstreamTask {
+  taskId: string;
+  /** Upstream session in which it was started; empty where sessions have no names. */
+  session: string;
+}
+
+/** Reads or changes the caller's options for a request of the upstream. */
+type Responder = Pick<UpstreamRequestOptions, 'profile' | 'onRequest'> | null;
+
+/**
+ * Tasks of 2025-11-25 between a legacy client and a legacy server. A task belongs to the account and the endpoint by which
+ * it was started. The id that the client has is sealed for both and holds the upstream's id and session, so that any
+ * process can send requests about it.
+ */
+export class TaskRelay {
+  constructor(
+    private readonly vault: Vault,
+    private readonly tasks: Pick<McpTaskRepository, 'add' | 'newest'>,
+    private readonly calls: UpstreamCalls,
+    private readonly timeoutMs: number,
+  ) {}
+
+  /** True if tool calls can run as tasks. */
+  async isOffered(channel: Channel): Promise<boolean> {
+    const identity = await channel.open(this.timeoutMs, 'legacy');
+    return identity.era === 'legacy' && offersTasks(identity);
+  }
+
+  /** The reply to a tool call that started a task, with the id for the client. */
+  async started(incoming: McpRequest, reply: McpReply): Promise<string> {
+    const result = resultOf(reply);
+    const task = isObject(result) ? result.task : undefined;
+    if (!isObject(task) || typeof task.taskId !== 'string') return withOwnError(reply, incoming.id, ownError(reply));
+    const owner = ownerOf(incoming);
+    const id = this.vault.seal(JSON.stringify([task.taskId, reply.session ?? '']), owner);
+    const lifeMs = typeof task.ttl === 'number' ? Math.min(Math.max(task.ttl, 0), LISTED_MS_MAX) : LISTED_MS;
+    await this.tasks.add(owner, id, lifeMs);
+    return withResult(reply, incoming.id, (text) =>
+      withMember(text, 'task', withId(memberText(text, 'task') ?? '{}', id)),
+    );
+  }
+
+  /** Answers `tasks/get`, `tasks/result` and `tasks/cancel`. @throws UpstreamFailure */
+  async serve(incoming: McpRequest, responder: Responder): Promise<void> {
+    const { method, params, own = '{}', id, sink } = incoming;
+    const given = isObject(params) ? params.taskId : undefined;
+    const task = typeof given === 'string' ? this.opened(given, ownerOf(incoming)) : null;
+    if (typeof given !== 'string' || !task) {
+      return replyError(
+        incoming,
+        rpcCode.invalidParams,
+        'Task not found: this caller has started none of this id here',
+      );
+    }
+    const isResult = method === 'tasks/result';
+    const onRequest = responder?.onRequest;
+    const reply = await this.calls.send(incoming, {
+      params: withId(own, task.taskId),
+      session: task.session,
+      era: 'legacy',
+      accepts: (name) => name !== 'notifications/tasks/status',
+      // The result comes when the task has ended, which may be silent for longer than a call.
+      ...(isResult && { timeoutMs: CALL_MS_MAX }),
+      ...(isResult && responder),
+      ...(isResult &&
+        onRequest && {
+          onRequest: (name: string, text: string | undefined) => onRequest(name, text && withRelated(text, given)),
+        }),
+    });
+    if (reply.error) return sink.reply(200, withOwnError(reply, id, ownError(reply)));
+    sink.reply(
+      200,
+      withResult(reply, id, (text) => (isResult ? withRelated(text, given) : withId(text, given))),
+    );
+  }
+
+  /** Answers `tasks/list` with the newest tasks of the caller that the upstream still has. @throws UpstreamFailure */
+  async list(incoming: McpRequest): Promise<void> {
+    const { channel, id, sink } = incoming;
+    const owner = ownerOf(incoming);
+    const given = await this.tasks.newest(owner, LISTED_MAX);
+    const listed: string[] = [];
+    const queue = given.entries();
+    const worker = async () => {
+      for (const [at, one] of queue) {
+        const task = this.opened(one, owner);
+        if (!task) continue;
+        const params = JSON.stringify({ taskId: task.taskId });
+        const call = {
+          method: 'tasks/get',
+          params,
+          session: task.session,
+          era: 'legacy',
+          timeoutMs: GET_TIMEOUT_MS,
+        } as const;
+        const { text, result } = await channel.request(call);
+        if (result) listed[at] = withId(slice(text, result), one);
+      }
+    };
+    await Promise.all(Array.from({ length: PARALLEL }, worker));
+    sink.reply(200, resultText(id, `{"tasks":[${listed.filter((one) => one !== undefined).join(',')}]}`));
+  }
+
+  private opened(id: string, owner: string): UpstreamTask | null {
+    if (id.length > TASK_ID_CHARS_MAX) return null;
+    try {
+      const [taskId, session] = JSON.parse(this.vault.open(id, owner)) as [string, string];
+      return { taskId, session };
+    } catch (error) {
+      if (error instanceof VaultError) return null;
+      throw error;
+    }
+  }
+}
+
+function ownerOf({ request: { account, target } }: McpRequest): string {
+  return `task of ${account} ${target}`;
+}
+
+function ownError({ error }: McpReply) {
+  return error && hopError(error);
+}
+
+/** An object with this task id; both JSON text. */
+function withId(object: string, taskId: string): string {
+  return object.startsWith('{') ? withMember(object, 'taskId', JSON.stringify(taskId)) : object;
+}
+
+/** An object with this task id in the `_meta` that relates it to its task, if it has one. */
+function withRelated(object: string, taskId: string): string {
+  const meta = object.startsWith('{') ? memberText(object, '_meta') : undefined;
+  const related = meta?.startsWith('{') ? memberText(meta, RELATED) : undefined;
+  if (meta === undefined || !related?.startsWith('{')) return object;
+  return withMember(object, '_meta', withMember(meta, RELATED, withId(related, taskId)));
+}
