@@ -52,13 +52,20 @@ export const service = {
     source: 'Field',
     behavior: '`POST …/{connectionId}/mcp` answers a request without a handshake before it, also in the root form.',
   },
-  'mcp:session-ignored': { source: 'Field', behavior: 'A session id the client invented is ignored.' },
+  'mcp:session-ignored': {
+    source: 'Field',
+    behavior: 'The session id smithery-stateless counts as none, and requests of 2026-07-28 have none.',
+  },
   'mcp:initialize': {
     source: 'House',
     behavior: '`initialize` is answered, so that ordinary MCP clients connect with only URL and bearer.',
   },
   'mcp:notification': { source: 'Field', behavior: 'A notification is answered 202 without a body.' },
-  'mcp:get-delete': { source: 'Field', behavior: 'GET and DELETE without a session of ours answer 405.' },
+  'mcp:get-delete': {
+    source: 'Field',
+    behavior:
+      'GET and DELETE with smithery-stateless as session answer 405, and so does GET with MCP-Protocol-Version and no session.',
+  },
   'mcp:eras': {
     source: 'House',
     behavior:
@@ -96,7 +103,17 @@ export const service = {
   'mcp:session': {
     source: 'House',
     behavior:
-      '`initialize` opens a session that any process knows, good for one key and one target for 24 hours; one that is over answers 404.',
+      '`initialize` opens a session that any process knows, good for one key and one target for 24 hours; any other id answers 404.',
+  },
+  'mcp:sse': {
+    source: 'House',
+    behavior:
+      'GET without a session and without MCP-Protocol-Version opens a stream of HTTP+SSE (2024-11-05), at connections, run endpoints and namespaces.',
+  },
+  'mcp:own-stream': {
+    source: 'House',
+    behavior:
+      'Log messages and updates on the stream of an upstream session reach the client whose session it is; of a shared session they reach the sole call in flight. Changes that an upstream has no stream for are not announced.',
   },
   'mcp:session-restart': {
     source: 'House',
@@ -259,7 +276,10 @@ export const service = {
     source: 'House',
     behavior: 'The diagnosis of a connection to a hosted server skips the network and says that it is hosted here.',
   },
-  'run:get-delete': { source: 'House', behavior: 'GET and DELETE answer 405 and name POST.' },
+  'run:get-delete': {
+    source: 'House',
+    behavior: 'GET with a revision and no session, and DELETE without one, answer 405 and name POST.',
+  },
   'run:limits': {
     source: 'House',
     behavior: 'A message over 16 MB, one from a foreign web page and one that is no JSON-RPC are refused.',

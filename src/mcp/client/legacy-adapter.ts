@@ -1,4 +1,11 @@
-import type { Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
+import type {
+  CallerProfile,
+  Listening,
+  ListenFilter,
+  McpCall,
+  McpReply,
+  UpstreamListener,
+} from '../protocol/channel.js';
 import { UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
 import { errorReply } from '../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
@@ -19,8 +26,8 @@ import {
   SessionSlot,
 } from './session-slots.js';
 import { LegacyTasks, offersTasks } from './legacy-tasks.js';
-import { Listeners, type ListenStreamHandlers, type ListenStream } from './listeners.js';
-import { listChanges, listFilter } from '../protocol/list-pages.js';
+import type { ListenStreamHandlers, ListenStream, OpenListening } from './listeners.js';
+import { isChange, listChanges, listFilter, LOG_MESSAGE } from '../protocol/list-pages.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import { isObject } from '../../platform/text/json.js';
 
@@ -36,7 +43,7 @@ const UNSUBSCRIBE_MS = 5_000;
 type ListeningSession = Pick<LegacySession, 'identity' | 'request' | 'startListening' | 'stopListening'>;
 
 /**
- * Change notifications of a legacy server. List changes arrive on the stream of its shared session. Resource updates
+ * Notifications of a legacy server in one session. List changes arrive on its stream. Resource updates
  * are subscribed to once per resource, however many listeners want them.
  */
 export class LegacyListening<Session extends ListeningSession> {
@@ -52,7 +59,12 @@ export class LegacyListening<Session extends ListeningSession> {
     private readonly lose: (session: Session) => void = () => undefined,
   ) {}
 
-  /** Handles a notification of the shared session. */
+  /** True while a stream is open. */
+  get isActive(): boolean {
+    return this.handlers !== null;
+  }
+
+  /** Handles a notification of the session. */
   onNotification(text: string, method: string): void {
     this.handlers?.onNotification(text, method);
   }
@@ -157,29 +169,17 @@ export class LegacyAdapter implements ProtocolAdapter {
   /** Session shared by all callers that cannot answer server requests. */
   private readonly plain: SessionSlot;
   private readonly profiles: ProfileSlots;
-  private readonly listeners: Listeners;
   private readonly tasks = new LegacyTasks();
   /** Log level that each session of a caller has. */
-  private readonly levels = new WeakMap<LegacySession, string>();
+  private readonly levels = new WeakMap<LegacySession, { level: string; set: Promise<unknown> }>();
 
   constructor(
     open: OpenSession,
     private readonly options: LegacyOptions,
   ) {
-    const { url, opened } = options;
-    const listening = new LegacyListening(
-      (timeoutMs) => this.plain.get(timeoutMs),
-      (session) => this.plain.lose(session),
-    );
-    this.listeners = new Listeners((...args) => listening.start(...args));
-    const onNotification: SessionHandlers['onNotification'] = (...notification) =>
-      this.listeners.onOtherNotification(...notification);
-    this.plain = new SessionSlot(open, undefined, (...notification) => listening.onNotification(...notification), url);
-    if (opened) this.plain.adopt(opened);
-    this.profiles = new ProfileSlots(
-      (profile) => new SessionSlot(open, profile, onNotification, url),
-      options.sessionsMax,
-    );
+    this.plain = this.slot(open, undefined);
+    if (options.opened) this.plain.adopt(options.opened);
+    this.profiles = new ProfileSlots((profile) => this.slot(open, profile), options.sessionsMax);
   }
 
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
@@ -194,8 +194,17 @@ export class LegacyAdapter implements ProtocolAdapter {
       .then((reply) => reply ?? this.requestIn(this.plain, call, timeoutMs));
   }
 
-  listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
-    return this.listeners.add(filter, listener, timeoutMs);
+  async listen(
+    filter: ListenFilter,
+    listener: UpstreamListener,
+    timeoutMs: number,
+    profile?: CallerProfile,
+  ): Promise<Listening> {
+    const own = profile && this.profiles.slotFor(profile);
+    if (!own) return this.plain.listeners.add(filter, listener, timeoutMs);
+    own.level = profile.level;
+    if (own.value) await this.setLevel(own.value, own.level, timeoutMs);
+    return own.listeners.add({ ...filter, messages: true }, listener, timeoutMs);
   }
 
   release(profileKey: string): Promise<void> {
@@ -203,11 +212,50 @@ export class LegacyAdapter implements ProtocolAdapter {
   }
 
   async close(forGood?: boolean): Promise<void> {
-    await this.listeners.close();
     await Promise.all([this.plain.end(forGood), this.profiles.close(forGood)]);
   }
 
+  private slot(open: OpenSession, profile: CallerProfile | undefined): SessionSlot {
+    const session = async (timeoutMs: number) => {
+      const left = deadlineIn(timeoutMs);
+      const opened = await slot.get(timeoutMs);
+      await this.setLevel(opened, slot.level, left());
+      return opened;
+    };
+    const listening = new LegacyListening(session, (lost) => slot.lose(lost));
+    const onNotification: SessionHandlers['onNotification'] = (text, method) => {
+      const isListenedTo = isChange(method) || (profile && method === LOG_MESSAGE);
+      if (isListenedTo && (!profile || listening.isActive)) listening.onNotification(text, method);
+      else if (isChange(method)) this.plain.listeners.onOtherNotification(text, method);
+      else this.deliver(slot, text, method);
+    };
+    const start: OpenListening = (...args) => listening.start(...args);
+    const slot: SessionSlot = new SessionSlot(open, profile, onNotification, start, this.options.url);
+    return slot;
+  }
+
+  /**
+   * Delivers a notification that names no call to a call of its session: in a session that callers share, only to the sole
+   * one. Progress names its call by its token, which each call compares.
+   */
+  private deliver(slot: SessionSlot, text: string, method: string): void {
+    const calls = slot.calls.filter(() => true);
+    const isNamed = method === 'notifications/progress';
+    if (!isNamed && slot === this.plain && calls.length > 1) return;
+    const able = calls.filter(({ onNotification }) => onNotification);
+    for (const { onNotification } of isNamed ? able : able.slice(-1)) onNotification?.(text, method);
+  }
+
   private async requestIn(slot: SessionSlot, call: McpCall, timeoutMs: number): Promise<McpReply> {
+    const end = slot.calls.add(call);
+    try {
+      return await this.requestInSession(slot, call, timeoutMs);
+    } finally {
+      end();
+    }
+  }
+
+  private async requestInSession(slot: SessionSlot, call: McpCall, timeoutMs: number): Promise<McpReply> {
     const from = performance.now();
     const left = () => Math.max(1, from + timeoutMs - performance.now());
     const open = slot.value;
@@ -242,19 +290,37 @@ export class LegacyAdapter implements ProtocolAdapter {
   ): Promise<McpReply> {
     // The shared session has many callers and no level.
     const level = slot === this.plain || call.session ? undefined : call.profile?.level;
-    if (level === undefined || this.levels.get(session) === level) return session.request(call, timeoutMs, isRepeat);
+    if (level === undefined) return session.request(call, timeoutMs, isRepeat);
     const left = deadlineIn(timeoutMs);
-    const params = JSON.stringify({ level });
-    const { cancellation } = call;
-    await session.request({ method: 'logging/setLevel', params, timeoutMs, cancellation }, timeoutMs, isRepeat);
-    this.levels.set(session, level);
+    await this.setLevel(session, level, timeoutMs, isRepeat, call.cancellation);
     return session.request(call, left(), isRepeat);
+  }
+
+  private async setLevel(
+    session: LegacySession,
+    level: string | undefined,
+    timeoutMs: number,
+    isRepeat = false,
+    cancellation?: McpCall['cancellation'],
+  ): Promise<void> {
+    if (level === undefined) return;
+    const known = this.levels.get(session);
+    if (known?.level === level) return void (await known.set);
+    const params = JSON.stringify({ level });
+    const set = session.request({ method: 'logging/setLevel', params, timeoutMs, cancellation }, timeoutMs, isRepeat);
+    this.levels.set(session, { level, set });
+    try {
+      await set;
+    } catch (error) {
+      this.levels.delete(session);
+      throw error;
+    }
   }
 
   /** Drops a lost session. @throws EraContradictedError when the verdict is old enough to be wrong */
   private forget(slot: SessionSlot, session: LegacySession): void {
     slot.lose(session);
-    if (slot === this.plain) this.listeners.restart();
+    if (slot === this.plain || !slot.listeners.isEmpty) slot.listeners.restart();
     const { isDoubtful, url } = this.options;
     if (!isDoubtful()) return;
     throw new EraContradictedError(new UpstreamError(`${url.host} forgot the session again and again.`));
@@ -318,6 +384,7 @@ function honoured(capabilities: Record<string, unknown>, wanted: ListenFilter, s
     ...listFilter(
       (flag) => wanted[flag] === true && declares(capabilities, flag.replace('ListChanged', ''), 'listChanged'),
     ),
+    ...(wanted.messages && isObject(capabilities.logging) ? { messages: true } : {}),
     ...(subscribed.size === 0 ? {} : { resourceSubscriptions: [...subscribed] }),
   };
 }

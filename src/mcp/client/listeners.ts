@@ -1,6 +1,6 @@
 import type { Listening, ListenFilter, UpstreamListener } from '../protocol/channel.js';
 import { withinDeadline } from '../protocol/deadline.js';
-import { listChanges, listFilter, RESOURCE_UPDATED } from '../protocol/list-pages.js';
+import { listChanges, listFilter, LOG_MESSAGE, RESOURCE_UPDATED } from '../protocol/list-pages.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import { parseMessage } from '../protocol/messages.js';
 
@@ -79,6 +79,11 @@ export class Listeners {
     private readonly openStream: OpenListening,
     private readonly onChange: (method: string) => void = () => undefined,
   ) {}
+
+  /** True without listeners. */
+  get isEmpty(): boolean {
+    return this.members.size === 0;
+  }
 
   /** Adds a listener. @throws UpstreamFailure when the stream cannot be opened, or the limit is reached */
   async add(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
@@ -244,12 +249,18 @@ function bounded({ resourceSubscriptions, ...lists }: ListenFilter): ListenFilte
 /** Union of several filters. */
 function union(filters: ListenFilter[]): ListenFilter {
   const lists = listFilter((flag) => filters.some((filter) => filter[flag]));
-  return bounded({ ...lists, resourceSubscriptions: filters.flatMap((filter) => filter.resourceSubscriptions ?? []) });
+  const messages = filters.some((filter) => filter.messages) ? { messages: true } : {};
+  return bounded({
+    ...lists,
+    ...messages,
+    resourceSubscriptions: filters.flatMap((filter) => filter.resourceSubscriptions ?? []),
+  });
 }
 
 /** Intersection of two filters. */
 export function common(wanted: ListenFilter, given: ListenFilter): ListenFilter {
-  const both = listFilter((flag) => wanted[flag] === true && given[flag] === true);
+  const messages = wanted.messages && given.messages ? { messages: true } : {};
+  const both = { ...listFilter((flag) => wanted[flag] === true && given[flag] === true), ...messages };
   const known = new Set(given.resourceSubscriptions);
   const uris = wanted.resourceSubscriptions?.filter((uri) => known.has(uri)) ?? [];
   return uris.length === 0 ? both : { ...both, resourceSubscriptions: uris };
@@ -265,7 +276,7 @@ function isSame(a: ListenFilter, b: ListenFilter): boolean {
   const uris = new Set(a.resourceSubscriptions);
   const others = b.resourceSubscriptions ?? [];
   return (
-    [...listChanges.values()].every((key) => a[key] === b[key]) &&
+    [...listChanges.values(), 'messages' as const].every((key) => a[key] === b[key]) &&
     uris.size === others.length &&
     others.every((uri) => uris.has(uri))
   );
@@ -276,6 +287,7 @@ function isSame(a: ListenFilter, b: ListenFilter): boolean {
  * `notifications/resources/updated`, if it has one
  */
 export function wants(filter: ListenFilter, method: string, uri: unknown): boolean {
+  if (method === LOG_MESSAGE) return filter.messages === true;
   const list = listChanges.get(method);
   if (list) return filter[list] === true;
   return typeof uri === 'string' && (filter.resourceSubscriptions?.includes(uri) ?? false);

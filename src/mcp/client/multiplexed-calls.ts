@@ -65,9 +65,11 @@ export class MultiplexedCalls {
     if (typeof token === 'number') this.running.get(token)?.progress(text);
   }
 
-  /** Delivers a notification that names no call if all running calls have one caller; drops it otherwise. */
-  notified(text: string, method: string): void {
-    this.newest([...this.running.values()])?.notify(text, method);
+  /** Delivers a notification that names no call if all running calls have one caller. @returns false otherwise */
+  notified(text: string, method: string): boolean {
+    const call = this.newest([...this.running.values()]);
+    call?.notify(text, method);
+    return call !== null;
   }
 
   /**

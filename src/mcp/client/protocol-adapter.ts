@@ -1,4 +1,11 @@
-import type { Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
+import type {
+  CallerProfile,
+  Listening,
+  ListenFilter,
+  McpCall,
+  McpReply,
+  UpstreamListener,
+} from '../protocol/channel.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import { isObject } from '../../platform/text/json.js';
 import { redactText } from '../../platform/telemetry/redact-payload.js';
@@ -11,7 +18,12 @@ export interface ProtocolAdapter {
    * Sends a request. @throws EraContradictedError when the endpoint does not match the remembered era, UpstreamFailure
    */
   request(call: McpCall, timeoutMs: number): Promise<McpReply>;
-  listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening>;
+  listen(
+    filter: ListenFilter,
+    listener: UpstreamListener,
+    timeoutMs: number,
+    profile?: CallerProfile,
+  ): Promise<Listening>;
   /** Ends the session of a caller profile in this process. Never rejects. */
   release(profileKey: string): Promise<void>;
   /** Closes all sessions. Never rejects. */

@@ -9,7 +9,10 @@ function slots() {
   const open: OpenSession = async (profile) =>
     ({ end: async () => void ended.push(profile?.key ?? '') }) as Partial<LegacySession> as LegacySession;
   const handlers = () => undefined;
-  const made = new ProfileSlots((profile) => new SessionSlot(open, profile, handlers, new URL('http://h/mcp')));
+  const listening = () => Promise.reject(new Error('nobody listens'));
+  const made = new ProfileSlots(
+    (profile) => new SessionSlot(open, profile, handlers, listening, new URL('http://h/mcp')),
+  );
   const use = (key: string, work = async () => undefined as unknown) =>
     made.use({ key, capabilities: { roots: {} } }, async (slot) => {
       await slot.get(1_000);

@@ -1,6 +1,8 @@
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { CallerProfile, McpCall, McpReply } from '../protocol/channel.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
+import { CallList } from './call-registry.js';
+import { Listeners, type OpenListening } from './listeners.js';
 import { SingleFlight } from './single-flight.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 
@@ -58,6 +60,12 @@ export type OpenSession = (profile: CallerProfile | undefined, handlers: Session
 export class SessionSlot extends SingleFlight<LegacySession> {
   lastUsedAt = Date.now();
   running = 0;
+  /** Log level of the caller, for a session that is opened to listen in. */
+  level: string | undefined;
+  /** Calls in the session. */
+  readonly calls = new CallList<McpCall>();
+  /** Listeners to the session. */
+  readonly listeners: Listeners;
 
   private readonly handlers: SessionHandlers;
 
@@ -65,11 +73,18 @@ export class SessionSlot extends SingleFlight<LegacySession> {
     open: OpenSession,
     profile: CallerProfile | undefined,
     onNotification: SessionHandlers['onNotification'],
+    openListening: OpenListening,
     url: URL,
   ) {
-    const handlers: SessionHandlers = { onNotification, onLost: (session) => this.lose(session) };
+    const onLost = (session: LegacySession) => {
+      this.lose(session);
+      // Callers of the shared session reopen it, and its listeners with it.
+      if (profile && !this.listeners.isEmpty) this.listeners.restart();
+    };
+    const handlers: SessionHandlers = { onNotification, onLost };
     super(() => open(profile, handlers), url);
     this.handlers = handlers;
+    this.listeners = new Listeners(openListening);
   }
 
   /** Takes over a session that was opened elsewhere. */
@@ -78,8 +93,9 @@ export class SessionSlot extends SingleFlight<LegacySession> {
     this.value = session;
   }
 
-  end(forGood?: boolean): Promise<void> {
-    return this.close((session) => session.end(forGood));
+  async end(forGood?: boolean): Promise<void> {
+    await this.listeners.close();
+    await this.close((session) => session.end(forGood));
   }
 }
 
@@ -101,10 +117,9 @@ export class ProfileSlots {
    * @throws UpstreamError when all slots are in use and the caller needs its own
    */
   async use<T>(profile: CallerProfile, work: (slot: SessionSlot) => Promise<T>): Promise<T | null> {
-    const isFull = !this.slots.has(profile.key) && this.slots.size >= this.max;
     // A caller that may share a session does not evict another caller's.
-    if (isFull && profile.mayShare) return null;
-    const slot = this.slotOf(profile);
+    const slot = profile.mayShare ? this.slotFor(profile) : this.slotOf(profile);
+    if (!slot) return null;
     slot.running += 1;
     try {
       return await work(slot);
@@ -112,6 +127,12 @@ export class ProfileSlots {
       slot.running -= 1;
       slot.lastUsedAt = Date.now();
     }
+  }
+
+  /** The caller's slot; null when all are taken by others. */
+  slotFor(profile: CallerProfile): SessionSlot | null {
+    const isFull = !this.slots.has(profile.key) && this.slots.size >= this.max;
+    return isFull ? null : this.slotOf(profile);
   }
 
   async release(key: string, forGood?: boolean): Promise<void> {
@@ -148,8 +169,8 @@ export class ProfileSlots {
 
   private endIdle(): void {
     const before = Date.now() - IDLE_MS;
-    for (const [key, { running, lastUsedAt }] of this.slots) {
-      if (running === 0 && lastUsedAt < before) void this.release(key);
+    for (const [key, { running, lastUsedAt, listeners }] of this.slots) {
+      if (running === 0 && lastUsedAt < before && listeners.isEmpty) void this.release(key);
     }
   }
 }

@@ -1,6 +1,14 @@
 import { LRUCache } from 'lru-cache';
 import { listProfile } from '../protocol/session.js';
-import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
+import type {
+  CallerProfile,
+  Channel,
+  Listening,
+  ListenFilter,
+  McpCall,
+  McpReply,
+  UpstreamListener,
+} from '../protocol/channel.js';
 import type { Era, UpstreamIdentity } from '../protocol/protocol.js';
 import { untilRestart } from './call-registry.js';
 import { CALL_MS_MAX } from './silence-timer.js';
@@ -59,7 +67,13 @@ export abstract class UpstreamHandle implements Channel {
     };
   }
 
-  async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number, era?: Era): Promise<Listening> {
+  async listen(
+    filter: ListenFilter,
+    listener: UpstreamListener,
+    timeoutMs: number,
+    era?: Era,
+    profile?: CallerProfile,
+  ): Promise<Listening> {
     let isListening = true;
     const leave = () => {
       if (isListening) this.listeners -= 1;
@@ -76,7 +90,7 @@ export abstract class UpstreamHandle implements Channel {
     try {
       const listening = await this.watched(
         'subscriptions/listen',
-        this.channel.listen(filter, watched, timeoutMs, era),
+        this.channel.listen(filter, watched, timeoutMs, era, profile),
       );
       return {
         honoured: listening.honoured,

@@ -102,6 +102,8 @@ export interface ListenFilter {
   resourcesListChanged?: boolean;
   /** URIs of resources to receive updates of. */
   resourceSubscriptions?: string[];
+  /** Log messages of a legacy upstream's session; for a caller with a session of its own, never sent to an upstream. */
+  messages?: boolean;
 }
 
 /** Receives notifications of an upstream outside of calls. */
@@ -135,8 +137,16 @@ export interface Channel {
    * notifications honour nothing.
    *
    * @param era of an upstream of both; `modern` by default
+   *
+   * @param profile of a caller whose calls run in an upstream session of its own: listens there, also to log messages
    */
-  listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number, era?: Era): Promise<Listening>;
+  listen(
+    filter: ListenFilter,
+    listener: UpstreamListener,
+    timeoutMs: number,
+    era?: Era,
+    profile?: CallerProfile,
+  ): Promise<Listening>;
   /** Invalidates cached lists of the upstream, whatever their `ttlMs`. Absent for channels without a cache. */
   forgetLists?(): void;
   /**

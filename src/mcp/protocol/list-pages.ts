@@ -26,6 +26,9 @@ export function listFilter(isWanted: (flag: ListFlag) => boolean): ListenFilter 
 /** Notification about a subscribed resource. */
 export const RESOURCE_UPDATED = 'notifications/resources/updated';
 
+/** Log message of a server. */
+export const LOG_MESSAGE = 'notifications/message';
+
 /** True for notifications of changes, which belong to no call. */
 export function isChange(method: string): boolean {
   return listChanges.has(method) || method === RESOURCE_UPDATED;

@@ -72,4 +72,6 @@ export interface UpstreamIdentity {
   instructions?: string;
   /** The upstream restores the sessions of callers, so that they outlive the processes that opened them. */
   restoresSessions?: true;
+  /** The upstream has no sessions, and so no stream for notifications outside of calls. */
+  hasNoStream?: true;
 }

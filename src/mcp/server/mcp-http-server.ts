@@ -4,11 +4,15 @@ import { Injectable, type BeforeApplicationShutdown, type OnModuleInit } from '@
 import { Env } from '../../config/env.js';
 import { readBody } from '../../platform/http/body/request-body.js';
 import { isTrustedOrigin } from '../../platform/http/cors.js';
-import { PubSub } from '../../platform/queue/pub-sub.js';
+import { InternalClient } from '../../platform/internal-http/internal-client.js';
 import { Vault } from '../../platform/vault/vault.js';
-import type { Channel } from '../protocol/channel.js';
+import { parseMessage } from '../protocol/messages.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
+import type { CallerProfile, Channel } from '../protocol/channel.js';
+import { capabilitiesOf } from './client-capabilities.js';
+import { MODERN_VERSION } from '../protocol/protocol.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
-import type { McpRequestContext, CallObserver } from './mcp-request.js';
+import type { CallObserver, McpRequestContext, McpResponseSink } from './mcp-request.js';
 import { ClientInput, PendingClientRequests } from './pending-client-requests.js';
 import { whileConnected, ResponseSink } from './response-sink.js';
 import {
@@ -25,9 +29,12 @@ import { LiveSessions } from './sessions/live-sessions.js';
 import { McpServer } from './mcp-server.js';
 import { ModernServer } from './modern-server.js';
 import { PendingInputCalls } from './pending-input/pending-input-calls.js';
-import { isOurs, SessionIds, type ClientSession } from './sessions/session-ids.js';
+import { SessionIds, type ClientSession } from './sessions/session-ids.js';
 import { SessionMarkRepository } from './sessions/session-mark.repository.js';
+import { postToStream } from './sessions/remote-streams.js';
 import { SessionStream } from './sessions/session-stream.js';
+import { SseClient } from './sessions/sse-client.js';
+import { StreamRefs } from './sessions/stream-refs.js';
 import { Streams } from './sessions/streams.js';
 import { Subscriptions } from './sessions/subscriptions.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
@@ -38,6 +45,12 @@ import { UpstreamCalls } from './upstream-calls.js';
 
 /** Size limit of a JSON-RPC message from a client. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+
+/** Parameter with the sealed name of a stream of HTTP+SSE, in the address to which its client posts. */
+const SSE_PARAM = 'slipwayStream';
+
+/** Session id of published clients that know no sessions. */
+const STATELESS = 'smithery-stateless';
 
 /** Limits of concurrent requests in this process: per account with all its keys, and in total. */
 const IN_FLIGHT_EACH_MAX = 1_024;
@@ -74,6 +87,9 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
   private readonly sessions: LiveSessions;
   private readonly clientRequests: PendingClientRequests;
   private readonly streams = new Streams();
+  private readonly refs: StreamRefs;
+  /** Clients of HTTP+SSE by the names of their streams. */
+  private readonly sseClients = new Map<string, SseClient>();
   private readonly inFlight = new KeyedLimiter(IN_FLIGHT_EACH_MAX, IN_FLIGHT_MAX);
 
   private readonly via: string;
@@ -85,7 +101,9 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     marks: SessionMarkRepository,
     vault: Vault,
     taskIds: McpTaskRepository,
+    private readonly internal: InternalClient,
   ) {
+    this.refs = new StreamRefs(vault, env);
     const timeoutMs = env.upstreamCallTimeoutMs;
     this.via = viaMark(env);
     this.ids = new SessionIds(env);
@@ -136,10 +154,11 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     // Programs send none.
     if (origin !== undefined && !isTrustedOrigin(origin, this.env)) throw new OriginRefusedError();
     if (request.method === 'POST') return this.post(request, response, find, observer);
-    if (!isOurs(headerOf(request, 'mcp-session-id'))) throw new McpMethodNotAllowedError();
+    if (isOfSse(request)) return this.openSse(request, response, find);
+    const id = sessionIdOf(request);
+    if (id === undefined || isModern(request)) throw new McpMethodNotAllowedError();
     const target = await find();
-    const session = await this.sessionOf(request, target);
-    if (!session) throw new McpSessionNotFoundError();
+    const session = await this.session(id, target);
     if (request.method === 'DELETE') return this.end(target, session, response);
     return this.stream(target, session, response, find);
   }
@@ -152,22 +171,95 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
   ): Promise<void> {
     const text = await readBody(request, MESSAGE_BYTES_MAX, { isJson: true });
     const target = await find();
-    const loop = loopIn(headerOf(request, VIA_HEADER), this.via);
-    const channel = loop === null ? target.channel : new McpLoopError(loop);
-    const session = await this.sessionOf(request, target);
+    const id = sessionIdOf(request);
+    const findSession = id === undefined ? undefined : () => this.session(id, target);
     const leave = this.inFlight.enter(target.account);
     if (!leave) throw new McpTooManyError('requests');
     try {
+      const stream = new URLSearchParams(queryOf(request)).get(SSE_PARAM);
+      if (stream !== null) return await this.postToSse(stream, callerOf(target), text, response, observer);
       await whileConnected(response, (cancellation) =>
         this.server.serve(
-          channel,
-          { ...describe(request, target, text), session, cancellation, observer },
+          this.channelFor(request, target),
+          { ...describe(request, target, text), session: null, findSession, cancellation, observer },
           new ResponseSink(response),
         ),
       );
     } finally {
       leave();
     }
+  }
+
+  /** The channel of a target, or the reason not to call it. */
+  private channelFor(request: IncomingMessage, { channel }: McpServerTarget): Channel | McpRefusal {
+    const loop = loopIn(headerOf(request, VIA_HEADER), this.via);
+    return loop === null ? channel : new McpLoopError(loop);
+  }
+
+  /**
+   * Serves a message that a client of HTTP+SSE posted, whose stream this process holds.
+   *
+   * @param onTaken called before the message is served
+   * @throws McpSessionNotFoundError when the stream has ended
+   */
+  async take(name: string, text: string, onTaken: () => void, observer?: CallObserver): Promise<void> {
+    const client = this.sseClients.get(name);
+    if (!client) throw new McpSessionNotFoundError();
+    onTaken();
+    await client.take(text, observer);
+  }
+
+  /** Passes a message on to the process that holds the stream. @throws McpSessionNotFoundError */
+  private async postToSse(
+    sealed: string,
+    caller: string,
+    text: string,
+    response: ServerResponse,
+    observer?: CallObserver,
+  ): Promise<void> {
+    const ref = this.refs.open(sealed, caller);
+    if (!ref) throw new McpSessionNotFoundError();
+    const onTaken = () => void response.writeHead(202).end();
+    if (this.refs.isOwn(ref)) return this.take(ref.name, text, onTaken, observer);
+    const head = parseMessage(text);
+    if (head) observer?.received(typeof head.method === 'string' ? head.method : null, head.params);
+    await postToStream(this.internal, ref, text, onTaken, observer);
+  }
+
+  /** Serves the stream of a client of HTTP+SSE until it disconnects, or an hour has passed. */
+  private async openSse(
+    request: IncomingMessage,
+    response: ServerResponse,
+    find: () => Promise<McpServerTarget>,
+  ): Promise<void> {
+    const target = await find();
+    const { channel, account, principal } = target;
+    if (channel instanceof McpRefusal) throw channel;
+    const [caller, sink, name] = [callerOf(target), new ResponseSink(response), this.refs.create()];
+    const client = new SseClient(sink, {
+      serve: async (text, session, own, cancellation, observer) => {
+        const now = await find();
+        const context = { ...describe(request, now, text), session, cancellation, observer };
+        return this.server.serve(this.channelFor(request, now), context, own);
+      },
+      sessionOf: (id) => this.ids.open(id, caller),
+      listen: (session, own) => this.listen(session, principal, find, own),
+      leave: (session) => {
+        this.sessions.end(session, principal);
+        void channel.release(session.key, true);
+      },
+    });
+    const leave = this.streams.enter(account, Infinity, () => sink.end());
+    if (!leave) throw new McpTooManyError('streams');
+    this.sseClients.set(name, client);
+    const { pathname } = new URL(this.env.baseUrl);
+    const query = new URLSearchParams(queryOf(request));
+    query.set(SSE_PARAM, this.refs.seal(name, caller));
+    sink.openFor(`${pathname === '/' ? '' : pathname}${pathOf(request)}?${query.toString()}`);
+    await closed(response);
+    this.sseClients.delete(name);
+    client.leave();
+    leave();
   }
 
   /** Ends a session in all processes. */
@@ -185,38 +277,67 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     find: () => Promise<McpServerTarget>,
   ): Promise<void> {
     if (channel instanceof McpRefusal) throw channel;
-    const open = async () => {
-      const now = (await find()).channel;
-      if (now instanceof McpRefusal) throw now;
-      return now;
-    };
-    const uris = () => this.sessions.uris(session, principal);
-    const era = () => this.sessions.eraOf(session, principal);
-    const stream = new SessionStream(open, new ResponseSink(response), uris, era);
-    const leave = this.streams.enter(account, session.expiresAt - Date.now(), () => stream.end());
+    const sink = new ResponseSink(response);
+    let end: () => void = () => sink.end();
+    const leave = this.streams.enter(account, session.expiresAt - Date.now(), () => end());
     if (!leave) throw new McpTooManyError('streams');
-    const detach = this.sessions.attach(session, principal, stream);
-    if (!detach) {
+    const stop = this.listen(session, principal, find, sink);
+    if (!stop) {
       leave();
       throw new McpStreamOpenError();
     }
-    const gone = new Promise<void>((resolve) => {
-      if (response.destroyed) resolve();
-      else response.once('close', resolve);
-    });
-    stream.start();
-    await gone;
-    stream.stop();
-    detach();
+    end = () => {
+      stop();
+      sink.end();
+    };
+    await closed(response);
+    stop();
     leave();
   }
 
-  /** Session of the request; null without one, or for an id that the client made up. @throws McpSessionNotFoundError */
-  private async sessionOf(request: IncomingMessage, target: McpServerTarget): Promise<ClientSession | null> {
-    const session = this.ids.open(headerOf(request, 'mcp-session-id'), callerOf(target));
-    if (session === undefined) return null;
-    const isOver = session === null || this.sessions.isEnded(session);
-    if (isOver || (this.sessions.isOld(session) && (await this.isLost(session, target)))) {
+  /**
+   * Begins the notifications of a session; the sink ends with them.
+   *
+   * @returns function that ends them; null when this process has begun them already
+   */
+  private listen(
+    session: ClientSession,
+    principal: string,
+    find: () => Promise<McpServerTarget>,
+    sink: McpResponseSink,
+  ): (() => void) | null {
+    const open = async () => {
+      const now = (await find()).channel;
+      if (now instanceof McpRefusal) throw now;
+      if (profile()) this.sessions.uses(session, principal, now);
+      return now;
+    };
+    const profile = (): CallerProfile | undefined => {
+      const level = this.sessions.level(session, principal) ?? undefined;
+      const capabilities = capabilitiesOf(session.capabilities);
+      if (!capabilities && level === undefined) return undefined;
+      return { key: session.key, capabilities: capabilities ?? {}, level, mayShare: true };
+    };
+    const uris = () => this.sessions.uris(session, principal);
+    const era = () => this.sessions.eraOf(session, principal);
+    const stream = new SessionStream(open, sink, uris, era, profile);
+    const detach = this.sessions.attach(session, principal, stream);
+    if (!detach) return null;
+    stream.start();
+    return () => {
+      stream.stop();
+      detach();
+    };
+  }
+
+  /** Session with this id. @throws McpSessionNotFoundError */
+  private async session(id: string, target: McpServerTarget): Promise<ClientSession> {
+    const session = this.ids.open(id, callerOf(target));
+    if (
+      !session ||
+      this.sessions.isEnded(session) ||
+      (this.sessions.isOld(session) && (await this.isLost(session, target)))
+    ) {
       throw new McpSessionNotFoundError();
     }
     return session;
@@ -253,6 +374,39 @@ function describe(
     target: target.target,
     caller: callerOf(target),
   };
+}
+
+/** Session id of a request; undefined without one, and for the id that published clients send without `initialize`. */
+function sessionIdOf(request: IncomingMessage): string | undefined {
+  const id = headerOf(request, 'mcp-session-id');
+  return id === STATELESS ? undefined : id;
+}
+
+/** True for a GET that opens a stream of HTTP+SSE (MCP 2024-11-05): newer clients send a session or their revision. */
+function isOfSse({ method, headers }: IncomingMessage): boolean {
+  const isPlain = headers['mcp-session-id'] === undefined && headers['mcp-protocol-version'] === undefined;
+  return method === 'GET' && isPlain && (headers.accept?.includes('text/event-stream') ?? false);
+}
+
+function pathOf({ url = '' }: IncomingMessage): string {
+  return url.split('?', 1)[0] ?? '';
+}
+
+function queryOf({ url = '' }: IncomingMessage): string {
+  const mark = url.indexOf('?');
+  return mark < 0 ? '' : url.slice(mark + 1);
+}
+
+function closed(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    if (response.destroyed) resolve();
+    else response.once('close', resolve);
+  });
+}
+
+/** True if the header names MCP 2026-07-28 or newer, which has no sessions. */
+function isModern(request: IncomingMessage): boolean {
+  return (headerOf(request, 'mcp-protocol-version') ?? '') >= MODERN_VERSION;
 }
 
 function callerOf({ principal, target }: McpServerTarget): string {

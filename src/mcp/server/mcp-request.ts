@@ -23,8 +23,10 @@ export interface McpRequestContext {
   target: string;
   /** Caller and target, the scope in which a caller can cancel its calls. */
   caller: string;
-  /** Legacy session of the request; null without one. */
+  /** Legacy session of the request; null without one, and for requests of MCP 2026-07-28. */
   session: ClientSession | null;
+  /** Reads the session that the request names; absent without one. @throws McpSessionNotFoundError */
+  findSession?: () => Promise<ClientSession>;
   /** Cancelled when the client disconnects. */
   cancellation: Cancellation;
   /** Observer of the request's outcome. */

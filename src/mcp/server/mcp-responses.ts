@@ -123,7 +123,7 @@ export function agreedVersion(params: unknown): string {
 export function initializeResult(identity: UpstreamIdentity, protocolVersion: string): string {
   const { capabilities, serverInfo, instructions } = identity;
   const relayed = protocolVersion === LEGACY_VERSIONS[0] && identity.era === 'legacy' && offersTasks(identity);
-  const kept = { ...legacyCapabilities(capabilities), ...(relayed && { tasks: relayedTasks(capabilities.tasks) }) };
+  const kept = { ...legacyCapabilities(identity), ...(relayed && { tasks: relayedTasks(capabilities.tasks) }) };
   return JSON.stringify({ protocolVersion, capabilities: kept, serverInfo, instructions });
 }
 
@@ -150,10 +150,15 @@ function relayedTasks(tasks: unknown): Record<string, unknown> {
   return { list: {}, ...cancel, requests: { tools: { call: {} } } };
 }
 
-/** Capabilities forwarded in a session: lists with their changes, subscriptions, log messages, experimental ones. */
-function legacyCapabilities(capabilities: Record<string, unknown>): Record<string, unknown> {
+/**
+ * Capabilities forwarded in a session: lists with their changes, subscriptions, log messages, experimental ones. Changes of an
+ * upstream without a stream to send them on are left out.
+ */
+function legacyCapabilities({ capabilities, hasNoStream }: UpstreamIdentity): Record<string, unknown> {
   const flags = (value: unknown, names: readonly string[]) =>
-    Object.fromEntries(names.filter((name) => isObject(value) && value[name] === true).map((name) => [name, true]));
+    Object.fromEntries(
+      names.filter((name) => !hasNoStream && isObject(value) && value[name] === true).map((name) => [name, true]),
+    );
   const kept = (name: string, names: readonly string[] = []) =>
     capabilities[name] === undefined ? {} : { [name]: flags(capabilities[name], names) };
   return {

@@ -1,4 +1,5 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
+import { Serializable } from '../../platform/internal-http/error-codec.js';
 import { rpcCode } from '../protocol/protocol.js';
 
 /**
@@ -33,6 +34,7 @@ export class McpMethodNotAllowedError extends DomainError {
  * The session has ended or belongs to another caller; its client must send `initialize` again (MCP 2025-11-25, session
  * management).
  */
+@Serializable()
 export class McpSessionNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';

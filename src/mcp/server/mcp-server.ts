@@ -31,17 +31,19 @@ export class McpServer {
   constructor(private readonly parts: McpServerParts) {}
 
   /**
-   * Answers one POST. Failures of the upstream become JSON-RPC answers; only bugs reject.
+   * Answers one POST. Failures of the upstream become JSON-RPC answers.
    *
    * @param channel upstream channel, or the reason why there is none
+   * @throws McpSessionNotFoundError
    */
-  async serve(channel: Channel | McpRefusal, request: McpRequestContext, sink: McpResponseSink): Promise<void> {
+  async serve(channel: Channel | McpRefusal, given: McpRequestContext, sink: McpResponseSink): Promise<void> {
     let message: unknown;
     try {
-      message = JSON.parse(request.text);
+      message = JSON.parse(given.text);
     } catch {
       return refuse(sink, { status: 400, code: rpcCode.parseError, message: 'The body is not valid JSON' });
     }
+    const request = isOfSession(message, given) ? { ...given, session: await given.findSession() } : given;
     if (Array.isArray(message)) {
       const fault = batchFault(message, request);
       if (fault) return refuse(sink, fault);
@@ -123,6 +125,15 @@ export class McpServer {
     const raw = span && members(request.text, span[0]).get('requestId');
     if (raw) this.parts.calls.cancel(request, slice(request.text, raw));
   }
+}
+
+/** True for a message that belongs to the session its request names: MCP 2026-07-28 has no sessions. */
+function isOfSession(
+  message: unknown,
+  request: McpRequestContext,
+): request is McpRequestContext & Required<Pick<McpRequestContext, 'findSession'>> {
+  if (!request.findSession) return false;
+  return !isObject(message) || classify(message, request.headers).era === 'legacy';
 }
 
 function refuse(sink: McpResponseSink, { status, code, message, data }: Fault, id = 'null'): void {

@@ -64,6 +64,13 @@ export class ResponseSink implements McpResponseSink {
     this.response.flushHeaders();
   }
 
+  /** Opens the stream of an HTTP+SSE client (MCP 2024-11-05), which posts to this address. */
+  openFor(address: string): void {
+    if (this.isOver) return;
+    this.begin();
+    this.response.write(`event: endpoint\ndata: ${address}\n\n`);
+  }
+
   openWhenLate(): void {
     this.early = setTimeout(() => {
       if (this.isOver || this.response.destroyed) return;

@@ -106,12 +106,9 @@ export function isLoudMessage(text: string, least: string): boolean {
   return level === undefined || isLoud(JSON.parse(level), least);
 }
 
-/**
- * Key of in-flight calls. Clients choose their request ids, so calls are separated by session, or by a session id that
- * the client made up.
- */
-function inFlightKey(request: McpRequestContext): string {
-  return `${request.caller} ${request.session?.key ?? request.header('mcp-session-id') ?? ''}`;
+/** Key of in-flight calls. Clients choose their request ids, so calls are separated by session. */
+function inFlightKey({ caller, session }: McpRequestContext): string {
+  return `${caller} ${session?.key ?? ''}`;
 }
 
 /** Forwards progress with the client's own token; drops progress of other tokens. */

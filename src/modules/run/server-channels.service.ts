@@ -62,8 +62,8 @@ class ServerChannel implements Channel {
     });
   }
 
-  async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number, era?: Era): Promise<Listening> {
-    return (await this.handle()).listen(filter, listener, timeoutMs, era);
+  async listen(...given: Parameters<Channel['listen']>): Promise<Listening> {
+    return (await this.handle()).listen(...given);
   }
 
   forgetLists(): void {

@@ -396,14 +396,24 @@ describe('notifications/cancelled of a client', () => {
     const path = await connect(upstream.url);
     const beside = await connect(upstream.url);
     const theirs = (await createConnection(app, other, { mcpUrl: upstream.url })).path;
-    const headers = { 'mcp-session-id': 'mine' };
+    const begin = async () => {
+      const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'spec', version: '1' } };
+      const answer = await mcp(app, owner, path, request(0, 'initialize', params));
+      return { 'mcp-session-id': answer.headers.get('mcp-session-id') ?? '' };
+    };
+    const headers = await begin();
     let isOver = false;
     const call = mcp(app, owner, path, toolCall(1, 'hold'), { headers }).finally(() => (isOver = true));
     await upstream.waitFor((u) => u.count('tools/call') === 1);
     expect((await mcp(app, other, path, cancelled(1), { headers })).status).toBe(404);
-    expect((await mcp(app, other, theirs, cancelled(1), { headers })).status).toBe(202);
-    expect((await mcp(app, owner, beside, cancelled(1), { headers })).status).toBe(202);
-    expect((await mcp(app, owner, path, cancelled(1), { headers: { 'mcp-session-id': 'other' } })).status).toBe(202);
+    for (const [account, at] of [
+      [other, theirs],
+      [owner, beside],
+    ] as const) {
+      expect((await mcp(app, account, at, cancelled(1), { headers })).status).toBe(404);
+      expect((await mcp(app, account, at, cancelled(1))).status).toBe(202);
+    }
+    expect((await mcp(app, owner, path, cancelled(1), { headers: await begin() })).status).toBe(202);
     expect((await mcp(app, owner, path, cancelled(1))).status).toBe(202);
     // A round trip later whatever they cancelled would show.
     expect((await rest(path, 'echo', { message: '' })).status).toBe(200);

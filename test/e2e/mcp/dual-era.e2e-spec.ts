@@ -18,6 +18,7 @@ import {
   type ReferenceName,
   type ReferenceServer,
 } from '../../support/upstream/reference-servers.mjs';
+import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;
@@ -151,7 +152,9 @@ describe.each(referenceServers)('the reference server %s', (name) => {
       client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => void messages.push(params.data));
       await client.setLoggingLevel('info');
       await client.callTool({ name: 'test_tool_with_logging' });
-      expect(messages).toHaveLength(3);
+      // The servers also log on the stream of the session: the new level, and the subscription.
+      await until(() => messages.filter((data) => String(data).startsWith('Tool')).length === 3, 'the tool logged');
+      expect(messages.filter((data) => data === 'Log level set to: info')).toHaveLength(1);
     }
   });
 });

@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { times, type Json } from '../../support/mcp/calls.js';
 import { startEverything, type EverythingServer } from '../../support/upstream/everything.js';
-import { createConnection } from '../../support/factories.js';
+import { createConnection, createServer } from '../../support/factories.js';
+import { setCurrent } from '../../support/releases/current-releases.js';
 import { startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
 import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
 import { longVerifies, verifies } from '../../support/verifies.js';
@@ -64,6 +66,13 @@ async function connectV1(url: URL): Promise<AnyClient> {
   return Object.assign(Object.create(client) as ClientV1, { callTool });
 }
 
+async function connectSse(url: URL): Promise<AnyClient> {
+  const client = closing(new ClientV1(info));
+  await client.connect(new SSEClientTransport(url, { requestInit: keyed() }));
+  const callTool: AnyClient['callTool'] = (params, options) => client.callTool(params, undefined, options);
+  return Object.assign(Object.create(client) as ClientV1, { callTool });
+}
+
 type Negotiation = { mode: 'auto' | 'legacy' | { pin: string } };
 
 async function connectV2(url: URL, versionNegotiation?: Negotiation): Promise<AnyClient> {
@@ -78,6 +87,24 @@ const clients: [string, (url: URL) => Promise<AnyClient>][] = [
   ['v2, which asks for the newest revision first', (url) => connectV2(url, { mode: 'auto' })],
   ['v2, which speaks the newest revision alone', (url) => connectV2(url, { mode: { pin: '2026-07-28' } })],
 ];
+
+verifies(
+  ['mcp:sse', 'mcp:official-clients'],
+  'a client of HTTP+SSE lists and calls at all three endpoints',
+  async () => {
+    const { url } = await start();
+    const path = new URL(await endpointOf(url)).pathname;
+    const server = await setCurrent(app, await createServer(app, owner), { upstreamUrl: url });
+    for (const endpoint of [path, path.replace(/[^/]+\/mcp$/, '.mcp'), `/run/${server.slug}`]) {
+      const client = await connectSse(new URL(`${app.url}${endpoint}`));
+      const echo = (await client.listTools()).tools.find(({ name }) => name.endsWith('echo'))?.name ?? '';
+      expect([endpoint, textOf(await client.callTool({ name: echo, arguments: { message: 'hi' } }))]).toEqual([
+        endpoint,
+        'hi',
+      ]);
+    }
+  },
+);
 
 describe.each(clients)('the official client %s', (_, connect) => {
   for (const options of [{}, { sse: true }, { sessions: true, sse: true }, { modernOnly: true }]) {

@@ -70,14 +70,46 @@ describe('a session', () => {
     }
   });
 
-  verifies(['mcp:session', 'mcp:session-ignored'], 'that its client made up is looked at by nobody', async () => {
-    const { url } = await startFront(answering());
-    for (const id of ['smithery-stateless', 'x', 'SW1.a.b']) {
-      expect((await ask(url, call, { 'mcp-session-id': id })).status).toBe(200);
-      for (const answer of [await open(url, { 'mcp-session-id': id }), await end(url, { 'mcp-session-id': id })]) {
-        expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
+  verifies(
+    'mcp:session',
+    'that this service did not sign answers 404 to every method and every legacy message',
+    async () => {
+      const { url } = await startFront(answering());
+      const note = { jsonrpc: '2.0', method: 'notifications/initialized' };
+      for (const id of ['x', 'SW1.a.b', 'f'.repeat(64)]) {
+        const session = { 'mcp-session-id': id };
+        const first = { jsonrpc: '2.0', id: 0, method: 'initialize', params: { protocolVersion: '2025-11-25' } };
+        for (const message of [call, note, first]) expect((await ask(url, message, session)).status).toBe(404);
+        for (const answer of [await open(url, session), await end(url, session)]) expect(answer.status).toBe(404);
+      }
+    },
+  );
+
+  verifies('mcp:session-ignored', 'smithery-stateless is none', async () => {
+    const channel = answering();
+    const { url } = await startFront(channel);
+    const session = { 'mcp-session-id': 'smithery-stateless' };
+    expect((await ask(url, call, session)).body.result).toEqual(done);
+    expect(channel.calls[0]?.caller).toBe(`${KEY} /mcp`);
+    for (const answer of [await open(url, session), await end(url, session)]) {
+      expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
+    }
+  });
+
+  verifies(['mcp:session', 'mcp:session-ignored'], 'is ignored in requests of 2026-07-28', async () => {
+    const channel = answering();
+    const { url } = await startFront(channel);
+    const own = await initialize(url);
+    const { body, headers } = modern('tools/call', { name: 'x' });
+    const { 'mcp-protocol-version': version = '' } = headers;
+    for (const id of ['x', 'sw1.a.b', own['mcp-session-id'] ?? '']) {
+      const session = { 'mcp-session-id': id };
+      expect((await ask(url, body, { ...headers, ...session })).body.result).toMatchObject(done);
+      for (const answer of [open, end]) {
+        expect((await answer(url, { ...session, 'mcp-protocol-version': version })).status).toBe(405);
       }
     }
+    expect(new Set(channel.calls.map(({ caller }) => caller))).toEqual(new Set([`${KEY} /mcp`]));
   });
 
   verifies('mcp:session', 'that its client ends is over at every process, with its upstream session', async () => {

@@ -89,18 +89,19 @@ describe('a request', () => {
     expect(upstream.count('tools/list')).toBe(0);
   });
 
-  verifies('mcp:session-ignored', 'with an invented session id is answered, and the id goes nowhere', async () => {
-    const upstream = await start({ sessions: true });
-    const path = await connect(upstream.url);
-    for (const session of ['smithery-stateless', 'other', 'x'.repeat(500)]) {
-      const headers = { 'mcp-session-id': session };
+  verifies(
+    'mcp:session-ignored',
+    'with smithery-stateless as session id is answered, and the id goes nowhere',
+    async () => {
+      const upstream = await start({ sessions: true });
+      const path = await connect(upstream.url);
+      const headers = { 'mcp-session-id': 'smithery-stateless' };
       const answer = await mcp(app, owner, path, request(1, 'tools/list'), { headers });
-      expect(answer.status).toBe(200);
-      expect(answer.headers.get('mcp-session-id')).toBeNull();
-    }
-    const sent = upstream.requests.map(({ headers }) => headers['mcp-session-id']).filter(Boolean);
-    expect(new Set(sent)).toEqual(upstream.sessions);
-  });
+      expect([answer.status, answer.headers.get('mcp-session-id')]).toEqual([200, null]);
+      const sent = upstream.requests.map(({ headers }) => headers['mcp-session-id']).filter(Boolean);
+      expect(new Set(sent)).toEqual(upstream.sessions);
+    },
+  );
 
   verifies(
     'mcp:initialize',
@@ -389,7 +390,7 @@ describe('a bad request', () => {
   verifies('mcp:get-delete', 'by GET or DELETE answers 405 and names POST, in both forms of the path', async () => {
     for (const form of [path, path.replace('/connect', '')]) {
       for (const method of ['GET', 'DELETE']) {
-        const headers = { accept: 'text/event-stream', 'mcp-session-id': 'any' };
+        const headers = { accept: 'text/event-stream', 'mcp-session-id': 'smithery-stateless' };
         const answer = await send(app, owner, `${form}/mcp`, undefined, { method, headers });
         expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
         expectRpcError(answer, null);

@@ -175,7 +175,7 @@ describe('the address of a server', () => {
     const server = await external(await start());
     for (const path of ['', '/', '/mcp', '/mcp/', '/files/a']) {
       for (const method of ['GET', 'DELETE']) {
-        const headers = { accept: 'text/event-stream' };
+        const headers = { accept: 'text/event-stream', 'mcp-protocol-version': '2025-11-25' };
         const answer = await send(app, owner, `/run/${server.slug}${path}`, undefined, { method, headers });
         expect([path, method, answer.status, answer.headers.get('allow')]).toEqual([path, method, 405, 'POST']);
         expectRpcError(answer, null);
@@ -260,7 +260,7 @@ describe('what the upstream gets', () => {
       cookie: 'sid=s3cret',
       'x-api-key': 's3cret',
       'x-forwarded-for': 's3cret',
-      'mcp-session-id': 's3',
+      'mcp-session-id': 'smithery-stateless',
     };
     for (const server of [plain, configured]) {
       const { status } = await run(owner, `${server.slug}?api_key=${owner.key}&region=eu`, echo('x'), { headers });
@@ -268,6 +268,7 @@ describe('what the upstream gets', () => {
     }
     const seen = JSON.stringify(upstream.requests.map(({ path, headers: sent, raw }) => [path, sent, raw]));
     expect(seen).not.toContain(owner.key);
+    expect(seen).not.toContain('smithery-stateless');
     expect(seen).not.toContain('s3');
     expect(new Set(upstream.requests.map(({ path }) => path))).toEqual(new Set(['/mcp', '/mcp?region=eu']));
     for (const { headers: sent } of upstream.requests) expect(sent).not.toHaveProperty('authorization');

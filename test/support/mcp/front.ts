@@ -9,6 +9,9 @@ import { InternalClient } from '../../../src/platform/internal-http/internal-cli
 import { InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
 import { BodyBudget } from '../../../src/platform/http/body/body-budget.js';
 import { errorAnswer } from '../../../src/platform/errors/error-body.js';
+import { InternalServer } from '../../../src/platform/internal-http/internal-server.js';
+import { InternalStreamsController } from '../../../src/mcp/server/sessions/internal-streams.controller.js';
+import { STREAMS_PATH } from '../../../src/mcp/server/sessions/remote-streams.js';
 import { Vault } from '../../../src/platform/vault/vault.js';
 import type { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { closing } from '../upstream/upstream-clients.js';
@@ -52,44 +55,47 @@ export async function startFront(channel: Channel, relay = new TestRelay()): Pro
     upstreamCallTimeoutMs: 5_000,
     mcpCallTimeoutMs: 5_000,
     baseUrl: 'http://127.0.0.1',
+    internalUrl: '',
     isLocalOnly: true,
     httpBodiesBytes: 64 * 1024 * 1024,
     encryptionKeys: [{ id: 'k1', secret: Buffer.alloc(32, 7) }],
   };
+  const vault = new Vault(env.encryptionKeys);
+  const signatures = new InternalSignatures(env as unknown as Env);
+  const client = new InternalClient(signatures);
   const front = new McpHttpServer(
     env as unknown as Env,
     relay as unknown as PubSub,
-    new PendingInputCalls(
-      env as unknown as Env,
-      new Vault(env.encryptionKeys),
-      new InternalClient(new InternalSignatures(env as unknown as Env)),
-    ),
+    new PendingInputCalls(env as unknown as Env, vault, client),
     {
       has: (session: string) => Promise.resolve(relay.marks.has(session)),
       add: (session: string) => Promise.resolve(void relay.marks.add(session)),
     } as unknown as SessionMarkRepository,
-    new Vault(env.encryptionKeys),
+    vault,
     {
       add: (owner: string, task: string) => Promise.resolve(void relay.tasks.push([owner, task])),
       newest: (owner: string) => Promise.resolve(relay.tasks.filter(([own]) => own === owner).map(([, task]) => task)),
     } as unknown as McpTaskRepository,
+    client,
   );
   await front.onModuleInit();
+  const internal = new InternalStreamsController(front, new InternalServer(signatures));
   const bodies = new BodyBudget(env as unknown as Env);
   const server = createServer((request, response) => {
     const principal = request.headers.authorization ?? '';
     const account = String(request.headers['x-account'] ?? principal);
     const target = request.url ?? '/';
     bodies.admit(request, response, account);
-    front
-      .serve(request, response, () => Promise.resolve({ channel, account, principal, target }))
-      .catch((error: unknown) => {
-        const { status, headers, body } = errorAnswer(error, 'json-rpc');
-        if (response.headersSent) response.destroy();
-        else response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(JSON.stringify(body));
-      });
+    const find = () => Promise.resolve({ channel, account, principal, target: target.split('?', 1)[0] ?? '' });
+    const served = target === STREAMS_PATH ? internal.take(request, response) : front.serve(request, response, find);
+    served.catch((error: unknown) => {
+      const { status, headers, body } = errorAnswer(error, 'json-rpc');
+      if (response.headersSent) response.destroy();
+      else response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(JSON.stringify(body));
+    });
   });
   const port = await listen(server);
+  env.internalUrl = `http://127.0.0.1:${port}`;
   closing({
     close: () => {
       front.beforeApplicationShutdown();

@@ -1,4 +1,12 @@
-import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../protocol/channel.js';
+import type {
+  CallerProfile,
+  Channel,
+  Listening,
+  ListenFilter,
+  McpCall,
+  McpReply,
+  UpstreamListener,
+} from '../../protocol/channel.js';
 import { deadlineIn } from '../../protocol/deadline.js';
 import { EraMemory } from '../../eras/era-memory.js';
 import { isDoubtful, type EraVerdict } from '../../eras/era.repository.js';
@@ -109,8 +117,14 @@ export class HttpChannel implements Channel {
     return this.withAdapter(call.timeoutMs, call, (adapter, ms) => adapter.request(call, ms));
   }
 
-  listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number, era?: Era): Promise<Listening> {
-    return this.withAdapter(timeoutMs, { era }, (adapter, ms) => adapter.listen(filter, listener, ms));
+  listen(
+    filter: ListenFilter,
+    listener: UpstreamListener,
+    timeoutMs: number,
+    era?: Era,
+    profile?: CallerProfile,
+  ): Promise<Listening> {
+    return this.withAdapter(timeoutMs, { era }, (adapter, ms) => adapter.listen(filter, listener, ms, profile));
   }
 
   forgetLists(): void {

@@ -154,7 +154,8 @@ class SseSession implements LegacySession {
   }
 
   /**
-   * Notifications outside of calls may arrive on the stream of any caller; others only if the session has one caller.
+   * Changes concern every listener; other notifications that name no call belong to the calls of one caller, if only it has
+   * some, and otherwise to the listeners of the session.
    *
    * @returns true for the answer to a call
    */
@@ -165,8 +166,7 @@ class SseSession implements LegacySession {
     if (typeof method !== 'string') return this.calls.answered(head, data);
     if (head.id !== undefined) this.calls.requested(data, method);
     else if (method === 'notifications/progress') this.calls.progressed(head, data);
-    else if (isChange(method)) this.handlers.onNotification(data, method);
-    else if (this.isInteractive) this.calls.notified(data, method);
+    else if (isChange(method) || !this.calls.notified(data, method)) this.handlers.onNotification(data, method);
     return false;
   }
 

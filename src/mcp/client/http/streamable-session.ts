@@ -53,17 +53,20 @@ export async function openStreamable(
     const { code, message } = reply.error;
     throw new HandshakeRefusedError(refusalText(wire.target, message), modernHints.has(code));
   }
-  const identity = identityOfInitialize(resultOf(reply), url);
   const id = typeof headers['mcp-session-id'] === 'string' ? headers['mcp-session-id'] : null;
+  const identity = {
+    ...identityOfInitialize(resultOf(reply), url),
+    ...(id === null && { hasNoStream: true as const }),
+  };
   const isRestored = Object.keys(name).some((header) => headers[header] !== undefined);
   const session = new StreamableSession(wire, identity, { id, isRestored }, base, handlers, isResponding(profile));
   await session.begin(timeoutMs);
   return session;
 }
 
-/** False for a caller that only needs a session of its own: no GET stream is opened for it. */
+/** True for a caller that answers requests or wants log messages: the GET stream of its session brings them. */
 function isResponding(profile: CallerProfile | undefined): boolean {
-  return profile !== undefined && Object.keys(profile.capabilities).length > 0;
+  return profile !== undefined && (profile.level !== undefined || Object.keys(profile.capabilities).length > 0);
 }
 
 /** Session data from the upstream's answer to `initialize`. */
@@ -170,15 +173,20 @@ class StreamableSession implements LegacySession {
   }
 
   stopListening(): void {
-    this.stream?.close();
-    this.stream = null;
+    // The stream also brings requests to the caller.
+    if (!this.isInteractive) this.closeStream();
   }
 
   async end(forGood = false): Promise<void> {
     this.isEnded = true;
     clearTimeout(this.retry);
-    this.stopListening();
+    this.closeStream();
     if (this.ref.id !== null && (forGood || !this.ref.isRestored)) await this.wire.endSession(this.headers);
+  }
+
+  private closeStream(): void {
+    this.stream?.close();
+    this.stream = null;
   }
 
   private receive(data: string): void {

@@ -56,7 +56,7 @@ interface Memory {
 
 /** Callbacks of a session's stream. */
 export interface SessionListener {
-  /** Called when the subscribed resources changed. */
+  /** Called when the subscribed resources or the log level changed. */
   changed(): void;
   /** Called when the session has ended, or another process opened its stream. */
   end(): void;
@@ -210,7 +210,7 @@ export class LiveSessions {
         this.forget(principal, session, true);
         return;
       case 'level':
-        this.memory(principal, session).level = event.level;
+        this.setLevelOf(this.memory(principal, session), event.level);
         return;
       case 'subscribed':
       case 'unsubscribed':
@@ -219,6 +219,12 @@ export class LiveSessions {
       case 'streaming':
         if (event.by !== this.own) this.find(principal, session)?.stream?.end();
     }
+  }
+
+  private setLevelOf(memory: Memory, level: string): void {
+    if (memory.level === level) return;
+    memory.level = level;
+    memory.stream?.changed();
   }
 
   private setUri({ uris, stream }: Memory, uri: string, isWanted: boolean): void {

@@ -9,7 +9,7 @@ const SESSION_MS_MAX = 24 * 60 * 60_000;
 /** Limit of cached verified ids; a cached id needs no signature check per call. */
 const OPENED_MAX = 10_000;
 
-/** Prefix of our ids. Ids without it are invented by clients and ignored. */
+/** Prefix of our ids. */
 const MARK = 'sw1.';
 
 /** Facts of a legacy client's session from its `initialize`. */
@@ -49,11 +49,9 @@ export class SessionIds {
   }
 
   /**
-   * Session of an id: undefined when the id is not ours, null when it has expired, was changed, or belongs to another
-   * caller or target.
+   * Session of an id; null when the id is not ours, has expired, was changed, or belongs to another caller or target.
    */
-  open(id: string | undefined, caller: string): ClientSession | null | undefined {
-    if (!isOurs(id)) return undefined;
+  open(id: string, caller: string): ClientSession | null {
     const name = `${id} ${caller}`;
     const session = this.opened.get(name) ?? this.read(id, caller);
     if (!session || session.expiresAt <= Date.now()) return null;
@@ -64,8 +62,9 @@ export class SessionIds {
     return session;
   }
 
-  /** Contents of an id of our form, if its signature is valid. */
+  /** Contents of an id, if its signature is valid. */
   private read(id: string, caller: string): ClientSession | null {
+    if (!id.startsWith(MARK)) return null;
     const [payload = '', signature = '', ...more] = id.slice(MARK.length).split('.');
     if (more.length > 0 || !this.secrets.some((secret) => isSameSignature(signature, sign(secret, payload, caller))))
       return null;
@@ -78,11 +77,6 @@ export class SessionIds {
 /** Start of a session in epoch milliseconds, up to a second early. */
 export function beganAt({ expiresAt }: ClientSession): number {
   return Math.floor(expiresAt / 1000) * 1000 - SESSION_MS_MAX;
-}
-
-/** True if an id has our prefix. */
-export function isOurs(id: string | undefined): id is string {
-  return id?.startsWith(MARK) ?? false;
 }
 
 function sign(secret: Buffer | undefined, payload: string, caller: string): string {

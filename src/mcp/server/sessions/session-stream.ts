@@ -1,5 +1,5 @@
-import type { Channel, Listening, ListenFilter } from '../../protocol/channel.js';
-import { listFilter } from '../../protocol/list-pages.js';
+import type { CallerProfile, Channel, Listening, ListenFilter } from '../../protocol/channel.js';
+import { listFilter, LOG_MESSAGE } from '../../protocol/list-pages.js';
 import type { Era } from '../../protocol/protocol.js';
 import type { McpResponseSink } from '../mcp-request.js';
 import type { SessionListener } from './live-sessions.js';
@@ -10,8 +10,8 @@ const AGAIN_MS = 1_000;
 const AGAIN_MS_MAX = 60_000;
 
 /**
- * GET stream of a legacy session: sends list changes, and updates of the resources that the client subscribed to. Stays
- * open while the upstream sends no notifications.
+ * GET stream of a legacy session: sends list changes, updates of the resources that the client subscribed to, and log
+ * messages of an upstream session of its own. Stays open while the upstream sends no notifications.
  */
 export class SessionStream implements SessionListener {
   private listening: Listening | null = null;
@@ -27,12 +27,15 @@ export class SessionStream implements SessionListener {
    * @param uris returns the subscribed resources, called on each change
    *
    * @param era returns the era in which to listen to an upstream of both, called on each change
+   *
+   * @param profile returns the profile of a client whose calls run in an upstream session of its own, called on each change
    */
   constructor(
     private readonly open: () => Promise<Channel>,
     private readonly sink: McpResponseSink,
     private readonly uris: () => string[],
     private readonly era: () => Era | undefined,
+    private readonly profile: () => CallerProfile | undefined,
   ) {}
 
   start(): void {
@@ -69,8 +72,10 @@ export class SessionStream implements SessionListener {
       ...(uris.length > 0 ? { resourceSubscriptions: uris } : {}),
     };
     const isCurrent = () => !this.isOver && this.turn === turn;
+    const profile = this.profile();
     const onNotification = (text: string, method: string) => {
-      if (isCurrent() && isWanted(filter, method, text)) this.sink.event(text);
+      const isOwnMessage = profile !== undefined && method === LOG_MESSAGE;
+      if (isCurrent() && (isOwnMessage || isWanted(filter, method, text))) this.sink.event(text);
     };
     const onEnd = () => {
       if (isCurrent()) this.listenLater();
@@ -79,7 +84,8 @@ export class SessionStream implements SessionListener {
       const channel = await this.open().catch(() => null);
       if (!isCurrent()) return;
       if (!channel) return this.end();
-      const listening = await channel.listen(filter, { onNotification, onEnd }, LISTEN_TIMEOUT_MS, this.era());
+      const listener = { onNotification, onEnd };
+      const listening = await channel.listen(filter, listener, LISTEN_TIMEOUT_MS, this.era(), profile);
       if (!isCurrent()) return void listening.close();
       const before = this.listening;
       this.listening = listening;

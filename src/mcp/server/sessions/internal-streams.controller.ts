@@ -1,0 +1,32 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
+import { serializeError } from '../../../platform/internal-http/error-codec.js';
+import { InternalAnswer, InternalServer } from '../../../platform/internal-http/internal-server.js';
+import { Public } from '../../../platform/http/public.decorator.js';
+import { McpHttpServer } from '../mcp-http-server.js';
+import { STREAMS_PATH, type StreamHead, type StreamMessage } from './remote-streams.js';
+
+/** Receives what clients sent to other processes, for streams that this one holds. */
+@Controller(STREAMS_PATH)
+@ApiExcludeController()
+export class InternalStreamsController {
+  constructor(
+    private readonly server: McpHttpServer,
+    private readonly internal: InternalServer,
+  ) {}
+
+  /** Serves a posted message. @throws RouteNotFoundError for a request not signed by a process of this service */
+  @Post()
+  @HttpCode(200)
+  @Public()
+  async take(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
+    const { head, text } = await this.internal.accept<StreamHead>(request);
+    const body = await text();
+    const answer = new InternalAnswer(response);
+    const send = (message: StreamMessage) => answer.message(message);
+    const failed = (error: Error) => send({ type: 'failed', error: serializeError(error) });
+    const observer = { received: () => undefined, failed };
+    await answer.endAfter(this.server.take(head.name, body, () => send({ type: 'taken' }), observer));
+  }
+}

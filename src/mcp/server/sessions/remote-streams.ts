@@ -1,0 +1,60 @@
+import {
+  deserializeError,
+  OutcomeUnknownError,
+  type SerializedError,
+} from '../../../platform/internal-http/error-codec.js';
+import {
+  ProcessUnreachedError,
+  RequestRefusedError,
+  type InternalClient,
+} from '../../../platform/internal-http/internal-client.js';
+import type { CallObserver } from '../mcp-request.js';
+import { McpSessionNotFoundError } from '../mcp-server.errors.js';
+import type { StreamRef } from './stream-refs.js';
+
+/** Head of a request to the process that holds a stream. The body is the message that its client posted. */
+export interface StreamHead {
+  name: string;
+}
+
+/** One message of the answer: the process has taken the message, then at most one failure of its call. */
+export type StreamMessage = { type: 'taken' } | { type: 'failed'; error: SerializedError };
+
+/** Path of the internal route. */
+export const STREAMS_PATH = '/internal/mcp-streams';
+
+/** Time in which the other process takes a message. */
+const TAKEN_MS = 10_000;
+
+/**
+ * Passes a message of an HTTP+SSE client to the process that holds its stream. Resolves when it was answered there.
+ *
+ * @param onTaken called when the other process has taken the message
+ * @throws McpSessionNotFoundError when that process, or the stream, is gone
+ */
+export async function postToStream(
+  client: InternalClient,
+  { name, url }: StreamRef,
+  body: string,
+  onTaken: () => void,
+  observer?: CallObserver,
+): Promise<void> {
+  if (url === null) throw new McpSessionNotFoundError();
+  let isTaken = false;
+  const call = { url, path: STREAMS_PATH, head: { name } satisfies StreamHead, body, answerTimeoutMs: TAKEN_MS };
+  const { ended } = client.follow<StreamMessage>(call, (message) => {
+    if (message.type === 'failed') return observer?.failed(deserializeError(message.error));
+    isTaken = true;
+    onTaken();
+  });
+  try {
+    await ended;
+  } catch (error) {
+    if (isTaken) observer?.failed(error as Error);
+    else throw isGone(error) ? new McpSessionNotFoundError() : error;
+  }
+}
+
+function isGone(error: unknown): boolean {
+  return [ProcessUnreachedError, RequestRefusedError, OutcomeUnknownError].some((gone) => error instanceof gone);
+}

@@ -1,0 +1,51 @@
+import { randomBytes } from 'node:crypto';
+import type { Env } from '../../../config/env.js';
+import { Vault, VaultError } from '../../../platform/vault/vault.js';
+
+/** A stream of a client and the process that holds it. */
+export interface StreamRef {
+  /** Unguessable name of the stream. */
+  name: string;
+  /** Address of the process; null when it has none. */
+  url: string | null;
+}
+
+/** Names streams of clients, so that any process forwards to the one that holds a stream. */
+export class StreamRefs {
+  private readonly own = randomBytes(9).toString('base64url');
+
+  constructor(
+    private readonly vault: Vault,
+    private readonly env: Pick<Env, 'internalUrl'>,
+  ) {}
+
+  /** @returns the name of a new stream of this process */
+  create(): string {
+    return `${this.own}.${randomBytes(18).toString('base64url')}`;
+  }
+
+  /** True for a stream of this process. */
+  isOwn({ name }: StreamRef): boolean {
+    return name.startsWith(`${this.own}.`);
+  }
+
+  /** Seals the name of a stream of this process for its caller. */
+  seal(name: string, caller: string): string {
+    return this.vault.seal(JSON.stringify([name, this.env.internalUrl]), ownerOf(caller));
+  }
+
+  /** Inverse of {@link seal}; null for what was not sealed here for this caller. */
+  open(sealed: string, caller: string): StreamRef | null {
+    try {
+      const [name, url] = JSON.parse(this.vault.open(sealed, ownerOf(caller))) as [string, string | null];
+      return { name, url };
+    } catch (error) {
+      if (error instanceof VaultError) return null;
+      throw error;
+    }
+  }
+}
+
+function ownerOf(caller: string): string {
+  return `stream of ${caller}`;
+}
