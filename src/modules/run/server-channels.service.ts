@@ -1,12 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type {
-  Channel,
-  McpCall,
-  McpReply,
-  Listening,
-  ListenFilter,
-  UpstreamListener,
-} from '../../mcp/protocol/channel.js';
+import type { Channel, McpCall, McpReply, Listening } from '../../mcp/protocol/channel.js';
 import { memberText } from '../../mcp/protocol/json-edit.js';
 import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServersService } from '../servers/servers.service.js';

@@ -112,9 +112,6 @@ export class InternalAnswer {
     const { response } = this;
     if (response.headersSent) return response;
     response.writeHead(200, { 'content-type': 'application/octet-stream' });
-    // A short answer leaves in one piece.
-    response.cork();
-    process.nextTick(() => response.uncork());
     return response;
   }
 

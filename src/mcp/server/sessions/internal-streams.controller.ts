@@ -21,12 +21,12 @@ export class InternalStreamsController {
   @HttpCode(200)
   @Public()
   async take(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
-    const { head, text } = await this.internal.accept<StreamHead>(request);
-    const body = await text();
+    const accepted = await this.internal.accept<StreamHead>(request);
+    const body = await accepted.text();
     const answer = new InternalAnswer(response);
     const send = (message: StreamMessage) => answer.message(message);
     const failed = (error: Error) => send({ type: 'failed', error: serializeError(error) });
     const observer = { received: () => undefined, failed };
-    await answer.endAfter(this.server.take(head.name, body, () => send({ type: 'taken' }), observer));
+    await answer.endAfter(this.server.take(accepted.head.name, body, () => send({ type: 'taken' }), observer));
   }
 }
