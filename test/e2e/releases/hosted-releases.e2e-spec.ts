@@ -418,13 +418,9 @@ describe('paths below the address of a hosted release', () => {
     expect(headers).not.toHaveProperty('cookie');
     expect(headers).not.toHaveProperty('x-slipway-invocation');
     expect(headers).toMatchObject({ host: new URL(app.url).host, 'x-forwarded-prefix': new URL(url).pathname });
-    const record = await until(() => heard.records.find(({ method }) => method === 'GET'), 'it is recorded');
-    expect(record).toMatchObject({
-      url: `${url}/a%2Fb/c`,
-      status: 200,
-      outcome: 'ok',
-      rpcMethod: null,
-    });
+    const isOfPath = (record: { url?: string | null }) => record.url === `${url}/a%2Fb/c`;
+    const record = await until(() => heard.records.find(isOfPath), 'it is recorded');
+    expect(record).toMatchObject({ method: 'GET', status: 200, outcome: 'ok', rpcMethod: null });
   });
 
   verifies('hosted:paths', 'take any method and stream both ways', async () => {
