@@ -6,7 +6,6 @@ import { readBody } from '../../platform/http/body/request-body.js';
 import { isTrustedOrigin } from '../../platform/http/cors.js';
 import { InternalClient } from '../../platform/internal-http/internal-client.js';
 import { Vault } from '../../platform/vault/vault.js';
-import { parseMessage } from '../protocol/messages.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { CallerProfile, Channel } from '../protocol/channel.js';
 import { capabilitiesOf } from './client-capabilities.js';
@@ -14,7 +13,7 @@ import { MODERN_VERSION } from '../protocol/protocol.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
 import type { CallObserver, McpRequestContext, McpResponseSink } from './mcp-request.js';
 import { ClientInput, PendingClientRequests } from './pending-client-requests.js';
-import { whileConnected, ResponseSink } from './response-sink.js';
+import { closed, whileConnected, ResponseSink } from './response-sink.js';
 import {
   McpRefusal,
   McpLoopError,
@@ -31,10 +30,8 @@ import { ModernServer } from './modern-server.js';
 import { PendingInputCalls } from './pending-input/pending-input-calls.js';
 import { SessionIds, type ClientSession } from './sessions/session-ids.js';
 import { SessionMarkRepository } from './sessions/session-mark.repository.js';
-import { postToStream } from './sessions/remote-streams.js';
 import { SessionStream } from './sessions/session-stream.js';
-import { SseClient } from './sessions/sse-client.js';
-import { StreamRefs } from './sessions/stream-refs.js';
+import { opensSseStream, SseStreams, sseStreamOf } from './sse/sse-streams.js';
 import { Streams } from './sessions/streams.js';
 import { Subscriptions } from './sessions/subscriptions.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
@@ -45,9 +42,6 @@ import { UpstreamCalls } from './upstream-calls.js';
 
 /** Size limit of a JSON-RPC message from a client. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
-
-/** Parameter with the sealed name of a stream of HTTP+SSE, in the address to which its client posts. */
-const SSE_PARAM = 'slipwayStream';
 
 /** Session id of published clients that know no sessions. */
 const STATELESS = 'smithery-stateless';
@@ -77,7 +71,7 @@ export interface McpServerTarget {
 }
 
 /**
- * Entry point of all MCP endpoints over streamable HTTP, for upstreams of any kind. One instance per process, since the
+ * Entry point of all MCP endpoints over streamable HTTP and HTTP+SSE, for upstreams of any kind. One instance per process, since the
  * answer to a server request may arrive on any of its routes.
  */
 @Injectable()
@@ -87,9 +81,8 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
   private readonly sessions: LiveSessions;
   private readonly clientRequests: PendingClientRequests;
   private readonly streams = new Streams();
-  private readonly refs: StreamRefs;
-  /** Clients of HTTP+SSE by the names of their streams. */
-  private readonly sseClients = new Map<string, SseClient>();
+  /** Streams of HTTP+SSE (MCP 2024-11-05). */
+  readonly sse: SseStreams;
   private readonly inFlight = new KeyedLimiter(IN_FLIGHT_EACH_MAX, IN_FLIGHT_MAX);
 
   private readonly via: string;
@@ -101,9 +94,9 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     marks: SessionMarkRepository,
     vault: Vault,
     taskIds: McpTaskRepository,
-    private readonly internal: InternalClient,
+    internal: InternalClient,
   ) {
-    this.refs = new StreamRefs(vault, env);
+    this.sse = new SseStreams(vault, env, internal);
     const timeoutMs = env.upstreamCallTimeoutMs;
     this.via = viaMark(env);
     this.ids = new SessionIds(env);
@@ -154,7 +147,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     // Programs send none.
     if (origin !== undefined && !isTrustedOrigin(origin, this.env)) throw new OriginRefusedError();
     if (request.method === 'POST') return this.post(request, response, find, observer);
-    if (isOfSse(request)) return this.openSse(request, response, find);
+    if (opensSseStream(request)) return this.openSse(request, response, find);
     const id = sessionIdOf(request);
     if (id === undefined || isModern(request)) throw new McpMethodNotAllowedError();
     const target = await find();
@@ -176,8 +169,8 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     const leave = this.inFlight.enter(target.account);
     if (!leave) throw new McpTooManyError('requests');
     try {
-      const stream = new URLSearchParams(queryOf(request)).get(SSE_PARAM);
-      if (stream !== null) return await this.postToSse(stream, callerOf(target), text, response, observer);
+      const stream = sseStreamOf(request);
+      if (stream !== null) return await this.sse.post(stream, callerOf(target), text, response, observer);
       await whileConnected(response, (cancellation) =>
         this.server.serve(
           this.channelFor(request, target),
@@ -196,36 +189,6 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     return loop === null ? channel : new McpLoopError(loop);
   }
 
-  /**
-   * Serves a message that a client of HTTP+SSE posted, whose stream this process holds.
-   *
-   * @param onTaken called before the message is served
-   * @throws McpSessionNotFoundError when the stream has ended
-   */
-  async take(name: string, text: string, onTaken: () => void, observer?: CallObserver): Promise<void> {
-    const client = this.sseClients.get(name);
-    if (!client) throw new McpSessionNotFoundError();
-    onTaken();
-    await client.take(text, observer);
-  }
-
-  /** Passes a message on to the process that holds the stream. @throws McpSessionNotFoundError */
-  private async postToSse(
-    sealed: string,
-    caller: string,
-    text: string,
-    response: ServerResponse,
-    observer?: CallObserver,
-  ): Promise<void> {
-    const ref = this.refs.open(sealed, caller);
-    if (!ref) throw new McpSessionNotFoundError();
-    const onTaken = () => void response.writeHead(202).end();
-    if (this.refs.isOwn(ref)) return this.take(ref.name, text, onTaken, observer);
-    const head = parseMessage(text);
-    if (head) observer?.received(typeof head.method === 'string' ? head.method : null, head.params);
-    await postToStream(this.internal, ref, text, onTaken, observer);
-  }
-
   /** Serves the stream of a client of HTTP+SSE until it disconnects, or an hour has passed. */
   private async openSse(
     request: IncomingMessage,
@@ -235,8 +198,11 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     const target = await find();
     const { channel, account, principal } = target;
     if (channel instanceof McpRefusal) throw channel;
-    const [caller, sink, name] = [callerOf(target), new ResponseSink(response), this.refs.create()];
-    const client = new SseClient(sink, {
+    const caller = callerOf(target);
+    const sink = new ResponseSink(response);
+    const leave = this.streams.enter(account, Infinity, () => sink.end());
+    if (!leave) throw new McpTooManyError('streams');
+    await this.sse.serve(request, response, sink, caller, {
       serve: async (text, session, own, cancellation, observer) => {
         const now = await find();
         const context = { ...describe(request, now, text), session, cancellation, observer };
@@ -249,16 +215,6 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
         void channel.release(session.key, true);
       },
     });
-    const leave = this.streams.enter(account, Infinity, () => sink.end());
-    if (!leave) throw new McpTooManyError('streams');
-    this.sseClients.set(name, client);
-    const { pathname } = new URL(this.env.baseUrl);
-    const query = new URLSearchParams(queryOf(request));
-    query.set(SSE_PARAM, this.refs.seal(name, caller));
-    sink.openFor(`${pathname === '/' ? '' : pathname}${pathOf(request)}?${query.toString()}`);
-    await closed(response);
-    this.sseClients.delete(name);
-    client.leave();
     leave();
   }
 
@@ -380,28 +336,6 @@ function describe(
 function sessionIdOf(request: IncomingMessage): string | undefined {
   const id = headerOf(request, 'mcp-session-id');
   return id === STATELESS ? undefined : id;
-}
-
-/** True for a GET that opens a stream of HTTP+SSE (MCP 2024-11-05): newer clients send a session or their revision. */
-function isOfSse({ method, headers }: IncomingMessage): boolean {
-  const isPlain = headers['mcp-session-id'] === undefined && headers['mcp-protocol-version'] === undefined;
-  return method === 'GET' && isPlain && (headers.accept?.includes('text/event-stream') ?? false);
-}
-
-function pathOf({ url = '' }: IncomingMessage): string {
-  return url.split('?', 1)[0] ?? '';
-}
-
-function queryOf({ url = '' }: IncomingMessage): string {
-  const mark = url.indexOf('?');
-  return mark < 0 ? '' : url.slice(mark + 1);
-}
-
-function closed(response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    if (response.destroyed) resolve();
-    else response.once('close', resolve);
-  });
 }
 
 /** True if the header names MCP 2026-07-28 or newer, which has no sessions. */

@@ -117,3 +117,11 @@ export async function whileConnected<T>(
     response.off('close', onClose);
   }
 }
+
+/** Resolves when a response is closed, by either side. */
+export function closed(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    if (response.destroyed) resolve();
+    else response.once('close', resolve);
+  });
+}

@@ -469,7 +469,7 @@ describe('a valid key', () => {
     const internal = [
       'GET /metrics',
       'POST /internal/hosting/:host/:epoch',
-      'POST /internal/mcp-streams',
+      'POST /internal/sse-streams',
       'POST /internal/pending-calls',
       'POST /internal/uplink/:connection/:tunnel',
     ];

@@ -10,8 +10,8 @@ import { InternalSignatures } from '../../../src/platform/internal-http/internal
 import { BodyBudget } from '../../../src/platform/http/body/body-budget.js';
 import { errorAnswer } from '../../../src/platform/errors/error-body.js';
 import { InternalServer } from '../../../src/platform/internal-http/internal-server.js';
-import { InternalStreamsController } from '../../../src/mcp/server/sessions/internal-streams.controller.js';
-import { STREAMS_PATH } from '../../../src/mcp/server/sessions/remote-streams.js';
+import { InternalSseStreamsController } from '../../../src/mcp/server/sse/internal-sse-streams.controller.js';
+import { SSE_STREAMS_PATH } from '../../../src/mcp/server/sse/remote-sse-streams.js';
 import { Vault } from '../../../src/platform/vault/vault.js';
 import type { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { closing } from '../upstream/upstream-clients.js';
@@ -79,7 +79,7 @@ export async function startFront(channel: Channel, relay = new TestRelay()): Pro
     client,
   );
   await front.onModuleInit();
-  const internal = new InternalStreamsController(front, new InternalServer(signatures));
+  const internal = new InternalSseStreamsController(front, new InternalServer(signatures));
   const bodies = new BodyBudget(env as unknown as Env);
   const server = createServer((request, response) => {
     const principal = request.headers.authorization ?? '';
@@ -87,7 +87,8 @@ export async function startFront(channel: Channel, relay = new TestRelay()): Pro
     const target = request.url ?? '/';
     bodies.admit(request, response, account);
     const find = () => Promise.resolve({ channel, account, principal, target: target.split('?', 1)[0] ?? '' });
-    const served = target === STREAMS_PATH ? internal.take(request, response) : front.serve(request, response, find);
+    const served =
+      target === SSE_STREAMS_PATH ? internal.take(request, response) : front.serve(request, response, find);
     served.catch((error: unknown) => {
       const { status, headers, body } = errorAnswer(error, 'json-rpc');
       if (response.headersSent) response.destroy();

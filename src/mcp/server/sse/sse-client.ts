@@ -1,6 +1,6 @@
 import { Cancellation } from '../../protocol/cancellation.js';
 import type { CallObserver, McpResponseSink } from '../mcp-request.js';
-import type { ClientSession } from './session-ids.js';
+import type { ClientSession } from '../sessions/session-ids.js';
 
 /** Functions of the MCP server that a client of HTTP+SSE uses. */
 export interface SseServer {

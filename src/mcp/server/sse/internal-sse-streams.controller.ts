@@ -5,12 +5,12 @@ import { serializeError } from '../../../platform/internal-http/error-codec.js';
 import { InternalAnswer, InternalServer } from '../../../platform/internal-http/internal-server.js';
 import { Public } from '../../../platform/http/public.decorator.js';
 import { McpHttpServer } from '../mcp-http-server.js';
-import { STREAMS_PATH, type StreamHead, type StreamMessage } from './remote-streams.js';
+import { SSE_STREAMS_PATH, type SseStreamHead, type SseStreamMessage } from './remote-sse-streams.js';
 
-/** Receives what clients sent to other processes, for streams that this one holds. */
-@Controller(STREAMS_PATH)
+/** Receives messages that HTTP+SSE clients posted to other processes, for streams that this one holds. */
+@Controller(SSE_STREAMS_PATH)
 @ApiExcludeController()
-export class InternalStreamsController {
+export class InternalSseStreamsController {
   constructor(
     private readonly server: McpHttpServer,
     private readonly internal: InternalServer,
@@ -21,12 +21,12 @@ export class InternalStreamsController {
   @HttpCode(200)
   @Public()
   async take(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
-    const accepted = await this.internal.accept<StreamHead>(request);
+    const accepted = await this.internal.accept<SseStreamHead>(request);
     const body = await accepted.text();
     const answer = new InternalAnswer(response);
-    const send = (message: StreamMessage) => answer.message(message);
+    const send = (message: SseStreamMessage) => answer.message(message);
     const failed = (error: Error) => send({ type: 'failed', error: serializeError(error) });
     const observer = { received: () => undefined, failed };
-    await answer.endAfter(this.server.take(accepted.head.name, body, () => send({ type: 'taken' }), observer));
+    await answer.endAfter(this.server.sse.take(accepted.head.name, body, () => send({ type: 'taken' }), observer));
   }
 }

@@ -10,18 +10,18 @@ import {
 } from '../../../platform/internal-http/internal-client.js';
 import type { CallObserver } from '../mcp-request.js';
 import { McpSessionNotFoundError } from '../mcp-server.errors.js';
-import type { StreamRef } from './stream-refs.js';
+import type { SseStreamRef } from './sse-stream-refs.js';
 
 /** Head of a request to the process that holds a stream. The body is the message that its client posted. */
-export interface StreamHead {
+export interface SseStreamHead {
   name: string;
 }
 
 /** One message of the answer: the process has taken the message, then at most one failure of its call. */
-export type StreamMessage = { type: 'taken' } | { type: 'failed'; error: SerializedError };
+export type SseStreamMessage = { type: 'taken' } | { type: 'failed'; error: SerializedError };
 
 /** Path of the internal route. */
-export const STREAMS_PATH = '/internal/mcp-streams';
+export const SSE_STREAMS_PATH = '/internal/sse-streams';
 
 /** Time in which the other process takes a message. */
 const TAKEN_MS = 10_000;
@@ -32,17 +32,17 @@ const TAKEN_MS = 10_000;
  * @param onTaken called when the other process has taken the message
  * @throws McpSessionNotFoundError when that process, or the stream, is gone
  */
-export async function postToStream(
+export async function postToRemoteStream(
   client: InternalClient,
-  { name, url }: StreamRef,
+  { name, url }: SseStreamRef,
   body: string,
   onTaken: () => void,
   observer?: CallObserver,
 ): Promise<void> {
   if (url === null) throw new McpSessionNotFoundError();
   let isTaken = false;
-  const call = { url, path: STREAMS_PATH, head: { name } satisfies StreamHead, body, answerTimeoutMs: TAKEN_MS };
-  const { ended } = client.follow<StreamMessage>(call, (message) => {
+  const call = { url, path: SSE_STREAMS_PATH, head: { name } satisfies SseStreamHead, body, answerTimeoutMs: TAKEN_MS };
+  const { ended } = client.follow<SseStreamMessage>(call, (message) => {
     if (message.type === 'failed') return observer?.failed(deserializeError(message.error));
     isTaken = true;
     onTaken();

@@ -1,0 +1,92 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Env } from '../../../config/env.js';
+import type { InternalClient } from '../../../platform/internal-http/internal-client.js';
+import type { Vault } from '../../../platform/vault/vault.js';
+import { parseMessage } from '../../protocol/messages.js';
+import type { CallObserver } from '../mcp-request.js';
+import { McpSessionNotFoundError } from '../mcp-server.errors.js';
+import { closed, type ResponseSink } from '../response-sink.js';
+import { postToRemoteStream } from './remote-sse-streams.js';
+import { SseClient, type SseServer } from './sse-client.js';
+import { SseStreamRefs } from './sse-stream-refs.js';
+
+/** Parameter with the sealed name of a stream, in the address to which its client posts. */
+const STREAM_PARAM = 'slipwayStream';
+
+/** Streams of HTTP+SSE (MCP 2024-11-05), and the messages that their clients post. */
+export class SseStreams {
+  private readonly refs: SseStreamRefs;
+  /** Clients of this process by the names of their streams. */
+  private readonly clients = new Map<string, SseClient>();
+
+  constructor(
+    vault: Vault,
+    private readonly env: Env,
+    private readonly internal: InternalClient,
+  ) {
+    this.refs = new SseStreamRefs(vault, env);
+  }
+
+  /** Serves a stream until its client disconnects. The client posts to the address of this request with a parameter. */
+  async serve(
+    { url = '' }: IncomingMessage,
+    response: ServerResponse,
+    sink: ResponseSink,
+    caller: string,
+    server: SseServer,
+  ): Promise<void> {
+    const [path = '', search] = url.split('?', 2);
+    const { pathname } = new URL(this.env.baseUrl);
+    const name = this.refs.create();
+    const query = new URLSearchParams(search);
+    query.set(STREAM_PARAM, this.refs.seal(name, caller));
+    const client = new SseClient(sink, server);
+    this.clients.set(name, client);
+    sink.openFor(`${pathname === '/' ? '' : pathname}${path}?${query.toString()}`);
+    await closed(response);
+    this.clients.delete(name);
+    client.leave();
+  }
+
+  /** Passes a posted message to the process that holds the stream. @throws McpSessionNotFoundError */
+  async post(
+    sealed: string,
+    caller: string,
+    text: string,
+    response: ServerResponse,
+    observer?: CallObserver,
+  ): Promise<void> {
+    const ref = this.refs.open(sealed, caller);
+    if (!ref) throw new McpSessionNotFoundError();
+    const onTaken = () => void response.writeHead(202).end();
+    if (this.refs.isOwn(ref)) return this.take(ref.name, text, onTaken, observer);
+    const head = parseMessage(text);
+    if (head) observer?.received(typeof head.method === 'string' ? head.method : null, head.params);
+    await postToRemoteStream(this.internal, ref, text, onTaken, observer);
+  }
+
+  /**
+   * Serves a message of a client whose stream this process holds.
+   *
+   * @param onTaken called before the message is served
+   * @throws McpSessionNotFoundError when the stream has ended
+   */
+  async take(name: string, text: string, onTaken: () => void, observer?: CallObserver): Promise<void> {
+    const client = this.clients.get(name);
+    if (!client) throw new McpSessionNotFoundError();
+    onTaken();
+    await client.take(text, observer);
+  }
+}
+
+/** The sealed name of the stream to which a message is posted; null for requests of other clients. */
+export function sseStreamOf({ url = '' }: IncomingMessage): string | null {
+  const mark = url.indexOf('?');
+  return mark < 0 ? null : new URLSearchParams(url.slice(mark)).get(STREAM_PARAM);
+}
+
+/** True for a GET that opens a stream of HTTP+SSE: clients of newer revisions send a session id or their revision. */
+export function opensSseStream({ method, headers }: IncomingMessage): boolean {
+  const isPlain = headers['mcp-session-id'] === undefined && headers['mcp-protocol-version'] === undefined;
+  return method === 'GET' && isPlain && (headers.accept?.includes('text/event-stream') ?? false);
+}
