@@ -258,7 +258,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     const reader = {
       open: () => sink.openAnswer(),
       write: (frame: string) => sink.write(frame),
-      end: () => sink.end(),
+      end: (last?: string) => sink.finish(last),
     };
     try {
       const caller = callerOf({ principal, target });

@@ -34,7 +34,7 @@ export class ResponseSink implements McpResponseSink {
   private readonly reader: StreamReader = {
     open: () => undefined,
     write: (frame) => this.write(frame),
-    end: () => this.finish(),
+    end: (frame) => this.finish(frame),
   };
 
   constructor(private readonly response: ServerResponse) {}
@@ -44,8 +44,7 @@ export class ResponseSink implements McpResponseSink {
     this.isOver = true;
     clearTimeout(this.early);
     if (this.keepAlive) {
-      if (text !== null) this.send(frame(text));
-      this.endStream();
+      this.endStream(text === null ? undefined : frame(text));
     } else if (text === null) {
       this.response.writeHead(status, headers).end();
     } else {
@@ -93,7 +92,7 @@ export class ResponseSink implements McpResponseSink {
   end(): void {
     this.isOver = true;
     clearTimeout(this.early);
-    this.endStream();
+    this.endStream(undefined);
   }
 
   /**
@@ -121,14 +120,15 @@ export class ResponseSink implements McpResponseSink {
     if (this.response.writableLength > this.unreadBytesMax) this.response.destroy();
   }
 
-  private endStream(): void {
-    if (this.stream) this.stream.end();
-    else this.finish();
+  private endStream(last: string | undefined): void {
+    if (this.stream) this.stream.end(last);
+    else this.finish(last);
   }
 
-  private finish(): void {
+  /** Ends an open stream with this event as it is. */
+  finish(last?: string): void {
     this.keepAlive?.stop();
-    this.response.end();
+    if (!this.response.writableEnded) this.response.end(last);
   }
 
   private begin(): void {

@@ -29,7 +29,10 @@ export class InternalResumedStreamsController {
         const reader = {
           open: () => send({ type: 'opened' }),
           write: (frame: string) => send({ type: 'event', frame }),
-          end: resolve,
+          end: (last?: string) => {
+            if (last !== undefined) send({ type: 'event', frame: last });
+            resolve();
+          },
         };
         this.server.resumable.read(head, reader, (left) => {
           leave = () => {

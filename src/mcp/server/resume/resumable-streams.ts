@@ -49,7 +49,8 @@ export interface StreamReader {
   open(): void;
   /** Writes one SSE event. */
   write(frame: string): void;
-  end(): void;
+  /** Ends the answer with this SSE event. */
+  end(last?: string): void;
 }
 
 /** A stream that its client can leave and resume. */
@@ -88,17 +89,15 @@ export class ResumableStream {
 
   /** Sends an event without its id. */
   send(frame: string): void {
-    const { buffer, bytes } = this;
-    if (!buffer) return this.reader?.write(frame);
-    const number = buffer.add(frame);
-    this.reader?.write(this.numbered(number, frame));
-    this.grown(this.bytes - bytes);
+    const event = this.add(frame);
+    this.reader?.write(event);
   }
 
-  /** Ends the stream, which can be read until its time is over. */
-  end(): void {
+  /** Ends the stream, with this event if there is one. The stream can be read until its time is over. */
+  end(last?: string): void {
+    const event = last === undefined ? undefined : this.add(last);
     this.isEnded = true;
-    this.reader?.end();
+    this.reader?.end(event);
     this.reader = null;
     this.wait();
   }
@@ -138,6 +137,15 @@ export class ResumableStream {
     clearTimeout(this.timer);
     this.buffer = null;
     if (!this.reader) this.onUnread();
+  }
+
+  /** Stores an event. @returns the event with its id, or as it is when the stream can no longer be resumed */
+  private add(frame: string): string {
+    const { buffer, bytes } = this;
+    if (!buffer) return frame;
+    const number = buffer.add(frame);
+    this.grown(this.bytes - bytes);
+    return this.numbered(number, frame);
   }
 
   private wait(): void {
