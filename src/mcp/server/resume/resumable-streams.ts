@@ -234,7 +234,7 @@ export class ResumableStreams {
     return new Promise((resolve, reject) => {
       let isOpen = false;
       const call = { url, path: RESUMED_STREAMS_PATH, head, answerTimeoutMs: OPENED_MS };
-      const { ended, abort } = this.internal.follow<ResumedStreamMessage>(call, (message) => {
+      const followed = this.internal.follow<ResumedStreamMessage>(call, (message) => {
         if (message.type === 'event') return reader.write(message.frame);
         isOpen = true;
         reader.open();
@@ -242,13 +242,13 @@ export class ResumableStreams {
       });
       whenLeft(() => {
         resolve();
-        abort(new Error('The client has left'));
+        followed.abort(new Error('The client has left'));
       });
       const over = (error?: unknown) => {
         if (isOpen) reader.end();
         else reject(isUnreached(error) ? new McpStreamGoneError() : (error as Error));
       };
-      ended.then(over, over);
+      followed.ended.then(over, over);
     });
   }
 
