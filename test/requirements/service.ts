@@ -110,6 +110,11 @@ export const service = {
     behavior:
       'GET without a session and without MCP-Protocol-Version opens a stream of HTTP+SSE (2024-11-05), at connections, run endpoints and namespaces.',
   },
+  'mcp:resume': {
+    source: 'House',
+    behavior:
+      'A client of 2025-06-18 or 2025-11-25 with a session resumes the stream of a call by GET with Last-Event-ID, at any process, for 5 minutes, 256 events and 1 MB; what is gone is 404. Its call goes on meanwhile.',
+  },
   'mcp:own-stream': {
     source: 'House',
     behavior:

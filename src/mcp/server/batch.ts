@@ -53,7 +53,7 @@ export async function serveBatch(
     for (let i = next++; i < texts.length; i = next++) {
       const reply = (_status: number, text: string | null) => void (answers[i] = text);
       // A JSON array carries only answers: no server requests, no progress.
-      const own = { reply, event: nothing, open: nothing, openWhenLate: nothing, end: nothing };
+      const own = { reply, event: nothing, open: nothing, openAnswer: nothing, openWhenLate: nothing, end: nothing };
       await serve({ ...request, text: texts[i] ?? '', acceptsStream: false }, own);
       const answer = answers[i] ?? null;
       chars += answer?.length ?? 0;

@@ -28,6 +28,7 @@ import { LiveSessions } from './sessions/live-sessions.js';
 import { McpServer } from './mcp-server.js';
 import { ModernServer } from './modern-server.js';
 import { PendingInputCalls } from './pending-input/pending-input-calls.js';
+import { isResumable, ResumableStreams } from './resume/resumable-streams.js';
 import { SessionIds, type ClientSession } from './sessions/session-ids.js';
 import { SessionMarkRepository } from './sessions/session-mark.repository.js';
 import { SessionStream } from './sessions/session-stream.js';
@@ -83,6 +84,8 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
   private readonly streams = new Streams();
   /** Streams of HTTP+SSE (MCP 2024-11-05). */
   readonly sse: SseStreams;
+  /** Streams that their clients can resume. */
+  readonly resumable: ResumableStreams;
   private readonly inFlight = new KeyedLimiter(IN_FLIGHT_EACH_MAX, IN_FLIGHT_MAX);
 
   private readonly via: string;
@@ -97,6 +100,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     internal: InternalClient,
   ) {
     this.sse = new SseStreams(vault, env, internal);
+    this.resumable = new ResumableStreams(vault, env, internal);
     const timeoutMs = env.upstreamCallTimeoutMs;
     this.via = viaMark(env);
     this.ids = new SessionIds(env);
@@ -125,6 +129,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
   /** Ends streams and pending client requests, so that closing the server does not wait for clients. */
   beforeApplicationShutdown(): void {
     this.streams.close();
+    this.resumable.close();
     this.clientRequests.close();
     this.pending.close();
     this.sessions.close();
@@ -135,7 +140,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
    * listens to the upstream anew.
    *
    * @throws OriginRefusedError, TooLargeError, InvalidInputError, McpMethodNotAllowedError,
-   * McpSessionNotFoundError, McpStreamOpenError, McpTooManyError, errors of `find`
+   * McpSessionNotFoundError, McpStreamOpenError, McpStreamGoneError, McpTooManyError, errors of `find`
    */
   async serve(
     request: IncomingMessage,
@@ -153,6 +158,8 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     const target = await find();
     const session = await this.session(id, target);
     if (request.method === 'DELETE') return this.end(target, session, response);
+    const eventId = isResumable(session) ? headerOf(request, 'last-event-id') : undefined;
+    if (eventId !== undefined) return this.resume(eventId, target, session, response);
     return this.stream(target, session, response, find);
   }
 
@@ -165,18 +172,31 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     const text = await readBody(request, MESSAGE_BYTES_MAX, { isJson: true });
     const target = await find();
     const id = sessionIdOf(request);
-    const findSession = id === undefined ? undefined : () => this.session(id, target);
+    const sink = new ResponseSink(response);
+    const findSession =
+      id === undefined
+        ? undefined
+        : async () => {
+            const session = await this.session(id, target);
+            if (isResumable(session)) {
+              sink.resumable = (reader) => this.resumable.open(session, callerOf(target), reader);
+            }
+            return session;
+          };
     const leave = this.inFlight.enter(target.account);
     if (!leave) throw new McpTooManyError('requests');
     try {
       const stream = sseStreamOf(request);
       if (stream !== null) return await this.sse.post(stream, callerOf(target), text, response, observer);
-      await whileConnected(response, (cancellation) =>
-        this.server.serve(
-          this.channelFor(request, target),
-          { ...describe(request, target, text), session: null, findSession, cancellation, observer },
-          new ResponseSink(response),
-        ),
+      await whileConnected(
+        response,
+        (cancellation) =>
+          this.server.serve(
+            this.channelFor(request, target),
+            { ...describe(request, target, text), session: null, findSession, cancellation, observer },
+            sink,
+          ),
+        (cancellation) => sink.outlives(cancellation),
       );
     } finally {
       leave();
@@ -223,6 +243,30 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     this.sessions.end(session, principal);
     if (!(channel instanceof McpRefusal)) void channel.release(session.key, true);
     response.writeHead(204).end();
+  }
+
+  /** Serves what a client missed of a stream that it left, and the rest of the stream. */
+  private async resume(
+    eventId: string,
+    { account, principal, target }: McpServerTarget,
+    session: ClientSession,
+    response: ServerResponse,
+  ): Promise<void> {
+    const sink = new ResponseSink(response);
+    const leave = this.streams.enter(account, session.expiresAt - Date.now(), () => sink.end());
+    if (!leave) throw new McpTooManyError('streams');
+    const reader = {
+      open: () => sink.openAnswer(),
+      write: (frame: string) => sink.write(frame),
+      end: (last?: string) => sink.finish(last),
+    };
+    try {
+      const caller = callerOf({ principal, target });
+      await this.resumable.resume(eventId, session, caller, reader, (left) => void closed(response).then(left));
+      await closed(response);
+    } finally {
+      leave();
+    }
   }
 
   /** Serves the GET stream of a session until its client disconnects, the session ends, or an hour has passed. */
@@ -343,7 +387,7 @@ function isModern(request: IncomingMessage): boolean {
   return (headerOf(request, 'mcp-protocol-version') ?? '') >= MODERN_VERSION;
 }
 
-function callerOf({ principal, target }: McpServerTarget): string {
+function callerOf({ principal, target }: Pick<McpServerTarget, 'principal' | 'target'>): string {
   return `${principal} ${target}`;
 }
 

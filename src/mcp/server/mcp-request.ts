@@ -58,8 +58,10 @@ export interface McpResponseSink {
   reply(status: number, text: string | null, headers?: Record<string, string>): void;
   /** Sends a message before the answer; the first one turns the answer into an event stream. */
   event(text: string): void;
-  /** Turns the answer into an event stream before the first message. */
+  /** Turns the answer into a long-lived event stream before the first message. */
   open(): void;
+  /** Turns the answer of a call into an event stream before the first message. */
+  openAnswer(): void;
   /** Turns the answer into an event stream if it does not come soon, so that proxies see that the request is served. */
   openWhenLate(): void;
   /** Ends the stream without an answer. */

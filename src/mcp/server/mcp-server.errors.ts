@@ -44,6 +44,17 @@ export class McpSessionNotFoundError extends DomainError {
   }
 }
 
+/** The stream of a `Last-Event-ID` belongs to another session, or its events are no longer stored. */
+@Serializable()
+export class McpStreamGoneError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'not_found';
+
+  constructor() {
+    super('The stream of this Last-Event-ID cannot be resumed: open a new one without it');
+  }
+}
+
 /** The session has an open GET stream already. */
 export class McpStreamOpenError extends DomainError {
   readonly kind = 'conflict';

@@ -5,6 +5,7 @@ import { McpServerMetrics } from './mcp-server.metrics.js';
 import { McpHttpServer } from './mcp-http-server.js';
 import { InternalPendingCallsController } from './pending-input/internal-pending-calls.controller.js';
 import { PendingInputCalls } from './pending-input/pending-input-calls.js';
+import { InternalResumedStreamsController } from './resume/internal-resumed-streams.controller.js';
 import { InternalSseStreamsController } from './sse/internal-sse-streams.controller.js';
 import { SessionMark } from './sessions/session-mark.entity.js';
 import { SessionMarkRepository } from './sessions/session-mark.repository.js';
@@ -19,7 +20,7 @@ export class McpServerModule {
     module: McpServerModule,
     api: {
       imports: [TypeOrmModule.forFeature([SessionMark, McpTask])],
-      controllers: [InternalPendingCallsController, InternalSseStreamsController],
+      controllers: [InternalPendingCallsController, InternalResumedStreamsController, InternalSseStreamsController],
       providers: [McpHttpServer, McpServerMetrics, PendingInputCalls, SessionMarkRepository, McpTaskRepository],
       exports: [McpHttpServer],
     },

@@ -4,6 +4,7 @@ import { EVENT_STREAM_HEADERS } from '../../platform/http/event-stream.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { McpResponseSink } from './mcp-request.js';
 import { Cancellation } from '../protocol/cancellation.js';
+import type { ResumableStream, StreamReader } from './resume/resumable-streams.js';
 
 /** Interval of SSE comment lines, which prevent proxies from closing the stream of a slow tool. */
 const KEEP_ALIVE_MS = 10_000;
@@ -26,6 +27,16 @@ export class ResponseSink implements McpResponseSink {
 
   private unreadBytesMax = UNREAD_BYTES_MAX;
 
+  /** Opens a stream that the client can resume, when the answer becomes a stream; null when it cannot. */
+  resumable: ((reader: StreamReader) => ResumableStream) | null = null;
+  private stream: ResumableStream | null = null;
+  /** This response as the first reader of a resumable stream. */
+  private readonly reader: StreamReader = {
+    open: () => undefined,
+    write: (frame) => this.write(frame),
+    end: (frame) => this.finish(frame),
+  };
+
   constructor(private readonly response: ServerResponse) {}
 
   reply(status: number, text: string | null, headers: Record<string, string> = {}): void {
@@ -33,8 +44,7 @@ export class ResponseSink implements McpResponseSink {
     this.isOver = true;
     clearTimeout(this.early);
     if (this.keepAlive) {
-      this.keepAlive.stop();
-      this.response.end(text === null ? undefined : frame(text));
+      this.endStream(text === null ? undefined : frame(text));
     } else if (text === null) {
       this.response.writeHead(status, headers).end();
     } else {
@@ -53,13 +63,17 @@ export class ResponseSink implements McpResponseSink {
   event(text: string): void {
     if (this.isOver) return;
     this.begin();
-    this.response.write(frame(text));
-    if (this.response.writableLength > this.unreadBytesMax) this.response.destroy();
+    this.send(frame(text));
   }
 
   open(): void {
-    if (this.isOver) return;
     this.unreadBytesMax = STREAM_UNREAD_BYTES_MAX;
+    this.openAnswer();
+  }
+
+  /** Turns the answer into an event stream of one call. */
+  openAnswer(): void {
+    if (this.isOver || this.response.destroyed) return;
     this.begin();
     this.response.flushHeaders();
   }
@@ -72,18 +86,49 @@ export class ResponseSink implements McpResponseSink {
   }
 
   openWhenLate(): void {
-    this.early = setTimeout(() => {
-      if (this.isOver || this.response.destroyed) return;
-      this.begin();
-      this.response.flushHeaders();
-    }, EARLY_MS).unref();
+    this.early = setTimeout(() => this.openAnswer(), EARLY_MS).unref();
   }
 
   end(): void {
     this.isOver = true;
     clearTimeout(this.early);
+    this.endStream(undefined);
+  }
+
+  /**
+   * Lets a call go on after its client left, while the client can resume the stream.
+   *
+   * @returns false for an answer that cannot be resumed
+   */
+  outlives(cancellation: Cancellation): boolean {
+    if (!this.stream) return false;
+    this.stream.leave(this.reader);
+    this.stream.whenUnread(() => cancellation.cancel());
+    return true;
+  }
+
+  private send(text: string): void {
+    if (this.stream) this.stream.send(text);
+    else this.write(text);
+  }
+
+  /** Writes to an open stream as it is. */
+  write(text: string): void {
+    // Events between the end of a response and its closing would emit an unhandled error.
+    if (this.response.writableEnded) return;
+    this.response.write(text);
+    if (this.response.writableLength > this.unreadBytesMax) this.response.destroy();
+  }
+
+  private endStream(last: string | undefined): void {
+    if (this.stream) this.stream.end(last);
+    else this.finish(last);
+  }
+
+  /** Ends an open stream with this event as it is. */
+  finish(last?: string): void {
     this.keepAlive?.stop();
-    this.response.end();
+    if (!this.response.writableEnded) this.response.end(last);
   }
 
   private begin(): void {
@@ -91,6 +136,7 @@ export class ResponseSink implements McpResponseSink {
     this.response.writeHead(200, EVENT_STREAM_HEADERS);
     this.keepAlive = repeat(KEEP_ALIVE_MS, () => void this.response.write(': keep-alive\n\n'));
     this.response.on('close', () => this.keepAlive?.stop());
+    if (!this.response.destroyed) this.stream = this.resumable?.(this.reader) ?? null;
   }
 }
 
@@ -102,13 +148,20 @@ function frame(text: string): string {
     .join('')}\n`;
 }
 
-/** Runs `work` with a cancellation that fires when the client disconnects before its answer is complete. */
+/**
+ * Runs `work` with a cancellation that fires when the client disconnects before its answer is complete.
+ *
+ * @param outlives returns true to let the work go on instead; it then owns the cancellation
+ */
 export async function whileConnected<T>(
   response: ServerResponse,
   work: (cancellation: Cancellation) => Promise<T>,
+  outlives: (cancellation: Cancellation) => boolean = () => false,
 ): Promise<T> {
   const gone = new Cancellation();
-  const onClose = () => gone.cancel();
+  const onClose = () => {
+    if (!outlives(gone)) gone.cancel();
+  };
   if (response.destroyed) gone.cancel();
   else response.on('close', onClose);
   try {

@@ -84,6 +84,7 @@ export class UpstreamCalls {
         caller: request.session?.key ?? request.caller,
         via: request.header(VIA_HEADER),
         onNotification,
+        onInterrupted: acceptsStream ? () => sink.openAnswer() : undefined,
         ...rest,
       });
       request.observer?.answered?.(reply);

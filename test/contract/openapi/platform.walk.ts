@@ -3,6 +3,7 @@ import { METRICS_TOKEN, type ApiWalk } from '../../support/documentation/api-wal
 /** Requests between the processes of the service. */
 export const undocumented = [
   'POST /internal/hosting/{host}/{epoch}',
+  'POST /internal/resumed-streams',
   'POST /internal/sse-streams',
   'POST /internal/pending-calls',
   'POST /internal/uplink/{connection}/{tunnel}',

@@ -469,6 +469,7 @@ describe('a valid key', () => {
     const internal = [
       'GET /metrics',
       'POST /internal/hosting/:host/:epoch',
+      'POST /internal/resumed-streams',
       'POST /internal/sse-streams',
       'POST /internal/pending-calls',
       'POST /internal/uplink/:connection/:tunnel',

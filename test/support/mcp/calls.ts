@@ -80,7 +80,7 @@ export function eventsOf(stream: string): string[] {
   return stream
     .split('\n\n')
     .map((event) => event.split('\n').filter((line) => line.startsWith('data: ')))
-    .filter((lines) => lines.length > 0)
+    .filter(([first = 'data: ']) => first !== 'data: ')
     .map((lines) => lines.map((line) => line.slice(6)).join('\n'));
 }
 

@@ -10,6 +10,8 @@ import { InternalSignatures } from '../../../src/platform/internal-http/internal
 import { BodyBudget } from '../../../src/platform/http/body/body-budget.js';
 import { errorAnswer } from '../../../src/platform/errors/error-body.js';
 import { InternalServer } from '../../../src/platform/internal-http/internal-server.js';
+import { InternalResumedStreamsController } from '../../../src/mcp/server/resume/internal-resumed-streams.controller.js';
+import { RESUMED_STREAMS_PATH } from '../../../src/mcp/server/resume/resumable-streams.js';
 import { InternalSseStreamsController } from '../../../src/mcp/server/sse/internal-sse-streams.controller.js';
 import { SSE_STREAMS_PATH } from '../../../src/mcp/server/sse/remote-sse-streams.js';
 import { Vault } from '../../../src/platform/vault/vault.js';
@@ -79,7 +81,9 @@ export async function startFront(channel: Channel, relay = new TestRelay()): Pro
     client,
   );
   await front.onModuleInit();
-  const internal = new InternalSseStreamsController(front, new InternalServer(signatures));
+  const internalServer = new InternalServer(signatures);
+  const internal = new InternalSseStreamsController(front, internalServer);
+  const resumed = new InternalResumedStreamsController(front, internalServer);
   const bodies = new BodyBudget(env as unknown as Env);
   const server = createServer((request, response) => {
     const principal = request.headers.authorization ?? '';
@@ -88,7 +92,11 @@ export async function startFront(channel: Channel, relay = new TestRelay()): Pro
     bodies.admit(request, response, account);
     const find = () => Promise.resolve({ channel, account, principal, target: target.split('?', 1)[0] ?? '' });
     const served =
-      target === SSE_STREAMS_PATH ? internal.take(request, response) : front.serve(request, response, find);
+      target === SSE_STREAMS_PATH
+        ? internal.take(request, response)
+        : target === RESUMED_STREAMS_PATH
+          ? resumed.read(request, response)
+          : front.serve(request, response, find);
     served.catch((error: unknown) => {
       const { status, headers, body } = errorAnswer(error, 'json-rpc');
       if (response.headersSent) response.destroy();

@@ -165,6 +165,7 @@ export class HttpWire {
     const sent = this.toExchange(id, call, manner, (reply) => (found = reply));
     let answer = await this.send(sent);
     if (manner.isResumable && found === null && answer.resume) {
+      call.onInterrupted?.();
       answer = await resumed((again) => this.send(again), sent, answer);
     }
     return { reply: found ?? this.replyIn(answer, id, manner), headers: answer.headers };

@@ -46,6 +46,7 @@ export class SseClient {
       },
       event: (message) => this.stream.event(message),
       open: () => undefined,
+      openAnswer: () => undefined,
       openWhenLate: () => undefined,
       end: () => undefined,
     };
@@ -74,6 +75,7 @@ export class SseClient {
       reply: () => undefined,
       event: (message) => this.stream.event(message),
       open: () => undefined,
+      openAnswer: () => undefined,
       openWhenLate: () => undefined,
       end: () => this.stream.end(),
     });

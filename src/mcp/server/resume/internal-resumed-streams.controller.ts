@@ -1,0 +1,46 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
+import { InternalAnswer, InternalServer } from '../../../platform/internal-http/internal-server.js';
+import { Public } from '../../../platform/http/public.decorator.js';
+import { McpHttpServer } from '../mcp-http-server.js';
+import { RESUMED_STREAMS_PATH, type ResumedStreamHead, type ResumedStreamMessage } from './resumable-streams.js';
+
+/** Sends the streams of this process to others, whose clients resume them. */
+@Controller(RESUMED_STREAMS_PATH)
+@ApiExcludeController()
+export class InternalResumedStreamsController {
+  constructor(
+    private readonly server: McpHttpServer,
+    private readonly internal: InternalServer,
+  ) {}
+
+  /** Sends a stream until its end. @throws RouteNotFoundError for a request not signed by a process of this service */
+  @Post()
+  @HttpCode(200)
+  @Public()
+  async read(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
+    const { head } = await this.internal.accept<ResumedStreamHead>(request);
+    let leave: () => void = () => undefined;
+    const answer = new InternalAnswer(response, () => leave());
+    const send = (message: ResumedStreamMessage) => answer.message(message);
+    await answer.endAfter(
+      new Promise((resolve) => {
+        const reader = {
+          open: () => send({ type: 'opened' }),
+          write: (frame: string) => send({ type: 'event', frame }),
+          end: (last?: string) => {
+            if (last !== undefined) send({ type: 'event', frame: last });
+            resolve();
+          },
+        };
+        this.server.resumable.read(head, reader, (left) => {
+          leave = () => {
+            left();
+            resolve();
+          };
+        });
+      }),
+    );
+  }
+}

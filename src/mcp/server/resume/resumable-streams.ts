@@ -1,0 +1,283 @@
+import type { Env } from '../../../config/env.js';
+import { OutcomeUnknownError } from '../../../platform/internal-http/error-codec.js';
+import {
+  ProcessUnreachedError,
+  RequestRefusedError,
+  type InternalClient,
+} from '../../../platform/internal-http/internal-client.js';
+import type { Vault } from '../../../platform/vault/vault.js';
+import { McpStreamGoneError } from '../mcp-server.errors.js';
+import type { ClientSession } from '../sessions/session-ids.js';
+import { SseStreamRefs } from '../sse/sse-stream-refs.js';
+import { EventBuffer } from './event-buffer.js';
+
+/** Oldest revision whose streams can be resumed, and the first whose streams begin with an event without data. */
+const RESUMABLE_VERSION = '2025-06-18';
+const PRIMED_VERSION = '2025-11-25';
+
+/** Time in which a stream that ended, or whose client left, can be resumed. */
+const RESUMABLE_MS = 5 * 60_000;
+
+/** Delay of a client before it resumes. */
+const RETRY_MS = 1_000;
+
+/** Limit of the events of all streams in this process; above it the oldest stream is dropped. */
+const ALL_BYTES_MAX = 128 * 1024 * 1024;
+
+/** Size of a stream without events, rounded up. */
+const STREAM_BYTES = 1024;
+
+/** Time in which the other process begins to answer. */
+const OPENED_MS = 10_000;
+
+/** Path of the internal route. */
+export const RESUMED_STREAMS_PATH = '/internal/resumed-streams';
+
+/** Head of a request to the process that holds a stream. */
+export interface ResumedStreamHead {
+  name: string;
+  /** Number of the last event that the client has. */
+  after: number;
+}
+
+/** One message of the answer: the stream was found, then its events. */
+export type ResumedStreamMessage = { type: 'opened' } | { type: 'event'; frame: string };
+
+/** Connection of a client that reads a stream. */
+export interface StreamReader {
+  /** Begins the answer, before the first event. */
+  open(): void;
+  /** Writes one SSE event. */
+  write(frame: string): void;
+  /** Ends the answer with this SSE event. */
+  end(last?: string): void;
+}
+
+/** A stream that its client can leave and resume. */
+export class ResumableStream {
+  /** Null when the stream can no longer be resumed. */
+  private buffer: EventBuffer | null = new EventBuffer();
+  private timer: NodeJS.Timeout | undefined;
+  private isEnded = false;
+  private onUnread: () => void = () => undefined;
+
+  /**
+   * @param reader the client that opened the stream
+   *
+   * @param id prefix of its event ids
+   *
+   * @param grown called with the change of its size
+   *
+   * @param gone called after the time without a client
+   */
+  constructor(
+    private reader: StreamReader | null,
+    private readonly id: string,
+    private readonly grown: (bytes: number) => void,
+    private readonly gone: () => void,
+  ) {}
+
+  /** Size in bytes. */
+  get bytes(): number {
+    return (this.buffer?.bytes ?? 0) + STREAM_BYTES;
+  }
+
+  /** The event without data that tells a client the id to resume from. */
+  prime(): void {
+    this.reader?.write(`id: ${this.id}.0\nretry: ${RETRY_MS}\ndata: \n\n`);
+  }
+
+  /** Sends an event without its id. */
+  send(frame: string): void {
+    const event = this.add(frame);
+    this.reader?.write(event);
+  }
+
+  /** Ends the stream, with this event if there is one. The stream can be read until its time is over. */
+  end(last?: string): void {
+    const event = last === undefined ? undefined : this.add(last);
+    this.isEnded = true;
+    this.reader?.end(event);
+    this.reader = null;
+    this.wait();
+  }
+
+  /**
+   * Makes this client the reader: it receives what came after an event, then what follows.
+   *
+   * @throws McpStreamGoneError when one of these events was dropped
+   */
+  resume(after: number, reader: StreamReader): void {
+    const missed = this.buffer?.after(after);
+    if (!missed) throw new McpStreamGoneError();
+    clearTimeout(this.timer);
+    this.reader?.end();
+    this.reader = reader;
+    reader.open();
+    for (const { number, text } of missed) reader.write(this.numbered(number, text));
+    if (this.isEnded) this.end();
+  }
+
+  /** The client that reads has left. */
+  leave(reader: StreamReader): void {
+    if (this.reader !== reader) return;
+    this.reader = null;
+    if (this.buffer) this.wait();
+    else this.onUnread();
+  }
+
+  /** Sets the function that is called when no client can resume the stream any more. */
+  whenUnread(onUnread: () => void): void {
+    this.onUnread = onUnread;
+    if (!this.buffer && !this.reader) onUnread();
+  }
+
+  /** Forgets that the stream can be resumed. Its present client reads on. */
+  drop(): void {
+    clearTimeout(this.timer);
+    this.buffer = null;
+    if (!this.reader) this.onUnread();
+  }
+
+  /** Stores an event. @returns the event with its id, or as it is when the stream can no longer be resumed */
+  private add(frame: string): string {
+    const { buffer, bytes } = this;
+    if (!buffer) return frame;
+    const number = buffer.add(frame);
+    this.grown(this.bytes - bytes);
+    return this.numbered(number, frame);
+  }
+
+  private wait(): void {
+    clearTimeout(this.timer);
+    if (this.buffer) this.timer = setTimeout(this.gone, RESUMABLE_MS).unref();
+  }
+
+  private numbered(number: number, frame: string): string {
+    return `id: ${this.id}.${number}\n${frame}`;
+  }
+}
+
+/** Streams of clients with a session, which GET with `Last-Event-ID` resumes at any process. */
+export class ResumableStreams {
+  private readonly refs: SseStreamRefs;
+  /** Streams of this process by name, the oldest first. */
+  private readonly streams = new Map<string, ResumableStream>();
+  private bytes = 0;
+
+  constructor(
+    vault: Vault,
+    env: Env,
+    private readonly internal: InternalClient,
+  ) {
+    this.refs = new SseStreamRefs(vault, env);
+  }
+
+  /** Opens a stream; its reader has been opened. */
+  open(session: ClientSession, caller: string, reader: StreamReader): ResumableStream {
+    const name = this.refs.create();
+    const id = this.refs.seal(name, ownerOf(session, caller));
+    const stream = new ResumableStream(
+      reader,
+      id,
+      (bytes) => this.grow(bytes),
+      () => this.drop(name),
+    );
+    this.streams.set(name, stream);
+    this.grow(stream.bytes);
+    if (session.version >= PRIMED_VERSION) stream.prime();
+    return stream;
+  }
+
+  /**
+   * Resumes the stream of an event id, in the process that holds it. Resolves when the stream was begun.
+   *
+   * @param whenLeft registers a function to call when the client has left
+   * @throws McpStreamGoneError
+   */
+  async resume(
+    eventId: string,
+    session: ClientSession,
+    caller: string,
+    reader: StreamReader,
+    whenLeft: (leave: () => void) => void,
+  ): Promise<void> {
+    const dot = eventId.lastIndexOf('.');
+    const ref = this.refs.open(eventId.slice(0, Math.max(dot, 0)), ownerOf(session, caller));
+    const number = eventId.slice(dot + 1);
+    if (!ref || !/^\d{1,15}$/.test(number)) throw new McpStreamGoneError();
+    const head: ResumedStreamHead = { name: ref.name, after: Number(number) };
+    if (this.refs.isOwn(ref)) return this.read(head, reader, whenLeft);
+    if (ref.url === null) throw new McpStreamGoneError();
+    return this.readRemote(ref.url, head, reader, whenLeft);
+  }
+
+  /** Lets a client read a stream of this process. @throws McpStreamGoneError */
+  read({ name, after }: ResumedStreamHead, reader: StreamReader, whenLeft: (leave: () => void) => void): void {
+    const stream = this.streams.get(name);
+    if (!stream) throw new McpStreamGoneError();
+    stream.resume(after, reader);
+    whenLeft(() => stream.leave(reader));
+  }
+
+  /** Drops all streams, so that calls without a client end with the process. */
+  close(): void {
+    for (const name of [...this.streams.keys()]) this.drop(name);
+  }
+
+  private readRemote(
+    url: string,
+    head: ResumedStreamHead,
+    reader: StreamReader,
+    whenLeft: (leave: () => void) => void,
+  ): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let isOpen = false;
+      const call = { url, path: RESUMED_STREAMS_PATH, head, answerTimeoutMs: OPENED_MS };
+      const followed = this.internal.follow<ResumedStreamMessage>(call, (message) => {
+        if (message.type === 'event') return reader.write(message.frame);
+        isOpen = true;
+        reader.open();
+        resolve();
+      });
+      whenLeft(() => {
+        resolve();
+        followed.abort(new Error('The client has left'));
+      });
+      const over = (error?: unknown) => {
+        if (isOpen) reader.end();
+        else reject(isUnreached(error) ? new McpStreamGoneError() : (error as Error));
+      };
+      followed.ended.then(over, over);
+    });
+  }
+
+  private grow(bytes: number): void {
+    this.bytes += bytes;
+    for (const name of this.streams.keys()) {
+      if (this.bytes <= ALL_BYTES_MAX) return;
+      this.drop(name);
+    }
+  }
+
+  private drop(name: string): void {
+    const stream = this.streams.get(name);
+    if (!stream) return;
+    this.streams.delete(name);
+    this.bytes -= stream.bytes;
+    stream.drop();
+  }
+}
+
+/** True for sessions whose streams can be resumed. */
+export function isResumable({ version }: ClientSession): boolean {
+  return version >= RESUMABLE_VERSION;
+}
+
+function ownerOf({ key }: ClientSession, caller: string): string {
+  return `${caller} ${key}`;
+}
+
+function isUnreached(error: unknown): boolean {
+  return [ProcessUnreachedError, RequestRefusedError, OutcomeUnknownError].some((gone) => error instanceof gone);
+}
