@@ -8,7 +8,7 @@ import {
 import type { Vault } from '../../../platform/vault/vault.js';
 import { McpStreamGoneError } from '../mcp-server.errors.js';
 import type { ClientSession } from '../sessions/session-ids.js';
-import { SseStreamRefs } from '../sse/sse-stream-refs.js';
+import { StreamRefs } from '../sessions/stream-refs.js';
 import { EventBuffer } from './event-buffer.js';
 
 /** Oldest revision whose streams can be resumed, and the first whose streams begin with an event without data. */
@@ -160,7 +160,7 @@ export class ResumableStream {
 
 /** Streams of clients with a session, which GET with `Last-Event-ID` resumes at any process. */
 export class ResumableStreams {
-  private readonly refs: SseStreamRefs;
+  private readonly refs: StreamRefs;
   /** Streams of this process by name, the oldest first. */
   private readonly streams = new Map<string, ResumableStream>();
   private bytes = 0;
@@ -170,7 +170,7 @@ export class ResumableStreams {
     env: Env,
     private readonly internal: InternalClient,
   ) {
-    this.refs = new SseStreamRefs(vault, env);
+    this.refs = new StreamRefs(vault, env);
   }
 
   /** Opens a stream; its reader has been opened. */

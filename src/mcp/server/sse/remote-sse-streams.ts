@@ -10,7 +10,7 @@ import {
 } from '../../../platform/internal-http/internal-client.js';
 import type { CallObserver } from '../mcp-request.js';
 import { McpSessionNotFoundError } from '../mcp-server.errors.js';
-import type { SseStreamRef } from './sse-stream-refs.js';
+import type { StreamRef } from '../sessions/stream-refs.js';
 
 /** Head of a request to the process that holds a stream. The body is the message that its client posted. */
 export interface SseStreamHead {
@@ -34,7 +34,7 @@ const TAKEN_MS = 10_000;
  */
 export async function postToRemoteStream(
   client: InternalClient,
-  { name, url }: SseStreamRef,
+  { name, url }: StreamRef,
   body: string,
   onTaken: () => void,
   observer?: CallObserver,

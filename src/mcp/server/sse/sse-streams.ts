@@ -8,14 +8,14 @@ import { McpSessionNotFoundError } from '../mcp-server.errors.js';
 import { closed, type ResponseSink } from '../response-sink.js';
 import { postToRemoteStream } from './remote-sse-streams.js';
 import { SseClient, type SseServer } from './sse-client.js';
-import { SseStreamRefs } from './sse-stream-refs.js';
+import { StreamRefs } from '../sessions/stream-refs.js';
 
 /** Parameter with the sealed name of a stream, in the address to which its client posts. */
 const STREAM_PARAM = 'slipwayStream';
 
 /** Streams of HTTP+SSE (MCP 2024-11-05), and the messages that their clients post. */
 export class SseStreams {
-  private readonly refs: SseStreamRefs;
+  private readonly refs: StreamRefs;
   /** Clients of this process by the names of their streams. */
   private readonly clients = new Map<string, SseClient>();
 
@@ -24,7 +24,7 @@ export class SseStreams {
     private readonly env: Env,
     private readonly internal: InternalClient,
   ) {
-    this.refs = new SseStreamRefs(vault, env);
+    this.refs = new StreamRefs(vault, env);
   }
 
   /** Serves a stream until its client disconnects. The client posts to the address of this request with a parameter. */

@@ -3,15 +3,15 @@ import type { Env } from '../../../config/env.js';
 import { Vault, VaultError } from '../../../platform/vault/vault.js';
 
 /** A stream of a client and the process that holds it. */
-export interface SseStreamRef {
+export interface StreamRef {
   /** Unguessable name of the stream. */
   name: string;
   /** Address of the process; null when it has none. */
   url: string | null;
 }
 
-/** Names the streams of HTTP+SSE clients, so that any process forwards to the one that holds a stream. */
-export class SseStreamRefs {
+/** Names streams of clients, so that any process forwards to the one that holds a stream. */
+export class StreamRefs {
   private readonly own = randomBytes(9).toString('base64url');
 
   constructor(
@@ -25,7 +25,7 @@ export class SseStreamRefs {
   }
 
   /** True for a stream of this process. */
-  isOwn({ name }: SseStreamRef): boolean {
+  isOwn({ name }: StreamRef): boolean {
     return name.startsWith(`${this.own}.`);
   }
 
@@ -35,7 +35,7 @@ export class SseStreamRefs {
   }
 
   /** Inverse of {@link seal}; null for what was not sealed here for this caller. */
-  open(sealed: string, caller: string): SseStreamRef | null {
+  open(sealed: string, caller: string): StreamRef | null {
     try {
       const [name, url] = JSON.parse(this.vault.open(sealed, ownerOf(caller))) as [string, string | null];
       return { name, url };
