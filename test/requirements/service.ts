@@ -150,7 +150,8 @@ export const service = {
   },
   'mcp:vanish': {
     source: 'House',
-    behavior: 'A client that vanishes leaves nothing behind: no call, no question, no listener.',
+    behavior:
+      'A client that vanishes leaves nothing behind: no call, no question, no listener. A call whose stream can be resumed goes on for 5 minutes.',
   },
   'mcp:bad-request': {
     source: 'Field',

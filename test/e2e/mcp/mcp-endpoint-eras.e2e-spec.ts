@@ -442,7 +442,8 @@ describe('a client of 2025-11-25 and older', () => {
     const channel = legacyOf(async ({ onRequest }) => ({ answer: await onRequest?.('roots/list', undefined) }));
     const { url } = await startFront(channel);
     const leaving = new AbortController();
-    const session = await initialize(url, { roots: {} });
+    // Clients of newer revisions may come back to the stream: `mcp:resume`.
+    const session = await initialize(url, { roots: {} }, '2025-03-26');
     const response = await post(url, call(1), session, leaving.signal);
     const asked = (await messagesOf(response).next()).value;
     leaving.abort();
