@@ -30,7 +30,7 @@ export function judge(calls, faults, executions) {
   return verdicts;
 }
 
-/** What each verdict means. */
+/** The verdicts in words. */
 export const labels = {
   unsaid: 'executed but not answered, without saying so',
   notExecuted: 'answered but not executed',

@@ -28,7 +28,7 @@ import { capabilityNames, takesPages } from './client-capabilities.js';
 import { INPUT_MS_MAX, type ClientInput } from './pending-client-requests.js';
 import { URI_CHARS_MAX, type LiveSessions } from './sessions/live-sessions.js';
 import type { SessionIds } from './sessions/session-ids.js';
-import type { TaskRelay } from './tasks/task-relay.js';
+import { wantsTask, type TaskRelay } from './tasks/task-relay.js';
 import type { ToolNotes } from './tool-notes.js';
 import { isLoudMessage, type UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
 
@@ -45,7 +45,7 @@ export interface LegacyParts {
 
 /** Error text for tasks at endpoints and servers without them. */
 const NO_TASKS =
-  'There are no tasks of MCP 2025-11-25 here: call the tool without "task", and its answer is what a task would come to. Nothing ran';
+  'The MCP server has no tasks of MCP 2025-11-25. Nothing ran: call the tool without "task" to get its result';
 
 /** Answers requests of revisions that begin with `initialize`, for an upstream of any era. */
 export class LegacyServer {
@@ -226,14 +226,6 @@ export class LegacyServer {
     }
     return withOwnError(reply, id, hopError(error) ?? legacyError(method, error));
   }
-}
-
-/**
- * True for a tool call that is to run as a task. Its client expects another result than that of the tool, and would fail
- * after the tool has run.
- */
-export function wantsTask({ method, params }: McpRequest): boolean {
-  return method === 'tools/call' && isObject(params) && params.task !== undefined;
 }
 
 function neededBy({ data }: RpcError): string {

@@ -72,8 +72,8 @@ export interface McpServerTarget {
 }
 
 /**
- * Entry point of all MCP endpoints over streamable HTTP and HTTP+SSE, for upstreams of any kind. One instance per process, since the
- * answer to a server request may arrive on any of its routes.
+ * Entry point of all MCP endpoints over streamable HTTP and HTTP+SSE, for upstreams of any kind. One instance per process,
+ * since the answer to a server request may arrive on any of its routes.
  */
 @Injectable()
 export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
@@ -173,16 +173,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     const target = await find();
     const id = sessionIdOf(request);
     const sink = new ResponseSink(response);
-    const findSession =
-      id === undefined
-        ? undefined
-        : async () => {
-            const session = await this.session(id, target);
-            if (isResumable(session)) {
-              sink.resumable = (reader) => this.resumable.open(session, callerOf(target), reader);
-            }
-            return session;
-          };
+    const findSession = id === undefined ? undefined : () => this.sessionFor(sink, id, target);
     const leave = this.inFlight.enter(target.account);
     if (!leave) throw new McpTooManyError('requests');
     try {
@@ -201,6 +192,15 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     } finally {
       leave();
     }
+  }
+
+  /** Session with this id, whose client can resume the stream of the answer. @throws McpSessionNotFoundError */
+  private async sessionFor(sink: ResponseSink, id: string, target: McpServerTarget): Promise<ClientSession> {
+    const session = await this.session(id, target);
+    if (isResumable(session)) {
+      sink.resumable = (reader) => this.resumable.open(session, callerOf(target), reader);
+    }
+    return session;
   }
 
   /** The channel of a target, or the reason not to call it. */

@@ -34,7 +34,7 @@ import type { Envelope } from './classify.js';
 import type { PendingInputCalls } from './pending-input/pending-input-calls.js';
 import { foreign, isRequestState, StateRefusedError } from './pending-input/pending-input-call.js';
 import type { Subscriptions } from './sessions/subscriptions.js';
-import { wantsTask } from './legacy-server.js';
+import { wantsTask } from './tasks/task-relay.js';
 import type { ToolNotes } from './tool-notes.js';
 import { isLoudMessage, type UpstreamCalls } from './upstream-calls.js';
 

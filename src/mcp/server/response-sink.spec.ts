@@ -31,7 +31,7 @@ describe('a request that is not answered soon', () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
 
-  /** What the client got so far. */
+  /** A sink, and the content types and texts that its client received so far. */
   function watched() {
     const response = unread();
     const types: (string | undefined)[] = [];

@@ -8,7 +8,6 @@ import {
 import { Env } from '../../config/env.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
-import { growingLru } from '../../platform/limits/growing-lru.js';
 import type { AccountUsageDto } from './account.dto.js';
 import {
   AccountLimitsRepository,
@@ -21,21 +20,11 @@ import { AccountNotFoundError, QuotaExceededError } from './auth.errors.js';
 /** By how much quotas grow. */
 type Growth = Partial<Record<QuotaName, number>>;
 
-/**
- * Bounds of what an owner may create after a count without another count: this many creations within this time, and of each
- * quota this share of what is left. The last creations below a limit are all counted.
- */
-const UNCOUNTED_MAX = 20;
-const UNCOUNTED_MS = 1_000;
-const UNCOUNTED_SHARE = 1 / 16;
-
 /** Limits of accounts: defaults from the settings, and those that the operator sets for single accounts. */
 @Injectable()
 export class AccountLimitsService {
   /** The last creation of each owner that runs in this process. */
   private readonly creating = new Map<string, Promise<unknown>>();
-  /** Creations and growth that need no count, by owner and quotas. */
-  private readonly uncounted = growingLru<{ creations: number; growth: Growth }>(1_000, { ttl: UNCOUNTED_MS });
 
   constructor(
     private readonly rows: AccountLimitsRepository,
@@ -82,29 +71,21 @@ export class AccountLimitsService {
     await this.rows
       .set(accountId, changes as Partial<Record<AccountLimitName, number | null>>)
       .catch(onViolation({ foreignKey: missing }));
-    this.uncounted.clear();
     return this.usage(accountId);
   }
 
   /**
-   * Creates something that counts. Creations of one owner are counted one after another in this process, so that concurrent
-   * ones do not exceed the limit together. Far from the limit only some are counted, since a count costs as much as a third
-   * of a creation. Together these and other processes exceed a limit by a few.
+   * Creates something that counts. Creations of one owner run one after another in this process, so that concurrent ones
+   * do not exceed the limit together; other processes may add one each.
    *
    * @param added by how much each quota grows
    * @throws QuotaExceededError, and what `create` throws
    */
   async within<T>(owner: QuotaOwner, added: Growth, create: () => Promise<T>): Promise<T> {
     const [id] = Object.values(owner) as [string];
-    const key = `${id} ${Object.keys(added).join()}`;
-    if (this.isUncounted(key, added)) return create();
     const previous = this.creating.get(id);
     const created = (previous ?? Promise.resolve()).then(async () => {
-      if (!this.isUncounted(key, added)) {
-        const growth = await this.require(owner, added);
-        for (const name of Object.keys(growth) as QuotaName[]) growth[name] = (growth[name] ?? 0) * UNCOUNTED_SHARE;
-        this.uncounted.set(key, { creations: UNCOUNTED_MAX, growth });
-      }
+      await this.require(owner, added);
       return create();
     });
     const ended = created.catch(() => undefined);
@@ -115,30 +96,16 @@ export class AccountLimitsService {
     return created;
   }
 
-  /** Checks that quotas may grow. @returns by how much they may grow after that @throws QuotaExceededError */
-  async require(owner: QuotaOwner, added: Growth): Promise<Growth> {
+  /** Checks that quotas may grow. @throws QuotaExceededError */
+  async require(owner: QuotaOwner, added: Growth): Promise<void> {
     const names = Object.keys(added) as QuotaName[];
     const stored = await this.rows.usage(owner, names);
-    const left: Growth = {};
-    if (!stored) return left;
+    if (!stored) return;
     const limits = this.merged(stored.overrides);
     for (const name of names) {
       const used = stored.used[name] ?? 0;
-      left[name] = limits[name] - used - (added[name] ?? 0);
-      if (left[name] < 0) throw new QuotaExceededError(name, used, limits[name]);
+      if (used + (added[name] ?? 0) > limits[name]) throw new QuotaExceededError(name, used, limits[name]);
     }
-    return left;
-  }
-
-  /** Takes a creation from those that need no count. @returns false when it must be counted */
-  private isUncounted(key: string, added: Growth): boolean {
-    const left = this.uncounted.get(key);
-    const names = Object.keys(added) as QuotaName[];
-    const by = (name: QuotaName) => added[name] ?? 0;
-    if (!left || left.creations === 0 || names.some((name) => by(name) > (left.growth[name] ?? 0))) return false;
-    left.creations -= 1;
-    for (const name of names) left.growth[name] = (left.growth[name] ?? 0) - by(name);
-    return true;
   }
 
   private merged(overrides: Partial<AccountLimits> | null): AccountLimits {

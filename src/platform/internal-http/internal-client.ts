@@ -195,6 +195,11 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 }
 
+/** True when the other process was not reached, refused the request, or ended before its answer. */
+export function isProcessGone(error: unknown): boolean {
+  return [ProcessUnreachedError, RequestRefusedError, OutcomeUnknownError].some((gone) => error instanceof gone);
+}
+
 function digestOf(body: Buffer): string {
   return createHash('sha256').update(body).digest('base64url');
 }

@@ -615,22 +615,24 @@ describe('several processes', () => {
   });
 
   verifies('rescan:once', 'go on with what another one gave back when it was stopped', async () => {
-    const one = await publishedServer();
-    one.upstream.behave({ holds: true, tools: [now] });
-    const stopped = await app.sibling({ ROLES: 'worker' });
-    await makeDue(one.serverId);
+    const service = await startApp({ ROLES: 'api' });
+    open.push(service);
+    const stopped = await service.sibling({ ROLES: 'worker' });
+    const upstream = await guarded();
+    const other = await service.account();
+    const name = await createServer(service, other);
+    await publishExternal(service, other, name, { upstreamUrl: upstream.url });
+    upstream.behave({ holds: true, tools: [now] });
+    await service.database.query(`UPDATE server_rescans SET next_at = now() - interval '1 second'`);
     await stopped.get(Rescanner).take();
-    await until(() => one.upstream.held() > 0, 'it is being scanned');
-    const { holder } = await rescanOf(one.serverId);
+    await until(() => upstream.held() > 0, 'it is being scanned');
     await stopped.close();
-    // Another process may have taken it already.
-    expect((await rescanOf(one.serverId)).holder).not.toBe(holder);
-    one.upstream.letThrough();
-    await until(async () => {
-      await app.get(Rescanner).take();
-      return (await toolsOf(one))[0] === 'now';
-    }, 'another one scans it');
-    expect(await versionsOf(one)).toHaveLength(2);
+    const given = `SELECT holder, next_at <= now() AS "isDue" FROM server_rescans`;
+    expect(await service.database.query(given)).toEqual([{ holder: null, isDue: true }]);
+    upstream.letThrough();
+    open.push(await service.sibling({ ROLES: 'worker' }));
+    const tools = async () => ((await service.as(other).get(pathOf(name))).body as { tools: { name: string }[] }).tools;
+    await until(async () => (await tools())[0].name === 'now', 'another one scans it');
   });
 
   verifies('rescan:background', 'do nothing by themselves when told so, and still what they are asked', async () => {

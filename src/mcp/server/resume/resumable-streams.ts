@@ -1,10 +1,5 @@
 import type { Env } from '../../../config/env.js';
-import { OutcomeUnknownError } from '../../../platform/internal-http/error-codec.js';
-import {
-  ProcessUnreachedError,
-  RequestRefusedError,
-  type InternalClient,
-} from '../../../platform/internal-http/internal-client.js';
+import { isProcessGone, type InternalClient } from '../../../platform/internal-http/internal-client.js';
 import type { Vault } from '../../../platform/vault/vault.js';
 import { McpStreamGoneError } from '../mcp-server.errors.js';
 import type { ClientSession } from '../sessions/session-ids.js';
@@ -246,7 +241,7 @@ export class ResumableStreams {
       });
       const over = (error?: unknown) => {
         if (isOpen) reader.end();
-        else reject(isUnreached(error) ? new McpStreamGoneError() : (error as Error));
+        else reject(isProcessGone(error) ? new McpStreamGoneError() : (error as Error));
       };
       followed.ended.then(over, over);
     });
@@ -276,8 +271,4 @@ export function isResumable({ version }: ClientSession): boolean {
 
 function ownerOf({ key }: ClientSession, caller: string): string {
   return `${caller} ${key}`;
-}
-
-function isUnreached(error: unknown): boolean {
-  return [ProcessUnreachedError, RequestRefusedError, OutcomeUnknownError].some((gone) => error instanceof gone);
 }

@@ -1,13 +1,5 @@
-import {
-  deserializeError,
-  OutcomeUnknownError,
-  type SerializedError,
-} from '../../../platform/internal-http/error-codec.js';
-import {
-  ProcessUnreachedError,
-  RequestRefusedError,
-  type InternalClient,
-} from '../../../platform/internal-http/internal-client.js';
+import { deserializeError, type SerializedError } from '../../../platform/internal-http/error-codec.js';
+import { isProcessGone, type InternalClient } from '../../../platform/internal-http/internal-client.js';
 import type { CallObserver } from '../mcp-request.js';
 import { McpSessionNotFoundError } from '../mcp-server.errors.js';
 import type { StreamRef } from '../sessions/stream-refs.js';
@@ -51,10 +43,6 @@ export async function postToRemoteStream(
     await ended;
   } catch (error) {
     if (isTaken) observer?.failed(error as Error);
-    else throw isGone(error) ? new McpSessionNotFoundError() : error;
+    else throw isProcessGone(error) ? new McpSessionNotFoundError() : error;
   }
-}
-
-function isGone(error: unknown): boolean {
-  return [ProcessUnreachedError, RequestRefusedError, OutcomeUnknownError].some((gone) => error instanceof gone);
 }

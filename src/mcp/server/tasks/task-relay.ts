@@ -33,7 +33,7 @@ interface UpstreamTask {
   session: string;
 }
 
-/** Reads or changes the caller's options for a request of the upstream. */
+/** How the client answers requests of the upstream; null for a client that answers none. */
 type Responder = Pick<UpstreamRequestOptions, 'profile' | 'onRequest'> | null;
 
 /**
@@ -78,7 +78,7 @@ export class TaskRelay {
       return replyError(
         incoming,
         rpcCode.invalidParams,
-        'Task not found: this caller has started none of this id here',
+        'Task not found: no task with this id was started here by this account',
       );
     }
     const isResult = method === 'tasks/result';
@@ -140,6 +140,14 @@ export class TaskRelay {
       throw error;
     }
   }
+}
+
+/**
+ * True for a tool call that is to run as a task. Its client expects another result than that of the tool, and would fail
+ * after the tool has run.
+ */
+export function wantsTask({ method, params }: McpRequest): boolean {
+  return method === 'tools/call' && isObject(params) && params.task !== undefined;
 }
 
 function ownerOf({ request: { account, target } }: McpRequest): string {

@@ -88,7 +88,7 @@ export class ConnectionToolsService {
       invocationId: record.invocationId,
     });
     const reply = await withFullMessage(request).catch((error: unknown) => {
-      throw error instanceof UpstreamTimeoutError ? this.withLongerWay(error, handle) : error;
+      throw error instanceof UpstreamTimeoutError ? this.withMcpAdvice(error, handle) : error;
     });
     record.answered(reply);
     completeOrRefuse(reply);
@@ -97,8 +97,8 @@ export class ConnectionToolsService {
     return reply.result ? slice(reply.text, reply.result) : '{}';
   }
 
-  /** Names the way of calling without the limit of REST. */
-  private withLongerWay(
+  /** The timeout with the advice to call at the MCP endpoint, which allows longer calls. */
+  private withMcpAdvice(
     { message, outcomeUnknown, detail }: UpstreamTimeoutError,
     { target }: ConnectionHandle,
   ): Error {
