@@ -117,7 +117,7 @@ export class AggregateEvents {
       const listening = await handle.listen(
         listFilter(() => true),
         listener,
-        LISTEN_TIMEOUT_MS,
+        { timeoutMs: LISTEN_TIMEOUT_MS },
       );
       // The stream may end before `listen` returns.
       if (!isEnded) this.streams.set(connectionId, listening);
@@ -194,7 +194,7 @@ async function listenToUris(
     const listening = await handle.listen(
       { resourceSubscriptions: uris },
       { onNotification, onEnd },
-      LISTEN_TIMEOUT_MS,
+      { timeoutMs: LISTEN_TIMEOUT_MS },
     );
     if (isClosed) await listening.close();
     // The stream may end before `listen` returns.

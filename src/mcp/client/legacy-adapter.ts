@@ -2,6 +2,7 @@ import type {
   CallerProfile,
   Listening,
   ListenFilter,
+  ListenOptions,
   McpCall,
   McpReply,
   UpstreamListener,
@@ -197,8 +198,7 @@ export class LegacyAdapter implements ProtocolAdapter {
   async listen(
     filter: ListenFilter,
     listener: UpstreamListener,
-    timeoutMs: number,
-    profile?: CallerProfile,
+    { timeoutMs, profile }: ListenOptions,
   ): Promise<Listening> {
     const own = profile && this.profiles.slotFor(profile);
     if (!own) return this.plain.listeners.add(filter, listener, timeoutMs);

@@ -1,4 +1,11 @@
-import type { Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
+import type {
+  Listening,
+  ListenFilter,
+  ListenOptions,
+  McpCall,
+  McpReply,
+  UpstreamListener,
+} from '../protocol/channel.js';
 import { deadlineIn, withinDeadline } from '../protocol/deadline.js';
 import { slice } from '../protocol/json-text.js';
 import { listFilter, mcpLists, readList } from '../protocol/list-pages.js';
@@ -90,7 +97,7 @@ export class ModernAdapter implements ProtocolAdapter {
     return reply;
   }
 
-  listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
+  listen(filter: ListenFilter, listener: UpstreamListener, { timeoutMs }: ListenOptions): Promise<Listening> {
     return this.listeners.add(filter, listener, timeoutMs);
   }
 

@@ -1,7 +1,7 @@
 import type {
-  CallerProfile,
   Listening,
   ListenFilter,
+  ListenOptions,
   McpCall,
   McpReply,
   UpstreamListener,
@@ -18,12 +18,7 @@ export interface ProtocolAdapter {
    * Sends a request. @throws EraContradictedError when the endpoint does not match the remembered era, UpstreamFailure
    */
   request(call: McpCall, timeoutMs: number): Promise<McpReply>;
-  listen(
-    filter: ListenFilter,
-    listener: UpstreamListener,
-    timeoutMs: number,
-    profile?: CallerProfile,
-  ): Promise<Listening>;
+  listen(filter: ListenFilter, listener: UpstreamListener, options: ListenOptions): Promise<Listening>;
   /** Ends the session of a caller profile in this process. Never rejects. */
   release(profileKey: string): Promise<void>;
   /** Closes all sessions. Never rejects. */

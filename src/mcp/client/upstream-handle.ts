@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import { listProfile } from '../protocol/session.js';
 import type {
-  CallerProfile,
   Channel,
   Listening,
   ListenFilter,
+  ListenOptions,
   McpCall,
   McpReply,
   UpstreamListener,
@@ -67,13 +67,7 @@ export abstract class UpstreamHandle implements Channel {
     };
   }
 
-  async listen(
-    filter: ListenFilter,
-    listener: UpstreamListener,
-    timeoutMs: number,
-    era?: Era,
-    profile?: CallerProfile,
-  ): Promise<Listening> {
+  async listen(filter: ListenFilter, listener: UpstreamListener, options: ListenOptions): Promise<Listening> {
     let isListening = true;
     const leave = () => {
       if (isListening) this.listeners -= 1;
@@ -88,10 +82,7 @@ export abstract class UpstreamHandle implements Channel {
       },
     };
     try {
-      const listening = await this.watched(
-        'subscriptions/listen',
-        this.channel.listen(filter, watched, timeoutMs, era, profile),
-      );
+      const listening = await this.watched('subscriptions/listen', this.channel.listen(filter, watched, options));
       return {
         honoured: listening.honoured,
         close: () => {

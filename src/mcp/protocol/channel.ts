@@ -116,6 +116,15 @@ export interface UpstreamListener {
   onEnd(reason: Error | null): void;
 }
 
+export interface ListenOptions {
+  /** Timeout of opening the stream. */
+  timeoutMs: number;
+  /** Era in which an upstream of both serves the stream; `modern` by default. */
+  era?: Era;
+  /** Profile of a caller whose calls run in an upstream session of its own: listens there, also to log messages. */
+  profile?: CallerProfile;
+}
+
 /** A registered listener. */
 export interface Listening {
   /** Part of the filter that the upstream sends. */
@@ -137,18 +146,8 @@ export interface Channel {
   /**
    * Listens to notifications outside of calls: list changes, and updates of the named resources. Upstreams without
    * notifications honour nothing.
-   *
-   * @param era of an upstream of both; `modern` by default
-   *
-   * @param profile of a caller whose calls run in an upstream session of its own: listens there, also to log messages
    */
-  listen(
-    filter: ListenFilter,
-    listener: UpstreamListener,
-    timeoutMs: number,
-    era?: Era,
-    profile?: CallerProfile,
-  ): Promise<Listening>;
+  listen(filter: ListenFilter, listener: UpstreamListener, options: ListenOptions): Promise<Listening>;
   /** Invalidates cached lists of the upstream, whatever their `ttlMs`. Absent for channels without a cache. */
   forgetLists?(): void;
   /**

@@ -350,7 +350,10 @@ describe('listening', () => {
         onNotification: (message) => heard.push(JSON.parse(message).method),
         onEnd: () => heard.push('end'),
       };
-      return { heard, ...(await process.get(UplinkChannels).channelTo({ id }).listen(filter, listener, 20_000)) };
+      return {
+        heard,
+        ...(await process.get(UplinkChannels).channelTo({ id }).listen(filter, listener, { timeoutMs: 20_000 })),
+      };
     };
     const filter = { toolsListChanged: true, promptsListChanged: true, resourceSubscriptions: ['a:1', 'a:bad'] };
     const [here, there] = [await hear(app, filter), await hear(other, filter)];

@@ -625,7 +625,7 @@ describe('what nobody waits for', () => {
     const channel = channelTo(upstream.url);
     let heard = 0;
     const listener = { onNotification: () => void (heard += 1), onEnd: () => undefined };
-    await channel.listen({ toolsListChanged: true }, listener, 20_000);
+    await channel.listen({ toolsListChanged: true }, listener, { timeoutMs: 20_000 });
     for (let i = 0; i < 300 && told; i += 1) event(told, { id: i, method: 'ping' });
     if (told) event(told, { method: 'notifications/tools/list_changed' });
     await until(() => heard === 1, 'everything was read');

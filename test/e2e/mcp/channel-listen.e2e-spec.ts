@@ -47,7 +47,7 @@ async function listen(channel: Channel, filter: ListenFilter): Promise<Heard> {
     onNotification: (text: string) => void heard.push(text),
     onEnd: (e: Error | null) => void ends.push(e),
   };
-  return { ...(await channel.listen(filter, listener, 20_000)), heard, ends };
+  return { ...(await channel.listen(filter, listener, { timeoutMs: 20_000 })), heard, ends };
 }
 
 const toolsChanged = { method: 'notifications/tools/list_changed' };

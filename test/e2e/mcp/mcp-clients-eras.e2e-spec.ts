@@ -4,6 +4,7 @@ import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { McpTaskRepository } from '../../../src/mcp/server/tasks/mcp-task.repository.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import {
   startAskingV1,
@@ -213,6 +214,15 @@ describe('a tool of a legacy server that runs as a task only', () => {
       expect(store.getAllTasks()).toMatchObject([{ status: expect.not.stringMatching('cancelled') }]);
     },
   );
+
+  verifies('mcp:tasks', 'is listed while it is among the newest fifty of its caller', async () => {
+    const tasks = app.get(McpTaskRepository);
+    await tasks.add('another owner', 'theirs', 60_000);
+    for (let n = 1; n <= 60; n += 1) await tasks.add('one owner', `task ${n}`, 60_000);
+    const stored = await app.database.query(`SELECT 1 FROM mcp_tasks WHERE owner = 'one owner'`);
+    expect([stored.length, (await tasks.list('one owner')).length]).toEqual([50, 50]);
+    expect(await tasks.list('another owner')).toEqual(['theirs']);
+  });
 
   verifies('mcp:tasks', 'is refused as a task before it runs where tasks cannot be served', async () => {
     const withTasks = closing(await startTasksV1());

@@ -1,8 +1,8 @@
 import type {
-  CallerProfile,
   Channel,
   Listening,
   ListenFilter,
+  ListenOptions,
   McpCall,
   McpReply,
   UpstreamListener,
@@ -117,14 +117,10 @@ export class HttpChannel implements Channel {
     return this.withAdapter(call.timeoutMs, call, (adapter, ms) => adapter.request(call, ms));
   }
 
-  listen(
-    filter: ListenFilter,
-    listener: UpstreamListener,
-    timeoutMs: number,
-    era?: Era,
-    profile?: CallerProfile,
-  ): Promise<Listening> {
-    return this.withAdapter(timeoutMs, { era }, (adapter, ms) => adapter.listen(filter, listener, ms, profile));
+  listen(filter: ListenFilter, listener: UpstreamListener, options: ListenOptions): Promise<Listening> {
+    return this.withAdapter(options.timeoutMs, { era: options.era }, (adapter, timeoutMs) =>
+      adapter.listen(filter, listener, { ...options, timeoutMs }),
+    );
   }
 
   forgetLists(): void {

@@ -1,4 +1,12 @@
-import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../protocol/channel.js';
+import type {
+  Channel,
+  Listening,
+  ListenFilter,
+  ListenOptions,
+  McpCall,
+  McpReply,
+  UpstreamListener,
+} from '../../protocol/channel.js';
 import { deadlineIn } from '../../protocol/deadline.js';
 import { isChange } from '../../protocol/list-pages.js';
 import { asCallError, UpstreamBusyError, UplinkDisconnectedError, UpstreamError } from '../../protocol/mcp-errors.js';
@@ -81,7 +89,7 @@ export class UplinkChannel implements Channel {
     return offersTasks(identity) ? this.tasks.send(call, left(), send) : send(call, left());
   }
 
-  async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
+  async listen(filter: ListenFilter, listener: UpstreamListener, { timeoutMs }: ListenOptions): Promise<Listening> {
     await this.open(timeoutMs);
     if (this.isEnded) throw new UplinkDisconnectedError();
     return this.listeners.add(filter, listener, timeoutMs);

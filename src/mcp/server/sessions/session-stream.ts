@@ -85,7 +85,11 @@ export class SessionStream implements SessionListener {
       if (!isCurrent()) return;
       if (!channel) return this.end();
       const listener = { onNotification, onEnd };
-      const listening = await channel.listen(filter, listener, LISTEN_TIMEOUT_MS, this.era(), profile);
+      const listening = await channel.listen(filter, listener, {
+        timeoutMs: LISTEN_TIMEOUT_MS,
+        era: this.era(),
+        profile,
+      });
       if (!isCurrent()) return void listening.close();
       const before = this.listening;
       this.listening = listening;

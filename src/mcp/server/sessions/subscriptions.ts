@@ -40,7 +40,7 @@ class Subscription {
         onNotification: (text: string, method: string) => isWanted(filter, method, text) && this.forward(text),
         onEnd: (reason: Error | null) => this.lost(reason),
       };
-      const listening = await channel.listen(filter, listener, LISTEN_TIMEOUT_MS);
+      const listening = await channel.listen(filter, listener, { timeoutMs: LISTEN_TIMEOUT_MS });
       if (this.isOver) return void (await listening.close());
       this.listening = listening;
       const params = JSON.stringify({ notifications: listening.honoured });

@@ -1,10 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { LessThan, MoreThan, Repository } from 'typeorm';
+import { LessThan, Repository } from 'typeorm';
 import { McpTask } from './mcp-task.entity.js';
 
 /** Interval of deleting expired rows. */
 const SWEEP_EVERY_MS = 3_600_000;
+
+/** Maximum of tasks that an owner has listed; a further one replaces the oldest. */
+const LISTED_MAX = 50;
 
 /** Ids of the tasks that clients started, until the tasks expire. */
 @Injectable()
@@ -17,15 +20,20 @@ export class McpTaskRepository {
   async add(owner: string, task: string, lifeMs: number): Promise<void> {
     const now = Date.now();
     await this.tasks.insert({ owner, task, createdAt: new Date(now), expiresAt: new Date(now + lifeMs) });
+    const surplus = await this.tasks.find({ ...newestOf(owner), skip: LISTED_MAX });
+    if (surplus.length > 0) await this.tasks.remove(surplus);
     if (now - this.sweptAt < SWEEP_EVERY_MS) return;
     this.sweptAt = now;
     await this.tasks.delete({ expiresAt: LessThan(new Date(now)) });
   }
 
-  /** The newest ids of an owner. */
-  async newest(owner: string, max: number): Promise<string[]> {
-    const where = { owner, expiresAt: MoreThan(new Date()) };
-    const found = await this.tasks.find({ where, order: { createdAt: 'DESC' }, take: max, select: { task: true } });
-    return found.map(({ task }) => task);
+  /** Ids of an owner's tasks that have not expired, newest first; at most 50. */
+  async list(owner: string): Promise<string[]> {
+    const found = await this.tasks.find({ ...newestOf(owner), take: LISTED_MAX });
+    return found.filter(({ expiresAt }) => expiresAt > new Date()).map(({ task }) => task);
   }
+}
+
+function newestOf(owner: string) {
+  return { where: { owner }, order: { createdAt: 'DESC' } } as const;
 }

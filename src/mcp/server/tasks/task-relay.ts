@@ -12,8 +12,7 @@ import type { McpRequest } from '../mcp-request.js';
 import type { UpstreamCalls, UpstreamRequestOptions } from '../upstream-calls.js';
 import type { McpTaskRepository } from './mcp-task.repository.js';
 
-/** Limits of one list: tasks, concurrent requests for them, and the timeout of each. */
-const LISTED_MAX = 50;
+/** Limits of one list: concurrent requests for its tasks, and the timeout of each. */
 const PARALLEL = 8;
 const GET_TIMEOUT_MS = 10_000;
 
@@ -44,7 +43,7 @@ type Responder = Pick<UpstreamRequestOptions, 'profile' | 'onRequest'> | null;
 export class TaskRelay {
   constructor(
     private readonly vault: Vault,
-    private readonly tasks: Pick<McpTaskRepository, 'add' | 'newest'>,
+    private readonly tasks: Pick<McpTaskRepository, 'add' | 'list'>,
     private readonly calls: UpstreamCalls,
     private readonly timeoutMs: number,
   ) {}
@@ -107,7 +106,7 @@ export class TaskRelay {
   async list(incoming: McpRequest): Promise<void> {
     const { channel, id, sink } = incoming;
     const owner = ownerOf(incoming);
-    const given = await this.tasks.newest(owner, LISTED_MAX);
+    const given = await this.tasks.list(owner);
     const listed: string[] = [];
     const queue = given.entries();
     const worker = async () => {

@@ -111,7 +111,7 @@ function listen(
 ): Promise<void> {
   return new Promise<void>((resolve, reject) => {
     const listener = { onNotification: notifying(send), onEnd: () => resolve() };
-    channel.listen(filter, listener, timeoutMs).then((listening) => {
+    channel.listen(filter, listener, { timeoutMs }).then((listening) => {
       send({ type: 'listening', honoured: listening.honoured });
       left.notify(() => void listening.close().then(resolve));
     }, reject);

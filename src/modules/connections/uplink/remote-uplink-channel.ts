@@ -4,6 +4,7 @@ import type {
   ClientAnswer,
   Listening,
   ListenFilter,
+  ListenOptions,
   McpCall,
   McpReply,
   UpstreamListener,
@@ -107,7 +108,7 @@ export class RemoteUplinkChannel implements Channel {
     return answer.value.finally(() => cancellation?.forget(onLeft));
   }
 
-  async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
+  async listen(filter: ListenFilter, listener: UpstreamListener, { timeoutMs }: ListenOptions): Promise<Listening> {
     let isClosed = false;
     const answer = this.send<ListenFilter>({ kind: 'listen', timeoutMs }, JSON.stringify(filter), (message) => {
       if (message.type === 'notification' && !isClosed) listener.onNotification(message.text, message.method);
