@@ -7,8 +7,9 @@
  *   npm run test:long     what takes minutes: kills, published programs, documentation, generated module, soak, conformance
  *   npm test -- --all     npm test and then test:long, with one count at the end
  *
- * Each step prints one line with its time; a failing step prints its output, of Jest only what failed. The last line counts tests:
- * `N passed, N failed` or `N passed, N failed, N skipped`. A failed check that is no test counts as one failure.
+ * Each step prints one line with its time; a failing step prints its output, of Jest only what failed. The last line
+ * counts tests: `N passed, N failed` or `N passed, N failed, N skipped`. A failed check that is no test counts as one
+ * failure.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
