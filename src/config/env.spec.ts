@@ -86,6 +86,7 @@ describe('loadEnv', () => {
     ['UPSTREAM_CALL_TIMEOUT_MS', ['100', '54000'], ['99', '54001']],
     ['MCP_CALL_TIMEOUT_MS', ['100', '3600000'], ['99', '3600001']],
     ['UPSTREAM_CONNECT_TIMEOUT_MS', ['100', '54000'], ['99', '60000']],
+    ['BLOB_URL', ['s3://b', 's3://b/p?endpoint=http://h:9&region=r'], ['b', 's3:///p', 's3://id:key@b', 's3://b?a=1']],
     ['REDIS_URL', ['redis://h:1', 'rediss://u:p@h/0'], ['http://h', 'h:6379', 'redis']],
     ['PUBLIC_URL', ['http://h', 'https://h/base/'], ['ftp://h', 'h', 'https://h?a=b', 'https://h/#x']],
     ['ROLES', ['api', 'worker', 'worker, api', 'host'], ['Api', 'api,', 'api;worker', 'all']],

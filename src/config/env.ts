@@ -13,6 +13,8 @@ import {
   listOf,
   url,
   publicUrl,
+  type S3Place,
+  s3Place,
   type EncryptionKey,
   encryptionKeys,
   bootstrapKey,
@@ -80,9 +82,20 @@ export class Env {
     'DATA_DIR',
     (value) => path.resolve(value),
     '.data',
-    'Folder of the embedded database, generated keys and uploaded files; processes of one service share it.',
+    'Folder of the embedded database, generated keys and uploaded files. Processes of one service share it, unless they have ' +
+      '`DATABASE_URL` and `BLOB_URL`.',
   )
   readonly dataDir: string;
+
+  @Setting(
+    'BLOB_URL',
+    s3Place,
+    null,
+    'S3 bucket for uploaded files: `s3://bucket/prefix?region=eu-central-1`, for servers other than AWS with ' +
+      '`&endpoint=https://…`. Credentials: `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or any other source of the ' +
+      'AWS SDK. Default: a folder in `DATA_DIR`.',
+  )
+  readonly blobUrl: S3Place | null;
 
   @Setting(
     'DATABASE_URL',

@@ -67,6 +67,33 @@ export const publicUrl: Parse<string> = (value) => {
   return value.replace(/\/+$/, '');
 };
 
+/** A place for files in S3. */
+export interface S3Place {
+  bucket: string;
+  /** Empty, or with a slash at its end. */
+  prefix: string;
+  /** URL of a server other than AWS's. */
+  endpoint: string | null;
+  region: string | null;
+}
+
+/** `s3://bucket/prefix?endpoint=https://…&region=…`; everything but the bucket may be left out. */
+export const s3Place: Parse<S3Place> = (value) => {
+  const { hostname: bucket, pathname, searchParams, username } = new URL(url('s3:')(value));
+  const unknown = [...searchParams.keys()].filter((name) => name !== 'endpoint' && name !== 'region');
+  if (unknown.length > 0) throw new Error(`must not have the parameter ${unknown[0]}: it takes endpoint and region`);
+  if (!bucket) throw new Error('must name a bucket: s3://bucket/prefix');
+  if (username) throw new Error('must hold no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY');
+  const folder = decodeURIComponent(pathname).replace(/^\/+|\/+$/g, '');
+  const endpoint = searchParams.get('endpoint');
+  return {
+    bucket,
+    prefix: folder && `${folder}/`,
+    endpoint: endpoint && url('http:', 'https:')(endpoint),
+    region: searchParams.get('region'),
+  };
+};
+
 /** One key of the vault: `id:base64` with 32 bytes behind the base64. */
 export interface EncryptionKey {
   id: string;

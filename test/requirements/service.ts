@@ -527,6 +527,11 @@ export const service = {
     source: 'House',
     behavior: 'An account that writes more logs in a day than its share loses its own records, and nothing of others.',
   },
+  'files:s3': {
+    source: 'House',
+    behavior:
+      'With `BLOB_URL` uploaded files are stored in S3: every process reads them without a shared folder, and uploads answer 503 while S3 cannot be used.',
+  },
   'releases:retention': {
     source: 'House',
     behavior:

@@ -24,8 +24,12 @@ export abstract class BlobStore {
   abstract has(hash: string): Promise<boolean>;
   /** Runs `read` with the path of a local file that holds the blob. @throws when there is none */
   abstract withFile<T>(hash: string, read: (path: string) => Promise<T>): Promise<T>;
-  /** Blobs whose last `put` is more than `ageMs` ago, in no order. */
+  /** Blobs whose last `put` is more than `ageMs` ago, in no order. Removes the rest of uploads that a crash cut off. */
   abstract list(ageMs: number): AsyncIterable<string>;
   /** Missing ones are fine. */
   abstract delete(hash: string): Promise<void>;
+}
+
+export function isBlobHash(name: string): boolean {
+  return /^[0-9a-f]{64}$/.test(name);
 }

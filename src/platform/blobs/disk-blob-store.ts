@@ -1,49 +1,21 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { createWriteStream } from 'node:fs';
 import { access, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { Transform, type Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import type { Readable } from 'node:stream';
 import { namesIn, syncFile, syncFolder } from '../files/files.js';
-import { BlobStore, type Blob } from './blob-store.js';
-import { TooLargeError } from '../errors/domain-error.js';
-import { isStorageFull, StorageFullError } from './storage-space.js';
+import { BlobStore, type Blob, isBlobHash } from './blob-store.js';
+import { UploadFolder } from './upload-folder.js';
 
-const HASH = /^[0-9a-f]{64}$/;
-
-/** Blobs as files of a folder, 256 folders wide. Unfinished ones lie in `incoming`. */
+/** Blobs as files of a folder, 256 folders wide. Unfinished ones are in `incoming`. */
 export class DiskBlobStore extends BlobStore {
+  private readonly uploads: UploadFolder;
+
   constructor(private readonly folder: string) {
     super();
+    this.uploads = new UploadFolder(path.join(folder, 'incoming'));
   }
 
-  async put(content: Readable, bytesMax: number): Promise<Blob> {
-    const incoming = path.join(this.folder, 'incoming');
-    await mkdir(incoming, { recursive: true }).catch((error: unknown) => {
-      throw isStorageFull(error) ? new StorageFullError(error) : error;
-    });
-    const file = path.join(incoming, randomUUID());
-    const hash = createHash('sha256');
-    let bytes = 0;
-    const measure = new Transform({
-      transform(chunk: Buffer, _encoding, done) {
-        bytes += chunk.length;
-        hash.update(chunk);
-        done(bytes > bytesMax ? tooLarge(bytesMax) : null, chunk);
-      },
-    });
-    const sink = createWriteStream(file, { flags: 'wx', mode: 0o600 });
-    try {
-      await pipeline(content, measure, sink);
-      const name = hash.digest('hex');
-      await this.keep(file, name);
-      return { hash: name, bytes };
-    } catch (error) {
-      // A pipeline can fail while the file is still being opened, which would create it after its removal.
-      if (!sink.closed) await new Promise<void>((closed) => sink.once('close', closed));
-      await rm(file, { force: true });
-      throw isStorageFull(error) ? new StorageFullError(error) : error;
-    }
+  put(content: Readable, bytesMax: number): Promise<Blob> {
+    return this.uploads.receive(content, bytesMax, (file, { hash }) => this.keep(file, hash));
   }
 
   async open(hash: string): Promise<Readable | null> {
@@ -67,15 +39,13 @@ export class DiskBlobStore extends BlobStore {
   }
 
   async *list(ageMs: number): AsyncIterable<string> {
+    await this.uploads.sweep(ageMs);
     const before = Date.now() - ageMs;
     for (const shelf of await namesIn(this.folder)) {
       for (const name of await namesIn(path.join(this.folder, shelf))) {
         const file = path.join(this.folder, shelf, name);
         const age = await stat(file).catch(() => null);
-        if (!age || age.mtimeMs >= before) continue;
-        if (HASH.test(name)) yield name;
-        // An upload that a crash cut off.
-        else if (shelf === 'incoming') await rm(file, { force: true });
+        if (age && age.mtimeMs < before && isBlobHash(name)) yield name;
       }
     }
   }
@@ -99,11 +69,7 @@ export class DiskBlobStore extends BlobStore {
   }
 
   private fileOf(hash: string): string {
-    if (!HASH.test(hash)) throw new Error('A blob is named by 64 hex digits');
+    if (!isBlobHash(hash)) throw new Error('A blob is named by 64 hex digits');
     return path.join(this.folder, hash.slice(0, 2), hash);
   }
-}
-
-function tooLarge(bytesMax: number): TooLargeError {
-  return new TooLargeError(`The file is larger than ${bytesMax} bytes (${Math.floor(bytesMax / 1024 / 1024)} MB).`);
 }

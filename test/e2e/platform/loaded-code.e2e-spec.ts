@@ -32,6 +32,7 @@ async function loadedBy(role: string, parts: string[]): Promise<string[]> {
 
 /** Packages for rare work. */
 const rare = [
+  '/@aws-sdk/',
   '/acorn/',
   '/esbuild/',
   '/pino-pretty/',

@@ -5,28 +5,53 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { setS3Credentials, startS3 } from '../../../test/support/s3.js';
+import { s3Place } from '../../config/setting.js';
 import { TooLargeError } from '../errors/domain-error.js';
+import type { BlobStore } from './blob-store.js';
 import { DiskBlobStore } from './disk-blob-store.js';
+import { FileStorageError, S3BlobStore } from './s3-blob-store.js';
 
-let folder: string;
-let store: DiskBlobStore;
+let root: string;
+let s3: Awaited<ReturnType<typeof startS3>>;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'slipway-blobs-'));
-  store = new DiskBlobStore(folder);
+  root = await mkdtemp(join(tmpdir(), 'slipway-blobs-'));
+  s3 = await startS3();
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
+afterAll(async () => {
+  await s3.close();
+  await rm(root, { recursive: true, force: true });
+});
 
 const hashOf = (content: Buffer) => createHash('sha256').update(content).digest('hex');
-const incoming = () => readdir(join(folder, 'incoming'));
 
-async function listed(ageMs: number): Promise<string[]> {
+/** The blobs of a store whose last `put` is so long ago. */
+async function listed(store: BlobStore, ageMs: number): Promise<string[]> {
   const hashes: string[] = [];
   for await (const hash of store.list(ageMs)) hashes.push(hash);
   return hashes;
 }
 
-describe('a blob store on disk', () => {
+/** The place in S3 of this name. */
+const placeOf = (name: string) => ({ ...s3Place(s3.blobUrl), prefix: `${name}/` });
+
+describe.each([
+  {
+    kind: 'disk',
+    make: (name: string): BlobStore => new DiskBlobStore(join(root, name)),
+    incoming: (name: string) => readdir(join(root, name, 'incoming')),
+  },
+  {
+    kind: 's3',
+    make: (name: string): BlobStore => new S3BlobStore(placeOf(name), join(root, `s3-${name}`)),
+    incoming: (name: string) => readdir(join(root, `s3-${name}`)),
+  },
+])('a blob store on $kind', ({ make, ...kind }) => {
+  let store: BlobStore;
+  beforeAll(() => void (store = make('one')));
+  const incoming = () => kind.incoming('one');
+
   it('keeps a stream under the hash of its content, and gives it back', async () => {
     const content = randomBytes(100_000);
     const hash = hashOf(content);
@@ -40,7 +65,6 @@ describe('a blob store on disk', () => {
     const found = await store.open(hash);
     expect(content.equals(await buffer(found ?? Readable.from([])))).toBe(true);
     expect(content.equals(await store.withFile(hash, (path) => readFile(path)))).toBe(true);
-    expect((await stat(join(folder, hash.slice(0, 2), hash))).mode & 0o077).toBe(0);
     await store.delete(hash);
     await store.delete(hash);
     expect(await store.has(hash)).toBe(false);
@@ -61,33 +85,60 @@ describe('a blob store on disk', () => {
           throw new Error('torn');
         })(),
       );
-    const before = await listed(-1_000);
+    const before = await listed(store, -60_000);
     const puts = Array.from({ length: 60 }, (_, at) => store.put(breaking(at % 4), 10_000_000));
     const outcomes = await Promise.allSettled(puts);
     for (const outcome of outcomes) expect(outcome).toMatchObject({ status: 'rejected', reason: { message: 'torn' } });
     const destroyed = Readable.from([randomBytes(10)]);
     destroyed.on('error', () => undefined).destroy(new Error('gone'));
     await expect(store.put(destroyed, 100)).rejects.toThrow('gone');
-    expect([await incoming(), await listed(-1_000)]).toEqual([[], before]);
+    expect([await incoming(), await listed(store, -60_000)]).toEqual([[], before]);
   });
 
   it('keeps one file of the same content, also when it comes twice at the same time', async () => {
     const content = randomBytes(50_000);
     const puts = Array.from({ length: 8 }, () => store.put(Readable.from([content]), 50_000));
     expect(new Set((await Promise.all(puts)).map(({ hash }) => hash))).toEqual(new Set([hashOf(content)]));
-    expect((await listed(-1_000)).filter((hash) => hash === hashOf(content))).toHaveLength(1);
+    expect((await listed(store, -60_000)).filter((hash) => hash === hashOf(content))).toHaveLength(1);
     expect(await incoming()).toEqual([]);
+  });
+
+  it('takes no name that could lead elsewhere', async () => {
+    for (const name of ['../../etc/passwd', '', 'A'.repeat(64), 'a'.repeat(63), `${'a'.repeat(64)}/..`]) {
+      await expect(store.delete(name)).rejects.toThrow('64 hex digits');
+      await expect(store.open(name)).rejects.toThrow('64 hex digits');
+    }
+  });
+
+  it('is empty before anything was stored', async () => {
+    expect(await listed(make('not-there'), -60_000)).toEqual([]);
+  });
+
+  it('lists nothing that was stored a moment ago', async () => {
+    const { hash } = await store.put(Readable.from([randomBytes(10)]), 10);
+    expect(await listed(store, 60_000)).toEqual([]);
+    expect(await listed(store, -60_000)).toContain(hash);
+  });
+});
+
+describe('a blob store on disk', () => {
+  let folder: string;
+  let store: DiskBlobStore;
+  beforeAll(() => {
+    folder = join(root, 'disk-only');
+    store = new DiskBlobStore(folder);
   });
 
   it('lists what nobody stored for a while; storing it again makes it young', async () => {
     const content = randomBytes(10);
     const { hash } = await store.put(Readable.from([content]), 10);
+    expect((await stat(join(folder, hash.slice(0, 2), hash))).mode & 0o077).toBe(0);
     const old = new Date(Date.now() - 60_000);
     await utimes(join(folder, hash.slice(0, 2), hash), old, old);
-    expect(await listed(30_000)).toEqual([hash]);
-    expect(await listed(90_000)).toEqual([]);
+    expect(await listed(store, 30_000)).toEqual([hash]);
+    expect(await listed(store, 90_000)).toEqual([]);
     await store.put(Readable.from([content]), 10);
-    expect(await listed(30_000)).toEqual([]);
+    expect(await listed(store, 30_000)).toEqual([]);
   });
 
   it('has content and name on the disk before it says so', async () => {
@@ -106,18 +157,16 @@ describe('a blob store on disk', () => {
       sync.mockRestore();
     }
   });
+});
 
-  it('takes no name that could lead elsewhere', async () => {
-    for (const name of ['../../etc/passwd', '', 'A'.repeat(64), 'a'.repeat(63), `${'a'.repeat(64)}/..`]) {
-      await expect(store.delete(name)).rejects.toThrow('64 hex digits');
-      await expect(store.open(name)).rejects.toThrow('64 hex digits');
-    }
-  });
-
-  it('is empty before anything was stored', async () => {
-    const empty = new DiskBlobStore(join(folder, 'not-there'));
-    const found: string[] = [];
-    for await (const hash of empty.list(0)) found.push(hash);
-    expect(found).toEqual([]);
+describe('a blob store on S3', () => {
+  it('fails where the bucket is missing or the server refuses the credentials, and says that it can be tried again', async () => {
+    const place = placeOf('one');
+    const content = () => Readable.from([randomBytes(10)]);
+    const elsewhere = new S3BlobStore({ ...place, bucket: 'another' }, join(root, 's3-elsewhere'));
+    await expect(elsewhere.put(content(), 10)).rejects.toThrow(FileStorageError);
+    await expect(elsewhere.open('a'.repeat(64))).rejects.toThrow(FileStorageError);
+    setS3Credentials('unknown', 'S3RVER');
+    await expect(new S3BlobStore(place, join(root, 's3-wrong')).put(content(), 10)).rejects.toThrow(/try again/);
   });
 });

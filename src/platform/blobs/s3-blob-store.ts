@@ -1,0 +1,131 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type * as Sdk from '@aws-sdk/client-s3';
+import type { S3Place } from '../../config/setting.js';
+import { UnavailableError } from '../errors/domain-error.js';
+import { lazyRequire } from '../lazy-require.js';
+import { BlobStore, type Blob, isBlobHash } from './blob-store.js';
+import { UploadFolder } from './upload-folder.js';
+
+const sdk = lazyRequire<typeof Sdk>('@aws-sdk/client-s3');
+
+/** Bounds of one request without an answer, and of the wait for a connection. */
+const REQUEST_MS = 60_000;
+const CONNECT_MS = 5_000;
+
+const RETRY_AFTER_SECONDS = 5;
+
+const ignore = () => undefined;
+
+/** The file storage cannot be reached, or refused the request. */
+export class FileStorageError extends UnavailableError {
+  constructor(cause: unknown) {
+    super('The file storage of this service cannot be used at the moment: try again.', RETRY_AFTER_SECONDS, cause);
+  }
+}
+
+/**
+ * Blobs as objects of an S3 bucket, named by prefix and hash. Credentials come from the environment, as AWS's own tools read
+ * them. Uploads pass a local folder, since the hash that names an object is known only at the end of its content.
+ */
+export class S3BlobStore extends BlobStore {
+  private readonly client: Sdk.S3Client;
+  private readonly uploads: UploadFolder;
+
+  /** @param folder local folder for uploads and for the files of `withFile` */
+  constructor(
+    private readonly place: S3Place,
+    private readonly folder: string,
+  ) {
+    super();
+    const { region, endpoint } = place;
+    this.uploads = new UploadFolder(folder);
+    this.client = new (sdk().S3Client)({
+      ...(region && { region }),
+      // Other servers than AWS's have one address for all buckets, and their regions have no meaning.
+      ...(endpoint && { endpoint, forcePathStyle: true, region: region ?? 'us-east-1' }),
+      // Not all of them know the newer checksums.
+      requestChecksumCalculation: 'WHEN_REQUIRED',
+      responseChecksumValidation: 'WHEN_REQUIRED',
+      // Else warnings go to the console; the error that follows says more.
+      logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
+      requestHandler: { connectionTimeout: CONNECT_MS, requestTimeout: REQUEST_MS },
+    });
+  }
+
+  put(content: Readable, bytesMax: number): Promise<Blob> {
+    return this.uploads.receive(content, bytesMax, async (file, { hash, bytes }) => {
+      const { PutObjectCommand } = sdk();
+      const body = { Body: createReadStream(file), ContentLength: bytes };
+      await this.client.send(new PutObjectCommand({ ...this.object(hash), ...body })).catch(unusable);
+      const stored = await this.head(hash);
+      if (stored?.ContentLength === bytes) return;
+      throw new FileStorageError(new Error(`${bytes} bytes were sent and ${stored?.ContentLength ?? 0} are stored`));
+    });
+  }
+
+  async open(hash: string): Promise<Readable | null> {
+    const { GetObjectCommand } = sdk();
+    const found = await this.client.send(new GetObjectCommand(this.object(hash))).catch(nullIfMissing);
+    return found && (found.Body as Readable);
+  }
+
+  async has(hash: string): Promise<boolean> {
+    return (await this.head(hash)) !== null;
+  }
+
+  async withFile<T>(hash: string, read: (path: string) => Promise<T>): Promise<T> {
+    const content = await this.open(hash);
+    if (!content) throw new Error(`The file storage has no object ${hash}`);
+    await mkdir(this.folder, { recursive: true });
+    const file = this.uploads.newFile();
+    try {
+      await pipeline(content, createWriteStream(file, { flags: 'wx', mode: 0o600 })).catch(unusable);
+      return await read(file);
+    } finally {
+      await rm(file, { force: true });
+    }
+  }
+
+  async *list(ageMs: number): AsyncIterable<string> {
+    await this.uploads.sweep(ageMs);
+    const { paginateListObjectsV2 } = sdk();
+    const before = Date.now() - ageMs;
+    const { bucket: Bucket, prefix: Prefix } = this.place;
+    for await (const { Contents } of paginateListObjectsV2({ client: this.client }, { Bucket, Prefix })) {
+      for (const { Key = '', LastModified } of Contents ?? []) {
+        const name = path.posix.basename(Key);
+        if (isBlobHash(name) && LastModified && LastModified.getTime() < before) yield name;
+      }
+    }
+  }
+
+  async delete(hash: string): Promise<void> {
+    const { DeleteObjectCommand } = sdk();
+    await this.client.send(new DeleteObjectCommand(this.object(hash))).catch(unusable);
+  }
+
+  private head(hash: string): Promise<Sdk.HeadObjectCommandOutput | null> {
+    const { HeadObjectCommand } = sdk();
+    return this.client.send(new HeadObjectCommand(this.object(hash))).catch(nullIfMissing);
+  }
+
+  private object(hash: string) {
+    if (!isBlobHash(hash)) throw new Error('A blob is named by 64 hex digits');
+    return { Bucket: this.place.bucket, Key: `${this.place.prefix}${hash}` };
+  }
+}
+
+function unusable(error: unknown): never {
+  throw new FileStorageError(error);
+}
+
+/** @throws FileStorageError for other errors, also for a missing bucket where the answer names it */
+function nullIfMissing(error: unknown): null {
+  const { name, $metadata } = error as Sdk.S3ServiceException;
+  if ($metadata?.httpStatusCode === 404 && name !== 'NoSuchBucket') return null;
+  return unusable(error);
+}

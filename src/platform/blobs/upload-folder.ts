@@ -1,0 +1,70 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { mkdir, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { Transform, type Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { TooLargeError } from '../errors/domain-error.js';
+import { namesIn } from '../files/files.js';
+import type { Blob } from './blob-store.js';
+import { isStorageFull, StorageFullError } from './storage-space.js';
+
+/** Folder of the files that are being uploaded, whose hash is known only at their end. */
+export class UploadFolder {
+  constructor(private readonly folder: string) {}
+
+  /**
+   * Writes a stream to a file and passes it to `keep`. Removes the file unless `keep` moved it.
+   *
+   * @throws TooLargeError above `bytesMax`; StorageFullError; errors of the stream and of `keep`
+   */
+  async receive(content: Readable, bytesMax: number, keep: (file: string, blob: Blob) => Promise<void>): Promise<Blob> {
+    await mkdir(this.folder, { recursive: true }).catch(storageError);
+    const file = this.newFile();
+    const hash = createHash('sha256');
+    let bytes = 0;
+    const measure = new Transform({
+      transform(chunk: Buffer, _encoding, done) {
+        bytes += chunk.length;
+        hash.update(chunk);
+        done(bytes > bytesMax ? tooLarge(bytesMax) : null, chunk);
+      },
+    });
+    const sink = createWriteStream(file, { flags: 'wx', mode: 0o600 });
+    try {
+      await pipeline(content, measure, sink);
+      const blob = { hash: hash.digest('hex'), bytes };
+      await keep(file, blob);
+      return blob;
+    } catch (error) {
+      // A pipeline can fail while the file is still being opened, which would create it after its removal.
+      if (!sink.closed) await new Promise<void>((closed) => sink.once('close', closed));
+      return storageError(error);
+    } finally {
+      await rm(file, { force: true });
+    }
+  }
+
+  /** Path of a file that does not exist yet. */
+  newFile(): string {
+    return path.join(this.folder, randomUUID());
+  }
+
+  /** Removes files older than `ageMs`, which a crash left. */
+  async sweep(ageMs: number): Promise<void> {
+    for (const name of await namesIn(this.folder)) {
+      const file = path.join(this.folder, name);
+      const found = await stat(file).catch(() => null);
+      if (found && found.mtimeMs < Date.now() - ageMs) await rm(file, { force: true });
+    }
+  }
+}
+
+/** Always throws: StorageFullError where the disk is full, otherwise the given error. */
+function storageError(error: unknown): never {
+  throw isStorageFull(error) ? new StorageFullError(error) : error;
+}
+
+function tooLarge(bytesMax: number): TooLargeError {
+  return new TooLargeError(`The file is larger than ${bytesMax} bytes (${Math.floor(bytesMax / 1024 / 1024)} MB).`);
+}
