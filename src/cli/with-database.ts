@@ -30,14 +30,3 @@ export async function withDatabase<T>(
     await stop();
   }
 }
-
-/** Ends the process with the exit code of a command. @param failure begin of the sentence that names an error */
-export function runCommand(command: () => Promise<number>, failure: string): void {
-  command().then(
-    (code) => process.exit(code),
-    (error: unknown) => {
-      process.stderr.write(`${failure}: ${(error as Error).message}\n`);
-      process.exit(1);
-    },
-  );
-}

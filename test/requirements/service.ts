@@ -646,6 +646,11 @@ export const service = {
     source: 'House',
     behavior: 'Bad settings end the start with one clear sentence each, all at once, and exit code 1.',
   },
+  'start:newer-database': {
+    source: 'House',
+    behavior:
+      'A database with a migration that this version does not know ends the start with one clear sentence that names it, and exit code 1.',
+  },
   'start:busy-port': {
     source: 'House',
     behavior: 'A busy port ends the start with one clear sentence and exit code 1.',

@@ -38,7 +38,7 @@ const START_MS_MAX = 150_000;
  * @param uid who runs it; only root may choose
  */
 export function runProgram(
-  program: 'main.js' | 'cli/keys.js' | 'cli/migrate.js',
+  program: 'main.js' | 'cli/slipway.js',
   settings: Record<string, string>,
   { args = [], uid }: { args?: string[]; uid?: number } = {},
 ): Program {
@@ -117,7 +117,7 @@ export async function usedDataFolder(): Promise<UsedDataFolder> {
 
 async function firstStart(): Promise<UsedDataFolder> {
   const [dataDir, key] = [await dataFolder(), generateApiKey()];
-  const migration = runProgram('cli/migrate.js', { DATA_DIR: dataDir, BOOTSTRAP_API_KEY: key });
+  const migration = runProgram('cli/slipway.js', { DATA_DIR: dataDir, BOOTSTRAP_API_KEY: key }, { args: ['migrate'] });
   if ((await migration.ended) !== 0) throw new Error(`The data folder was not made:\n${migration.output()}`);
   return { dataDir, key };
 }

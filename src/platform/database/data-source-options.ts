@@ -1,3 +1,4 @@
+import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { DataSourceOptions } from 'typeorm';
 
@@ -8,7 +9,8 @@ export function dataSourceOptions(databaseUrl: string, poolMax: number): DataSou
   return {
     type: 'postgres',
     url: databaseUrl,
-    migrations: [here('../../../migrations/*.js')],
+    // Compiled like this file, or not, as in tests.
+    migrations: [here(`../../../migrations/*${extname(import.meta.url)}`)],
     migrationsTransactionMode: 'each',
     uuidExtension: 'pgcrypto',
     installExtensions: false,

@@ -8,20 +8,52 @@ const MIGRATION_LOCK = 7_265_017;
 /** The first migration. Databases that were made before it have other ones, and cannot be migrated. */
 const BASELINE = 'Baseline1795350000000';
 
+/** Records the migrations of modules outside the tree. */
+const EXTERNAL_TABLE = 'module_migrations';
+
 /** The database has a schema that this version can neither use nor migrate; the message says what to do. */
 export class SchemaVersionError extends Error {}
 
-/** @throws SchemaVersionError for a database that was made before the baseline migration */
-async function requireBaseline(source: DataSource): Promise<void> {
-  const [{ table }] = await source.query<[{ table: string | null }]>(
-    `SELECT to_regclass('migrations')::text AS "table"`,
-  );
-  if (table === null) return;
-  const rows = await source.query<{ name: string }[]>('SELECT name FROM migrations ORDER BY id LIMIT 1');
-  if (rows.length === 0 || rows[0]?.name === BASELINE) return;
+/** Names of the migrations that a database has, ours first, in the order in which they ran; none for an empty database. */
+export async function appliedMigrations(database: Pick<DataSource, 'query'>): Promise<string[]> {
+  const names: string[] = [];
+  for (const table of ['migrations', EXTERNAL_TABLE]) {
+    const [{ exists }] = await database.query<[{ exists: boolean }]>('SELECT to_regclass($1) IS NOT NULL AS "exists"', [
+      table,
+    ]);
+    if (!exists) continue;
+    const rows = await database.query<{ name: string }[]>(`SELECT name FROM ${table} ORDER BY id`);
+    names.push(...rows.map(({ name }) => name));
+  }
+  return names;
+}
+
+/**
+ * Refuses a database that this version would misread: one from before the baseline, and one that a newer version, or a
+ * newer version of a loaded module outside the tree, has migrated. Modules that are not loaded do not matter.
+ *
+ * @param known ours, and those of loaded modules
+ * @throws SchemaVersionError
+ */
+function requireKnown(applied: string[], known: string[]): void {
+  if (applied.length > 0 && applied[0] !== BASELINE) {
+    throw new SchemaVersionError(
+      'This database was made by a version before 0.2, which was never released and cannot be migrated: use an empty database.',
+    );
+  }
+  const moduleOf = (name: string) => name.split(':').slice(0, -1).join();
+  const loaded = new Set(['', ...known.map(moduleOf)]);
+  const newer = applied.filter((name) => !known.includes(name) && loaded.has(moduleOf(name)));
+  if (newer.length === 0) return;
   throw new SchemaVersionError(
-    'This database was made by a version before 0.2, which was never released and cannot be migrated: use an empty database.',
+    `The database is newer than this version, which does not know its migrations ${newer.join(', ')}: ` +
+      'start the version that made them, or restore the backup from before the upgrade.',
   );
+}
+
+/** Names of the migrations of a data source. */
+function namesOf({ migrations }: DataSource): string[] {
+  return migrations.map((migration) => migration.name ?? migration.constructor.name);
 }
 
 /** Migrations refuse rows by `RAISE EXCEPTION` (P0001) with a sentence for the operator. @throws always */
@@ -40,54 +72,62 @@ function externalMigrations(modules: ExternalModule[]): Pick<DataSourceOptions, 
         },
     ),
   );
-  return { migrations, migrationsTableName: 'module_migrations' };
+  return { migrations, migrationsTableName: EXTERNAL_TABLE };
+}
+
+/** Data sources for our migrations and, if there are any, those of modules outside the tree. The caller destroys them. */
+async function migrationSources(options: DataSourceOptions, modules: ExternalModule[]): Promise<DataSource[]> {
+  const all = modules.length === 0 ? [options] : [options, { ...options, ...externalMigrations(modules) }];
+  return Promise.all(all.map((one) => new DataSource(one).initialize()));
 }
 
 /** True if the database lacks migrations of this version or of these modules outside the tree. @throws SchemaVersionError */
 export async function pendingMigrations(databaseUrl: string, modules: ExternalModule[] = []): Promise<boolean> {
-  const options = dataSourceOptions(databaseUrl, 1);
-  const all = modules.length === 0 ? [options] : [options, { ...options, ...externalMigrations(modules) }];
-  for (const one of all) {
-    const source = await new DataSource(one).initialize();
-    try {
-      await requireBaseline(source);
-      if (await source.showMigrations()) return true;
-    } finally {
-      await source.destroy();
-    }
+  const sources = await migrationSources(dataSourceOptions(databaseUrl, 1), modules);
+  try {
+    const applied = await appliedMigrations(sources[0]);
+    const known = sources.flatMap(namesOf);
+    requireKnown(applied, known);
+    return known.some((name) => !applied.includes(name));
+  } finally {
+    await Promise.all(sources.map((source) => source.destroy()));
   }
-  return false;
 }
 
 /**
  * Brings the database to this version, then to that of modules outside the tree, and runs `afterwards` before another
  * process may start: what must happen once per database belongs there. Safe to call from any number of processes at once.
  *
+ * @param only runs these migrations and no others, so that the tables are those of an earlier version
  * @throws SchemaVersionError, or an error of Postgres: it is unreachable or a migration failed, which leaves nothing behind
  */
 export async function migrate(
   databaseUrl: string,
   afterwards: (source: DataSource) => Promise<void> = async () => undefined,
   modules: ExternalModule[] = [],
+  only?: string[],
 ): Promise<void> {
   const options = { ...dataSourceOptions(databaseUrl, 2), extra: { statement_timeout: 0 } };
-  const source = await new DataSource(options).initialize();
+  const sources = await migrationSources(options, modules);
+  const [source] = sources;
   const lock = source.createQueryRunner();
   try {
     await lock.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
-    await requireBaseline(source);
-    await source.runMigrations().catch(explainRefusal);
-    if (modules.length > 0) {
-      const external = await new DataSource({ ...options, ...externalMigrations(modules) }).initialize();
-      await external
-        .runMigrations()
-        .catch(explainRefusal)
-        .finally(() => external.destroy());
+    const known = sources.flatMap(namesOf);
+    requireKnown(await appliedMigrations(source), known);
+    const unknown = (only ?? []).filter((name) => !known.includes(name));
+    if (unknown.length > 0) {
+      throw new SchemaVersionError(`This version, with its SLIPWAY_MODULES, has no migration ${unknown.join(', ')}.`);
+    }
+    for (const one of sources) {
+      const names = namesOf(one);
+      if (only) Object.assign(one, { migrations: one.migrations.filter((_, at) => only.includes(names[at])) });
+      await one.runMigrations().catch(explainRefusal);
     }
     await afterwards(source);
   } finally {
     await lock.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]).catch(() => undefined);
     await lock.release();
-    await source.destroy();
+    await Promise.all(sources.map((one) => one.destroy()));
   }
 }

@@ -3,6 +3,8 @@ import { migrate, pendingMigrations, SchemaVersionError } from '../../../src/pla
 import { ServerNamesInAnyCase1795400000000 } from '../../../migrations/1795400000000-server-names-in-any-case.js';
 import { cloneDatabase, emptyDatabase } from '../../support/app.js';
 import { query } from '../../support/database/query.js';
+import { runProgram } from '../../support/program.js';
+import { verifies } from '../../support/verifies.js';
 
 class Again {}
 
@@ -27,6 +29,39 @@ describe('a database that was made before the baseline migration', () => {
     await expect(pendingMigrations(url)).rejects.toThrow('use an empty database');
     const rows = await query(url, `SELECT tablename FROM pg_tables WHERE schemaname = 'public'`);
     expect(rows).toEqual([{ tablename: 'migrations' }]);
+  });
+});
+
+describe('a database that a newer version migrated', () => {
+  verifies('start:newer-database', 'is refused by both starts, which name its migration and what to do', async () => {
+    const url = await database(cloneDatabase());
+    await query(url, `INSERT INTO migrations (timestamp, name) VALUES (1999, 'AddWings1999')`);
+    for (const refused of [migrate(url), pendingMigrations(url)]) {
+      await expect(refused).rejects.toThrow(SchemaVersionError);
+      await expect(refused).rejects.toThrow(
+        /does not know its migrations AddWings1999: start the version that made them, or restore the backup/,
+      );
+    }
+    const settings = { DATABASE_URL: url, ENCRYPTION_KEYS: `k1:${Buffer.alloc(32, 7).toString('base64')}` };
+    const service = runProgram('main.js', settings);
+    expect(await service.ended).toBe(1);
+    expect(service.output()).toMatch(
+      /^Slipway did not start\.\nThe database is newer than this version.*AddWings1999.*\n$/,
+    );
+  });
+
+  it('is refused when a newer version of a loaded module migrated it, and not when the module is not loaded', async () => {
+    const url = await database(cloneDatabase());
+    class First1795000000001 {
+      up = () => Promise.resolve();
+      down = this.up;
+    }
+    const stars = { name: 'stars', module: () => Again, migrations: [First1795000000001] };
+    await migrate(url, undefined, [stars]);
+    await query(url, `INSERT INTO module_migrations (timestamp, name) VALUES (1999, 'stars:Second1795000000002')`);
+    await expect(migrate(url, undefined, [stars])).rejects.toThrow('does not know its migrations stars:Second1795000000002');
+    await expect(pendingMigrations(url, [{ ...stars, name: 'moons' }])).resolves.toBe(true);
+    await expect(migrate(url)).resolves.toBeUndefined();
   });
 });
 

@@ -154,7 +154,7 @@ describe('npm run keys', () => {
     async () => {
       const dataDir = await dataFolder();
       const make = async (...args: string[]) => {
-        const command = runProgram('cli/keys.js', { DATA_DIR: dataDir }, { args });
+        const command = runProgram('cli/slipway.js', { DATA_DIR: dataDir }, { args: ['keys', ...args] });
         expect(await command.ended).toBe(0);
         return /^slipway_\S+$/m.exec(command.output())?.[0] ?? null;
       };
@@ -180,7 +180,7 @@ describe('npm run keys', () => {
       // No key was made that nobody has seen.
       expect(list.body.apiKeys.map(({ name }: { name: string }) => name)).toEqual(['made while it runs', 'first key']);
 
-      const unknown = runProgram('cli/keys.js', { DATA_DIR: dataDir }, { args: ['--account', 'nobody'] });
+      const unknown = runProgram('cli/slipway.js', { DATA_DIR: dataDir }, { args: ['keys', '--account', 'nobody'] });
       expect(await unknown.ended).toBe(1);
       expect(unknown.output()).toBe(
         'There is no account named "nobody": the operator makes one with POST /accounts.\n',
@@ -299,7 +299,7 @@ describe('a start that cannot succeed', () => {
     const database = await emptyDatabase();
     const settings = { DATABASE_URL: database.url, ENCRYPTION_KEYS: vaultKey, MIGRATE: 'off' };
     expect(await reasons(settings)).toEqual(['The database is older than this version: run `npm run migrate` first.']);
-    const migration = runProgram('cli/migrate.js', settings);
+    const migration = runProgram('cli/slipway.js', settings, { args: ['migrate'] });
     expect(await migration.ended).toBe(0);
     const key = /^slipway_\S+$/m.exec(migration.output())?.[0] ?? '';
     expect(await query(database.url, 'SELECT hash FROM api_keys')).toEqual([{ hash: hashApiKey(key) }]);

@@ -1,21 +1,16 @@
 import { keyUses, rotateSealed, verifySealed } from '../platform/vault/sealed-values.repository.js';
 import { Vault } from '../platform/vault/vault.js';
-import { runCommand, withDatabase } from './with-database.js';
-
-const USAGE = 'Usage: npm run secrets -- verify | rotate\n';
+import { UsageError } from './usage-error.js';
+import { withDatabase } from './with-database.js';
 
 /**
- * `npm run secrets -- verify` opens every sealed value and counts them by key; `rotate` seals all with the first key of
+ * `slipway secrets verify` opens every sealed value and counts them by key; `rotate` seals all with the first key of
  * ENCRYPTION_KEYS. Both run beside the service, and again after they broke off.
  *
  * @returns 1 when a value does not open, or is stored in clear
  */
-async function run(): Promise<number> {
-  const [action] = process.argv.slice(2);
-  if (action !== 'verify' && action !== 'rotate') {
-    process.stderr.write(USAGE);
-    return 2;
-  }
+export async function run([action]: string[]): Promise<number> {
+  if (action !== 'verify' && action !== 'rotate') throw new UsageError('name verify or rotate');
   return withDatabase({ migrate: 'off' }, async ({ env, source }) => {
     const vault = new Vault(env.encryptionKeys ?? []);
     if (action === 'rotate') {
@@ -34,5 +29,3 @@ async function run(): Promise<number> {
     return Object.keys({ ...broken, ...clear }).length === 0 ? 0 : 1;
   });
 }
-
-runCommand(run, 'The sealed values were not read');

@@ -1,11 +1,9 @@
-import { runCommand, withDatabase } from './with-database.js';
+import { withDatabase } from './with-database.js';
 
-/** `npm run migrate`: brings the database to this version, for services that start with `MIGRATE=off`. */
-async function run(): Promise<number> {
+/** `slipway migrate`: brings the database to this version, for services that start with `MIGRATE=off`. */
+export async function run(): Promise<number> {
   const { firstKey } = await withDatabase({ migrate: 'auto' }, (database) => Promise.resolve(database));
   process.stdout.write('The database is at this version.\n');
   if (firstKey !== null) process.stdout.write(`Operator API key, shown this once:\n${firstKey}\n`);
   return 0;
 }
-
-runCommand(run, 'The database was not migrated');

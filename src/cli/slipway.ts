@@ -1,0 +1,39 @@
+import { UsageError } from './usage-error.js';
+
+const USAGE = `Usage: npm run slipway -- COMMAND
+
+  keys [--account NAME] [--name LABEL]  make an API key, the operator's by default, and print it
+  migrate                               bring the database to this version
+  secrets verify | rotate               open all stored secrets, or seal them with the first key
+`;
+
+/** A command takes its arguments and returns the exit code. */
+interface Command {
+  run(args: string[]): Promise<number>;
+}
+
+/** Imported when called: each command loads other parts of the service. */
+const commands = new Map<string, () => Promise<Command>>([
+  ['keys', () => import('./keys.command.js')],
+  ['migrate', () => import('./migrate.command.js')],
+  ['secrets', () => import('./secrets.command.js')],
+]);
+
+/** Runs the command that the arguments name. @returns its exit code; 2 for arguments that it does not take */
+async function run([name = '', ...args]: string[]): Promise<number> {
+  const load = commands.get(name);
+  if (!load || args.includes('--help')) {
+    const isAsked = name === '--help' || args.includes('--help');
+    (isAsked ? process.stdout : process.stderr).write(USAGE);
+    return isAsked ? 0 : 2;
+  }
+  try {
+    return await (await load()).run(args);
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    process.stderr.write(`slipway ${name} failed: ${message}\n`);
+    return error instanceof UsageError || code.startsWith('ERR_PARSE_ARGS') ? 2 : 1;
+  }
+}
+
+process.exit(await run(process.argv.slice(2)));
