@@ -24,16 +24,14 @@ export interface Infrastructure {
 }
 
 /**
- * Starts the embedded Postgres unless `DATABASE_URL` names another, and brings the database to this version unless
- * `MIGRATE=off`.
+ * Starts the embedded Postgres unless `DATABASE_URL` names another.
  *
- * @throws StartError when the keys do not open what is stored, EmbeddedPostgresError, SchemaVersionError, or what Postgres
- * says
+ * @throws StartError without the keys of the embedded one, EmbeddedPostgresError
  */
-export async function startInfrastructure(
+export async function startDatabase(
   env: Env,
   report: DatabaseReport = { log: () => undefined },
-): Promise<Infrastructure> {
+): Promise<Omit<Infrastructure, 'firstKey'>> {
   const { log } = report;
   const { dataDir } = env;
   // Before the database is made: a crash between the two leaves a key too many, not a database without its key.
@@ -41,10 +39,19 @@ export async function startInfrastructure(
   const embedded = env.databaseUrl === null ? await startEmbedded({ dataDir, ...report }) : null;
   if (embedded?.shared)
     log('That database ends with the process that started it, and then this one must be started anew');
-  const stop = async () => embedded?.stop();
+  const databaseUrl = embedded?.url ?? env.databaseUrl ?? '';
+  return { env: env.with({ databaseUrl, encryptionKeys }), stop: async () => embedded?.stop() };
+}
+
+/**
+ * Starts the database and brings it to this version unless `MIGRATE=off`.
+ *
+ * @throws StartError when the keys do not open what is stored, EmbeddedPostgresError, SchemaVersionError, or what Postgres
+ * says
+ */
+export async function startInfrastructure(env: Env, report?: DatabaseReport): Promise<Infrastructure> {
+  const { env: complete, stop } = await startDatabase(env, report);
   try {
-    const databaseUrl = embedded?.url ?? env.databaseUrl ?? '';
-    const complete = env.with({ databaseUrl, encryptionKeys });
     const firstKey = await prepareDatabase(complete);
     await requireStoredKeys(complete);
     return { env: complete, firstKey, stop };

@@ -5,6 +5,9 @@ const USAGE = `Usage: npm run slipway -- COMMAND
   keys [--account NAME] [--name LABEL]  make an API key, the operator's by default, and print it
   migrate                               bring the database to this version
   secrets verify | rotate               open all stored secrets, or seal them with the first key
+  backup FOLDER [--with-keys]           copy the database and all files into a new folder
+  restore FOLDER                        load a backup into an empty database and data folder
+  move                                  copy the embedded database to DATABASE_URL, and files to BLOB_URL
 `;
 
 /** A command takes its arguments and returns the exit code. */
@@ -17,6 +20,9 @@ const commands = new Map<string, () => Promise<Command>>([
   ['keys', () => import('./keys.command.js')],
   ['migrate', () => import('./migrate.command.js')],
   ['secrets', () => import('./secrets.command.js')],
+  ['backup', () => import('./backup.command.js')],
+  ['restore', () => import('./restore.command.js')],
+  ['move', () => import('./move.command.js')],
 ]);
 
 /** Runs the command that the arguments name. @returns its exit code; 2 for arguments that it does not take */

@@ -651,6 +651,26 @@ export const service = {
     behavior:
       'A database with a migration that this version does not know ends the start with one clear sentence that names it, and exit code 1.',
   },
+  'backup:restore': {
+    source: 'House',
+    behavior:
+      '`slipway backup` of a running service and `slipway restore` onto an empty database and data folder keep every row, stored file, session of hosted code and secret; a place with content is refused.',
+  },
+  'backup:damaged': {
+    source: 'House',
+    behavior:
+      '`slipway restore` refuses a backup that is damaged, incomplete or of a newer version before it writes, and names the file.',
+  },
+  'backup:keys': {
+    source: 'House',
+    behavior:
+      'A backup holds encryption keys only with `--with-keys`; a restore without them names those that it needs.',
+  },
+  'move:counts': {
+    source: 'House',
+    behavior:
+      '`slipway move` copies the embedded database to `DATABASE_URL` and files to `BLOB_URL` while the service is stopped, with the same number of rows in each table.',
+  },
   'start:busy-port': {
     source: 'House',
     behavior: 'A busy port ends the start with one clear sentence and exit code 1.',

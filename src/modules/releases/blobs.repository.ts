@@ -29,3 +29,9 @@ export class BlobsRepository {
     await this.database.query('DELETE FROM blob_garbage WHERE hash = $1', [hash]);
   }
 }
+
+/** Hashes of the files that rows name. */
+export async function namedBlobs(database: Pick<DataSource, 'query'>): Promise<string[]> {
+  const rows = await database.query<{ hash: string }[]>('SELECT DISTINCT hash FROM release_artifacts ORDER BY hash');
+  return rows.map(({ hash }) => hash);
+}

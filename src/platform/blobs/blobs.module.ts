@@ -14,7 +14,8 @@ import { S3BlobStore } from './s3-blob-store.js';
 })
 export class BlobsModule {}
 
-function blobStore({ blobUrl, dataDir }: Env): BlobStore {
+/** Where the settings keep files. */
+export function blobStore({ blobUrl, dataDir }: Pick<Env, 'blobUrl' | 'dataDir'>): BlobStore {
   if (blobUrl) return new S3BlobStore(blobUrl, path.join(dataDir, 'cache', 'blobs'));
   return new DiskBlobStore(path.join(dataDir, 'blobs'));
 }

@@ -1,0 +1,143 @@
+import { createHash } from 'node:crypto';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Transform, type Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { DiskBlobStore } from '../platform/blobs/disk-blob-store.js';
+import type { DatabaseOutline, TableOutline } from '../platform/database/database-copy.js';
+import { makeFolder, namesIn, readIfThere } from '../platform/files/files.js';
+
+const MANIFEST = 'manifest.json';
+
+/** In the format of `sha256sum`, written last: a folder without it is no complete backup. Its last line is the manifest's. */
+const CHECKSUMS = 'SHA256SUMS';
+
+/** The files that hold the keys, in a backup made `--with-keys`, and in a data folder with the embedded database. */
+export const KEYS = 'encryption-keys';
+
+/** Format of the folder; a version reads those up to its own. */
+const FORMAT = 1;
+
+/** What a backup holds. */
+export interface Manifest extends DatabaseOutline {
+  format: number;
+  /** The version that made it. */
+  version: string;
+  createdAt: string;
+  /** Ids of the keys that open the sealed values. */
+  keyIds: string[];
+  /** Files that rows name and that were gone or damaged already. */
+  lostBlobs: string[];
+}
+
+/** A folder that a backup is written to. */
+export class NewBackup {
+  readonly blobs: DiskBlobStore;
+  private readonly sums: string[] = [];
+
+  private constructor(private readonly folder: string) {
+    this.blobs = new DiskBlobStore(path.join(folder, 'blobs'));
+  }
+
+  /** @throws Error when the folder has content */
+  static async make(folder: string): Promise<NewBackup> {
+    if ((await namesIn(folder)).length > 0) throw new Error(`${folder} is not empty: name a new folder.`);
+    await makeFolder(path.resolve(folder));
+    return new NewBackup(folder);
+  }
+
+  async writeTable({ name }: TableOutline, rows: Readable): Promise<void> {
+    await this.write(`tables/${name}`, rows);
+  }
+
+  /** Writes a file, for this account alone. @param file path inside the folder */
+  async write(file: string, content: Readable | string[]): Promise<void> {
+    const target = path.join(this.folder, file);
+    await mkdir(path.dirname(target), { recursive: true });
+    const hash = createHash('sha256');
+    const hashing = new Transform({
+      transform(chunk: Buffer, _encoding, done) {
+        hash.update(chunk);
+        done(null, chunk);
+      },
+    });
+    await pipeline(content, hashing, createWriteStream(target, { flags: 'wx', mode: 0o600, flush: true }));
+    this.sums.push(`${hash.digest('hex')}  ${file}\n`);
+  }
+
+  /** Completes the backup. @param hashes files that {@link blobs} received */
+  async finish(manifest: Omit<Manifest, 'format' | 'createdAt'>, hashes: string[]): Promise<void> {
+    for (const hash of hashes) this.sums.push(`${hash}  ${blobPath(hash)}\n`);
+    const content: Manifest = { format: FORMAT, createdAt: new Date().toISOString(), ...manifest };
+    await this.write(MANIFEST, [`${JSON.stringify(content, null, 2)}\n`]);
+    await writeFile(path.join(this.folder, CHECKSUMS), this.sums.join(''), { mode: 0o600, flush: true });
+  }
+}
+
+/** A complete backup whose files are as they were written. */
+export class Backup {
+  readonly blobs: DiskBlobStore;
+
+  private constructor(
+    private readonly folder: string,
+    readonly manifest: Manifest,
+    private readonly files: string[],
+  ) {
+    this.blobs = new DiskBlobStore(path.join(folder, 'blobs'));
+  }
+
+  /** Reads every file once. @throws Error naming a file that is missing, damaged or of a newer version */
+  static async open(folder: string): Promise<Backup> {
+    const sums = await readIfThere(path.join(folder, CHECKSUMS));
+    if (sums === null) throw new Error(`${folder} is no complete backup: ${CHECKSUMS} is missing.`);
+    const lines = sums.split('\n').map((line) => ({ hash: line.slice(0, 64), file: line.slice(66) }));
+    if (lines.at(-2)?.file !== MANIFEST) throw new Error(`${CHECKSUMS} is damaged: its end is missing.`);
+    for (const { hash, file } of lines.slice(0, -1)) {
+      if ((await hashOf(path.join(folder, file))) !== hash) {
+        throw new Error(`${file} is damaged: its SHA-256 is not that of ${CHECKSUMS}. Use another backup.`);
+      }
+    }
+    const manifest = JSON.parse(await readFile(path.join(folder, MANIFEST), 'utf8')) as Manifest;
+    if (manifest.format > FORMAT) {
+      throw new Error(`${MANIFEST} is newer than this version: restore with Slipway ${manifest.version}.`);
+    }
+    return new Backup(
+      folder,
+      manifest,
+      lines.map(({ file }) => file),
+    );
+  }
+
+  /** Hashes of the stored files. */
+  get blobHashes(): string[] {
+    return this.files.filter((file) => file.startsWith('blobs/')).map((file) => path.basename(file));
+  }
+
+  readTable({ name }: TableOutline): Readable {
+    return createReadStream(this.pathOf(`tables/${name}`));
+  }
+
+  has(file: string): boolean {
+    return this.files.includes(file);
+  }
+
+  pathOf(file: string): string {
+    return path.join(this.folder, file);
+  }
+}
+
+async function hashOf(file: string): Promise<string | null> {
+  const hash = createHash('sha256');
+  try {
+    await pipeline(createReadStream(file), hash);
+    return hash.digest('hex');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+function blobPath(hash: string): string {
+  return `blobs/${hash.slice(0, 2)}/${hash}`;
+}

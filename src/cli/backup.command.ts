@@ -1,0 +1,70 @@
+import { createReadStream } from 'node:fs';
+import { opendir } from 'node:fs/promises';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { CLIENT_INFO } from '../mcp/protocol/protocol.js';
+import { namedBlobs } from '../modules/releases/blobs.repository.js';
+import { blobStore } from '../platform/blobs/blobs.module.js';
+import { DatabaseSnapshot } from '../platform/database/database-copy.js';
+import { keyUses } from '../platform/vault/sealed-values.repository.js';
+import { KEYS, NewBackup } from './backup-folder.js';
+import { copyBlobs } from './copy-blobs.js';
+import { UsageError } from './usage-error.js';
+import { withDatabase } from './with-database.js';
+
+/**
+ * `slipway backup FOLDER`: writes the database as it is now, the files that it names and the session data of hosted code to a
+ * new folder, with checksums; `--with-keys`: also the encryption keys. The service may run meanwhile.
+ *
+ * @throws Error when the folder has content
+ */
+export async function run(args: string[]): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args,
+    options: { 'with-keys': { type: 'boolean', default: false } },
+    allowPositionals: true,
+  });
+  const [folder] = positionals;
+  if (folder === undefined || positionals.length > 1) throw new UsageError('name one folder, which it makes');
+  const backup = await NewBackup.make(folder);
+  return withDatabase({ migrate: 'off' }, async ({ env }) => {
+    const { dataDir, databaseUrl, encryptionKeys } = env;
+    const snapshot = await DatabaseSnapshot.open(databaseUrl ?? '');
+    try {
+      const outline = await snapshot.outline();
+      for (const table of outline.tables) await backup.writeTable(table, snapshot.read(table));
+      const hashes = await namedBlobs(snapshot);
+      const lostBlobs = await copyBlobs(hashes, blobStore(env), backup.blobs);
+      for (const file of await filesBelow(path.join(dataDir, 'hosting'))) {
+        await backup.write(path.relative(dataDir, file), createReadStream(file));
+      }
+      if (values['with-keys']) {
+        const keys = (encryptionKeys ?? []).map(({ id, secret }) => `${id}:${secret.toString('base64')}`);
+        await backup.write(KEYS, [`${keys.join()}\n`]);
+      }
+      const keyIds = (await keyUses(snapshot)).map(({ keyId }) => keyId);
+      const copied = hashes.filter((hash) => !lostBlobs.includes(hash));
+      await backup.finish({ version: CLIENT_INFO.version, keyIds, lostBlobs, ...outline }, copied);
+      const rows = outline.tables.reduce((sum, table) => sum + table.rows, 0);
+      process.stdout.write(`Backed up to ${folder}: ${rows} rows, ${copied.length} files of releases.\n`);
+      const needed = `It opens with the keys ${keyIds.join(', ')}, which are not in it: store them elsewhere.\n`;
+      if (!values['with-keys'] && keyIds.length > 0) process.stdout.write(needed);
+      return 0;
+    } finally {
+      await snapshot.close();
+    }
+  });
+}
+
+/** Paths of the files below a folder; none without it. */
+async function filesBelow(folder: string): Promise<string[]> {
+  const files: string[] = [];
+  try {
+    for await (const entry of await opendir(folder, { recursive: true })) {
+      if (entry.isFile()) files.push(path.join(entry.parentPath, entry.name));
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+  return files;
+}

@@ -1,0 +1,51 @@
+import { loadEnv } from '../config/env.js';
+import { namedBlobs } from '../modules/releases/blobs.repository.js';
+import { blobStore } from '../platform/blobs/blobs.module.js';
+import { DatabaseSnapshot, loadDatabase } from '../platform/database/database-copy.js';
+import { pendingMigrations } from '../platform/database/migrations.js';
+import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.js';
+import { holdsDatabase } from '../platform/embedded/server-account.js';
+import { loadExternalModules } from '../platform/external-modules/load-external-modules.js';
+import { requireKeys } from '../platform/vault/sealed-values.repository.js';
+import { Vault } from '../platform/vault/vault.js';
+import { copyBlobs } from './copy-blobs.js';
+
+/**
+ * `slipway move`: copies the embedded database of DATA_DIR to DATABASE_URL, which is empty, and files of releases to BLOB_URL if
+ * that is set. What is copied stays where it was. Session data of hosted code stays in DATA_DIR, which is used on.
+ *
+ * @throws Error while the service runs, or when the new database has content; StartError when ENCRYPTION_KEYS do not open
+ * what is stored
+ */
+export async function run(): Promise<number> {
+  const { databaseUrl, blobUrl, dataDir, encryptionKeys, modules } = loadEnv();
+  if (databaseUrl === null) throw new Error('Set DATABASE_URL to the new database, and BLOB_URL to move files too.');
+  if (!holdsDatabase(dataDir)) throw new Error(`There is no embedded database in ${dataDir}: check DATA_DIR.`);
+  const external = await loadExternalModules(modules ?? []);
+  const embedded = await startEmbeddedPostgres({ dataDir, log: () => undefined });
+  try {
+    if (embedded.shared) throw new Error('The service is running: stop it first.');
+    if (await pendingMigrations(embedded.url, external)) {
+      throw new Error('The embedded database is older than this version: run `npm run migrate` without DATABASE_URL.');
+    }
+    const snapshot = await DatabaseSnapshot.open(embedded.url);
+    try {
+      await requireKeys(snapshot, new Vault(encryptionKeys ?? []));
+      const outline = await snapshot.outline();
+      const hashes = blobUrl ? await namedBlobs(snapshot) : [];
+      let lost: string[] = [];
+      const files = async () => {
+        lost = await copyBlobs(hashes, blobStore({ dataDir, blobUrl: null }), blobStore({ dataDir, blobUrl }));
+      };
+      await loadDatabase(databaseUrl, outline, external, (table) => snapshot.read(table), files);
+      for (const { name, rows } of outline.tables) process.stdout.write(`${name}  ${rows}\n`);
+      process.stdout.write(`Moved, with the same number of rows in each table`);
+      process.stdout.write(blobUrl ? ` and ${hashes.length - lost.length} files of releases.\n` : '.\n');
+    } finally {
+      await snapshot.close();
+    }
+  } finally {
+    await embedded.stop();
+  }
+  return 0;
+}

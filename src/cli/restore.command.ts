@@ -1,0 +1,70 @@
+import { copyFile, cp } from 'node:fs/promises';
+import path from 'node:path';
+import { loadEnv, type Env } from '../config/env.js';
+import { startDatabase } from '../infrastructure.js';
+import { blobStore } from '../platform/blobs/blobs.module.js';
+import { loadDatabase } from '../platform/database/database-copy.js';
+import { SchemaVersionError } from '../platform/database/migrations.js';
+import { loadExternalModules } from '../platform/external-modules/load-external-modules.js';
+import { makeFolder, namesIn } from '../platform/files/files.js';
+import { Backup, KEYS } from './backup-folder.js';
+import { copyBlobs } from './copy-blobs.js';
+import { UsageError } from './usage-error.js';
+
+/**
+ * `slipway restore FOLDER`: loads a backup into an empty database and an empty data folder. Checks all of the backup before
+ * it writes anything. A backup of an earlier version is migrated by the next start.
+ *
+ * @throws Error when the backup is damaged or newer, a key is missing, or the database or the data folder has content
+ */
+export async function run([folder, ...others]: string[]): Promise<number> {
+  if (folder === undefined || others.length > 0) throw new UsageError('name the folder of a backup');
+  const given = loadEnv();
+  const backup = await Backup.open(folder);
+  const { manifest } = backup;
+  await requireEmptyFolder(given);
+  await placeKeys(given, backup);
+  const { env, stop } = await startDatabase(given);
+  try {
+    const missing = manifest.keyIds.filter((keyId) => !env.encryptionKeys?.some(({ id }) => id === keyId));
+    if (missing.length > 0) throw new Error(`ENCRYPTION_KEYS lacks ${missing.join(', ')}, which the backup needs.`);
+    const modules = await loadExternalModules(env.modules ?? []);
+    const files = async () => {
+      await copyBlobs(backup.blobHashes, backup.blobs, blobStore(env));
+      const state = backup.pathOf('hosting');
+      if ((await namesIn(state)).length > 0) await cp(state, path.join(env.dataDir, 'hosting'), { recursive: true });
+    };
+    await loadDatabase(env.databaseUrl ?? '', manifest, modules, (table) => backup.readTable(table), files);
+  } catch (error) {
+    if (!(error instanceof SchemaVersionError)) throw error;
+    throw new Error(`manifest.json is of another version, Slipway ${manifest.version}: ${error.message}`, {
+      cause: error,
+    });
+  } finally {
+    await stop();
+  }
+  const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
+  process.stdout.write(`Restored ${rows} rows and ${backup.blobHashes.length} files of releases; start the service.\n`);
+  return 0;
+}
+
+/** @throws Error when the data folder has files of a service */
+async function requireEmptyFolder({ dataDir }: Env): Promise<void> {
+  const found = (await namesIn(dataDir)).filter((name) => ['pg', 'pg-location', 'blobs', 'hosting'].includes(name));
+  if (found.length > 0) {
+    throw new Error(`${dataDir} is not empty, it has ${found.join(', ')}: set DATA_DIR to a new folder.`);
+  }
+}
+
+/** Puts the keys of the backup into the data folder, where the embedded database needs them. @throws Error without keys */
+async function placeKeys({ dataDir, encryptionKeys }: Env, backup: Backup): Promise<void> {
+  if (encryptionKeys || (await namesIn(dataDir)).includes(KEYS)) return;
+  if (backup.has(KEYS)) {
+    await makeFolder(dataDir);
+    await copyFile(backup.pathOf(KEYS), path.join(dataDir, KEYS));
+  } else if (backup.manifest.keyIds.length > 0) {
+    throw new Error(
+      `The backup holds no keys: put the file ${KEYS} that belongs to it into ${dataDir}, or set ENCRYPTION_KEYS.`,
+    );
+  }
+}
