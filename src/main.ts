@@ -5,6 +5,7 @@ import type { Logger as Pino } from 'pino';
 import { Env, loadEnv, StartError } from './config/env.js';
 import { startInfrastructure } from './infrastructure.js';
 import { SchemaVersionError } from './platform/database/migrations.js';
+import { databaseFault } from './platform/database/postgres-errors.js';
 import { parseEgressAllow } from './platform/egress/address-policy.js';
 import { EmbeddedPostgresError } from './platform/embedded/server-account.js';
 import { ExternalModuleError } from './platform/external-modules/load-external-modules.js';
@@ -140,11 +141,7 @@ function stopOnce(msMax: number, end: (signal: string) => Promise<void>): (signa
 function explain(error: unknown): string {
   const expected = [StartError, SchemaVersionError, EmbeddedPostgresError, ExternalModuleError];
   if (expected.some((kind) => error instanceof kind)) return (error as Error).message;
-  const { code, message, stack } = error as NodeJS.ErrnoException;
-  if (code !== undefined && /^(ECONN|ENOTFOUND|EAI_|28|3D|57)/.test(code)) {
-    return `The database cannot be used (${message || code}): check DATABASE_URL.`;
-  }
-  return stack ?? String(error);
+  return databaseFault(error) ?? (error as Error).stack ?? String(error);
 }
 
 start().catch((error: unknown) => {

@@ -1,6 +1,8 @@
+import path from 'node:path';
 import { loadEnv } from '../config/env.js';
 import { namedBlobs } from '../modules/releases/blobs.repository.js';
 import { blobStore } from '../platform/blobs/blobs.module.js';
+import { DiskBlobStore } from '../platform/blobs/disk-blob-store.js';
 import { DatabaseSnapshot, loadDatabase } from '../platform/database/database-copy.js';
 import { pendingMigrations } from '../platform/database/migrations.js';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.js';
@@ -18,7 +20,8 @@ import { copyBlobs } from './copy-blobs.js';
  * what is stored
  */
 export async function run(): Promise<number> {
-  const { databaseUrl, blobUrl, dataDir, encryptionKeys, modules } = loadEnv();
+  const env = loadEnv();
+  const { databaseUrl, blobUrl, dataDir, encryptionKeys, modules } = env;
   if (databaseUrl === null) throw new Error('Set DATABASE_URL to the new database, and BLOB_URL to move files too.');
   if (!holdsDatabase(dataDir)) throw new Error(`There is no embedded database in ${dataDir}: check DATA_DIR.`);
   const external = await loadExternalModules(modules ?? []);
@@ -35,7 +38,7 @@ export async function run(): Promise<number> {
       const hashes = blobUrl ? await namedBlobs(snapshot) : [];
       let lost: string[] = [];
       const files = async () => {
-        lost = await copyBlobs(hashes, blobStore({ dataDir, blobUrl: null }), blobStore({ dataDir, blobUrl }));
+        lost = await copyBlobs(hashes, new DiskBlobStore(path.join(dataDir, 'blobs')), blobStore(env));
       };
       await loadDatabase(databaseUrl, outline, external, (table) => snapshot.read(table), files);
       for (const { name, rows } of outline.tables) process.stdout.write(`${name}  ${rows}\n`);

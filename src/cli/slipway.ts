@@ -1,3 +1,4 @@
+import { databaseFault } from '../platform/database/postgres-errors.js';
 import { UsageError } from './usage-error.js';
 
 const USAGE = `Usage: npm run slipway -- COMMAND
@@ -8,6 +9,7 @@ const USAGE = `Usage: npm run slipway -- COMMAND
   backup FOLDER [--with-keys]           copy the database and all files into a new folder
   restore FOLDER                        load a backup into an empty database and data folder
   move                                  copy the embedded database to DATABASE_URL, and files to BLOB_URL
+  doctor                                check what the service needs, and say what to do
 `;
 
 /** A command takes its arguments and returns the exit code. */
@@ -23,6 +25,7 @@ const commands = new Map<string, () => Promise<Command>>([
   ['backup', () => import('./backup.command.js')],
   ['restore', () => import('./restore.command.js')],
   ['move', () => import('./move.command.js')],
+  ['doctor', () => import('./doctor.command.js')],
 ]);
 
 /** Runs the command that the arguments name. @returns its exit code; 2 for arguments that it does not take */
@@ -37,7 +40,7 @@ async function run([name = '', ...args]: string[]): Promise<number> {
     return await (await load()).run(args);
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException;
-    process.stderr.write(`slipway ${name} failed: ${message}\n`);
+    process.stderr.write(`slipway ${name} failed: ${databaseFault(error) ?? message}\n`);
     return error instanceof UsageError || code.startsWith('ERR_PARSE_ARGS') ? 2 : 1;
   }
 }

@@ -671,6 +671,11 @@ export const service = {
     behavior:
       '`slipway move` copies the embedded database to `DATABASE_URL` and files to `BLOB_URL` while the service is stopped, with the same number of rows in each table.',
   },
+  'doctor:checks': {
+    source: 'House',
+    behavior:
+      '`slipway doctor` checks settings, database, migrations, keys, queue, clock, storage, isolation and egress: one line each with the next step, exit code 1 when one failed, and no secret.',
+  },
   'start:busy-port': {
     source: 'House',
     behavior: 'A busy port ends the start with one clear sentence and exit code 1.',

@@ -15,7 +15,7 @@ import { S3BlobStore } from './s3-blob-store.js';
 export class BlobsModule {}
 
 /** Where the settings keep files. */
-export function blobStore({ blobUrl, dataDir }: Pick<Env, 'blobUrl' | 'dataDir'>): BlobStore {
+export function blobStore({ blobUrl, dataDir }: Env): BlobStore {
   if (blobUrl) return new S3BlobStore(blobUrl, path.join(dataDir, 'cache', 'blobs'));
   return new DiskBlobStore(path.join(dataDir, 'blobs'));
 }

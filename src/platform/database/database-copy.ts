@@ -80,6 +80,14 @@ export class DatabaseSnapshot {
     return (await this.client.query(sql, parameters)).rows as T;
   }
 
+  /** Such as `18.4`. */
+  async serverVersion(): Promise<string> {
+    const [{ version }] = await this.query<[{ version: string }]>(
+      `SELECT current_setting('server_version') AS version`,
+    );
+    return version;
+  }
+
   async close(): Promise<void> {
     await this.client.end();
   }

@@ -24,6 +24,13 @@ const AWAY_CODE =
 const AWAY_MESSAGE =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Client was closed)/;
 
+/** The sentence for an operator whose DATABASE_URL cannot be used; null for another error. */
+export function databaseFault(error: unknown): string | null {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === undefined || !/^(ECONN|ENOTFOUND|EAI_|28|3D|57)/.test(code)) return null;
+  return `The database cannot be used (${message || code}): check DATABASE_URL.`;
+}
+
 /** The SQLSTATE of a failed query; undefined for any other error. */
 export function codeOf(error: unknown): string | undefined {
   return error instanceof QueryFailedError ? (error.driverError as { code?: string }).code : undefined;

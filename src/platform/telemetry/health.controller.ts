@@ -40,6 +40,13 @@ export class HealthController {
   @ApiOkResponse({ type: ReadinessDto })
   @ApiResponse({ status: 503, type: ReadinessDto, description: 'The database does not answer, or the process stops.' })
   async ready(@Res({ passthrough: true }) response: Response): Promise<ReadinessDto> {
+    const readiness = await this.readiness();
+    response.status(readiness.status === 'ok' ? 200 : 503);
+    return readiness;
+  }
+
+  /** Asks the database, the queue and the disk. Never rejects. */
+  async readiness(): Promise<ReadinessDto> {
     const [isAnswered, queue, isFull] = await Promise.all([
       this.watch.check(),
       answers(() => this.pubSub.ping()),
@@ -47,7 +54,6 @@ export class HealthController {
     ]);
     const database = isAnswered ? 'ok' : databaseAvailability.isBridged ? 'degraded' : 'down';
     const status = this.draining.isDraining ? 'stopping' : database === 'down' ? 'unavailable' : 'ok';
-    response.status(status === 'ok' ? 200 : 503);
     const seconds = Math.round(this.watch.clockOffsetMs / 1_000);
     const clock = `${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} the database`;
     return {

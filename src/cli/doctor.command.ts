@@ -1,0 +1,164 @@
+import { access, constants } from 'node:fs/promises';
+import { NestFactory } from '@nestjs/core';
+import { ConfigModule } from '../config/config.module.js';
+import { loadEnv, type Env } from '../config/env.js';
+import { Sandbox } from '../hosting/sandbox/sandbox.js';
+import { startDatabase } from '../infrastructure.js';
+import { BlobsModule, blobStore } from '../platform/blobs/blobs.module.js';
+import { DatabaseModule } from '../platform/database/database.module.js';
+import { DatabaseSnapshot } from '../platform/database/database-copy.js';
+import { pendingMigrations } from '../platform/database/migrations.js';
+import { databaseFault } from '../platform/database/postgres-errors.js';
+import { AddressPolicy, parseEgressAllow } from '../platform/egress/address-policy.js';
+import { holdsDatabase } from '../platform/embedded/server-account.js';
+import { loadExternalModules } from '../platform/external-modules/load-external-modules.js';
+import { chooseQueueBackend } from '../platform/queue/queue-backend.js';
+import { QueueModule } from '../platform/queue/queue.module.js';
+import { HealthController } from '../platform/telemetry/health.controller.js';
+import type { ReadinessDto } from '../platform/telemetry/health.dto.js';
+import { TelemetryModule } from '../platform/telemetry/telemetry.module.js';
+import { requireKeys } from '../platform/vault/sealed-values.repository.js';
+import { Vault } from '../platform/vault/vault.js';
+
+/** The service works, but not as it should; the message says what to do. */
+class Warning extends Error {}
+
+let failures = 0;
+
+/**
+ * Prints one line: `ok` with what was found, `warning` or `failed` with what the check throws.
+ *
+ * @returns what was found; null after a warning or a failure
+ */
+async function check<T>(
+  name: string,
+  ask: () => T | Promise<T>,
+  tell: (found: T) => string = String,
+): Promise<T | null> {
+  const line = (level: string, text: string) =>
+    process.stdout.write(`${`${level.padEnd(8)} ${name.padEnd(11)} ${text}`.trimEnd()}\n`);
+  try {
+    const found = await ask();
+    line('ok', tell(found));
+    return found;
+  } catch (error) {
+    const isWarning = error instanceof Warning;
+    if (!isWarning) failures += 1;
+    const lines = (databaseFault(error) ?? (error as Error).message).split('\n');
+    for (const text of lines) line(isWarning ? 'warning' : 'failed', text);
+    return null;
+  }
+}
+
+/**
+ * `slipway doctor`: checks what the service needs, with the checks of its start and of `/ready`, and changes nothing. Runs
+ * beside the service and without it.
+ *
+ * @returns 1 when a check failed
+ */
+export async function run(): Promise<number> {
+  const readSettings = () => loadEnv(undefined, [({ egressAllow }) => parseEgressAllow(egressAllow ?? '')]);
+  const env = await check('settings', readSettings, ({ roles }) => `roles ${roles.join(', ')}`);
+  if (env === null) return 1;
+  if (env.databaseUrl === null && !holdsDatabase(env.dataDir)) {
+    await check('database', () => `none in ${env.dataDir}: the first start makes it`);
+  } else await checkDatabase(env);
+  await check('files', () => filesOf(env));
+  if (env.roles.includes('host')) await check('isolation', () => isolationOf(env));
+  await check('egress', () => egressOf(env));
+  return failures > 0 ? 1 : 0;
+}
+
+/** Checks that need the database. */
+async function checkDatabase(given: Env): Promise<void> {
+  const started = await check(
+    'database',
+    () => startDatabase(given),
+    () => (given.databaseUrl === null ? 'embedded' : 'of DATABASE_URL'),
+  );
+  if (started === null) return;
+  const { env, stop } = started;
+  try {
+    if ((await check('postgres', () => versionOf(env))) === null) return;
+    if ((await check('migrations', () => migrationsOf(env))) !== null) await checkService(env);
+  } finally {
+    await stop();
+  }
+}
+
+async function versionOf(env: Env): Promise<string> {
+  const snapshot = await DatabaseSnapshot.open(env.databaseUrl ?? '');
+  try {
+    const version = await snapshot.serverVersion();
+    if (Number.parseInt(version) < 14) throw new Error(`Postgres ${version} is too old: use 14 or newer.`);
+    return `Postgres ${version}`;
+  } finally {
+    await snapshot.close();
+  }
+}
+
+async function migrationsOf(env: Env): Promise<string> {
+  const isPending = await pendingMigrations(env.databaseUrl ?? '', await loadExternalModules(env.modules ?? []));
+  if (!isPending) return 'at this version';
+  throw env.migrate === 'off'
+    ? new Error('The database is older than this version: run `npm run migrate`.')
+    : new Warning('The database is older than this version: the next start migrates it. Take a backup before.');
+}
+
+/** Checks that need the tables of this version, or are part of `/ready`. */
+async function checkService(env: Env): Promise<void> {
+  await check('keys', async () => {
+    const snapshot = await DatabaseSnapshot.open(env.databaseUrl ?? '');
+    try {
+      await requireKeys(snapshot, new Vault(env.encryptionKeys ?? []));
+      return 'open what is stored';
+    } finally {
+      await snapshot.close();
+    }
+  });
+  chooseQueueBackend(env);
+  const imports = [ConfigModule.forRoot(env), DatabaseModule, QueueModule, BlobsModule, TelemetryModule];
+  const parts = await NestFactory.createApplicationContext({ module: class Doctor {}, imports }, { logger: false });
+  const ready = await parts.get(HealthController, { strict: false }).readiness();
+  await parts.close();
+  for (const [name, wrong] of Object.entries(NEXT_STEPS)) {
+    const state = ready[name as keyof ReadinessDto];
+    await check(name, () => {
+      if (state !== 'ok') throw new Error(`${state}: ${wrong}`);
+      return '';
+    });
+  }
+}
+
+/** Members of `/ready`, and what to do where one is not ok. */
+const NEXT_STEPS: Partial<Record<keyof ReadinessDto, string>> = {
+  queue: 'check REDIS_URL; without it run `npm run migrate`, since the queue is in Postgres',
+  clock: 'synchronize the clocks (NTP), since calls between processes fail',
+  storage: 'free space on the disk of DATA_DIR, since uploads are refused',
+};
+
+async function filesOf(env: Env): Promise<string> {
+  await blobStore(env).has('0'.repeat(64));
+  if (env.blobUrl) return `S3 bucket ${env.blobUrl.bucket}`;
+  await access(env.dataDir, constants.W_OK).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw new Error(`${env.dataDir} cannot be written (${error.code}): change its owner.`);
+  });
+  return env.dataDir;
+}
+
+async function isolationOf(env: Env): Promise<string> {
+  const reason = await new Sandbox(env).whyNot();
+  if (reason !== null) throw new Warning(`${reason} Uploads of code are refused meanwhile.`);
+  return 'hosted code runs isolated';
+}
+
+function egressOf({ egressAllow, isLocalOnly }: Env): string {
+  const policy = new AddressPolicy(parseEgressAllow(egressAllow ?? ''));
+  const open = ['127.0.0.1', '169.254.169.254'].filter((address) => policy.allows(address, address));
+  if (open.length > 0 && !isLocalOnly) {
+    throw new Warning(
+      `EGRESS_ALLOW opens ${open.join(' and ')} to every account: remove it unless you trust all of them.`,
+    );
+  }
+  return `public addresses${egressAllow ? ' and those of EGRESS_ALLOW' : isLocalOnly ? ' and loopback' : ''}`;
+}

@@ -1,0 +1,80 @@
+import { afterAll, describe, expect } from '@jest/globals';
+import { generateApiKey } from '../../../src/modules/auth/api-key.js';
+import { Vault } from '../../../src/platform/vault/vault.js';
+import { query } from '../../support/database/query.js';
+import {
+  cleanUpPrograms,
+  dataFolder,
+  postgresOf,
+  readySettings,
+  runProgram,
+  usedDataFolder,
+} from '../../support/program.js';
+import { verifies } from '../../support/verifies.js';
+
+const SLOW_MS = 300_000;
+
+afterAll(cleanUpPrograms, SLOW_MS);
+
+/** Lines of `slipway doctor` as `level name`, its output and its exit code. */
+async function doctor(settings: Record<string, string>) {
+  const command = runProgram('cli/slipway.js', settings, { args: ['doctor'] });
+  const code = await command.ended;
+  const output = command.output();
+  const lines = output.trimEnd().split('\n');
+  return { code, output, levels: lines.map((line) => line.split(/ +/).slice(0, 2).join(' ')) };
+}
+
+const all = ['settings', 'database', 'postgres', 'migrations', 'keys', 'queue', 'clock', 'storage', 'files', 'egress'];
+
+describe('slipway doctor', () => {
+  verifies(
+    'doctor:checks',
+    'says ok for each check of a service, and stops the database that it started',
+    async () => {
+      const { dataDir } = await usedDataFolder();
+      const { code, levels } = await doctor({ DATA_DIR: dataDir, ROLES: 'api' });
+      expect(levels).toEqual(all.map((name) => `ok ${name}`));
+      expect(code).toBe(0);
+      expect(await postgresOf(dataDir)).toBeNull();
+      const fresh = await doctor({ DATA_DIR: await dataFolder() });
+      expect(fresh.output).toMatch(/^ok +database +none in .*: the first start makes it$/m);
+      expect(fresh.output).toMatch(/^(ok|warning) +isolation /m);
+    },
+    SLOW_MS,
+  );
+
+  verifies(
+    'doctor:checks',
+    'fails with the next step where a part is wrong, and repeats no secret',
+    async () => {
+      const settings = await readySettings(generateApiKey());
+      const url = settings.DATABASE_URL;
+      const sealed = new Vault([{ id: 'k9', secret: Buffer.alloc(32, 9) }]).seal('value', 'owner');
+      await query(
+        url,
+        `INSERT INTO oauth_clients (issuer, redirect_uri, kind, client_id, sealed_secret) VALUES ('a', 'b', 'registered', 'c', '${sealed}')`,
+      );
+      const redis = { REDIS_URL: 'redis://:canary@127.0.0.1:1', EGRESS_ALLOW: 'loopback', HOST: '0.0.0.0' };
+      const wrong = await doctor({ ...settings, ...redis, ROLES: 'api' });
+      expect(wrong.code).toBe(1);
+      expect(wrong.output).toMatch(/^failed +keys +ENCRYPTION_KEYS lacks the key "k9"/m);
+      expect(wrong.output).toMatch(/^failed +queue +down: check REDIS_URL/m);
+      expect(wrong.output).toMatch(/^warning +egress +EGRESS_ALLOW opens 127\.0\.0\.1 to every account/m);
+      expect(wrong.levels).toEqual(expect.arrayContaining(['ok clock', 'ok storage', 'ok files']));
+
+      await query(url, `INSERT INTO migrations (timestamp, name) VALUES (1999, 'AddWings1999')`);
+      const newer = await doctor(settings);
+      expect(newer.output).toMatch(/^failed +migrations +The database is newer .* AddWings1999: start the version/m);
+      const gone = await doctor({ ...settings, DATABASE_URL: 'postgres://me:canary@127.0.0.1:1/x' });
+      expect(gone.output).toMatch(/^failed +postgres +The database cannot be used \(.*\): check DATABASE_URL\.$/m);
+      const bad = await doctor({ ...settings, PORT: 'canary' });
+      expect(bad).toMatchObject({ code: 1, levels: ['failed settings'] });
+      const secrets = ['canary', settings.ENCRYPTION_KEYS.slice(3), sealed];
+      for (const { output } of [wrong, newer, gone, bad]) {
+        for (const secret of secrets) expect(output).not.toContain(secret);
+      }
+    },
+    SLOW_MS,
+  );
+});
