@@ -1,11 +1,10 @@
-import { createReadStream } from 'node:fs';
-import { opendir } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { CLIENT_INFO } from '../mcp/protocol/protocol.js';
 import { namedBlobs } from '../modules/releases/blobs.repository.js';
 import { blobStore } from '../platform/blobs/blobs.module.js';
 import { DatabaseSnapshot } from '../platform/database/database-copy.js';
+import { filesBelow, streamIfThere } from '../platform/files/files.js';
 import { keyUses } from '../platform/vault/sealed-values.repository.js';
 import { KEYS, NewBackup } from './backup-folder.js';
 import { copyBlobs } from './copy-blobs.js';
@@ -35,8 +34,9 @@ export async function run(args: string[]): Promise<number> {
       for (const table of outline.tables) await backup.writeTable(table, snapshot.read(table));
       const hashes = await namedBlobs(snapshot);
       const lostBlobs = await copyBlobs(hashes, blobStore(env), backup.blobs);
-      for (const file of await filesBelow(path.join(dataDir, 'hosting'))) {
-        await backup.write(path.relative(dataDir, file), createReadStream(file));
+      for await (const file of filesBelow(path.join(dataDir, 'hosting'))) {
+        const content = await streamIfThere(file);
+        if (content) await backup.write(path.relative(dataDir, file), content);
       }
       if (values['with-keys']) {
         const keys = (encryptionKeys ?? []).map(({ id, secret }) => `${id}:${secret.toString('base64')}`);
@@ -54,17 +54,4 @@ export async function run(args: string[]): Promise<number> {
       await snapshot.close();
     }
   });
-}
-
-/** Paths of the files below a folder; none without it. */
-async function filesBelow(folder: string): Promise<string[]> {
-  const files: string[] = [];
-  try {
-    for await (const entry of await opendir(folder, { recursive: true })) {
-      if (entry.isFile()) files.push(path.join(entry.parentPath, entry.name));
-    }
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-  }
-  return files;
 }

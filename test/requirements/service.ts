@@ -670,6 +670,7 @@ export const service = {
     source: 'House',
     behavior:
       '`slipway move` copies the embedded database to `DATABASE_URL` and files to `BLOB_URL` while the service is stopped, with the same number of rows in each table.',
+    isLong: true,
   },
   'doctor:checks': {
     source: 'House',

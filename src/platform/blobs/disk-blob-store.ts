@@ -1,7 +1,7 @@
-import { access, mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { access, mkdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { namesIn, syncFile, syncFolder } from '../files/files.js';
+import { namesIn, streamIfThere, syncFile, syncFolder } from '../files/files.js';
 import { BlobStore, type Blob, isBlobHash } from './blob-store.js';
 import { UploadFolder } from './upload-folder.js';
 
@@ -19,12 +19,7 @@ export class DiskBlobStore extends BlobStore {
   }
 
   async open(hash: string): Promise<Readable | null> {
-    try {
-      return (await open(this.fileOf(hash))).createReadStream();
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-      throw error;
-    }
+    return streamIfThere(this.fileOf(hash));
   }
 
   async has(hash: string): Promise<boolean> {

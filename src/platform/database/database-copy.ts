@@ -149,11 +149,12 @@ async function loadTable(client: Client, table: TableOutline, rows: Readable): P
   if (found !== table.rows) throw new Error(`${table.name} has ${found} rows, and should have ${table.rows}.`);
 }
 
-/** Without time limits: tables may be large. */
+/** Without time limits: tables may be large, and the connection waits while files are copied. */
 async function connect(databaseUrl: string): Promise<Client> {
-  const client = new Client({ connectionString: databaseUrl, application_name: 'slipway-copy' });
+  const client = new Client({ connectionString: databaseUrl, application_name: 'slipway-copy', keepAlive: true });
   await client.connect();
-  await client.query(`SET datestyle = 'ISO'; SET intervalstyle = 'postgres'; SET statement_timeout = 0`);
+  await client.query(`SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0`);
+  await client.query(`SET datestyle = 'ISO'; SET intervalstyle = 'postgres'`);
   return client;
 }
 

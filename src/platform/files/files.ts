@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { link, open, readdir, readFile, rm, writeFile, mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
+import type { Readable } from 'node:stream';
 
 /** Error codes of systems that cannot sync folders: Windows, and some network file systems. */
 const UNSUPPORTED = ['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP'];
@@ -11,6 +12,29 @@ export async function readIfThere(file: string): Promise<string | null> {
     if (error.code === 'ENOENT') return null;
     throw error;
   });
+}
+
+/** A stream of a file; null without a file. The file may vanish while it is read. @throws other errors of the file system */
+export async function streamIfThere(file: string): Promise<Readable | null> {
+  try {
+    return (await open(file)).createReadStream();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** Paths of all files below a folder; none without a folder, and none of folders that vanish. @throws other errors of the file system */
+export async function* filesBelow(folder: string): AsyncIterable<string> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  for (const entry of entries) {
+    const inside = path.join(folder, entry.name);
+    if (entry.isDirectory()) yield* filesBelow(inside);
+    else if (entry.isFile()) yield inside;
+  }
 }
 
 /** The names in a folder; none without a folder. @throws other errors of the file system */

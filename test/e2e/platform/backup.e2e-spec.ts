@@ -17,7 +17,7 @@ import { createSkill } from '../../support/releases/skills.js';
 import { startS3 } from '../../support/s3.js';
 import { until } from '../../support/until.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 const SLOW_MS = 300_000;
 
@@ -235,7 +235,7 @@ describe('slipway backup and restore', () => {
 });
 
 describe('slipway move', () => {
-  verifies(
+  longVerifies(
     'move:counts',
     'copies the embedded database and files to Postgres and S3, with equal counts',
     async () => {
