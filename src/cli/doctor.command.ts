@@ -11,6 +11,7 @@ import { pendingMigrations } from '../platform/database/migrations.js';
 import { databaseFault } from '../platform/database/postgres-errors.js';
 import { AddressPolicy, parseEgressAllow } from '../platform/egress/address-policy.js';
 import { holdsDatabase } from '../platform/embedded/server-account.js';
+import type { DomainError } from '../platform/errors/domain-error.js';
 import { loadExternalModules } from '../platform/external-modules/load-external-modules.js';
 import { chooseQueueBackend } from '../platform/queue/queue-backend.js';
 import { QueueModule } from '../platform/queue/queue.module.js';
@@ -79,22 +80,22 @@ async function checkDatabase(given: Env): Promise<void> {
   if (started === null) return;
   const { env, stop } = started;
   try {
-    if ((await check('postgres', () => versionOf(env))) === null) return;
+    if ((await check('postgres', () => withSnapshot(env, versionOf))) === null) return;
     if ((await check('migrations', () => migrationsOf(env))) !== null) await checkService(env);
   } finally {
     await stop();
   }
 }
 
-async function versionOf(env: Env): Promise<string> {
+async function withSnapshot<T>(env: Env, use: (snapshot: DatabaseSnapshot) => Promise<T>): Promise<T> {
   const snapshot = await DatabaseSnapshot.open(env.databaseUrl ?? '');
-  try {
-    const version = await snapshot.serverVersion();
-    if (Number.parseInt(version) < 14) throw new Error(`Postgres ${version} is too old: use 14 or newer.`);
-    return `Postgres ${version}`;
-  } finally {
-    await snapshot.close();
-  }
+  return use(snapshot).finally(() => snapshot.close());
+}
+
+async function versionOf(snapshot: DatabaseSnapshot): Promise<string> {
+  const version = await snapshot.serverVersion();
+  if (Number.parseInt(version) < 14) throw new Error(`Postgres ${version} is too old: use 14 or newer.`);
+  return version;
 }
 
 async function migrationsOf(env: Env): Promise<string> {
@@ -107,18 +108,16 @@ async function migrationsOf(env: Env): Promise<string> {
 
 /** Checks that need the tables of this version, or are part of `/ready`. */
 async function checkService(env: Env): Promise<void> {
-  await check('keys', async () => {
-    const snapshot = await DatabaseSnapshot.open(env.databaseUrl ?? '');
-    try {
-      await requireKeys(snapshot, new Vault(env.encryptionKeys ?? []));
-      return 'open what is stored';
-    } finally {
-      await snapshot.close();
-    }
-  });
+  const vault = new Vault(env.encryptionKeys ?? []);
+  await check(
+    'keys',
+    () => withSnapshot(env, (snapshot) => requireKeys(snapshot, vault)),
+    () => 'open what is stored',
+  );
   chooseQueueBackend(env);
   const imports = [ConfigModule.forRoot(env), DatabaseModule, QueueModule, BlobsModule, TelemetryModule];
-  const parts = await NestFactory.createApplicationContext({ module: class Doctor {}, imports }, { logger: false });
+  const quiet = { logger: false, abortOnError: false } as const;
+  const parts = await NestFactory.createApplicationContext({ module: class Doctor {}, imports }, quiet);
   const ready = await parts.get(HealthController, { strict: false }).readiness();
   await parts.close();
   for (const [name, wrong] of Object.entries(NEXT_STEPS)) {
@@ -138,8 +137,14 @@ const NEXT_STEPS: Partial<Record<keyof ReadinessDto, string>> = {
 };
 
 async function filesOf(env: Env): Promise<string> {
-  await blobStore(env).has('0'.repeat(64));
-  if (env.blobUrl) return `S3 bucket ${env.blobUrl.bucket}`;
+  if (env.blobUrl) {
+    await blobStore(env)
+      .has('0'.repeat(64))
+      .catch(({ detail }: DomainError) => {
+        throw new Error(`BLOB_URL cannot be used (${(detail as Error).message}): check it and its credentials.`);
+      });
+    return `S3 bucket ${env.blobUrl.bucket}`;
+  }
   await access(env.dataDir, constants.W_OK).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw new Error(`${env.dataDir} cannot be written (${error.code}): change its owner.`);
   });

@@ -56,12 +56,18 @@ describe('slipway doctor', () => {
         `INSERT INTO oauth_clients (issuer, redirect_uri, kind, client_id, sealed_secret) VALUES ('a', 'b', 'registered', 'c', '${sealed}')`,
       );
       const redis = { REDIS_URL: 'redis://:canary@127.0.0.1:1', EGRESS_ALLOW: 'loopback', HOST: '0.0.0.0' };
-      const wrong = await doctor({ ...settings, ...redis, ROLES: 'api' });
+      const s3 = {
+        BLOB_URL: 's3://files?endpoint=http://127.0.0.1:1',
+        AWS_ACCESS_KEY_ID: 'id',
+        AWS_SECRET_ACCESS_KEY: 'canary',
+      };
+      const wrong = await doctor({ ...settings, ...redis, ...s3, ROLES: 'api' });
       expect(wrong.code).toBe(1);
       expect(wrong.output).toMatch(/^failed +keys +ENCRYPTION_KEYS lacks the key "k9"/m);
       expect(wrong.output).toMatch(/^failed +queue +down: check REDIS_URL/m);
+      expect(wrong.output).toMatch(/^failed +files +BLOB_URL cannot be used \(.+\): check it/m);
       expect(wrong.output).toMatch(/^warning +egress +EGRESS_ALLOW opens 127\.0\.0\.1 to every account/m);
-      expect(wrong.levels).toEqual(expect.arrayContaining(['ok clock', 'ok storage', 'ok files']));
+      expect(wrong.levels).toEqual(expect.arrayContaining(['ok clock', 'ok storage']));
 
       await query(url, `INSERT INTO migrations (timestamp, name) VALUES (1999, 'AddWings1999')`);
       const newer = await doctor(settings);
