@@ -59,7 +59,9 @@ describe('a database that a newer version migrated', () => {
     const stars = { name: 'stars', module: () => Again, migrations: [First1795000000001] };
     await migrate(url, undefined, [stars]);
     await query(url, `INSERT INTO module_migrations (timestamp, name) VALUES (1999, 'stars:Second1795000000002')`);
-    await expect(migrate(url, undefined, [stars])).rejects.toThrow('does not know its migrations stars:Second1795000000002');
+    await expect(migrate(url, undefined, [stars])).rejects.toThrow(
+      'does not know its migrations stars:Second1795000000002',
+    );
     await expect(pendingMigrations(url, [{ ...stars, name: 'moons' }])).resolves.toBe(true);
     await expect(migrate(url)).resolves.toBeUndefined();
   });
