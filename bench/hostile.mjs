@@ -292,7 +292,7 @@ async function main() {
 
   await service.request('PUT', '/namespaces/neighbour');
   await service.connect('neighbour', 'echo', `${echo.url}/mcp`);
-  await service.publish('neighbour/slow', `${tenant.url}/mcp`);
+  await service.publish('neighbour/slow', { type: 'external', upstreamUrl: `${tenant.url}/mcp` });
   const account = await service.request('POST', '/accounts', { name: 'hostile', kind: 'user' });
   const { key } = await service.request('POST', `/accounts/${account.id}/api-keys`, { name: 'bench' });
   const put = (path, body) => send(`${service.url}${path}`, { method: 'PUT', key, body: JSON.stringify(body) });

@@ -2,8 +2,9 @@
 // Cost of running uploaded code, and effects of one program on another. The runtime, the load and the programs share
 // the machine. Calls/s: the same workerd reached directly and through the runtime, in turn. Neighbour: one caller of a
 // program alone, and while another program loops, fills its memory or is flooded, as often as it can.
+// New sources: modules of connections that each differ in one line, made and first called in 4 lanes.
 //
-//   npm run bench:hosting -- [--rounds 5] [--calls 4000] [--seconds 4] [--starts 20] [--live 50]
+//   npm run bench:hosting -- [--rounds 5] [--calls 4000] [--seconds 4] [--starts 20] [--live 50] [--sources 200]
 
 import { randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -13,7 +14,19 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
-import { ensureBuilt, integerOption, loadAverage, median, rssMbOf, runBench, shown, tempFolder } from './run.mjs';
+import {
+  cpuUsOf,
+  ensureBuilt,
+  integerOption,
+  loadAverage,
+  median,
+  rssMbOf,
+  runBench,
+  shown,
+  startService,
+  stop,
+  tempFolder,
+} from './run.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -22,6 +35,7 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '4' },
     starts: { type: 'string', default: '20' },
     live: { type: 'string', default: '50' },
+    sources: { type: 'string', default: '200' },
   },
 });
 const rounds = integerOption('rounds', options.rounds, 1, 50);
@@ -29,7 +43,9 @@ const calls = integerOption('calls', options.calls, 100, 100_000);
 const seconds = integerOption('seconds', options.seconds, 1, 60);
 const starts = integerOption('starts', options.starts, 1, 200);
 const live = integerOption('live', options.live, 1, 500);
+const sources = integerOption('sources', options.sources, 1, 10_000);
 const callers = 16;
+const lanes = 4;
 const pauseMs = 5;
 
 const trivial = `export default { fetch: () => new Response('ok') };`;
@@ -98,6 +114,8 @@ async function startRuntime() {
     withProgram: (ref, use) =>
       use({ ref, file: join(folder, `${ref.id}.mjs`), secrets: {}, configSchema: null, egressAllow: null }),
     valuesOf: () => Promise.resolve({ secrets: {}, egressAllow: null }),
+    quotaOf: () => Promise.resolve(null),
+    namesOf: () => Promise.resolve({}),
     traced: () => undefined,
   });
   const runtime = new Runtime(env, programs, [new KnownEngine(sandbox)]);
@@ -291,6 +309,29 @@ async function memory({ runtime, instances, add }, code, request) {
   await Promise.all(refs.map(({ ownerId }) => runtime.forget(ownerId)));
 }
 
+async function newSources() {
+  const { request, child } = await startService({ env: { RUNTIME_WITHOUT: 'own-user,own-network,memory-limit' } });
+  await request('PUT', '/namespaces/bench');
+  const before = cpuUsOf(child.pid);
+  let next = 0;
+  const lane = async () => {
+    while (next < sources) {
+      const path = `/connect/bench/source-${next++}`;
+      const sourceFiles = [{ path: 'bench.ts', contents: mcpServer.replace("'bench'", `'${path}'`) }];
+      await request('PUT', path, { source: { kind: 'module', entrypoint: 'bench.ts', sourceFiles } });
+      await request('POST', `${path}/.tools/echo`, { message: 'first' });
+    }
+  };
+  const ms = await timed(() => Promise.all(Array.from({ length: lanes }, lane)));
+  const { own, below } = cpuUsOf(child.pid);
+  const each = (us) => `${shown(us / 1_000 / sources, 0)} ms`;
+  console.log(
+    `${sources} new sources, ${lanes} lanes: made and called in ${shown(ms / 1_000, 1)} s; CPU of one: ` +
+      `${each(own - before.own)} in the service, ${each(below - before.below)} below it`,
+  );
+  await stop(child);
+}
+
 async function main() {
   const host = await startRuntime();
   const mcp = await bundle(mcpServer);
@@ -314,6 +355,7 @@ async function main() {
   } finally {
     await host.runtime.onApplicationShutdown();
   }
+  await newSources();
   console.log(`load average ${loadAverage()} after`);
 }
 

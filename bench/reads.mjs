@@ -109,7 +109,7 @@ async function main() {
   const service = await startService({ env });
   const echo = await startEcho();
   await service.request('PUT', '/namespaces/bench');
-  await service.publish('bench/echo', `${echo.url}/mcp`);
+  await service.publish('bench/echo', { type: 'external', upstreamUrl: `${echo.url}/mcp` });
   const bare = await startServer('by hand', './reads.mjs', [], { BENCH_DATABASE_URL: embedded.url });
   const route = '/servers/bench%2Fecho';
   const targets = [

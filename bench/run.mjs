@@ -5,6 +5,7 @@
 //
 //   npm run bench -- [--rounds 5] [--calls 5000] [--callers 1,16,64] [--quick] [--only direct,pass-through,rest,mcp,run] [--json]
 
+import { Blob } from 'node:buffer';
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
@@ -13,6 +14,7 @@ import { availableParallelism, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { WebSocket } from 'ws';
 
 const runMaxMs = 20 * 60_000;
 const readyMaxMs = 120_000;
@@ -124,7 +126,7 @@ const companion = `data:text/javascript,${encodeURIComponent(
   `if (process.ppid === ${process.pid} && process.channel) {
     process.on('message', (ask) => {
       if (ask === 'gc') globalThis.gc?.();
-      process.send(process.memoryUsage());
+      process.send({ ...process.memoryUsage(), handles: process.getActiveResourcesInfo().length });
     });
     process.on('disconnect', () => process.kill(process.pid, 'SIGTERM'));
     process.channel.unref();
@@ -167,12 +169,13 @@ export async function startService({ env = {}, nodeArgs = [] } = {}) {
     const connection = await request('PUT', `/connect/${namespace}/${id}`, { mcpUrl });
     if (connection.status?.state !== 'connected') throw new Error(`not connected: ${JSON.stringify(connection)}`);
   };
-  /** Makes a server whose release runs at `upstreamUrl`; gives its MCP address. */
-  const publish = async (name, upstreamUrl) => {
+  /** Makes a server with a release; gives its MCP address. */
+  const publish = async (name, payload, module) => {
     const server = `/servers/${encodeURIComponent(name)}`;
     await request('PUT', server);
     const form = new FormData();
-    form.set('payload', JSON.stringify({ type: 'external', upstreamUrl }));
+    form.set('payload', JSON.stringify(payload));
+    if (module) form.set('module', new Blob([module]), 'module.js');
     const headers = { authorization: `Bearer ${key}` };
     const response = await fetch(`${url}${server}/releases`, { method: 'PUT', headers, body: form });
     const { mcpUrl } = await response.json();
@@ -183,15 +186,42 @@ export async function startService({ env = {}, nodeArgs = [] } = {}) {
   return { label: 'slipway', child, url, key, request, connect, publish };
 }
 
+const localResults = {
+  initialize: {
+    protocolVersion: '2025-11-25',
+    capabilities: { tools: {} },
+    serverInfo: { name: 'bench', version: '1' },
+  },
+  'tools/call': { content: [{ type: 'text', text: 'here' }] },
+};
+
+/** Pairs a local server that answers; resolves when it was greeted. */
+export function pairUplink({ url, key }, address) {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}${address}`, {
+    headers: { authorization: `Bearer ${key}` },
+    perMessageDeflate: false,
+  });
+  return new Promise((resolve, reject) => {
+    socket.on('error', reject);
+    socket.on('close', (code, reason) => reject(new Error(`closed with ${code} ${reason}`)));
+    socket.on('message', (data) => {
+      const { id, method } = JSON.parse(data.toString());
+      if (id !== undefined) socket.send(JSON.stringify({ jsonrpc: '2.0', id, result: localResults[method] }));
+      else if (method === 'notifications/initialized') resolve(socket);
+    });
+  });
+}
+
 // ---- Figures of a process, from /proc; without it (not Linux) they are left out.
 
 const statOf = (pid) => {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return { parent: Number(fields[1]), cpuUs: (Number(fields[11]) + Number(fields[12])) * 10_000 };
+  const us = (field) => Number(fields[field]) * 10_000;
+  return { parent: Number(fields[1]), cpuUs: us(11) + us(12), endedUs: us(13) + us(14) };
 };
 
-/** CPU time used so far: of the process itself, and of everything below it (the embedded database). */
+/** CPU time used so far: of the process itself, and of everything below it, such as the embedded database, ended or not. */
 export function cpuUsOf(pid) {
   if (!existsSync('/proc/self/stat')) return { own: NaN, below: NaN };
   const stats = new Map();
@@ -203,8 +233,8 @@ export function cpuUsOf(pid) {
     }
   }
   const isBelow = (stat) => stat !== undefined && (stat.parent === pid || isBelow(stats.get(stat.parent)));
-  let below = 0;
-  for (const stat of stats.values()) if (isBelow(stat)) below += stat.cpuUs;
+  let below = stats.get(pid)?.endedUs ?? NaN;
+  for (const stat of stats.values()) if (isBelow(stat)) below += stat.cpuUs + stat.endedUs;
   return { own: stats.get(pid)?.cpuUs ?? NaN, below };
 }
 
@@ -278,7 +308,13 @@ async function setUp(wanted) {
     if (wanted('rest')) add('slipway REST', service, `${connection}/.tools/echo`, 'rest', headers);
     if (wanted('mcp')) add('slipway MCP', service, `${connection}/mcp`, 'mcp', headers);
     if (wanted('run'))
-      add('slipway run', service, await service.publish('bench/echo', `${echo.url}/mcp`), 'mcp', headers);
+      add(
+        'slipway run',
+        service,
+        await service.publish('bench/echo', { type: 'external', upstreamUrl: `${echo.url}/mcp` }),
+        'mcp',
+        headers,
+      );
   }
   return targets;
 }

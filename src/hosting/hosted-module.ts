@@ -31,13 +31,14 @@ const SHOWN_IMPORTS_MAX = 5;
  * Checks the ES module of a hosted release without running it. A module of 10 MB takes seconds of CPU and up to a
  * gigabyte of memory, so `ModuleChecks` calls this in a separate process.
  *
+ * @param provided names of other imports that it may have
  * @throws InvalidModuleError when it does not parse, has no usable default export, or imports modules that are
  * unavailable at run time
  */
-export function checkModule(source: string): ModuleFacts {
+export function checkModule(source: string, provided?: RegExp): ModuleFacts {
   const text = source.replace(/^\uFEFF/, '');
   const outline = parse(text);
-  requireBundled(text, outline);
+  requireBundled(text, outline, provided);
   return {
     form: formOf(text, outline),
     exports: [...outline.exports.keys()],
@@ -68,8 +69,9 @@ function placeOf(text: string, at: number): string {
   return `${line}:${column + 1}`;
 }
 
-function requireBundled(text: string, { imports }: ModuleOutline): void {
-  const foreign = [...imports].filter(([name]) => !isBuiltin(name) && !RUNTIME_IMPORT.test(name));
+function requireBundled(text: string, { imports }: ModuleOutline, provided?: RegExp): void {
+  const isThere = (name: string) => isBuiltin(name) || RUNTIME_IMPORT.test(name) || provided?.test(name);
+  const foreign = [...imports].filter(([name]) => !isThere(name));
   if (foreign.length === 0) return;
   const shown = foreign.slice(0, SHOWN_IMPORTS_MAX).map(([name, at]) => `${quoted(name)} (${placeOf(text, at)})`);
   const more = foreign.length > SHOWN_IMPORTS_MAX ? ` and ${foreign.length - SHOWN_IMPORTS_MAX} more` : '';

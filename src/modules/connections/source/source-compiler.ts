@@ -34,7 +34,7 @@ const SLOT_WAIT_MS = 15_000;
 const CACHED_MAX = 200;
 
 /** Part of every cache key; a change of the compilation counts it up. */
-const VERSION = '1';
+const VERSION = '2';
 
 /** Compiles the modules of connections, in sandboxed processes, and caches the result on disk. */
 @Injectable()
