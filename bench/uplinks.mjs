@@ -6,11 +6,11 @@
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { WebSocket } from 'ws';
 import {
   cpuUsOf,
   integerOption,
   loadAverage,
+  pairUplink,
   rssMbOf,
   runBench,
   shown,
@@ -45,32 +45,6 @@ async function memoryOf(service) {
   return memory;
 }
 
-const results = {
-  initialize: {
-    protocolVersion: '2025-11-25',
-    capabilities: { tools: {} },
-    serverInfo: { name: 'bench', version: '1' },
-  },
-  'tools/call': { content: [{ type: 'text', text: 'here' }] },
-};
-
-/** Pairs a local server that answers; resolves when it was greeted. */
-function pair(service, id) {
-  const socket = new WebSocket(`${service.url.replace('http', 'ws')}/bench/${id}`, {
-    headers: { authorization: `Bearer ${service.key}` },
-    perMessageDeflate: false,
-  });
-  return new Promise((resolve, reject) => {
-    socket.on('error', reject);
-    socket.on('close', (code, reason) => reject(new Error(`closed with ${code} ${reason}`)));
-    socket.on('message', (data) => {
-      const { id: request, method } = JSON.parse(data.toString());
-      if (request !== undefined) socket.send(JSON.stringify({ jsonrpc: '2.0', id: request, result: results[method] }));
-      else if (method === 'notifications/initialized') resolve(socket);
-    });
-  });
-}
-
 async function main() {
   // Made in one process and paired with the next, which remembers nothing of their making.
   const folder = tempFolder();
@@ -87,7 +61,7 @@ async function main() {
   const before = { ...(await memoryOf(service)), rssMb: rssMbOf(pid) };
 
   const startedAt = performance.now();
-  await inParallel(tunnels, (i) => pair(service, `up-${i}`));
+  await inParallel(tunnels, (i) => pairUplink(service, `/bench/up-${i}`));
   const seconds = (performance.now() - startedAt) / 1000;
   console.log(`${tunnels} tunnels paired in ${shown(seconds, 1)} s; load average ${loadAverage()}`);
 
