@@ -2,20 +2,33 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createServer } from '../support/factories.js';
 import { formBytes, putForm, releaseForm } from '../support/documentation/raw-form.js';
+import { publishHosted } from '../support/hosting/hosted-releases.js';
 import { followLog } from '../support/logs/log-follower.js';
 import { record } from '../support/logs/invocations.js';
+import { ask } from '../support/mcp/front-calls.js';
+import { pair } from '../support/mcp/uplink-client.js';
 import { cleanUpPrograms, runProgram, type Program } from '../support/program.js';
 import { pathOf, serverIdOf } from '../support/database/server-rows.js';
+import { bundleOf } from '../support/releases/bundles.js';
+import { published, releaseIn } from '../support/releases/releases.js';
+import { closing } from '../support/upstream/upstream-clients.js';
 import { freePort } from '../support/upstream/upstream-net.js';
 import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
 import { until } from '../support/until.js';
+import { verifies } from '../support/verifies.js';
 
 const SLOW_MS = 300_000;
 const MB = 1024 * 1024;
+
+/** Tools are silent for two of nginx's read timeouts. A stream begins after 5 s and has a comment every 10 s. */
+const SILENT_MS = 26_000;
+const READ_TIMEOUT = '13s';
+const SILENT_CALLS = 3;
 
 let nginx: ChildProcess;
 let folder: string;
@@ -31,7 +44,12 @@ let proxied: TestApp;
 beforeAll(async () => {
   const [port, ...ports] = await Promise.all([freePort(), freePort(), freePort()]);
   const url = `http://127.0.0.1:${port}`;
-  const settings = { PUBLIC_URL: url, TRUST_PROXY: '127.0.0.1' };
+  const settings = {
+    PUBLIC_URL: url,
+    TRUST_PROXY: '127.0.0.1',
+    RUNTIME_BUNDLES: 'isolated',
+    MCP_CALL_TIMEOUT_MS: String(SILENT_MS + 10_000),
+  };
   [app, upstream] = await Promise.all([startApp({ ...settings, PORT: String(ports[0]) }), startUpstream()]);
   second = runProgram('main.js', {
     ...settings,
@@ -60,22 +78,24 @@ afterAll(async () => {
   if (folder) await rm(folder, { recursive: true, force: true });
 }, SLOW_MS);
 
-/** The sample with these ports and without TLS, in a configuration that leaves nothing outside of the folder. */
+/** The sample with these ports, a shorter read timeout and without TLS, in a configuration that leaves nothing outside of the folder. */
 async function configOf(port: number, ports: number[]): Promise<string> {
   const sample = await readFile('docker/nginx.conf', 'utf8');
   const servers = ports.map((to) => `server 127.0.0.1:${to};`).join('\n  ');
   const site = sample
     .replace('server 127.0.0.1:3000;', servers)
     .replace('listen 443 ssl;', `listen 127.0.0.1:${port};`)
+    .replace('proxy_read_timeout 1h;', `proxy_read_timeout ${READ_TIMEOUT};`)
     .replaceAll(/^\s*ssl_certificate.*$/gm, '');
   expect(site).toContain(servers);
   expect(site).toContain(`listen 127.0.0.1:${port};`);
+  expect(site).toContain(`proxy_read_timeout ${READ_TIMEOUT};`);
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (kind) => `${kind}_temp_path ${folder}/${kind};`,
   );
   const main = `daemon off; worker_processes 1; pid ${folder}/pid; error_log ${folder}/error.log;
 events { worker_connections 512; }
-http { access_log off; ${paths.join(' ')} ${site} }`;
+http { log_format passed '$upstream_addr $uri'; access_log ${folder}/access.log passed; ${paths.join(' ')} ${site} }`;
   await writeFile(join(folder, 'nginx.conf'), main);
   return join(folder, 'nginx.conf');
 }
@@ -124,6 +144,94 @@ describe('the nginx sample in front of two processes', () => {
     const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
     expect(await call(`${path}/.tools/echo`, { message: 'x'.repeat(15 * MB) })).toBe(200);
   });
+
+  verifies(
+    'mcp:long-calls',
+    'an MCP call of a tool that says nothing outlasts the read timeout of nginx, whatever runs the tool, at both processes',
+    async () => {
+      const tool = { name: 'quiet', description: 'Says nothing', inputSchema: { type: 'object' } };
+      const result = { content: [{ type: 'text', text: 'at last' }] };
+      const quiet = () => wait(SILENT_MS, result);
+      const external = closing(await startUpstream({ tools: [{ ...tool, call: quiet }] }));
+      const { path: externalPath } = await createConnection(app, owner, { mcpUrl: external.url });
+
+      const { path: uplinkPath } = await createConnection(app, owner, { transport: 'uplink' });
+      const tunnel = await pair(app, owner, uplinkPath, { tools: ['quiet'], answers: { 'tools/call': quiet } });
+
+      const source = `const results = {
+        initialize: ({ protocolVersion }) => ({
+          protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'quiet', version: '1.0.0' },
+        }),
+        'tools/list': () => (${JSON.stringify({ tools: [tool] })}),
+        'tools/call': () => new Promise((resolve) => setTimeout(resolve, ${SILENT_MS}, ${JSON.stringify(result)})),
+      };
+      const answer = async ({ id, method, params }) => {
+        const found = results[method];
+        const body = found ? { result: await found(params) } : { error: { code: -32601, message: 'Method not found' } };
+        return { jsonrpc: '2.0', id, ...body };
+      };`;
+      const hosted = await publishHosted(
+        app,
+        owner,
+        `${source}
+        export default { async fetch(request) {
+          const message = await request.json().catch(() => ({}));
+          return message.id === undefined ? new Response(null, { status: 202 }) : Response.json(await answer(message));
+        } };`,
+      );
+      const bundle = await bundleOf(
+        {
+          server: {
+            type: 'node',
+            entry_point: 'server/index.mjs',
+            mcp_config: { command: 'node', args: ['${__dirname}/server/index.mjs'], env: {} },
+          },
+          tools: [{ name: tool.name, description: tool.description }],
+          user_config: {},
+        },
+        {
+          'server/index.mjs': `import { createInterface } from 'node:readline';
+          ${source}
+          createInterface({ input: process.stdin }).on('line', async (line) => {
+            const message = JSON.parse(line);
+            if (message.id !== undefined) console.log(JSON.stringify(await answer(message)));
+          });`,
+        },
+      );
+      const name = await createServer(app, owner);
+      const id = await published(app, owner, name, { type: 'stdio', runtime: 'node' }, { bundle });
+      const release = await releaseIn(app, owner, name, id, 'SUCCESS');
+
+      const paths = {
+        external: `${externalPath}/mcp`,
+        uplink: `${uplinkPath}/mcp`,
+        module: new URL(hosted.url).pathname,
+        bundle: new URL(String(release.mcpUrl)).pathname,
+      };
+      const params = { name: 'quiet', arguments: {} };
+      const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+      const calls = Object.entries(paths).flatMap(([kind, path]) =>
+        Array.from({ length: SILENT_CALLS }, async () => {
+          const startedAt = performance.now();
+          const { status, body } = await ask(`${proxied.url}${path}`, message, {
+            authorization: `Bearer ${owner.key}`,
+          });
+          expect(performance.now() - startedAt).toBeGreaterThan(SILENT_MS - 100);
+          return [kind, status, body.result ?? body];
+        }),
+      );
+      expect(await Promise.all(calls)).toEqual(
+        Object.keys(paths).flatMap((kind) => Array(SILENT_CALLS).fill([kind, 200, expect.objectContaining(result)])),
+      );
+      const passed = (await readFile(join(folder, 'access.log'), 'utf8')).split('\n');
+      for (const [kind, path] of Object.entries(paths)) {
+        const processes = new Set(passed.filter((line) => line.endsWith(` ${path}`)).map((line) => line.split(' ')[0]));
+        expect([kind, processes.size]).toEqual([kind, 2]);
+      }
+      await tunnel.close();
+    },
+    SLOW_MS,
+  );
 
   it(
     'repeats a refused connection at the other process, and no call twice',
