@@ -240,6 +240,10 @@ async function runJest(name, args, env = {}) {
     if (!args.includes('unit')) notes.push('skipped: browser tests (no chromium)');
   }
   if (!hasNginx()) ignored.push('/test/long/nginx');
+  if (!onPath('promtool')) {
+    ignored.push('/test/promtool');
+    if (args.includes('unit')) notes.push('skipped: the expressions of dashboard and alerts (no promtool)');
+  }
   if (ignored.length > 1) own.push(...ignored.map((path) => `--testPathIgnorePatterns=${path}`));
   const jestArgs = [bin('jest/bin/jest.js'), `--cacheDirectory=${join(cache, 'jest')}`, ...own, ...args];
   const result = await timed(() => command(process.execPath, jestArgs, env));

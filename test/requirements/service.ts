@@ -541,6 +541,23 @@ export const service = {
     source: 'House',
     behavior: 'Session data of a program that nobody has called for longer than sessions live is deleted.',
   },
+  'metrics:samples': {
+    source: 'House',
+    behavior: 'The dashboard and the alert rules in `docker` name metrics that the service has.',
+  },
+  'kubernetes:valid': {
+    source: 'House',
+    behavior: 'The schemas of Kubernetes accept each object in `docker/kubernetes`.',
+  },
+  'kubernetes:confined': {
+    source: 'House',
+    behavior:
+      'Containers in `docker/kubernetes` run without root, capabilities, privilege escalation or a writable root file system.',
+  },
+  'kubernetes:settings': {
+    source: 'House',
+    behavior: 'The service accepts the settings of `docker/kubernetes` in each role.',
+  },
   'metrics:access': {
     source: 'House',
     behavior:

@@ -1,0 +1,14 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect } from '@jest/globals';
+import { alertExpressions, panelExpressions } from './support/logs/monitoring-samples.js';
+import { verifies } from './support/verifies.js';
+
+describe('the dashboard and the alert rules', () => {
+  verifies('metrics:samples', 'name metrics that docs/operate.md lists', () => {
+    // metrics.e2e-spec.ts compares this table with what the service shows.
+    const listed = new Set(readFileSync('docs/operate.md', 'utf8').match(/(?<=^\| `)slipway_\w+/gm));
+    const named = [...panelExpressions, ...alertExpressions].flatMap((expr) => expr.match(/\bslipway_\w+/g) ?? []);
+    expect(named.length).toBeGreaterThan(panelExpressions.length);
+    expect(named.filter((name) => !listed.has(name.replace(/_bucket$/, '')))).toEqual([]);
+  });
+});
