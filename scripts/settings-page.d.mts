@@ -1,2 +1,2 @@
 /** @see settings-page.mjs */
-export function settingsPage(docs: { name: string; fallback: string | null; doc: string }[]): string;
+export function settingsPage(docs: { name: string; fallback: string | null; doc: string; isSecret: boolean }[]): string;

@@ -1,8 +1,10 @@
-import { availableParallelism } from 'node:os';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
-import { describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { loadEnv, SettingsError } from './env.js';
 import { settingDocs } from './env.js';
+import { verifies } from '../../test/support/verifies.js';
 
 const base64Key = Buffer.alloc(32, 1).toString('base64');
 
@@ -158,6 +160,58 @@ describe('loadEnv', () => {
     const changed = env.with({ databaseUrl: 'postgres://h/x' });
     expect([env.databaseUrl, changed.databaseUrl, changed.host]).toEqual([null, 'postgres://h/x', env.host]);
   });
+});
+
+describe('a secret in a file', () => {
+  let folder: string;
+  const file = (name: string, text: string) => {
+    writeFileSync(path.join(folder, name), text);
+    return path.join(folder, name);
+  };
+  const secrets = {
+    DATABASE_URL: 'postgres://h/x',
+    REDIS_URL: 'redis://h',
+    BOOTSTRAP_API_KEY: `slipway_${'x'.repeat(43)}`,
+    ENCRYPTION_KEYS: `k1:${base64Key}`,
+    SIMULATOR_API_KEY: 'key',
+    METRICS_TOKEN: 'x'.repeat(16),
+  };
+
+  beforeAll(() => {
+    folder = mkdtempSync(path.join(tmpdir(), 'slipway-secrets-'));
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  verifies('start:secret-file', 'is read as the variable would be, without the line break at its end', () => {
+    const named = settingDocs().flatMap(({ name, isSecret }) => (isSecret ? [name] : []));
+    expect(named.sort()).toEqual(Object.keys(secrets).sort());
+    const files = Object.entries(secrets).map(([name, value]) => [`${name}_FILE`, file(name, `${value}\n`)]);
+    expect(loadEnv(Object.fromEntries(files) as Record<string, string>)).toEqual(loadEnv(secrets));
+  });
+
+  verifies(
+    'start:secret-file',
+    'is refused beside the variable, unreadable, empty or wrong, without its content',
+    () => {
+      const keys = file('keys', 'canary');
+      expect(faults({ ENCRYPTION_KEYS: secrets.ENCRYPTION_KEYS, ENCRYPTION_KEYS_FILE: keys })).toEqual([
+        'ENCRYPTION_KEYS must not be set together with ENCRYPTION_KEYS_FILE: remove one of them.',
+      ]);
+      expect(faults({ DATABASE_URL_FILE: path.join(folder, 'canary'), ENCRYPTION_KEYS_FILE: folder })).toEqual([
+        'DATABASE_URL must be in the file that DATABASE_URL_FILE names, which cannot be read (ENOENT).',
+        'ENCRYPTION_KEYS must be in the file that ENCRYPTION_KEYS_FILE names, which cannot be read (EISDIR).',
+      ]);
+      expect(faults({ METRICS_TOKEN_FILE: file('empty', '\n') })).toEqual([
+        'METRICS_TOKEN must be in the file that METRICS_TOKEN_FILE names, which is empty.',
+      ]);
+      expect(faults({ ENCRYPTION_KEYS_FILE: keys })).toEqual([
+        'ENCRYPTION_KEYS must be a list of id:key where key is 32 bytes in base64.',
+      ]);
+      expect(faults({ DATABASE_URL_FILE: file('url', 'postgres://h/x') })).toEqual([
+        expect.stringMatching(/^ENCRYPTION_KEYS must be set with/),
+      ]);
+    },
+  );
 });
 
 describe('settingDocs', () => {

@@ -5,6 +5,8 @@ import { accountLimitDefaults, parseAccountLimits, type AccountLimits } from './
 import {
   type SettingDoc,
   settings,
+  SecretSetting,
+  secretText,
   Setting,
   text,
   integer,
@@ -93,14 +95,13 @@ export class Env {
     null,
     'S3 bucket for uploaded files: `s3://bucket/prefix?region=eu-central-1`, for servers other than AWS with ' +
       '`&endpoint=https://…`. Credentials: `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or any other source of the ' +
-      'AWS SDK. Default: a folder in `DATA_DIR`.',
+      'AWS SDK, such as the file that `AWS_SHARED_CREDENTIALS_FILE` names. Default: a folder in `DATA_DIR`.',
   )
   readonly blobUrl: S3Place | null;
 
-  @Setting(
+  @SecretSetting(
     'DATABASE_URL',
     url('postgres:', 'postgresql:'),
-    null,
     'Postgres 14 or newer to use. Default: the embedded one.',
   )
   readonly databaseUrl: string | null;
@@ -123,10 +124,9 @@ export class Env {
   )
   readonly ownDatabasePoolMax: number | null;
 
-  @Setting(
+  @SecretSetting(
     'REDIS_URL',
     url('redis:', 'rediss:'),
-    null,
     'Redis 6.2 or newer for the queue (`noeviction`). Default: the queue lives in Postgres.',
   )
   readonly redisUrl: string | null;
@@ -161,13 +161,12 @@ export class Env {
   @Setting('MIGRATE', oneOf('auto', 'off'), 'auto', '`off`: do not migrate at start; use `npm run migrate`.')
   readonly migrate: 'auto' | 'off';
 
-  @Setting('BOOTSTRAP_API_KEY', bootstrapKey, null, "The operator's first key, instead of a generated one.")
+  @SecretSetting('BOOTSTRAP_API_KEY', bootstrapKey, "The operator's first key, instead of a generated one.")
   readonly bootstrapApiKey: string | null;
 
-  @Setting(
+  @SecretSetting(
     'ENCRYPTION_KEYS',
     encryptionKeys,
-    null,
     'Keys that seal stored secrets: `id:base64,…`, 32 bytes each; the first one writes. ' +
       'Required with `DATABASE_URL`, generated into `DATA_DIR` otherwise.',
   )
@@ -420,7 +419,7 @@ export class Env {
   @Setting('SIMULATOR_MODEL', text, null, 'Name of that model. Required with `SIMULATOR_URL`.')
   readonly simulatorModel: string | null;
 
-  @Setting('SIMULATOR_API_KEY', text, null, 'API key of the model.')
+  @SecretSetting('SIMULATOR_API_KEY', text, 'API key of the model.')
   readonly simulatorApiKey: string | null;
 
   @Setting(
@@ -550,10 +549,9 @@ export class Env {
   )
   readonly runtimeLeaseMs: number;
 
-  @Setting(
+  @SecretSetting(
     'METRICS_TOKEN',
     metricsToken,
-    null,
     'Bearer token for `/metrics`, 16 characters or more. `open`: without a token. Default: no metrics.',
   )
   readonly metricsToken: string | null;
@@ -650,7 +648,7 @@ export class SettingsError extends StartError {}
 
 /** The documentation of every setting, in the order of docs/settings.md. */
 export function settingDocs(): SettingDoc[] {
-  return settings.map(({ name, fallback, doc }) => ({ name, fallback, doc }));
+  return settings.map(({ name, fallback, doc, isSecret }) => ({ name, fallback, doc, isSecret }));
 }
 
 /**
@@ -662,15 +660,16 @@ export function settingDocs(): SettingDoc[] {
 export function loadEnv(source: NodeJS.ProcessEnv = process.env, checks: ((env: Env) => void)[] = []): Env {
   const env = new Env();
   const faults: string[] = [];
-  for (const { name, property, parse, fallback } of settings) {
-    const given = source[name]?.trim() || fallback;
+  for (const { name, property, parse, fallback, isSecret } of settings) {
     try {
+      const given = (isSecret ? secretText(source, name) : source[name]?.trim()) || fallback;
       Object.assign(env, { [property]: given === null ? null : parse(given) });
     } catch (error) {
       faults.push(`${name} ${(error as Error).message}.`);
     }
   }
-  if (source.DATABASE_URL?.trim() && !source.ENCRYPTION_KEYS?.trim()) {
+  const isGiven = (name: string) => Boolean(source[name]?.trim() || source[`${name}_FILE`]?.trim());
+  if (isGiven('DATABASE_URL') && !isGiven('ENCRYPTION_KEYS')) {
     faults.push('ENCRYPTION_KEYS must be set with DATABASE_URL: make one with `echo "k1:$(openssl rand -base64 32)"`.');
   }
   if (source.SIMULATOR_URL?.trim() && !source.SIMULATOR_MODEL?.trim()) {

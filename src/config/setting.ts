@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { BlockList, isIP } from 'node:net';
 import { parseUrl } from './parse-url.js';
 
@@ -10,6 +11,8 @@ export interface SettingDoc {
   /** The default as text; null when the setting is unset by default. */
   fallback: string | null;
   doc: string;
+  /** The value may also stand in the file that `NAME_FILE` names. */
+  isSecret: boolean;
 }
 
 interface SettingEntry extends SettingDoc {
@@ -23,8 +26,35 @@ export const settings: SettingEntry[] = [];
 /** Declares one environment variable on the property that holds its value. */
 export function Setting<T>(name: string, parse: Parse<T>, fallback: string | null, doc: string): PropertyDecorator {
   return (_target, property) => {
-    settings.push({ name, property: String(property), parse, fallback, doc });
+    settings.push({ name, property: String(property), parse, fallback, doc, isSecret: false });
   };
+}
+
+/** Declares a setting without a default that holds a secret: it may stand in the file that `NAME_FILE` names. */
+export function SecretSetting<T>(name: string, parse: Parse<T>, doc: string): PropertyDecorator {
+  return (_target, property) => {
+    settings.push({ name, property: String(property), parse, fallback: null, doc, isSecret: true });
+  };
+}
+
+/**
+ * The text of a secret setting, from its variable or its file.
+ *
+ * @throws Error whose message follows the name of the setting; it does not repeat the path, which may be the secret by mistake
+ */
+export function secretText(source: NodeJS.ProcessEnv, name: string): string | undefined {
+  const [value, file] = [source[name]?.trim(), source[`${name}_FILE`]?.trim()];
+  if (!file) return value;
+  if (value) throw new Error(`must not be set together with ${name}_FILE: remove one of them`);
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Error(`must be in the file that ${name}_FILE names, which cannot be read (${code})`, { cause: error });
+  }
+  if (text === '') throw new Error(`must be in the file that ${name}_FILE names, which is empty`);
+  return text;
 }
 
 export const text: Parse<string> = (value) => value;

@@ -693,6 +693,10 @@ export const service = {
     source: 'House',
     behavior:
       '`slipway doctor` checks settings, database, migrations, keys, queue, clock, storage, isolation and egress: one line each with the next step, exit code 1 when one failed, and no secret.',
+  'start:secret-file': {
+    source: 'House',
+    behavior:
+      'A secret setting may stand in the file that NAME_FILE names; both set, or no readable value, is refused.',
   },
   'start:busy-port': {
     source: 'House',
