@@ -4,7 +4,6 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { loadEnv, SettingsError } from './env.js';
 import { settingDocs } from './env.js';
-import { verifies } from '../../test/support/verifies.js';
 
 const base64Key = Buffer.alloc(32, 1).toString('base64');
 
@@ -90,6 +89,7 @@ describe('loadEnv', () => {
     ['UPSTREAM_CONNECT_TIMEOUT_MS', ['100', '54000'], ['99', '60000']],
     ['BLOB_URL', ['s3://b', 's3://b/p?endpoint=http://h:9&region=r'], ['b', 's3:///p', 's3://id:key@b', 's3://b?a=1']],
     ['REDIS_URL', ['redis://h:1', 'rediss://u:p@h/0'], ['http://h', 'h:6379', 'redis']],
+    ['EGRESS_PROXY', ['http://h:3128', 'http://u:p%40@h/'], ['https://h', 'h:3128', 'http://h/x', 'http://u:%@h:1']],
     ['PUBLIC_URL', ['http://h', 'https://h/base/'], ['ftp://h', 'h', 'https://h?a=b', 'https://h/#x']],
     ['ROLES', ['api', 'worker', 'worker, api', 'host'], ['Api', 'api,', 'api;worker', 'all']],
     ['MIGRATE', ['auto', 'off'], ['on', 'no']],
@@ -173,6 +173,7 @@ describe('a secret in a file', () => {
     REDIS_URL: 'redis://h',
     BOOTSTRAP_API_KEY: `slipway_${'x'.repeat(43)}`,
     ENCRYPTION_KEYS: `k1:${base64Key}`,
+    EGRESS_PROXY: 'http://u:p@h:3128',
     SIMULATOR_API_KEY: 'key',
     METRICS_TOKEN: 'x'.repeat(16),
   };
@@ -182,36 +183,32 @@ describe('a secret in a file', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  verifies('start:secret-file', 'is read as the variable would be, without the line break at its end', () => {
+  it('is read as the variable would be, without the line break at its end', () => {
     const named = settingDocs().flatMap(({ name, isSecret }) => (isSecret ? [name] : []));
     expect(named.sort()).toEqual(Object.keys(secrets).sort());
     const files = Object.entries(secrets).map(([name, value]) => [`${name}_FILE`, file(name, `${value}\n`)]);
     expect(loadEnv(Object.fromEntries(files) as Record<string, string>)).toEqual(loadEnv(secrets));
   });
 
-  verifies(
-    'start:secret-file',
-    'is refused beside the variable, unreadable, empty or wrong, without its content',
-    () => {
-      const keys = file('keys', 'canary');
-      expect(faults({ ENCRYPTION_KEYS: secrets.ENCRYPTION_KEYS, ENCRYPTION_KEYS_FILE: keys })).toEqual([
-        'ENCRYPTION_KEYS must not be set together with ENCRYPTION_KEYS_FILE: remove one of them.',
-      ]);
-      expect(faults({ DATABASE_URL_FILE: path.join(folder, 'canary'), ENCRYPTION_KEYS_FILE: folder })).toEqual([
-        'DATABASE_URL must be in the file that DATABASE_URL_FILE names, which cannot be read (ENOENT).',
-        'ENCRYPTION_KEYS must be in the file that ENCRYPTION_KEYS_FILE names, which cannot be read (EISDIR).',
-      ]);
-      expect(faults({ METRICS_TOKEN_FILE: file('empty', '\n') })).toEqual([
-        'METRICS_TOKEN must be in the file that METRICS_TOKEN_FILE names, which is empty.',
-      ]);
-      expect(faults({ ENCRYPTION_KEYS_FILE: keys })).toEqual([
-        'ENCRYPTION_KEYS must be a list of id:key where key is 32 bytes in base64.',
-      ]);
-      expect(faults({ DATABASE_URL_FILE: file('url', 'postgres://h/x') })).toEqual([
-        expect.stringMatching(/^ENCRYPTION_KEYS must be set with/),
-      ]);
-    },
-  );
+  it('is refused beside the variable, unreadable, empty or wrong, without its content', () => {
+    const keys = file('keys', 'canary');
+    expect(faults({ ENCRYPTION_KEYS: secrets.ENCRYPTION_KEYS, ENCRYPTION_KEYS_FILE: keys })).toEqual([
+      'ENCRYPTION_KEYS must not be set together with ENCRYPTION_KEYS_FILE: remove one of them.',
+    ]);
+    expect(faults({ DATABASE_URL_FILE: path.join(folder, 'canary'), ENCRYPTION_KEYS_FILE: folder })).toEqual([
+      'DATABASE_URL must be in the file that DATABASE_URL_FILE names, which cannot be read (ENOENT).',
+      'ENCRYPTION_KEYS must be in the file that ENCRYPTION_KEYS_FILE names, which cannot be read (EISDIR).',
+    ]);
+    expect(faults({ METRICS_TOKEN_FILE: file('empty', '\n') })).toEqual([
+      'METRICS_TOKEN must be in the file that METRICS_TOKEN_FILE names, which is empty.',
+    ]);
+    expect(faults({ ENCRYPTION_KEYS_FILE: keys })).toEqual([
+      'ENCRYPTION_KEYS must be a list of id:key where key is 32 bytes in base64.',
+    ]);
+    expect(faults({ DATABASE_URL_FILE: file('url', 'postgres://h/x') })).toEqual([
+      expect.stringMatching(/^ENCRYPTION_KEYS must be set with/),
+    ]);
+  });
 });
 
 describe('settingDocs', () => {

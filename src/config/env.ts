@@ -15,6 +15,7 @@ import {
   listOf,
   url,
   publicUrl,
+  proxyUrl,
   type S3Place,
   s3Place,
   type EncryptionKey,
@@ -181,6 +182,15 @@ export class Env {
       'replaces it. The local ports of this service, its database and its Redis are never dialled.',
   )
   readonly egressAllow: string | null;
+
+  @SecretSetting(
+    'EGRESS_PROXY',
+    proxyUrl,
+    'HTTP proxy, `http://user:password@host:port`, for every request to MCP servers, authorization servers, S3, language ' +
+      'models and Git, and of hosted code; it must allow CONNECT. What `EGRESS_ALLOW` lists is dialled without it: see ' +
+      '[networks](networks.md#a-proxy-to-the-internet). Default: none.',
+  )
+  readonly egressProxy: string | null;
 
   @Setting(
     'TRUST_PROXY',

@@ -97,6 +97,18 @@ export const publicUrl: Parse<string> = (value) => {
   return value.replace(/\/+$/, '');
 };
 
+/** An HTTP proxy, with or without user name and password, which are percent-encoded. */
+export const proxyUrl: Parse<string> = (value) => {
+  try {
+    const { protocol, pathname, search, hash, username, password } = new URL(value);
+    decodeURIComponent(username + password);
+    if (protocol === 'http:' && pathname + search + hash === '/') return value;
+  } catch {
+    // Refused below, in words that do not repeat the value.
+  }
+  throw new Error('must be a URL such as http://user:password@host:port');
+};
+
 /** A place for files in S3. */
 export interface S3Place {
   bucket: string;

@@ -30,6 +30,10 @@ export const hostedEgress = {
     source: 'House',
     behavior: 'One program has at most 32 requests under way, and waits, idle sockets and headers have bounds too.',
   },
+  'egress:hosted:proxy': {
+    source: 'House',
+    behavior: 'With EGRESS_PROXY every request of hosted code goes through that proxy, whose refusal it is told.',
+  },
   'egress:hosted:leaves-nothing': {
     source: 'House',
     behavior: 'When a program ends, so does every connection it had.',

@@ -480,6 +480,17 @@ export const service = {
     source: 'House',
     behavior: '`EGRESS_ALLOW` admits the ranges and hosts it lists and nothing else.',
   },
+  'egress:proxy': {
+    source: 'House',
+    behavior:
+      'With EGRESS_PROXY every public host is reached through that proxy, what EGRESS_ALLOW lists without it, and what ' +
+      'this machine resolves to an internal address is refused.',
+  },
+  'egress:proxy:failure': {
+    source: 'House',
+    behavior:
+      'A proxy that is away or refuses is answered with an error that names EGRESS_PROXY, without its password.',
+  },
 
   // Running it
   'health:alive': { source: 'Field', behavior: '`GET /health` answers 200 `{status, timestamp}` without a key.' },

@@ -9,6 +9,7 @@ interface S3rverOptions {
   port: number;
   silent: boolean;
   directory: string;
+  vhostBuckets: boolean;
   configureBuckets: { name: string }[];
 }
 
@@ -29,7 +30,11 @@ export function setS3Credentials(keyId: string, secret: string): void {
 export async function startS3(): Promise<{ blobUrl: string; close: () => Promise<void> }> {
   const directory = await mkdtemp(join(tmpdir(), 'slipway-s3-'));
   const configureBuckets = [{ name: BUCKET }];
-  const server = new S3rver({ address: '127.0.0.1', port: 0, silent: true, directory, configureBuckets });
+  const server = new S3rver({
+    ...{ address: '127.0.0.1', port: 0, silent: true, directory, configureBuckets },
+    // Else another host name than its own would be a bucket.
+    vhostBuckets: false,
+  });
   const { port } = await server.run();
   setS3Credentials('S3RVER', 'S3RVER');
   return {

@@ -25,7 +25,7 @@ export class BundleEngine extends Engine {
   constructor(
     private readonly env: Env,
     private readonly sandbox: Sandbox,
-    private readonly openProxy: OpenEgressProxy = openEgress,
+    private readonly openProxy: OpenEgressProxy = (place, options) => openEgress(place, options, env.egressProxy),
   ) {
     super();
   }

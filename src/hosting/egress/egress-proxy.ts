@@ -16,10 +16,15 @@ const ATTEMPTS = 2;
  * in absolute form without TLS, which the proxy adds; CONNECT opens raw TCP. Dials public addresses only, whatever
  * EGRESS_ALLOW says; `OutboundRules` describes `allow`. Refusals are answered 403 and reported to `onRefused`.
  *
+ * @param proxy `EGRESS_PROXY`, for all requests
  * @throws the error of `listen` when the socket cannot be created
  */
-export function openEgress(place: ProxyPlace, options: ProgramProxyOptions): Promise<ProgramProxy> {
-  return ProgramProxy.open(place, options, new Egress(new AddressPolicy([]), publicNames()), PROXY_LIMITS);
+export function openEgress(
+  place: ProxyPlace,
+  options: ProgramProxyOptions,
+  proxy: string | null = null,
+): Promise<ProgramProxy> {
+  return ProgramProxy.open(place, options, new Egress(new AddressPolicy([]), publicNames(), { proxy }), PROXY_LIMITS);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { EgressRefusedError } from '../../platform/egress/egress.errors.js';
+import { EgressProxyError, EgressRefusedError } from '../../platform/egress/egress.errors.js';
 
 /** Error answered to hosted code in place of a response. The message is for the code. */
 export class OutboundError extends Error {
@@ -25,6 +25,7 @@ const TLS_CODES = /^(ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_
 export function outboundErrorOf(error: unknown, host: string): OutboundError {
   if (error instanceof OutboundError) return error;
   if (error instanceof EgressRefusedError) return new OutboundDeniedError(refusal(error, host));
+  if (error instanceof EgressProxyError) return new OutboundError(502, error.message);
   const { code = '' } = error as { code?: string };
   if (TIMED_OUT.has(code)) {
     return new OutboundError(504, `The host "${host}" did not answer in time (${code}): try again later.`);

@@ -11,7 +11,7 @@ const engines = {
   provide: ENGINES,
   inject: [Env, Sandbox],
   useFactory: async (env: Env, sandbox: Sandbox) => {
-    const worker = new WorkerdEngine(sandbox);
+    const worker = new WorkerdEngine(sandbox, env.egressProxy);
     if (env.runtimeBundles === 'off') return [worker];
     const { BundleEngine } = await import('../bundle/bundle-engine.js');
     return [worker, new BundleEngine(env, sandbox)];

@@ -88,7 +88,11 @@ class WorkerdInstance implements Instance {
 export class WorkerdEngine extends Engine {
   readonly name = 'worker';
 
-  constructor(private readonly sandbox: Sandbox) {
+  /** @param proxy `EGRESS_PROXY`, for requests of programs */
+  constructor(
+    private readonly sandbox: Sandbox,
+    private readonly proxy: string | null = null,
+  ) {
     super();
   }
 
@@ -106,10 +110,11 @@ export class WorkerdEngine extends Engine {
     try {
       const closeSink = await openTraceSink(path.join(context.runDir, SOCKETS.sink), (items) => log.report(items));
       opened.push(closeSink);
-      const egress = await openEgress(path.join(context.runDir, SOCKETS.egress), {
-        allow: program.egressAllow,
-        onRefused: (line) => log.add(line),
-      });
+      const egress = await openEgress(
+        path.join(context.runDir, SOCKETS.egress),
+        { allow: program.egressAllow, onRefused: (line) => log.add(line) },
+        this.proxy,
+      );
       opened.push(() => egress.close());
       const stateDir = program.ref.isStateful ? await makeSessionsDir(context.stateDir) : null;
       const process = await this.launch(program, context, stateDir, log);

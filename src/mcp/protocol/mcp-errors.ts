@@ -197,7 +197,9 @@ const TLS_CODES =
 /** Converts a socket error. `written`: the request may have reached the upstream. */
 export function fromSocketError(error: unknown, url: URL, written: boolean): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
-  if (error instanceof DomainError) return new UpstreamError(error.message, error.detail, false, 'blocked');
+  if (error instanceof DomainError) {
+    return new UpstreamError(error.message, error.detail, false, error.kind === 'upstream' ? null : 'blocked');
+  }
   const { code = '', message } = error as { code?: string; message: string };
   const { host, hostname } = url;
   const failed = (text: string, outcomeUnknown = false) => new UpstreamError(text, error, outcomeUnknown);

@@ -5,8 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { startForwardProxy } from '../../../test/support/forward-proxy.js';
 import { setS3Credentials, startS3 } from '../../../test/support/s3.js';
+import { verifies } from '../../../test/support/verifies.js';
+import { loadEnv } from '../../config/env.js';
 import { s3Place } from '../../config/setting.js';
+import { egressTo } from '../egress/egress.module.js';
 import { TooLargeError } from '../errors/domain-error.js';
 import type { BlobStore } from './blob-store.js';
 import { DiskBlobStore } from './disk-blob-store.js';
@@ -160,6 +164,24 @@ describe('a blob store on disk', () => {
 });
 
 describe('a blob store on S3', () => {
+  verifies('egress:proxy', 'reaches its server through EGRESS_PROXY, and an internal one without', async () => {
+    const proxy = await startForwardProxy();
+    const env = loadEnv({ EGRESS_PROXY: proxy.url });
+    const content = randomBytes(1_000);
+    const { endpoint, ...place } = placeOf('proxied');
+    const stored = async (host: string) => {
+      const at = { ...place, endpoint: endpoint?.replace('127.0.0.1', host) ?? null };
+      const store = new S3BlobStore(at, join(root, `s3-${host}`), egressTo(host, env));
+      const { hash } = await store.put(Readable.from([content]), 1_000);
+      const found = await buffer((await store.open(hash)) ?? Readable.from([]));
+      return { isWhole: content.equals(found), hosts: new Set(proxy.asked.splice(0)) };
+    };
+    const { host } = new URL(endpoint?.replace('127.0.0.1', 'files.example.test') ?? '');
+    expect(await stored('files.example.test')).toEqual({ isWhole: true, hosts: new Set([host]) });
+    expect(await stored('127.0.0.1')).toEqual({ isWhole: true, hosts: new Set() });
+    await proxy.close();
+  });
+
   it('fails where the bucket is missing or the server refuses the credentials, and says that it can be tried again', async () => {
     const place = placeOf('one');
     const content = () => Readable.from([randomBytes(10)]);

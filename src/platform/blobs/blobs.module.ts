@@ -2,6 +2,7 @@ import path from 'node:path';
 import { Global, Module } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { BlobStore } from './blob-store.js';
+import { egressTo } from '../egress/egress.module.js';
 import { StorageSpace } from './storage-space.js';
 import { DiskBlobStore } from './disk-blob-store.js';
 import { S3BlobStore } from './s3-blob-store.js';
@@ -15,7 +16,14 @@ import { S3BlobStore } from './s3-blob-store.js';
 export class BlobsModule {}
 
 /** Where the settings keep files. */
-export function blobStore({ blobUrl, dataDir }: Env): BlobStore {
-  if (blobUrl) return new S3BlobStore(blobUrl, path.join(dataDir, 'cache', 'blobs'));
+export function blobStore(env: Env): BlobStore {
+  const { blobUrl, dataDir, egressProxy } = env;
+  if (blobUrl) {
+    const { endpoint } = blobUrl;
+    // Endpoints of AWS inside a private network have names of AWS.
+    const host = endpoint === null ? '*.amazonaws.com' : new URL(endpoint).hostname;
+    const egress = egressProxy === null ? null : egressTo(host, env);
+    return new S3BlobStore(blobUrl, path.join(dataDir, 'cache', 'blobs'), egress);
+  }
   return new DiskBlobStore(path.join(dataDir, 'blobs'));
 }

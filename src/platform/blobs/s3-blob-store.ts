@@ -1,11 +1,14 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type * as Sdk from '@aws-sdk/client-s3';
 import type { S3Place } from '../../config/setting.js';
 import { UnavailableError } from '../errors/domain-error.js';
+import type { Egress } from '../egress/egress.js';
 import { lazyRequire } from '../lazy-require.js';
 import { BlobStore, type Blob, isBlobHash } from './blob-store.js';
 import { UploadFolder } from './upload-folder.js';
@@ -35,10 +38,14 @@ export class S3BlobStore extends BlobStore {
   private readonly client: Sdk.S3Client;
   private readonly uploads: UploadFolder;
 
-  /** @param folder local folder for uploads and for the files of `withFile` */
+  /**
+   * @param folder local folder for uploads and for the files of `withFile`
+   * @param egress opens the connections to S3; null: the SDK does
+   */
   constructor(
     private readonly place: S3Place,
     private readonly folder: string,
+    egress: Egress | null = null,
   ) {
     super();
     const { region, endpoint } = place;
@@ -52,7 +59,7 @@ export class S3BlobStore extends BlobStore {
       responseChecksumValidation: 'WHEN_REQUIRED',
       // Else warnings go to the console; the error that follows says more.
       logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
-      requestHandler: { connectionTimeout: CONNECT_MS, requestTimeout: REQUEST_MS },
+      requestHandler: { connectionTimeout: CONNECT_MS, requestTimeout: REQUEST_MS, ...(egress && agentsOf(egress)) },
     });
   }
 
@@ -117,6 +124,23 @@ export class S3BlobStore extends BlobStore {
     if (!isBlobHash(hash)) throw new Error('A blob is named by 64 hex digits');
     return { Bucket: this.place.bucket, Key: `${this.place.prefix}${hash}` };
   }
+}
+
+/** Agents of Node's HTTP clients whose sockets are opened by `egress`. */
+function agentsOf(egress: Egress): { httpAgent: HttpAgent; httpsAgent: HttpsAgent } {
+  const dialled =
+    (protocol: string): HttpAgent['createConnection'] =>
+    ({ host, port }, callback) => {
+      egress.open(new URL(`${protocol}//${host}:${port}`)).then(
+        (socket) => callback?.(null, socket),
+        (error: Error) => callback?.(error, null as never),
+      );
+      return null;
+    };
+  return {
+    httpAgent: Object.assign(new HttpAgent({ keepAlive: true }), { createConnection: dialled('http:') }),
+    httpsAgent: Object.assign(new HttpsAgent({ keepAlive: true }), { createConnection: dialled('https:') }),
+  };
 }
 
 function unusable(error: unknown): never {

@@ -107,9 +107,18 @@ export class AddressPolicy {
     return parsed !== undefined && this.permits(parsed, bareHost(hostname));
   }
 
+  /** True if a rule opens `address`: public ones in a listed range, and others only if {@link allows} is true. */
+  lists(address: string, hostname: string): boolean {
+    const parsed = parseAddress(address);
+    return parsed !== undefined && this.isListed(parsed, bareHost(hostname));
+  }
+
   private permits(address: ipaddr.IPv4 | ipaddr.IPv6, host: string): boolean {
+    return kindOf(address) === 'public' || this.isListed(address, host);
+  }
+
+  private isListed(address: ipaddr.IPv4 | ipaddr.IPv6, host: string): boolean {
     const kind = kindOf(address);
-    if (kind === 'public') return true;
     const ranges = this.allow.filter((rule) => rule.kind === 'range').filter((rule) => covers(rule, address));
     if (kind === 'cloud metadata') return ranges.some((rule) => rule.prefixBits === widthBits(rule.network));
     if (ranges.length > 0) {

@@ -41,6 +41,34 @@ export class EgressRefusedError extends DomainError {
   }
 }
 
+/** The operator's HTTP proxy opened no tunnel. The message has neither its address nor its password. */
+export class EgressProxyError extends DomainError {
+  readonly kind = 'upstream';
+  readonly code = 'upstream_error';
+
+  /** The proxy was not reached, or its answer was no HTTP. */
+  static away(error: NodeJS.ErrnoException): EgressProxyError {
+    return new EgressProxyError(
+      `The HTTP proxy of this service (EGRESS_PROXY) cannot be used (${error.code ?? 'no answer'}): its operator must ` +
+        'check its address, and that it runs.',
+      error,
+    );
+  }
+
+  /** The proxy answered with another status than 2xx. @param authority `host:port` */
+  static refused(status: number, authority: string): EgressProxyError {
+    const answered = `The HTTP proxy of this service (EGRESS_PROXY) answered ${status}`;
+    if (status === 407) {
+      return new EgressProxyError(`${answered}: the operator must correct the user name and password in EGRESS_PROXY.`);
+    }
+    return new EgressProxyError(
+      status >= 500
+        ? `${answered} for ${authority}: it does not reach this host. Is its name right, and does the server run?`
+        : `${answered} for ${authority}: its rules must allow CONNECT to this host and port.`,
+    );
+  }
+}
+
 /** `entry` is what to write into EGRESS_ALLOW; undefined if only the address would help and the caller may not see it. */
 function remedy(kind: AddressKind, entry: string | undefined): string {
   if (entry === undefined) return 'An operator can allow it by listing the address in EGRESS_ALLOW.';

@@ -8,7 +8,19 @@ function createEgress(env: Env): Egress {
   if (env.egressAllow === null && env.isLocalOnly) {
     new Logger('egress').log('Loopback addresses may be dialled, since only this machine can reach the service');
   }
-  return new Egress(new AddressPolicy(parseEgressAllow(allow)), undefined, { closedPorts: ownPorts(env) });
+  return new Egress(new AddressPolicy(parseEgressAllow(allow)), undefined, {
+    closedPorts: ownPorts(env),
+    proxy: env.egressProxy,
+  });
+}
+
+/**
+ * Requests to a place that the operator configures: it may be internal, and no other internal one is reached.
+ *
+ * @param host name, address, or the names below one (`*.example.com`)
+ */
+export function egressTo(host: string, { egressProxy: proxy }: Env): Egress {
+  return new Egress(new AddressPolicy(parseEgressAllow(host.replace(/^\[|\]$/g, ''))), undefined, { proxy });
 }
 
 /**

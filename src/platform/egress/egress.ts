@@ -1,13 +1,16 @@
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
 import type { EventEmitter } from 'node:events';
-import { isIP, type LookupFunction, type Socket } from 'node:net';
+import { isIP, isIPv6, type LookupFunction, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { domainToUnicode } from 'node:url';
+import { promisify } from 'node:util';
 import { growingLru } from '../limits/growing-lru.js';
+import { withTimeout } from '../limits/with-timeout.js';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { parseUrl } from '../../config/parse-url.js';
 import { addressKind, portOf, type AddressKind, type AddressPolicy } from './address-policy.js';
 import { EgressRefusedError } from './egress.errors.js';
+import { openTunnel } from './proxy-tunnel.js';
 
 /** Resolves a name to all its addresses, in the order they should be tried; `dns.lookup` fits. */
 export type ResolveHost = (
@@ -22,6 +25,8 @@ export interface EgressConnectOptions {
   ca?: string | string[];
   /** Ports of loopback addresses that are refused whatever the policy allows. */
   closedPorts?: ReadonlySet<number>;
+  /** URL of the HTTP proxy for every address that no rule of the policy lists; null or missing: none. */
+  proxy?: string | null;
 }
 
 /** One request through {@link Egress.request}. */
@@ -64,6 +69,9 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** Node's default of 250 ms gives up on a working address whose round trip is longer, and fails if it was the only one. */
 const NEXT_ADDRESS_AFTER_MS = 2_000;
 
+/** With a proxy: a name without an answer after this time is left to the proxy. Name servers inside may know inside names only. */
+const NAME_WAIT_MS = 2_000;
+
 const CALL_SOCKETS_PER_ORIGIN = 64;
 
 /**
@@ -85,6 +93,14 @@ const LOCAL_KINDS: ReadonlySet<AddressKind> = new Set(['loopback', 'unspecified'
 // eslint-disable-next-line no-control-regex -- control characters are what it looks for
 const AMBIGUOUS = /[\u0000-\u001f\u007f\\]/;
 
+/** A host is dialled through the proxy. */
+class TunnelNeededError extends Error {
+  /** @param addresses of the host, as far as they are known here */
+  constructor(readonly addresses: LookupAddress[]) {
+    super('dialled through the proxy');
+  }
+}
+
 /**
  * Outbound requests to URLs from users: only addresses that the policy allows are dialled, however the URL is spelled, the
  * name resolves or the target redirects.
@@ -92,10 +108,16 @@ const AMBIGUOUS = /[\u0000-\u001f\u007f\\]/;
  * The policy is applied where sockets are opened: each new connection resolves its name once and goes to an address that was
  * checked, so no second answer can change the target. Requests on a pooled connection need no check and cost none.
  * Redirects are returned, never followed; callers pass the next URL through {@link check} and {@link request} again.
+ *
+ * With a proxy, addresses that the rules list are dialled as ever. All others are dialled through it, by name: rules of
+ * proxies are about names. A name is refused if any of its addresses is closed, as far as this machine resolves it. The
+ * proxy resolves it again, so it must refuse the operator's internal addresses itself.
  */
 export class Egress {
   private readonly connect: buildConnector.connector;
   private readonly closedPorts: ReadonlySet<number>;
+  private readonly proxy: URL | null;
+  private readonly resolve: ResolveHost;
   private readonly calls: Agent;
   private readonly streams: Agent;
   private readonly connects = growingLru<LastConnect>(LAST_CONNECTS_MAX);
@@ -106,10 +128,12 @@ export class Egress {
 
   constructor(
     private readonly policy: AddressPolicy,
-    private readonly resolve: ResolveHost = dnsLookup,
+    resolve: ResolveHost = dnsLookup,
     connectOptions: EgressConnectOptions = {},
   ) {
     this.closedPorts = connectOptions.closedPorts ?? new Set();
+    this.proxy = connectOptions.proxy ? new URL(connectOptions.proxy) : null;
+    this.resolve = this.proxy ? knownNames(resolve) : resolve;
     this.connect = this.connector(connectOptions);
     this.calls = this.agent(CALL_SOCKETS_PER_ORIGIN);
     // No limit for streams: they end only when their listener leaves, so a full pool would be waited for without end.
@@ -256,13 +280,36 @@ export class Egress {
       }
       const from = performance.now();
       this.lookups.delete(options.hostname);
-      const dial = this.closedPorts.has(port) ? connectToClosed : connect;
+      const direct = this.closedPorts.has(port) ? connectToClosed : connect;
+      const dial = this.proxy ? this.tunnelling(this.proxy, direct, port) : direct;
       dial(options, (...outcome) => {
         const at = performance.now();
         const guardMs = Math.min(this.lookups.get(options.hostname) ?? 0, at - from);
         this.connects.set(originOf(options), { guardMs, connectMs: at - from - guardMs, at });
         this.count(outcome[1]);
         callback(...outcome);
+      });
+    };
+  }
+
+  /** Dials what the rules list, and the rest through the proxy, with TLS to the host inside of the tunnel. */
+  private tunnelling(proxy: URL, direct: buildConnector.connector, port: number): buildConnector.connector {
+    return (options, callback) => {
+      const literal = bareLiteral(options.hostname);
+      const tunnel = () => {
+        openTunnel(proxy, `${isIPv6(literal) ? `[${literal}]` : literal}:${port}`).then(
+          (socket) => {
+            if (options.protocol === 'https:') direct({ ...options, httpSocket: socket }, callback);
+            else callback(null, socket);
+          },
+          (error: Error) => callback(error, null),
+        );
+      };
+      if (isIP(literal) !== 0 && !this.policy.lists(literal, literal)) return tunnel();
+      direct(options, (...[error, socket]) => {
+        if (error instanceof TunnelNeededError) tunnel();
+        else if (error) callback(error, null);
+        else callback(null, socket);
       });
     };
   }
@@ -275,7 +322,7 @@ export class Egress {
 
   /** Throws if the host is an address, or a localhost name (RFC 6761), that is closed. Other names pass. */
   private judgeHost(hostname: string, origin: string, port: number): void {
-    const literal = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
+    const literal = bareLiteral(hostname);
     const addresses = isIP(literal) !== 0 ? [literal] : isLocalhost(hostname) ? ['127.0.0.1', '::1'] : [];
     const [first] = addresses;
     if (first === undefined || addresses.some((address) => this.allows(address, hostname, this.closedPorts.has(port))))
@@ -285,12 +332,13 @@ export class Egress {
 
   /** The addresses of a host that may be dialled. */
   private lookupAll(hostname: string, port: number): Promise<LookupAddress[]> {
-    const literal = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
+    const literal = bareLiteral(hostname);
     const family = isIP(literal);
     if (family !== 0) return Promise.resolve([{ address: literal, family }]);
     return new Promise((resolve, reject) => {
       this.lookupFor(this.closedPorts.has(port))(hostname, { all: true }, (error, addresses) => {
-        if (error) reject(error);
+        if (error instanceof TunnelNeededError) resolve(error.addresses);
+        else if (error) reject(error);
         else resolve(addresses as LookupAddress[]);
       });
     });
@@ -304,9 +352,14 @@ export class Egress {
         this.lookups.set(hostname, performance.now() - from);
         if (error) return callback(error, []);
         const allowed = addresses.filter(({ address }) => this.allows(address, hostname, isClosedPort));
-        const [first] = allowed;
-        if (first === undefined) return callback(noAddress(hostname, addresses), []);
-        if (options.all) callback(null, allowed);
+        const direct = this.proxy ? allowed.filter(({ address }) => this.policy.lists(address, hostname)) : allowed;
+        const [first] = direct;
+        if (first === undefined) {
+          const refused = addresses.filter((each) => !allowed.includes(each));
+          const isTunnelled = this.proxy && refused.length === 0;
+          return callback(isTunnelled ? new TunnelNeededError(allowed) : noAddress(hostname, refused), []);
+        }
+        if (options.all) callback(null, direct);
         else callback(null, first.address, first.family);
       });
     };
@@ -316,6 +369,20 @@ export class Egress {
     if (isClosedPort && LOCAL_KINDS.has(addressKind(address))) return false;
     return this.policy.allows(address, hostname);
   }
+}
+
+/** With a proxy: a name that is not resolved here, or not in time, has no addresses. */
+function knownNames(resolve: ResolveHost): ResolveHost {
+  const addressesOf = promisify(resolve);
+  return (hostname, options, callback) => {
+    const found = addressesOf(hostname, options).catch(() => []);
+    void withTimeout(NAME_WAIT_MS, found, []).then((addresses) => callback(null, addresses));
+  };
+}
+
+/** A host without the brackets of an IPv6 address. */
+function bareLiteral(hostname: string): string {
+  return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
 }
 
 function originOf({ protocol, host, hostname }: buildConnector.Options): string {

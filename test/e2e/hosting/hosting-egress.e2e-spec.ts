@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { openEgress } from '../../../src/hosting/egress/egress-proxy.js';
 import { ProgramProxy } from '../../../src/hosting/egress/program-proxy.js';
 import { PROXY_LIMITS, type ProxyLimits } from '../../../src/hosting/egress/proxy-limits.js';
+import { startForwardProxy, type ForwardProxy } from '../../support/forward-proxy.js';
 import { startEgressWorker, type EgressWorker } from '../../support/hosting/egress-worker.js';
 import { startOutside, type Outside } from '../../support/hosting/outside.js';
 import { until } from '../../support/until.js';
@@ -396,6 +397,43 @@ describe('hostile bytes', () => {
     socket.write('GET http://api.example.test/ HTTP/1.1\r\n');
     const closed = once(socket.resume(), 'close');
     await closed;
+  });
+});
+
+describe('with EGRESS_PROXY', () => {
+  let operators: ForwardProxy;
+
+  beforeEach(async () => {
+    await proxy.close();
+    operators = await startForwardProxy('127.0.0.2');
+    proxy = await openEgress(worker.proxyPath, { allow: null, onRefused: tell }, operators.url);
+  });
+  afterEach(() => operators.close());
+
+  verifies(
+    'egress:hosted:proxy',
+    'requests and WebSockets go through that proxy, and private addresses nowhere',
+    async () => {
+      expect(await get(http())).toEqual({ status: 200, text: 'outside' });
+      expect(await worker.try({ way: 'socket', url: http('/socket'), text: 'hello' })).toMatchObject({ text: 'hello' });
+      expect(await get(`http://8.8.8.8:${outside.httpPort}/`)).toEqual({ status: 200, text: 'outside' });
+      const port = outside.httpPort;
+      expect(new Set(operators.asked)).toEqual(new Set([`api.example.test:${port}`, `8.8.8.8:${port}`]));
+      operators.asked.length = 0;
+      for (const host of ['127.0.0.2', 'localhost', '[::1]', '10.0.0.7', '169.254.169.254']) {
+        expect((await get(`http://${host}:${port}/`)).status).toBe(403);
+      }
+      expect(operators.asked).toEqual([]);
+    },
+  );
+
+  verifies('egress:hosted:proxy', 'its refusal is a 502 that names it', async () => {
+    operators.refuseWith = 403;
+    const { status, text } = await get(http());
+    expect(status).toBe(502);
+    expect(text).toMatch(
+      /^The HTTP proxy of this service \(EGRESS_PROXY\) answered 403 for api\.example\.test:\d+: its rules/,
+    );
   });
 });
 

@@ -227,6 +227,23 @@ describe('a start that cannot succeed', () => {
     await expect(readdir(dataDir)).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
+  verifies('start:secret-file', 'names a secret that is given twice or whose file cannot be read', async () => {
+    const dataDir = await dataFolder();
+    const file = join(dataDir, 'token');
+    await writeFile(file, 'canary-token-of-16-characters');
+    const settings = {
+      DATABASE_URL_FILE: join(dataDir, 'missing'),
+      ENCRYPTION_KEYS_FILE: file,
+      METRICS_TOKEN: 'canary-token-of-16-characters',
+      METRICS_TOKEN_FILE: file,
+    };
+    expect(await reasons(settings)).toEqual([
+      'DATABASE_URL must be in the file that DATABASE_URL_FILE names, which cannot be read (ENOENT).',
+      'ENCRYPTION_KEYS must be a list of id:key where key is 32 bytes in base64.',
+      'METRICS_TOKEN must not be set together with METRICS_TOKEN_FILE: remove one of them.',
+    ]);
+  });
+
   verifies('start:busy-port', 'names the port and what to do, and has started nothing', async () => {
     const dataDir = join(await dataFolder(), 'data');
     const other = createServer().listen(0, '127.0.0.1');

@@ -47,6 +47,7 @@ export class NetworkProbe {
     if (isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0) {
       const probe = async () => {
         const count = await locate();
+        if (count === 0) return `${this.host} has no address in DNS here: the proxy (EGRESS_PROXY) resolves it.`;
         return `${this.host} has ${count === 1 ? 'one address' : `${count} addresses`} in DNS.`;
       };
       await this.log.run('dns', probe, (error) => this.failure(error, 'has no address in DNS.'));

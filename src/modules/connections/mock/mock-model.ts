@@ -1,8 +1,7 @@
-import { isIP } from 'node:net';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { AddressPolicy, parseEgressAllow } from '../../../platform/egress/address-policy.js';
-import { Egress } from '../../../platform/egress/egress.js';
+import { egressTo } from '../../../platform/egress/egress.module.js';
+import type { Egress } from '../../../platform/egress/egress.js';
 import { FairSemaphore, NoSlotError } from '../../../platform/limits/fair-semaphore.js';
 import { MockRepository } from './mock.repository.js';
 import { ModelClient, ModelFailure, ModelSimulator } from './simulator/model-simulator.js';
@@ -27,8 +26,7 @@ export class MockModel implements OnApplicationShutdown {
     private readonly env: Env,
   ) {
     const url = env.simulatorUrl ?? '';
-    // The operator configures this host, so it may be internal. This egress can reach no other one.
-    this.egress = new Egress(new AddressPolicy(parseEgressAllow(hostOf(url))));
+    this.egress = egressTo(new URL(url).hostname, env);
     this.client = new ModelClient(this.egress, { url, model: env.simulatorModel ?? '', apiKey: env.simulatorApiKey });
   }
 
@@ -62,11 +60,4 @@ export class MockModel implements OnApplicationShutdown {
       throw error;
     }
   }
-}
-
-/** The host of a URL in the form of EGRESS_ALLOW. */
-function hostOf(url: string): string {
-  const { hostname } = new URL(url);
-  const literal = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
-  return isIP(literal) === 0 ? hostname : literal;
 }
