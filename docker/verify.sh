@@ -99,6 +99,14 @@ localize() {
   printf '%s' "$text"
 }
 
+# A text with the defaults of the build arguments ($NAME) so far.
+build_args=()
+arguments() {
+  local text=$1 pair
+  for pair in "${build_args[@]}"; do text=${text//\$${pair%%=*}/${pair#*=}}; done
+  printf '%s' "$text"
+}
+
 absolute() { case $1 in /*) printf '%s' "$1" ;; *) printf '%s' "${cwd%/}/$1" ;; esac; }
 
 copy() {
@@ -161,9 +169,10 @@ for instruction in "${plan[@]}"; do
     ENV)
       for pair in $rest; do
         [[ $pair == *=* ]] || die "ENV $rest: only NAME=value is understood"
-        stage_env+=("$(localize "$pair")")
+        stage_env+=("$(localize "$(arguments "$pair")")")
       done
       ;;
+    ARG) build_args+=("$rest") ;;
     COPY)
       say "-- $instruction"
       # shellcheck disable=SC2086

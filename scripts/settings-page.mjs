@@ -6,7 +6,7 @@ const WIDTH = 120;
 const groups = [
   ['Address and processes', ['HOST', 'PORT', 'PUBLIC_URL', 'ADVERTISE_URL', 'ROLES', 'DRAIN_MS', 'SLIPWAY_MODULES']],
   ['Data', ['DATA_DIR', 'BLOB_URL', 'DATABASE_', 'STALE_READ_MS', 'MIGRATE', 'REDIS_URL', 'QUEUE_PREFIX']],
-  ['Access and secrets', ['BOOTSTRAP_API_KEY', 'ENCRYPTION_KEYS', 'PUBLIC_READS', 'EGRESS_']],
+  ['Access and secrets', ['BOOTSTRAP_API_KEY', 'ENCRYPTION_KEYS', 'PUBLIC_READS', 'EGRESS_', 'NODE_EXTRA_CA_CERTS']],
   [
     'Requests',
     ['TRUST_PROXY', 'CORS_ORIGINS', 'HTTP_', 'JSON_', 'REQUESTS_PER_', 'AUTH_FAILURES_MAX', 'ACCOUNT_LIMITS'],
@@ -17,7 +17,7 @@ const groups = [
   ['Bundles', ['RUNTIME_BUNDLE']],
   ['Hosted code', ['RUNTIME_']],
   ['Language model for mocks', ['SIMULATOR_']],
-  ['Logs and metrics', ['LOG_', 'ACCESS_LOG', 'METRICS_TOKEN']],
+  ['Logs and metrics', ['LOG_', 'ACCESS_LOG', 'METRICS_TOKEN', 'SLIPWAY_COMMIT']],
 ];
 
 /**

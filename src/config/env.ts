@@ -16,6 +16,7 @@ import {
   url,
   publicUrl,
   proxyUrl,
+  certificateFile,
   type S3Place,
   s3Place,
   type EncryptionKey,
@@ -182,6 +183,15 @@ export class Env {
       'replaces it. The local ports of this service, its database and its Redis are never dialled.',
   )
   readonly egressAllow: string | null;
+
+  @Setting(
+    'NODE_EXTRA_CA_CERTS',
+    certificateFile,
+    null,
+    'File of PEM certificates of authorities that are trusted besides the public ones, for Postgres, Redis, S3 and all other ' +
+      'requests, and in bundles that reach the network. Node.js reads it.',
+  )
+  readonly extraCaFile: string | null;
 
   @SecretSetting(
     'EGRESS_PROXY',
@@ -565,6 +575,14 @@ export class Env {
     'Bearer token for `/metrics`, 16 characters or more. `open`: without a token. Default: no metrics.',
   )
   readonly metricsToken: string | null;
+
+  @Setting(
+    'SLIPWAY_COMMIT',
+    text,
+    'unknown',
+    'Commit of the code, for `slipway_build_info`. The container image sets it from its build argument `COMMIT`.',
+  )
+  readonly commit: string;
 
   @Setting(
     'LOG_LEVEL',

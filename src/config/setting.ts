@@ -109,6 +109,16 @@ export const proxyUrl: Parse<string> = (value) => {
   throw new Error('must be a URL such as http://user:password@host:port');
 };
 
+/** The path of a file with PEM certificates. Node.js itself would go on without one that it cannot read. */
+export const certificateFile: Parse<string> = (value) => {
+  try {
+    if (readFileSync(value, 'utf8').includes('-----BEGIN CERTIFICATE-----')) return value;
+  } catch {
+    // Refused below.
+  }
+  throw new Error('must name a file of PEM certificates that the service can read');
+};
+
 /** A place for files in S3. */
 export interface S3Place {
   bucket: string;

@@ -643,6 +643,11 @@ export const service = {
   },
   'log:repeats': { source: 'House', behavior: 'A warning that repeats is logged once a minute, with a count.' },
   'log:one-level': { source: 'House', behavior: 'No log record carries two levels.' },
+  'log:process': {
+    source: 'House',
+    behavior:
+      'Log lines in JSON name role, host and version of their process; `slipway_build_info` has version and commit.',
+  },
   'log:names': {
     source: 'House',
     behavior: 'Log lines about releases and connections name the qualified name and the account.',
@@ -708,6 +713,11 @@ export const service = {
     source: 'House',
     behavior:
       'A secret setting may stand in the file that NAME_FILE names; both set, or no readable value, is refused.',
+  },
+  'network:own-ca': {
+    source: 'House',
+    behavior:
+      'Postgres, Redis, S3, MCP servers and requests of hosted code trust the authorities of NODE_EXTRA_CA_CERTS.',
   },
   'start:busy-port': {
     source: 'House',

@@ -1,4 +1,4 @@
-import { mkdir, open, type FileHandle } from 'node:fs/promises';
+import { mkdir, open, readFile, writeFile, type FileHandle } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Env } from '../../config/env.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
@@ -32,6 +32,9 @@ const WORDS_CHARS_MAX = 500;
 const LISTEN = `const server = require('node:net').createServer();
 process.on('disconnect', () => process.exit());
 server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port }, server));`;
+
+/** Copy of the operator's certificate authorities (`NODE_EXTRA_CA_CERTS`) in the folder of a bundle. */
+const CA_FILE = '.slipway-ca.pem';
 
 /** A network namespace that contains only one socket, on which this process listens. */
 interface BundleNetwork {
@@ -83,6 +86,8 @@ export class BundleWorkspace {
     const folder = join(context.runDir, 'bundle');
     await mkdir(folder);
     const manifest = await unpacked(program.file, folder);
+    if (env.extraCaFile !== null)
+      await writeFile(join(folder, CA_FILE), await readFile(env.extraCaFile), { mode: 0o644 });
     const dir = join(context.runDir, 'root');
     await mkdir(dir);
     const scratchMb = env.runtimeBundleDiskMb;
@@ -105,7 +110,12 @@ export class BundleWorkspace {
       ownerId: program.ref.ownerId,
       runDir,
       workDir: folder,
-      env: { HOME: home, TMPDIR: home, ...(joined ? proxyEnv(joined.network.port) : {}), ...env },
+      env: {
+        ...{ HOME: home, TMPDIR: home },
+        ...(this.options.env.extraCaFile === null ? {} : { NODE_EXTRA_CA_CERTS: join(folder, CA_FILE) }),
+        ...(joined ? proxyEnv(joined.network.port) : {}),
+        ...env,
+      },
       memoryMb: limits.memoryMb,
       reservedMb: RESERVED_MB + (isNode ? V8_RESERVED_MB : 0),
       alone: { root },

@@ -1,3 +1,5 @@
+import { VERSION } from '../../config/version.js';
+
 /** Names and numbers of the Model Context Protocol, and our own where it leaves them to implementations. */
 
 /** Revisions that begin with `initialize`, newest first; the first one is offered to upstreams. */
@@ -17,7 +19,7 @@ export const envelope = {
 export const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
 /** `clientInfo` sent to upstreams. */
-export const CLIENT_INFO = { name: 'slipway', version: '0.1.0' };
+export const CLIENT_INFO = { name: 'slipway', version: VERSION };
 
 /**
  * JSON-RPC codes. Our own lie outside -32768…-32000, which JSON-RPC and MCP reserve, except `inputRequired`, which

@@ -215,7 +215,12 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
       const held = openTokens(row, this.vault) as HeldTokens;
       return this.postpone(tx, row, held, undefined, message);
     }
-    this.logger.warn({ msg: 'an authorization has ended', ...(await namesOf(row, tx)), host, code });
+    this.logger.warn({
+      msg: 'an authorization has ended',
+      ...(await namesOf(row, tx)),
+      authorizationServer: host,
+      code,
+    });
     const what = isClient && client.kind === 'given' ? 'client that was given for this' : 'authorization';
     if (isClient) onRefused(client);
     return this.drop(tx, row, `${host} no longer accepts the ${what} (${code}).`);

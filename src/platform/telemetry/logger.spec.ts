@@ -37,9 +37,9 @@ describe('PinoLoggerService', () => {
     expect(records).toHaveLength(2);
   });
 
-  verifies('log:one-level', 'writes no second level or time into a record', () => {
+  verifies('log:one-level', 'writes no member of its own twice into a record', () => {
     const { logger, records } = recorder();
-    logger.log({ msg: 'hosted code runs', level: 'strong', time: 3 }, 'hosting');
-    expect(records).toEqual([{ context: 'hosting', msg: 'hosted code runs', level_: 'strong', time_: 3 }]);
+    logger.log({ msg: 'hosted code runs', level: 'strong', time: 3, host: 'a' }, 'hosting');
+    expect(records).toEqual([{ context: 'hosting', msg: 'hosted code runs', level_: 'strong', time_: 3, host_: 'a' }]);
   });
 });

@@ -1,8 +1,10 @@
+import { hostname } from 'node:os';
 import { types } from 'node:util';
 import type { LoggerService } from '@nestjs/common';
 import { pino, type Logger as Pino } from 'pino';
 import type Pretty from 'pino-pretty';
 import type { Env } from '../../config/env.js';
+import { VERSION } from '../../config/version.js';
 import { lazyRequire } from '../lazy-require.js';
 
 const pretty = lazyRequire<typeof Pretty>('pino-pretty');
@@ -31,8 +33,11 @@ function errorForLog(error: unknown): unknown {
   return { type, message, stack, code, query };
 }
 
-/** The process' logger: readable lines in a terminal, JSON otherwise; credentials are blanked in both. */
-export function createPino(env: Pick<Env, 'logLevel' | 'logFormat'>): Pino {
+/**
+ * The process' logger: readable lines in a terminal, JSON otherwise; credentials are blanked in both. JSON lines name the
+ * process, for stores that hold those of several.
+ */
+export function createPino(env: Pick<Env, 'logLevel' | 'logFormat' | 'roles'>): Pino {
   const format = env.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
   const stream =
     format === 'pretty'
@@ -47,7 +52,7 @@ export function createPino(env: Pick<Env, 'logLevel' | 'logFormat'>): Pino {
   return pino(
     {
       level: env.logLevel,
-      base: undefined,
+      base: format === 'json' ? { role: env.roles.join(','), host: hostname(), version: VERSION } : undefined,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: errorForLog },
@@ -67,7 +72,7 @@ const REPEAT_MS = 60_000;
 const COUNTED_MAX = 1_000;
 
 /** Members of a record that pino writes itself: a second one of that name would make the record ambiguous. */
-const RESERVED = ['level', 'time'];
+const RESERVED = ['level', 'time', 'role', 'host', 'version'];
 
 /** Lets Nest and every `new Logger('context')` of ours write through pino. A message may be text or fields with `msg`. */
 export class PinoLoggerService implements LoggerService {

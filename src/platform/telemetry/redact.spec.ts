@@ -66,7 +66,7 @@ describe('the logger', () => {
     const original = process.stdout.write;
     process.stdout.write = (chunk: string) => sink.write(chunk);
     try {
-      createPino({ logLevel: 'trace', logFormat: 'json' }).info(fields);
+      createPino({ logLevel: 'trace', logFormat: 'json', roles: ['api'] }).info(fields);
     } finally {
       process.stdout.write = original;
     }

@@ -1,4 +1,6 @@
 import { Global, Module } from '@nestjs/common';
+import { Env } from '../../config/env.js';
+import { VERSION } from '../../config/version.js';
 import { Draining } from './draining.js';
 import { HealthController } from './health.controller.js';
 import { HttpMeter } from './http-meter.js';
@@ -12,4 +14,11 @@ import { Metrics } from './metrics.js';
   providers: [Metrics, HttpMeter, Draining],
   exports: [Metrics, HttpMeter],
 })
-export class TelemetryModule {}
+export class TelemetryModule {
+  constructor(metrics: Metrics, { commit }: Env) {
+    const labels = { version: VERSION, commit, node: process.version };
+    metrics.gauge('slipway_build_info', 'Always 1, labelled with the build of this process.', () => [
+      { labels, value: 1 },
+    ]);
+  }
+}

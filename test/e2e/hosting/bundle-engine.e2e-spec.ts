@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { access, chmod, mkdtemp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -25,6 +26,7 @@ import { processesOf } from '../../support/database/processes-of.js';
 import { stdioServer } from '../../support/upstream/stdio-server.js';
 import { until } from '../../support/until.js';
 import { longVerifies, verifies } from '../../support/verifies.js';
+import { issuedCertificate } from '../../support/special-upstreams/faulty-tls.js';
 import { listen, shut } from '../../support/upstream/upstream-net.js';
 
 /** Tools of a hostile bundle, beside those of an ordinary one. */
@@ -32,6 +34,7 @@ const HOSTILE = `
 import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { get, request } from 'node:http';
+import { connect as connectTls } from 'node:tls';
 const outcome = (work) => { try { return 'done: ' + String(work()).slice(0, 400); } catch (error) { return error.code ?? error.message; } };
 const asked = (options) => new Promise((resolve) => get(options, async (answer) => {
   let body = '';
@@ -66,10 +69,13 @@ Object.assign(globalThis.tools, {
     const { hostname, port } = new URL(process.env.HTTP_PROXY);
     return { content: [{ type: 'text', text: await asked({ host: hostname, port, path: url, headers: { host: new URL(url).host } }) }] };
   },
-  tunnelled: ({ to }) => new Promise((resolve) => {
+  tunnelled: ({ to, name }) => new Promise((resolve) => {
     const { hostname, port } = new URL(process.env.HTTPS_PROXY);
     const say = (text) => resolve({ content: [{ type: 'text', text }] });
-    request({ host: hostname, port, method: 'CONNECT', path: to }).on('connect', ({ statusCode }) => say(String(statusCode))).on('error', ({ code }) => say(code)).end();
+    request({ host: hostname, port, method: 'CONNECT', path: to }).on('connect', ({ statusCode }, socket) => {
+      if (!name) return say(String(statusCode));
+      connectTls({ socket, servername: name }, () => say('trusted')).on('error', ({ code }) => say(code));
+    }).on('error', ({ code }) => say(code)).end();
   }),
 });
 `;
@@ -313,6 +319,28 @@ describe('a bundle that is run here', () => {
       }
     },
   );
+
+  verifies('network:own-ca', "trusts the operator's certificate authorities", async () => {
+    const { ca, ...certificate } = issuedCertificate('mcp.example.test');
+    const authorities = join(folder, 'ca.pem');
+    await writeFile(authorities, ca, { mode: 0o600 });
+    const local = createTlsServer(certificate);
+    const to = `localhost:${await listen(local)}`;
+    const lenient: OpenEgressProxy = (place, options) =>
+      ProgramProxy.open(place, options, new Egress(new AddressPolicy(parseEgressAllow('127.0.0.1'))), PROXY_LIMITS);
+    const outcomes: string[] = [];
+    for (const settings of [{ NODE_EXTRA_CA_CERTS: authorities }, {}]) {
+      await start(
+        { code: stdioServer + HOSTILE, egressAllow: [to] },
+        { RUNTIME_BUNDLES: 'network', ...settings },
+        lenient,
+      );
+      outcomes.push(await textOf(await connect(), 'tunnelled', { to, name: 'mcp.example.test' }));
+      await instance?.stop(100);
+    }
+    await shut(local);
+    expect(outcomes).toEqual(['trusted', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE']);
+  });
 
   verifies('bundle:own-network', 'reaches no private address, whatever else the service may', async () => {
     await start({ code: stdioServer + HOSTILE }, { RUNTIME_BUNDLES: 'network', EGRESS_ALLOW: '127.0.0.1' });
