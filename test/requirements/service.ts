@@ -714,6 +714,10 @@ export const service = {
     behavior:
       'A secret setting may stand in the file that NAME_FILE names; both set, or no readable value, is refused.',
   },
+  'compose:scale': {
+    source: 'House',
+    behavior: 'The compose file runs several processes of the service behind its proxy.',
+  },
   'network:own-ca': {
     source: 'House',
     behavior:

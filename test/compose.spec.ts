@@ -1,0 +1,73 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from '@jest/globals';
+import { parse } from 'yaml';
+import { settingDocs } from '../src/config/env.js';
+import { verifies } from './support/verifies.js';
+
+interface Service {
+  command: string[];
+  environment: Record<string, string>;
+  ports?: string[];
+}
+
+const compose = parse(readFileSync('docker/compose.yml', 'utf8')) as { services: Record<string, Service> };
+const { slipway, proxy } = compose.services;
+
+/** Output of a command of the compose file with parts of it replaced. */
+function run({ command }: Service, replaced: [string, string][], env: NodeJS.ProcessEnv = {}): string {
+  const [program, ...args] = command.map((part) => part.replaceAll('$$', '$'));
+  const script = replaced.reduce(
+    (text, [from, to]) => {
+      expect(text).toContain(from);
+      return text.replace(from, to);
+    },
+    args.at(-1) ?? '',
+  );
+  return execFileSync(program, [...args.slice(0, -1), script], {
+    env: { PATH: process.env.PATH, ...env },
+    encoding: 'utf8',
+  });
+}
+
+describe('docker/compose.yml', () => {
+  verifies(
+    'compose:scale',
+    'runs several processes: each has its own ADVERTISE_URL, and none a port of the host',
+    () => {
+      expect(slipway).not.toHaveProperty('ports');
+      expect(slipway).not.toHaveProperty('container_name');
+      const advertised = (HOSTNAME: string) =>
+        run(slipway, [['exec node dist/src/main.js', 'printenv ADVERTISE_URL']], { HOSTNAME });
+      expect([advertised('3f2a'), advertised('77bc')]).toEqual(['http://3f2a:3000\n', 'http://77bc:3000\n']);
+    },
+  );
+
+  verifies('compose:scale', 'has a proxy with the rules of docker/nginx.conf, for all addresses of the service', () => {
+    const site = run(proxy, [
+      ['/etc/slipway/nginx.conf', 'docker/nginx.conf'],
+      ['> /etc/nginx/conf.d/default.conf', ''],
+      [" && exec nginx -g 'daemon off;'", ''],
+    ]);
+    const lines = (text: string) => text.split('\n').map((line) => line.trim());
+    const sample = lines(readFileSync('docker/nginx.conf', 'utf8'));
+    const own = lines(site).filter((line) => !sample.includes(line));
+    expect(own).toEqual([
+      'zone slipway 64k; resolver 127.0.0.11 valid=5s; server slipway:3000 resolve;',
+      'listen 3000;',
+    ]);
+    const left = sample.filter((line) => !lines(site).includes(line));
+    expect(left.map((line) => line.split(' ')[0])).toEqual([
+      'server',
+      'listen',
+      'ssl_certificate',
+      'ssl_certificate_key',
+    ]);
+    expect(proxy.ports).toEqual(['127.0.0.1:3000:3000']);
+  });
+
+  it('sets no setting that does not exist', () => {
+    const known = settingDocs().map(({ name }) => name);
+    expect(Object.keys(slipway.environment).filter((name) => !known.includes(name))).toEqual([]);
+  });
+});
