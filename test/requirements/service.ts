@@ -709,6 +709,7 @@ export const service = {
     source: 'House',
     behavior:
       '`slipway doctor` checks settings, database, migrations, keys, queue, clock, storage, isolation and egress: one line each with the next step, exit code 1 when one failed, and no secret.',
+  },
   'start:secret-file': {
     source: 'House',
     behavior:
