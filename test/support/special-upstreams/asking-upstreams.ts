@@ -93,6 +93,7 @@ export async function startAskingV1(): Promise<AskingUpstream> {
 /** With the v1 SDK: its tool `later` runs as a task only, greets after 100 ms, and nobody never. */
 export async function startTasksV1(): Promise<SdkUpstream & { store: InMemoryTaskStore }> {
   const store = new InMemoryTaskStore();
+  const completions: NodeJS.Timeout[] = [];
   const upstream = await startSdkV1({
     stateful: true,
     json: false,
@@ -112,7 +113,9 @@ export async function startTasksV1(): Promise<SdkUpstream & { store: InMemoryTas
           createTask: async ({ name }, { taskStore, taskRequestedTtl }) => {
             const task = await taskStore.createTask({ ttl: taskRequestedTtl, pollInterval: 50 });
             if (name !== 'nobody') {
-              setTimeout(() => void taskStore.storeTaskResult(task.taskId, 'completed', greeting(name)), 100);
+              completions.push(
+                setTimeout(() => void taskStore.storeTaskResult(task.taskId, 'completed', greeting(name)), 100),
+              );
             }
             return { task };
           },
@@ -128,6 +131,7 @@ export async function startTasksV1(): Promise<SdkUpstream & { store: InMemoryTas
     ...upstream,
     store,
     close: () => {
+      completions.forEach(clearTimeout);
       store.cleanup();
       return upstream.close();
     },
