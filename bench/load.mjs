@@ -14,6 +14,7 @@ const { values: options } = parseArgs({
     url: { type: 'string' },
     mode: { type: 'string', default: 'mcp' },
     era: { type: 'string', default: 'legacy' },
+    session: { type: 'boolean', default: false },
     concurrency: { type: 'string', default: '16' },
     calls: { type: 'string', default: '3000' },
     warmup: { type: 'string', default: '200' },
@@ -61,17 +62,18 @@ for (const line of options.header) {
 
 const agent = new Agent({ keepAlive: true, maxSockets: concurrency, maxFreeSockets: concurrency });
 
-function post(text) {
+function post(text, sessionHeaders) {
   return new Promise((resolve, reject) => {
     const body = Buffer.from(text);
-    const sent = { ...headers, 'content-length': body.length };
+    const sent = { ...headers, ...sessionHeaders, 'content-length': body.length };
     const request = httpRequest(url, { method: 'POST', agent, headers: sent }, (response) => {
       const chunks = [];
       response.on('data', (chunk) => chunks.push(chunk));
       response.on('error', reject);
       response.on('end', () => {
         const answer = Buffer.concat(chunks).toString('utf8');
-        if (response.statusCode === 200) resolve({ answer, type: response.headers['content-type'] ?? '' });
+        const { 'content-type': type = '', 'mcp-session-id': session } = response.headers;
+        if (response.statusCode === 200 || response.statusCode === 202) resolve({ answer, type, session });
         else reject(new Error(`status ${response.statusCode}: ${answer.slice(0, 160)}`));
       });
     });
@@ -97,14 +99,33 @@ const envelope = isModern && {
 };
 
 let lastId = 0;
+const listening = [];
 
-async function callOnce() {
+/** Opens a session of its own for one caller, with a listening stream; gives the headers of its calls. */
+async function openSession() {
+  const send = (message, sent) => post(JSON.stringify({ jsonrpc: '2.0', ...message }), sent);
+  const clientInfo = { name: 'bench', version: '1.0.0' };
+  const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo };
+  const { session } = await send({ id: ++lastId, method: 'initialize', params });
+  if (session === undefined) throw new Error('no session');
+  const sent = { 'mcp-session-id': session };
+  await send({ method: 'notifications/initialized' }, sent);
+  const response = await fetch(url, { headers: { ...headers, ...sent, accept: 'text/event-stream' } });
+  if (response.status !== 200) throw new Error(`listening: status ${response.status}`);
+  listening.push(response.body);
+  return sent;
+}
+
+async function callOnce(sessionHeaders) {
   const id = ++lastId;
   const token = `${process.pid}-${id}-`.padEnd(32, 'x');
   let result;
   if (isMcp) {
     const params = { name: 'echo', arguments: { message: token }, ...envelope };
-    const reply = replyWith(id, await post(JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params })));
+    const reply = replyWith(
+      id,
+      await post(JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params }), sessionHeaders),
+    );
     if (reply?.id !== id) throw new Error('answer with another id');
     if (reply.error) throw new Error(`rpc ${reply.error.code}: ${reply.error.message}`);
     result = reply.result;
@@ -126,15 +147,21 @@ function noteFailure(error) {
   errors[kind] = (errors[kind] ?? 0) + 1;
 }
 
+const sessions = options.session
+  ? await Promise.all(Array.from({ length: concurrency }, openSession)).catch((error) =>
+      stop(`session: ${error.message}`),
+    )
+  : [];
+
 async function run(count, isMeasured) {
   const deadline = performance.now() + maxMs;
   let left = count;
-  const caller = async () => {
+  const caller = async (_, at) => {
     while (left > 0 && performance.now() < deadline) {
       left -= 1;
       const startedAt = performance.now();
       try {
-        await callOnce();
+        await callOnce(sessions[at]);
         if (isMeasured) latencies[done++] = performance.now() - startedAt;
       } catch (error) {
         if (!isMeasured) stop(`warm-up: ${error.message}`);
@@ -150,6 +177,7 @@ const startedAt = performance.now();
 await run(calls, true);
 const seconds = (performance.now() - startedAt) / 1000;
 agent.destroy();
+await Promise.all(listening.map((stream) => stream.cancel()));
 
 const sorted = latencies.subarray(0, done).sort();
 const percentile = (p) => (done === 0 ? null : sorted[Math.max(0, Math.ceil((p / 100) * done) - 1)]);

@@ -3,12 +3,12 @@
 // bare pass-through. Rounds are interleaved, so a slow minute of the machine falls on every target alike; a ratio
 // is taken inside its round first, then over the rounds. Also holds what the other benches and the conformance run share.
 //
-//   npm run bench -- [--rounds 5] [--calls 5000] [--callers 1,16,64] [--quick] [--only direct,pass-through,rest,mcp,run] [--json]
+//   npm run bench -- [--rounds 5] [--calls 5000] [--callers 1,16,64] [--quick] [--only direct,nginx,pass-through,rest,mcp,session,run] [--json]
 
 import { Blob } from 'node:buffer';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { availableParallelism, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,8 +30,8 @@ const exitOf = (child) =>
     ? Promise.resolve()
     : new Promise((resolve) => child.once('exit', resolve));
 
-function start(label, args, env = {}) {
-  const child = spawn(process.execPath, args, {
+function start(label, args, env = {}, program = process.execPath) {
+  const child = spawn(program, args, {
     cwd: path('..'),
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -111,6 +111,30 @@ export async function startServer(label, file, args, env) {
   const child = start(label, [path(file), '--port', String(port), ...args], env);
   await until(child, 10_000, async () => child.output.includes(`:${port}`));
   return { label, child, url: `http://127.0.0.1:${port}` };
+}
+
+/** nginx as a proxy that keeps its upstream connections, in one process; null where it is not installed. */
+async function startNginx(upstream) {
+  if (spawnSync('nginx', ['-v']).error) return null;
+  const [folder, port] = [tempFolder(), await freePort()];
+  const config = `
+    daemon off; master_process off; pid ${folder}/pid; error_log stderr;
+    events { worker_connections 1024; }
+    http {
+      access_log off; client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy;
+      fastcgi_temp_path ${folder}/f; uwsgi_temp_path ${folder}/u; scgi_temp_path ${folder}/s;
+      keepalive_requests 1000000000;
+      upstream echo { server ${new URL(upstream).host}; keepalive 256; keepalive_requests 1000000000; }
+      server {
+        listen 127.0.0.1:${port};
+        location / { proxy_pass http://echo; proxy_http_version 1.1; proxy_set_header Connection ""; }
+      }
+    }`;
+  writeFileSync(join(folder, 'nginx.conf'), config);
+  const child = start('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], {}, 'nginx');
+  const url = `http://127.0.0.1:${port}`;
+  await until(child, 10_000, async () => (await fetch(url)).status > 0);
+  return { label: 'nginx', child, url };
 }
 
 export const startEcho = (...args) => startServer('echo server', './echo-server.mjs', args);
@@ -270,6 +294,7 @@ export async function load(target, callers, calls) {
     target.mode,
     ...era,
     ...target.headers.flatMap((line) => ['--header', line]),
+    ...(target.more ?? []),
   ];
   const bounds = ['--concurrency', String(callers), '--calls', String(calls), '--warmup', String(warmup)];
   const child = start(`load on ${target.label}`, [path('./load.mjs'), ...args, ...bounds]);
@@ -292,14 +317,20 @@ export async function load(target, callers, calls) {
 
 async function setUp(wanted) {
   const targets = [];
-  const add = (label, server, url, mode, headers = []) => targets.push({ label, server, url, mode, headers });
+  const add = (label, server, url, mode, headers = [], more = []) =>
+    targets.push({ label, server, url, mode, headers, more });
   const echo = await startEcho();
   if (wanted('direct')) add('direct', echo, `${echo.url}/mcp`, 'mcp');
+  if (wanted('nginx')) {
+    const nginx = await startNginx(echo.url);
+    if (nginx) add('nginx', nginx, `${nginx.url}/mcp`, 'mcp');
+    else console.log('nginx is not installed: its row is left out.');
+  }
   if (wanted('pass-through')) {
     const bare = await startServer('pass-through', './pass-through.mjs', ['--upstream', echo.url]);
     add('pass-through', bare, `${bare.url}/mcp`, 'mcp');
   }
-  if (wanted('rest') || wanted('mcp') || wanted('run')) {
+  if (['rest', 'mcp', 'session', 'run'].some(wanted)) {
     const service = await startService();
     await service.request('PUT', '/namespaces/bench');
     await service.connect('bench', 'echo', `${echo.url}/mcp`);
@@ -307,6 +338,13 @@ async function setUp(wanted) {
     const connection = `${service.url}/connect/bench/echo`;
     if (wanted('rest')) add('slipway REST', service, `${connection}/.tools/echo`, 'rest', headers);
     if (wanted('mcp')) add('slipway MCP', service, `${connection}/mcp`, 'mcp', headers);
+    // Its server has sessions too, so that the client's session is not made up by the service.
+    if (wanted('session')) {
+      const stateful = await startEcho('--sessions');
+      await service.connect('bench', 'sessions', `${stateful.url}/mcp`);
+      const url = `${service.url}/connect/bench/sessions/mcp`;
+      add('MCP session', service, url, 'mcp', headers, ['--session']);
+    }
     if (wanted('run'))
       add(
         'slipway run',
@@ -384,7 +422,7 @@ async function main() {
   const levels = options.callers.split(',').map((text) => integerOption('callers', text, 1, 1000));
   const only = options.only?.split(',');
   const targets = await setUp((name) => only === undefined || only.includes(name));
-  if (targets.length === 0) throw new Error('--only takes: direct, pass-through, rest, mcp, run');
+  if (targets.length === 0) throw new Error('--only takes: direct, nginx, pass-through, rest, mcp, session, run');
 
   const summary = {};
   console.log(

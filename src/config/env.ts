@@ -626,9 +626,14 @@ export class Env {
    * quarters, so that one account cannot occupy a process.
    */
   get accountLimits(): AccountLimits {
+    // Read by every request: reading the container's memory limit opens a file.
+    return (this.limits ??= this.deriveAccountLimits());
+  }
+
+  private deriveAccountLimits(): AccountLimits {
     const logBytesPerDay = Math.floor((this.logRetentionGb * 1024 * MB) / this.logRetentionDays / 4);
     const livePrograms = Math.max(4, Math.floor((this.runtimeLiveMax * 3) / 4));
-    return (this.limits ??= { ...accountLimitDefaults, logBytesPerDay, livePrograms, ...this.ownAccountLimits });
+    return { ...accountLimitDefaults, logBytesPerDay, livePrograms, ...this.ownAccountLimits };
   }
 
   /** Bytes of request bodies that may be held in memory. */
