@@ -310,7 +310,7 @@ async function memory({ runtime, instances, add }, code, request) {
 }
 
 async function newSources() {
-  const { request, child } = await startService({ env: { RUNTIME_WITHOUT: 'own-user,own-network,memory-limit' } });
+  const { request, child } = await startService();
   await request('PUT', '/namespaces/bench');
   const before = cpuUsOf(child.pid);
   let next = 0;

@@ -186,7 +186,6 @@ async function main() {
       DATABASE_URL: url,
       DATA_DIR: dataDir,
       ENCRYPTION_KEYS: `k1:${randomBytes(32).toString('base64')}`,
-      RUNTIME_WITHOUT: 'own-user,own-network,memory-limit',
     },
   });
   database = new pg.Client(url);

@@ -152,9 +152,10 @@ async function filesOf(env: Env): Promise<string> {
 }
 
 async function isolationOf(env: Env): Promise<string> {
-  const reason = await new Sandbox(env).whyNot();
+  const sandbox = new Sandbox(env);
+  const reason = await sandbox.whyNot();
   if (reason !== null) throw new Warning(`${reason} Uploads of code are refused meanwhile.`);
-  return 'hosted code runs isolated';
+  return `hosted code runs at the level ${(await sandbox.describeIsolation()).level}`;
 }
 
 function egressOf({ egressAllow, isLocalOnly }: Env): string {

@@ -553,13 +553,14 @@ export class Env {
   readonly runtimeBundleDiskMb: number;
 
   @Setting(
-    'RUNTIME_WITHOUT',
-    listOf(oneOf<IsolationMeasure>(...ISOLATION_MEASURES)),
-    null,
-    `Isolation measures that may be missing on this host, comma-separated: ${ISOLATION_MEASURES.join(', ')}. ` +
-      'While one is missing and not listed, uploads of code are refused; the last two are required for bundles only.',
+    'HOSTING_ISOLATION',
+    oneOf('auto', 'container', 'isolated'),
+    'auto',
+    'Isolation of hosted code. `isolated`: a user and a network of its own, for which the service must be root or may ' +
+      'create namespaces. `container`: the sandbox of workerd in the user and network of the service. `auto`: `isolated` ' +
+      'where the host can, otherwise `container`. Bundles need `isolated`.',
   )
-  readonly runtimeWithout: IsolationMeasure[] | null;
+  readonly hostingIsolation: 'auto' | 'container' | 'isolated';
 
   @Setting(
     'RUNTIME_LEASE_MS',

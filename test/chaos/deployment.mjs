@@ -341,7 +341,6 @@ export async function startDeployment() {
     PUBLIC_URL: `http://127.0.0.1:${first}`,
     DATABASE_POOL_MAX: '8',
     EGRESS_ALLOW: 'loopback',
-    RUNTIME_WITHOUT: 'own-user,own-network,memory-limit',
     UPSTREAM_CALL_TIMEOUT_MS: String(callTimeoutMs),
     MCP_CALL_TIMEOUT_MS: String(callTimeoutMs),
     RUNTIME_WALL_MS: String(wallMs),

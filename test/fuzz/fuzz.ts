@@ -66,7 +66,6 @@ export async function fuzz({ seed, seconds }: FuzzOptions): Promise<FuzzReport> 
     UPSTREAM_CALL_TIMEOUT_MS: '1000',
     MCP_CALL_TIMEOUT_MS: '1000',
     RELEASE_SCAN_TIMEOUT_MS: '2000',
-    RUNTIME_WITHOUT: 'own-user,own-network,memory-limit,dies-with-service,own-processes,own-files',
   });
   const upstreams: { close(): Promise<void> }[] = [];
   try {

@@ -117,6 +117,25 @@ export const hostingRuntime = {
     behavior:
       'A program that takes more than `RUNTIME_MEMORY_MB` is ended with `exceededMemory`, or told by its runtime.',
   },
+  'runtime:isolation:level': {
+    source: 'House',
+    behavior:
+      'Hosted code has a user and a network of its own where the host can; otherwise it runs as the service, in the sandbox of workerd, unless the operator requires more.',
+  },
+  'runtime:isolation:reach': {
+    source: 'House',
+    behavior:
+      'At each isolation level, hosted code reaches neither loopback, nor the addresses of the host, nor the metadata address, and sees no file, process or environment of the service.',
+  },
+  'runtime:isolation:refused': {
+    source: 'House',
+    behavior:
+      'Without a memory limit, or when its process could outlive the service, hosted code is refused until the operator accepts that.',
+  },
+  'runtime:isolation:bundles': {
+    source: 'House',
+    behavior: 'Bundles run with complete isolation only; elsewhere they are refused with what is missing.',
+  },
   'runtime:limit:wall': {
     source: 'House',
     behavior: 'A request not answered within `RUNTIME_WALL_MS` is ended with `exceededWall`, event streams aside.',

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Pool } from 'undici';
-import { Env, ISOLATION_MEASURES } from '../../config/env.js';
+import { Env } from '../../config/env.js';
 import { openEgress } from '../egress/egress-proxy.js';
 import { Engine, type EngineContext, type Instance, type InstanceExit, type ProgramLog } from '../engine.js';
 import { HostingUnavailableError, ProgramBusyError } from '../hosting.errors.js';
@@ -72,30 +72,10 @@ export class BundleEngine extends Engine {
   }
 
   override async whyNot(): Promise<string | null> {
-    // In a user namespace, files on the host still see a bundle as the service's own account.
-    const sharesFiles = process.getuid?.() !== 0 && !(await this.sandbox.hasOwnFiles());
-    if (sharesFiles && !this.env.runtimeWithout?.includes('own-user')) {
-      return (
-        'A bundle could read the files of this service, which does not run as root and so cannot give it an account of ' +
-        'its own: set RUNTIME_WITHOUT=own-user if you trust whoever publishes bundles.'
-      );
-    }
-    return (await this.sandbox.whyNot(ISOLATION_MEASURES)) ?? this.whyNoNetwork();
-  }
-
-  /**
-   * Reason why bundles cannot have a network namespace of their own; null if they can or use the host's by
-   * configuration.
-   */
-  private async whyNoNetwork(): Promise<string | null> {
-    const { runtimeBundles, runtimeWithout } = this.env;
-    if (runtimeBundles !== 'network' || runtimeWithout?.includes('own-network')) return null;
+    const whyNot = await this.sandbox.whyNoBundles();
+    if (whyNot !== null || this.env.runtimeBundles !== 'network') return whyNot;
     const why = await this.sandbox.whyNoProxyNetwork();
-    if (why === null) return null;
-    return (
-      `A bundle's network cannot be given a way out on this host (${why}): set RUNTIME_BUNDLES=isolated, or ` +
-      "RUNTIME_WITHOUT=own-network to give bundles all of this host's network."
-    );
+    return why && `A bundle's network cannot be given a way out on this host (${why}): set RUNTIME_BUNDLES=isolated.`;
   }
 
   /** @throws ProgramBusyError */

@@ -92,8 +92,7 @@ export class BundleWorkspace {
     await mkdir(dir);
     const scratchMb = env.runtimeBundleDiskMb;
     const root = await sandbox.ownRoot({ dir, folders: { '': folder }, runtime: process.execPath, scratchMb });
-    const isJoined = env.runtimeBundles === 'network' && (await sandbox.whyNoProxyNetwork()) === null;
-    const joined = isJoined ? await openProxy(options, program, context) : null;
+    const joined = env.runtimeBundles === 'network' ? await openProxy(options, program, context) : null;
     return new BundleWorkspace(options, program, context, manifest, folder, root, joined);
   }
 
@@ -129,12 +128,10 @@ export class BundleWorkspace {
   }
 
   private async launch(file: string, args: string[], confinement: Confinement): Promise<Launch> {
-    const { sandbox, env } = this.options;
-    if (this.joined) {
-      const launch = await sandbox.command(file, args, { ...confinement, network: NETWORK_INSIDE });
-      return { ...launch, fds: [this.joined.network.fd] };
-    }
-    return sandbox.command(file, args, { ...confinement, network: env.runtimeBundles === 'network' ? 'host' : 'own' });
+    const { sandbox } = this.options;
+    if (!this.joined) return sandbox.command(file, args, confinement);
+    const launch = await sandbox.command(file, args, { ...confinement, network: NETWORK_INSIDE });
+    return { ...launch, fds: [this.joined.network.fd] };
   }
 }
 

@@ -2,12 +2,16 @@ import { Inject, Injectable } from '@nestjs/common';
 import { Metrics, type Sample } from '../../platform/telemetry/metrics.js';
 import type { BundleEngine } from '../bundle/bundle-engine.js';
 import type { Engine } from '../engine.js';
+import { Sandbox } from '../sandbox/sandbox.js';
 import { ENGINES, Runtime } from './runtime.js';
 
 /** Metrics of running programs, in processes with the role `host`. */
 @Injectable()
 export class RuntimeMetrics {
-  constructor(metrics: Metrics, runtime: Runtime, @Inject(ENGINES) engines: readonly Engine[]) {
+  constructor(metrics: Metrics, runtime: Runtime, sandbox: Sandbox, @Inject(ENGINES) engines: readonly Engine[]) {
+    metrics.gauge('slipway_hosting_isolation', 'Isolation level of hosted code; the value is 1.', async () =>
+      each('level', { [(await sandbox.describeIsolation()).level]: 1 }),
+    );
     metrics.gauge('slipway_hosting_programs', 'Hosted programs of this process, by state.', () => {
       const { live, starting } = runtime.stats();
       return each('state', { live, starting });

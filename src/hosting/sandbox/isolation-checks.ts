@@ -2,18 +2,11 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { ISOLATION_MEASURES, type IsolationMeasure } from '../../config/env.js';
+import type { IsolationMeasure } from '../../config/env.js';
 import { ENTER_ROOT, makePivotRoot, SCRATCH_INSIDE, type PivotRoot } from './pivot-root.js';
-
-/**
- * `strong`: every isolation measure is active. `limited`: at least the memory limit, and termination with this service.
- * `none`: less.
- */
-export type Level = 'strong' | 'limited' | 'none';
 
 /** Isolation available on this host, determined once. */
 export interface Isolation {
-  level: Level;
   /** Reason per inactive measure; null for an active one. */
   missing: Record<IsolationMeasure, string | null>;
   /** True if this service is root and uses one account per owner. */
@@ -30,7 +23,7 @@ export interface Isolation {
 export interface Wrapping {
   user: number;
   dataBytes: number;
-  /** `own`: an empty network namespace. `host`: the host's network. A path: an existing namespace. */
+  /** `own`: an empty network namespace. A path: an existing namespace. */
   network: string;
   /** Lower priority than other hosted code. */
   isLast: boolean;
@@ -103,14 +96,7 @@ export async function probeIsolation(run: Run = runTool, uid = process.getuid?.(
     'own-files': processes ?? files,
   };
   const whyNoProxyNetwork = network ?? loopback;
-  return {
-    level: levelOf(missing),
-    missing,
-    isRoot,
-    hasManyUsers: many === null,
-    canYield: nice === null,
-    whyNoProxyNetwork,
-  };
+  return { missing, isRoot, hasManyUsers: many === null, canYield: nice === null, whyNoProxyNetwork };
 }
 
 /** Tests the root tree with the mounts that programs use. */
@@ -188,11 +174,6 @@ function dropTo(user: number): string[] {
     ...[`--reuid=${user}`, `--regid=${user}`, '--clear-groups'],
     ...['--no-new-privs', '--bounding-set=-all', '--inh-caps=-all'],
   ];
-}
-
-function levelOf(missing: Isolation['missing']): Level {
-  if (ISOLATION_MEASURES.every((measure) => missing[measure] === null)) return 'strong';
-  return missing['memory-limit'] === null && missing['dies-with-service'] === null ? 'limited' : 'none';
 }
 
 function runTool(file: string, args: string[]): Promise<void> {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { verifies } from '../../../test/support/verifies.js';
 import { loadEnv, ISOLATION_MEASURES } from '../../config/env.js';
 import { Sandbox } from './sandbox.js';
 import { probeIsolation, wrappers, type Run } from './isolation-checks.js';
@@ -15,8 +16,8 @@ const hostWithout =
     return words === undefined ? Promise.resolve() : Promise.reject(new Error(words));
   };
 
-const sandboxOf = (run: Run, uid: number, without?: string) =>
-  new Sandbox(loadEnv(without === undefined ? {} : { RUNTIME_WITHOUT: without }), () => probeIsolation(run, uid));
+const sandboxOf = (run: Run, uid: number, level?: string) =>
+  new Sandbox(loadEnv(level === undefined ? {} : { HOSTING_ISOLATION: level }), () => probeIsolation(run, uid));
 
 const root = { tree: { dir: '/tree', mounts: '/tree/mounts' }, workDir: '/bundle' };
 const alone = (user: number) => ({ user, dataBytes: 1, network: 'own', isLast: false, alone: true, root: null });
@@ -24,41 +25,48 @@ const alone = (user: number) => ({ user, dataBytes: 1, network: 'own', isLast: f
 describe('isolation of hosted code', () => {
   it('are all there for root on a host that has the tools', async () => {
     const sandbox = sandboxOf(hostWithout(), ROOT);
-    expect((await sandbox.describeIsolation()).level).toBe('strong');
-    expect(await sandbox.whyNot()).toBeNull();
+    expect((await sandbox.describeIsolation()).level).toBe('isolated');
+    expect([await sandbox.whyNot(), await sandbox.whyNoBundles()]).toEqual([null, null]);
   });
 
-  it('are not there without the tools, and hosting is off until the operator does without them by name', async () => {
+  verifies('runtime:isolation:refused', 'is refused without the tools, until the operator says container', async () => {
     const bare = hostWithout([/./, 'there is no such tool']);
-    const report = await sandboxOf(bare, SOMEBODY).describeIsolation();
-    expect(report).toEqual({
-      level: 'none',
-      measures: {
-        'own-user': 'there is no such tool',
-        'own-network': 'there is no such tool',
-        'memory-limit': 'there is no such tool',
-        'dies-with-service': 'there is no such tool',
-        'own-processes': 'there is no such tool',
-        'own-files': 'there is no such tool',
-      },
+    const sandbox = sandboxOf(bare, SOMEBODY);
+    expect(await sandbox.describeIsolation()).toEqual({
+      level: 'container',
+      measures: Object.fromEntries(ISOLATION_MEASURES.map((measure) => [measure, 'there is no such tool'])),
     });
-    expect(await sandboxOf(bare, SOMEBODY, 'own-user,own-network').whyNot()).toBe(
+    expect(await sandbox.whyNot()).toBe(
       'Hosted code would not be isolated on this host: it cannot build memory-limit (there is no such tool), ' +
-        'dies-with-service (there is no such tool). Let the service do that, or set ' +
-        'RUNTIME_WITHOUT=own-user,own-network,memory-limit,dies-with-service if you trust whoever uploads code.',
+        'dies-with-service (there is no such tool). Let the service do that, or set HOSTING_ISOLATION=container if you ' +
+        'trust whoever uploads code.',
     );
-    const all = 'own-user, own-network, memory-limit, dies-with-service';
-    expect(await sandboxOf(bare, SOMEBODY, all).whyNot()).toBeNull();
-    expect(await sandboxOf(bare, SOMEBODY, all).whyNot(ISOLATION_MEASURES)).toContain(
-      'cannot build own-processes (there is',
-    );
-    expect(await sandboxOf(bare, SOMEBODY, ISOLATION_MEASURES.join(',')).whyNot(ISOLATION_MEASURES)).toBeNull();
+    expect(await sandboxOf(bare, SOMEBODY, 'container').whyNot()).toBeNull();
   });
 
-  it('are limited in a container that refuses namespaces to accounts other than root', async () => {
-    const container = sandboxOf(hostWithout([/^unshare/, 'unshare failed: Operation not permitted']), SOMEBODY);
-    expect((await container.describeIsolation()).level).toBe('limited');
-    expect(await container.whyNot()).toContain('own-network (unshare failed: Operation not permitted)');
+  describe('in a container that refuses namespaces to accounts other than root', () => {
+    const container = hostWithout([/^unshare/, 'unshare failed: Operation not permitted']);
+
+    verifies('runtime:isolation:level', 'is at the level container, unless isolated is required', async () => {
+      expect((await sandboxOf(container, SOMEBODY).describeIsolation()).level).toBe('container');
+      expect(await sandboxOf(container, SOMEBODY).whyNot()).toBeNull();
+      expect(await sandboxOf(container, SOMEBODY, 'isolated').whyNot()).toContain(
+        'own-network (unshare failed: Operation not permitted)',
+      );
+      const command = wrappers(await probeIsolation(container, SOMEBODY), { ...alone(7), root }).join(' ');
+      expect(command).toBe(
+        'prlimit --data=1 --core=0 --nofile=4096 --fsize=1073741824 -- setpriv --no-new-privs --pdeathsig=KILL -- nice -n 5',
+      );
+    });
+
+    verifies('runtime:isolation:bundles', 'runs no bundles, and says why', async () => {
+      expect(await sandboxOf(container, SOMEBODY).whyNoBundles()).toMatch(
+        /^Bundles run with complete isolation only, and this host cannot build own-user \(unshare failed/,
+      );
+      expect(await sandboxOf(hostWithout(), ROOT, 'container').whyNoBundles()).toContain(
+        'own-files (HOSTING_ISOLATION is container)',
+      );
+    });
   });
 
   it('use the account nobody for all where a container has no more accounts', async () => {
@@ -76,7 +84,6 @@ describe('isolation of hosted code', () => {
         '--inh-caps=-all --pdeathsig=KILL -- nice -n 5',
     );
     expect(wrappers(isolation, { ...wanted, isLast: true }).slice(-3)).toEqual(['nice', '-n', '15']);
-    expect(wrappers(isolation, { ...wanted, network: 'host' })).not.toContain('unshare');
     expect(wrappers(isolation, { ...wanted, network: '/proc/self/fd/3' }).join(' ')).toContain(
       'nsenter --net=/proc/self/fd/3 -- unshare --ipc --uts --',
     );
@@ -99,11 +106,7 @@ describe('isolation of hosted code', () => {
   it('are built without each other: a host that cannot end a program with the service still gives it an account', async () => {
     const isolation = await probeIsolation(hostWithout([/pdeathsig/, 'unrecognized option']), ROOT);
     const command = wrappers(isolation, { ...alone(7), alone: false }).join(' ');
-    expect([isolation.level, command.includes('--reuid=7'), command.includes('pdeathsig')]).toEqual([
-      'none',
-      true,
-      false,
-    ]);
+    expect([command.includes('--reuid=7'), command.includes('pdeathsig')]).toEqual([true, false]);
   });
 
   it('use an account space of their own where the service is not root', async () => {
@@ -116,10 +119,9 @@ describe('isolation of hosted code', () => {
   });
 
   it('are really tried on this host, and whatever comes out is an answer', async () => {
-    const { level, missing } = await probeIsolation();
-    expect(['strong', 'limited', 'none']).toContain(level);
+    const { missing } = await probeIsolation();
     expect(Object.keys(missing)).toHaveLength(ISOLATION_MEASURES.length);
     const odd = await probeIsolation((file) => Promise.reject(new Error(file)));
-    expect(odd.level).toBe('none');
+    expect(odd.missing['own-network']).toBe('unshare');
   });
 });

@@ -5,15 +5,7 @@ import path from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
 import { Env, ISOLATION_MEASURES, type IsolationMeasure } from '../../config/env.js';
 import { makePivotRoot, type PivotRoot, type PivotRootPlan } from './pivot-root.js';
-import {
-  FIRST_USER,
-  NOBODY,
-  probeIsolation,
-  TOOLS_PATH,
-  wrappers,
-  type Level,
-  type Isolation,
-} from './isolation-checks.js';
+import { FIRST_USER, NOBODY, probeIsolation, TOOLS_PATH, wrappers, type Isolation } from './isolation-checks.js';
 
 /** Transport of a program's environment through the wrappers. */
 interface ProgramEnv {
@@ -39,7 +31,7 @@ export interface Confinement {
   workDir?: string;
   /** Complete environment except PATH; nothing of this service's is inherited. */
   env?: Record<string, string>;
-  /** `own` (the default): an empty network namespace. `host`: the host's network. A path: the namespace to join. */
+  /** `own` (the default): an empty network namespace. A path: the namespace to join. */
   network?: string;
   /** Runs in a process namespace of its own, with a root tree or null for the files that its account may see. */
   alone?: { root: PivotRoot | null };
@@ -58,7 +50,8 @@ export interface Launch {
 
 /** Isolation report for the operator. */
 export interface IsolationReport {
-  level: Level;
+  /** `isolated`: modules have a user and a network of their own. `container`: less. */
+  level: 'isolated' | 'container';
   /** By measure: `active`, or why it is not. */
   measures: Record<IsolationMeasure, string>;
 }
@@ -87,33 +80,33 @@ export class Sandbox {
   async onModuleInit(): Promise<void> {
     if (!this.env.roles.includes('host')) return;
     const { level, measures } = await this.describeIsolation();
-    const entry = { msg: `hosted code runs with ${LEVEL_NAMES[level]}`, isolation: level, ...measures };
-    if ((await this.whyNot()) === null) this.logger.log(entry);
+    const whyNot = await this.whyNot();
+    const entry = { msg: whyNot ?? `hosted code runs at the isolation level ${level}`, isolation: level, ...measures };
+    if (whyNot === null) this.logger.log(entry);
     else this.logger.warn(entry);
   }
 
   async describeIsolation(): Promise<IsolationReport> {
-    const { level, missing } = await this.isolation();
+    const { missing } = await this.isolation();
+    const level = MODULE_MEASURES.every((measure) => missing[measure] === null) ? 'isolated' : 'container';
     const measures = Object.fromEntries(ISOLATION_MEASURES.map((measure) => [measure, missing[measure] ?? 'active']));
     return { level, measures: measures as Record<IsolationMeasure, string> };
   }
 
-  /**
-   * Null when hosted code may run here; otherwise a sentence with the missing measures, the reasons, and a remedy.
-   *
-   * @param needed required measures; a module in workerd needs neither processes nor files of its own, as it has none
-   */
-  async whyNot(needed: readonly IsolationMeasure[] = MODULE_MEASURES): Promise<string | null> {
-    const { missing } = await this.isolation();
-    const without = this.env.runtimeWithout ?? [];
-    const lacking = needed.filter((measure) => missing[measure] !== null && !without.includes(measure));
-    if (lacking.length === 0) return null;
-    const reasons = lacking.map((measure) => `${measure} (${missing[measure]})`).join(', ');
-    const all = needed.filter((measure) => missing[measure] !== null).join(',');
+  /** Null when modules may run here; otherwise a sentence with the missing measures, the reasons, and a remedy. */
+  async whyNot(): Promise<string | null> {
+    const lacking = await this.lacking(REQUIRED[this.env.hostingIsolation]);
+    if (lacking === null) return null;
     return (
-      `Hosted code would not be isolated on this host: it cannot build ${reasons}. ` +
-      `Let the service do that, or set RUNTIME_WITHOUT=${all} if you trust whoever uploads code.`
+      `Hosted code would not be isolated on this host: it cannot build ${lacking}. ` +
+      'Let the service do that, or set HOSTING_ISOLATION=container if you trust whoever uploads code.'
     );
+  }
+
+  /** Null when bundles may run here; otherwise a sentence with the missing measures and the reasons. */
+  async whyNoBundles(): Promise<string | null> {
+    const lacking = await this.lacking(ISOLATION_MEASURES);
+    return lacking && `Bundles run with complete isolation only, and this host cannot build ${lacking}.`;
   }
 
   /**
@@ -167,9 +160,22 @@ export class Sandbox {
     return { file, args: more, options: { cwd: tree ? runDir : workDir, env } };
   }
 
-  private isolation(): Promise<Isolation> {
-    return (this.found ??= this.probe());
+  private async lacking(needed: readonly IsolationMeasure[]): Promise<string | null> {
+    const { missing } = await this.isolation();
+    const lacking = needed.filter((measure) => missing[measure] !== null);
+    return lacking.map((measure) => `${measure} (${missing[measure]})`).join(', ') || null;
   }
+
+  private isolation(): Promise<Isolation> {
+    const isContainer = this.env.hostingIsolation === 'container';
+    return (this.found ??= this.probe().then((found) => (isContainer ? withoutNamespaces(found) : found)));
+  }
+}
+
+function withoutNamespaces(found: Isolation): Isolation {
+  const why = 'HOSTING_ISOLATION is container';
+  const off = { 'own-user': why, 'own-network': why, 'own-processes': why, 'own-files': why };
+  return { ...found, missing: { ...found.missing, ...off } };
 }
 
 /**
@@ -181,10 +187,11 @@ const MODULE_MEASURES: readonly IsolationMeasure[] = ISOLATION_MEASURES.filter(
   (measure) => measure !== 'own-processes' && measure !== 'own-files',
 );
 
-const LEVEL_NAMES: Record<Level, string> = {
-  strong: 'full isolation',
-  limited: 'limited isolation',
-  none: 'no isolation',
+/** Measures without which modules are refused. `container` accepts any host, such as macOS, which has none. */
+const REQUIRED: Record<Env['hostingIsolation'], readonly IsolationMeasure[]> = {
+  isolated: MODULE_MEASURES,
+  auto: ['memory-limit', 'dies-with-service'],
+  container: [],
 };
 
 /** Account of an owner, the same for all versions of a program, because it owns the state on disk. */

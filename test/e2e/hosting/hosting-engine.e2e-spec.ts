@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { createServer, type AddressInfo } from 'node:net';
+import { networkInterfaces, tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -8,8 +10,11 @@ import { INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER } from '../../../s
 import { longIt } from '../../support/jest/globals.mjs';
 import { builtFile } from '../../support/built.js';
 import { ask, bundled, HostedPrograms, rpc, type HostedProgram } from '../../support/hosting/hosted-programs.js';
+import { CLIENT_CODE, type Tried } from '../../support/hosting/egress-worker.js';
+import { workerdEngine } from '../../support/hosting/hosted-runtime.js';
 import { isAlive } from '../../support/program.js';
 import { until } from '../../support/until.js';
+import { verifies } from '../../support/verifies.js';
 
 const SERVER = `
   import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
@@ -410,26 +415,6 @@ describe('a worker with a fetch handler', () => {
     });
   });
 
-  it('finds no file, no environment, no process and no network of ours, and cannot make code of text', async () => {
-    const program = await programs.start(
-      worker(`
-        files: async () => { const fs = await import('node:fs'); return ['/etc/passwd', '/proc/self/environ', 'config.capnp', '/proc/self/fd/5'].filter((file) => fs.existsSync(file)); },
-        env: () => process.env,
-        bindings: async () => Object.keys((await import('cloudflare:workers')).env),
-        run: async () => { try { return (await import('node:child_process')).execSync('id').toString() } catch (error) { return 'refused' } },
-        eval: () => { try { return eval('1') } catch (error) { return error.name } },
-        fetch: async () => { const answer = await fetch('http://127.0.0.1:1/'); return [answer.status, await answer.text()] },`),
-      { secrets: { API_KEY: 'sesame' } },
-    );
-    const done = async (deed: string) => (await ask(program, { path: `/${deed}` })).json();
-    expect(await done('files')).toEqual([]);
-    expect(await done('env')).toEqual({ API_KEY: 'sesame' });
-    expect(await done('bindings')).toEqual(['API_KEY']);
-    expect(await done('run')).toBe('refused');
-    expect(await done('eval')).toBe('EvalError');
-    expect(await done('fetch')).toEqual([403, expect.stringContaining('127.0.0.1')]);
-  });
-
   it('leaves no secret and no code in its folder once it runs', async () => {
     const program = await programs.start(worker('x: () => 1'), { secrets: { API_KEY: 'sesame' } });
     expect((await readdir(program.runDir)).sort()).toEqual(['in', 'log', 'out', 'up']);
@@ -455,22 +440,110 @@ describe('a worker with a fetch handler', () => {
   });
 });
 
-describe('the account of a program', () => {
-  it('is its own for every owner, without rights, in a network without a way out', async () => {
-    const [one, other] = [await programs.start(worker('x: () => 1')), await programs.start(worker('x: () => 1'))];
-    const seen = async ({ pid }: HostedProgram) => {
-      const status = await readFile(`/proc/${pid}/status`, 'utf8');
-      const network = await readlink(`/proc/${pid}/ns/net`);
-      const field = (name: string) => new RegExp(`^${name}:\\t(\\S+)`, 'm').exec(status)?.[1];
-      return { uid: field('Uid'), rights: field('CapBnd'), noNew: field('NoNewPrivs'), network };
-    };
-    const [first, second] = [await seen(one), await seen(other)];
-    expect(first).toMatchObject({ rights: '0000000000000000', noNew: '1' });
-    expect(first.network).not.toBe(second.network);
-    expect(first.network).not.toBe(await readlink('/proc/self/ns/net'));
-    if (process.getuid?.() === 0) expect(new Set([first.uid, second.uid, '0']).size).toBe(3);
-  });
+/** What the operating system knows of a program. */
+async function processOf({ pid }: HostedProgram) {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  const field = (name: string) => new RegExp(`^${name}:\\t(\\S+)`, 'm').exec(status)?.[1];
+  return {
+    uid: field('Uid'),
+    rights: field('CapBnd'),
+    noNew: field('NoNewPrivs'),
+    network: await readlink(`/proc/${pid}/ns/net`),
+    env: (await readFile(`/proc/${pid}/environ`, 'utf8')).split('\0').filter((pair) => pair !== ''),
+  };
+}
+
+describe('the process of a program', () => {
+  const container = new HostedPrograms(workerdEngine('container'));
+  afterAll(() => container.stopAll());
+
+  verifies(
+    'runtime:isolation:level',
+    'has an account of its own for every owner, without rights, in a network without a way out',
+    async () => {
+      const [one, other] = [await programs.start(worker('x: () => 1')), await programs.start(worker('x: () => 1'))];
+      const [first, second] = [await processOf(one), await processOf(other)];
+      expect(first).toMatchObject({ rights: '0000000000000000', noNew: '1' });
+      expect(first.network).not.toBe(second.network);
+      expect(first.network).not.toBe(await readlink('/proc/self/ns/net'));
+      if (process.getuid?.() === 0) expect(new Set([first.uid, second.uid, '0']).size).toBe(3);
+    },
+  );
+
+  verifies(
+    'runtime:isolation:level',
+    'has at the level container the account and network of the service, but neither its environment nor more rights',
+    async () => {
+      const program = await container.start(worker('x: () => 1'), { secrets: { API_KEY: 'sesame' } });
+      expect(await processOf(program)).toMatchObject({
+        uid: String(process.getuid?.()),
+        noNew: '1',
+        network: await readlink('/proc/self/ns/net'),
+        env: [expect.stringMatching(/^PATH=/)],
+      });
+    },
+  );
 });
+
+for (const level of ['isolated', 'container']) {
+  describe(`hostile code at the level ${level}`, () => {
+    const programs = new HostedPrograms(workerdEngine(level));
+    afterAll(() => programs.stopAll());
+
+    verifies(
+      'runtime:isolation:reach',
+      'finds no file, no environment, no process and no network of ours, and cannot make code of text',
+      async () => {
+        const program = await programs.start(
+          worker(`
+          files: async () => { const fs = await import('node:fs'); return ['/etc/passwd', '/proc/self/environ', 'config.capnp', '/proc/self/fd/5'].filter((file) => fs.existsSync(file)); },
+          env: () => process.env,
+          bindings: async () => Object.keys((await import('cloudflare:workers')).env),
+          run: async () => { try { return (await import('node:child_process')).execSync('id').toString() } catch (error) { return 'refused' } },
+          eval: () => { try { return eval('1') } catch (error) { return error.name } },
+          fetch: async () => { const answer = await fetch('http://127.0.0.1:1/'); return [answer.status, await answer.text()] },`),
+          { secrets: { API_KEY: 'sesame' } },
+        );
+        const done = async (deed: string) => (await ask(program, { path: `/${deed}` })).json();
+        expect(await done('files')).toEqual([]);
+        expect(await done('env')).toEqual({ API_KEY: 'sesame' });
+        expect(await done('bindings')).toEqual(['API_KEY']);
+        expect(await done('run')).toBe('refused');
+        expect(await done('eval')).toBe('EvalError');
+        expect(await done('fetch')).toEqual([403, expect.stringContaining('127.0.0.1')]);
+      },
+    );
+
+    verifies(
+      'runtime:isolation:reach',
+      'reaches no port of this machine and no metadata address, whatever it dials with',
+      async () => {
+        const server = createServer();
+        let dialled = 0;
+        server.on('connection', () => (dialled += 1)).listen(0, '::');
+        await once(server, 'listening');
+        const { port } = server.address() as AddressInfo;
+        const own = Object.values(networkInterfaces()).flatMap((addresses = []) => addresses);
+        const local = own.map(({ address, family }) => (family === 'IPv6' ? `[${address.split('%')[0]}]` : address));
+        const program = await programs.start(CLIENT_CODE);
+        const tried = async (what: object) => (await ask(program, { body: what })).json() as Tried;
+        for (const host of [...local, 'localhost', '0.0.0.0', '169.254.169.254', '[fd00:ec2::254]']) {
+          const url = `http://${host}:${port}/latest/meta-data`;
+          const isRefused = { status: 403, text: expect.stringContaining('public addresses only') };
+          expect(await tried({ way: 'fetch', url })).toEqual(isRefused);
+          // Its client refuses addresses of IPv6 by itself.
+          if (!host.startsWith('[')) expect(await tried({ way: 'nodeHttp', url })).toEqual(isRefused);
+          expect(await tried({ way: 'socket', url })).toEqual({ status: 403 });
+          expect((await tried({ way: 'tcp', address: `${host}:${port}`, text: 'x' })).error).toBeDefined();
+          const net = { way: 'nodeNet', host: host.replace(/[[\]]/g, ''), port, text: 'x' };
+          expect((await tried(net)).error).toBeDefined();
+        }
+        expect(dialled).toBe(0);
+        server.close();
+      },
+    );
+  });
+}
 
 describe('what a program says', () => {
   it('reads as on a console, with its level, and cannot be taken for a line of the runtime', async () => {

@@ -27,7 +27,8 @@ export interface EgressWorker {
   close(): Promise<void>;
 }
 
-const CODE = `
+/** Module that makes the request of a JSON body, `{ way, … }`, and answers {@link Tried}. */
+export const CLIENT_CODE = `
 import net from 'node:net';
 import http from 'node:http';
 import { connect } from 'cloudflare:sockets';
@@ -94,7 +95,7 @@ export default {
 export async function startEgressWorker(): Promise<EgressWorker> {
   const folder = await mkdtemp(join(tmpdir(), 'slipway-egress-'));
   const [proxyPath, ownPath] = [join(folder, 'out.sock'), join(folder, 'in.sock')];
-  await writeFile(join(folder, 'code.mjs'), CODE);
+  await writeFile(join(folder, 'code.mjs'), CLIENT_CODE);
   await writeFile(join(folder, 'config.capnp'), config(proxyPath, ownPath));
   const workerd = createRequire(import.meta.url)('workerd') as { default: string };
   const child = spawn(workerd.default, ['serve', '--control-fd=3', join(folder, 'config.capnp')], {

@@ -23,9 +23,9 @@ import { WorkerdEngine } from '../../../src/hosting/worker/workerd-engine.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { until } from '../until.js';
 
-/** Runs modules as the service does. */
-export function workerdEngine(): WorkerdEngine {
-  return new WorkerdEngine(new Sandbox(loadEnv({})));
+/** Runs modules as the service does with this value of `HOSTING_ISOLATION`. */
+export function workerdEngine(isolation = 'auto'): WorkerdEngine {
+  return new WorkerdEngine(new Sandbox(loadEnv({ HOSTING_ISOLATION: isolation })));
 }
 
 /** Answer to a request to a program. */
