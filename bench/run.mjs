@@ -30,7 +30,7 @@ const exitOf = (child) =>
     ? Promise.resolve()
     : new Promise((resolve) => child.once('exit', resolve));
 
-function start(label, args, env = {}, program = process.execPath) {
+export function start(label, args, env = {}, program = process.execPath) {
   const child = spawn(program, args, {
     cwd: path('..'),
     env: { ...process.env, ...env },
@@ -95,7 +95,7 @@ export function freePort() {
   });
 }
 
-async function until(child, maxMs, isReady) {
+export async function until(child, maxMs, isReady) {
   const deadline = Date.now() + maxMs;
   while (!(await isReady().catch(() => false))) {
     if (child.exitCode !== null || child.signalCode !== null || Date.now() > deadline) {
@@ -179,6 +179,11 @@ export async function startService({ env = {}, nodeArgs = [] } = {}) {
   });
   const url = `http://127.0.0.1:${port}`;
   await until(child, readyMaxMs, async () => (await fetch(`${url}/ready`)).ok);
+  return { label: 'slipway', child, url, key, ...apiOf({ child, url, key }) };
+}
+
+/** Requests to a service as the holder of a key. */
+export function apiOf({ child, url, key }) {
   const request = async (method, route, body) => {
     const response = await fetch(`${url}${route}`, {
       method,
@@ -203,11 +208,15 @@ export async function startService({ env = {}, nodeArgs = [] } = {}) {
     const headers = { authorization: `Bearer ${key}` };
     const response = await fetch(`${url}${server}/releases`, { method: 'PUT', headers, body: form });
     const { mcpUrl } = await response.json();
-    const isDone = async () => (await request('GET', `${server}/releases/latest`)).status === 'SUCCESS';
-    await until(child, readyMaxMs, isDone);
+    let release;
+    await until(child, readyMaxMs, async () => {
+      release = await request('GET', `${server}/releases/latest`);
+      return ['SUCCESS', 'FAILURE'].includes(release.status);
+    });
+    if (release.status === 'FAILURE') throw new Error(`${name}: ${JSON.stringify(release).slice(0, 2000)}`);
     return mcpUrl;
   };
-  return { label: 'slipway', child, url, key, request, connect, publish };
+  return { request, connect, publish };
 }
 
 const localResults = {

@@ -139,6 +139,10 @@ async function runLong() {
   if (!hasNginx()) notes.push('skipped: the nginx sample (no nginx)');
   await runJestOn('redis-long', 'long tests', 'long');
   await runJest('unit tests, with all random cases', ['--selectProjects', 'unit'], { RANDOM_RUNS: 'all' });
+  const image = await timed(() => command(process.execPath, [join(root, 'scripts/test-image.mjs')]));
+  if (!image.ok) stop('image', image);
+  report('image', image);
+  notes.push(...(image.output.match(/^skipped: .*/m) ?? []));
   const conformance = await timed(() => command(process.execPath, [join(root, 'scripts/conformance.mjs')]));
   if (!conformance.ok) stop('conformance', conformance);
   report('conformance', conformance);
