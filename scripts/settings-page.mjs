@@ -17,7 +17,7 @@ const groups = [
   ['Bundles', ['RUNTIME_BUNDLE']],
   ['Hosted code', ['RUNTIME_', 'HOSTING_ISOLATION']],
   ['Language model for mocks', ['SIMULATOR_']],
-  ['Logs and metrics', ['LOG_', 'ACCESS_LOG', 'METRICS_TOKEN', 'SLIPWAY_COMMIT']],
+  ['Logs and metrics', ['LOG_', 'ACCESS_LOG', 'METRICS_TOKEN', 'SLIPWAY_COMMIT', 'OTEL_']],
 ];
 
 /**

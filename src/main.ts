@@ -12,6 +12,7 @@ import { ExternalModuleError } from './platform/external-modules/load-external-m
 import { collectWhenIdle } from './platform/idle-collection.js';
 import { chooseQueueBackend, requireRedis } from './platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from './platform/telemetry/logger.js';
+import { tracing, useTracing } from './platform/telemetry/tracing.js';
 import { Draining } from './platform/telemetry/draining.js';
 
 /** A port to listen on. */
@@ -79,6 +80,10 @@ async function start(): Promise<void> {
   await requireRedis(settings);
   // Before the hooks that external modules are resolved by, which every later import passes through.
   if (settings.modules) await import('./app.setup.js');
+  if (settings.sendsTraces) {
+    const { OpenTelemetry } = await import('./platform/telemetry/open-telemetry.js');
+    useTracing(new OpenTelemetry(settings.roles));
+  }
   const { env, firstKey, stop } = await startInfrastructure(settings, {
     log: (line) => pino.info({ context: 'postgres' }, line),
     warn: (line) => pino.warn({ context: 'postgres' }, line),
@@ -98,6 +103,7 @@ async function start(): Promise<void> {
       app.get(Draining).begin();
       await wait(env.drainMs);
       await app.close();
+      await tracing()?.stop();
       await stop();
       pino.info(`stopped in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
       pino.flush();

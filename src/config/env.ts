@@ -599,6 +599,38 @@ export class Env {
   @Setting('LOG_FORMAT', oneOf('pretty', 'json'), null, 'Default: `pretty` in a terminal, `json` otherwise.')
   readonly logFormat: 'pretty' | 'json' | null;
 
+  @Setting(
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    url('http:', 'https:'),
+    null,
+    'Collector for traces and runtime logs by OTLP over HTTP, such as `http://collector:4318`. The other standard variables ' +
+      'of OpenTelemetry (`OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, `OTEL_SERVICE_NAME`, …) have their meaning: see ' +
+      '[metrics and traces](metrics.md#traces-and-logs-to-a-collector). Default: none.',
+  )
+  readonly otelEndpoint: string | null;
+
+  @Setting(
+    'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+    url('http:', 'https:'),
+    null,
+    'Collector for traces only: the complete URL, with `/v1/traces`.',
+  )
+  readonly otelTracesEndpoint: string | null;
+
+  @Setting(
+    'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT',
+    url('http:', 'https:'),
+    null,
+    'Collector for runtime logs only: the complete URL, with `/v1/logs`.',
+  )
+  readonly otelLogsEndpoint: string | null;
+
+  @Setting('OTEL_TRACES_EXPORTER', oneOf('otlp', 'none'), 'otlp', '`none`: no traces are sent.')
+  readonly otelTracesExporter: 'otlp' | 'none';
+
+  @Setting('OTEL_LOGS_EXPORTER', oneOf('otlp', 'none'), 'otlp', '`none`: no runtime logs are sent.')
+  readonly otelLogsExporter: 'otlp' | 'none';
+
   private limits?: AccountLimits;
 
   /** A copy with some settings filled in, for what is found out at start. */
@@ -641,6 +673,14 @@ export class Env {
   get httpBodiesBytes(): number {
     if (this.httpBodiesMb !== null) return this.httpBodiesMb * MB;
     return Math.max(64 * MB, Math.floor(memoryBytes() / 8));
+  }
+
+  get sendsTraces(): boolean {
+    return this.otelTracesExporter !== 'none' && (this.otelTracesEndpoint ?? this.otelEndpoint) !== null;
+  }
+
+  get sendsLogs(): boolean {
+    return this.otelLogsExporter !== 'none' && (this.otelLogsEndpoint ?? this.otelEndpoint) !== null;
   }
 
   /** Database connections for queries. */

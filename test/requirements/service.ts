@@ -724,6 +724,16 @@ export const service = {
     behavior:
       'Postgres, Redis, S3, MCP servers and requests of hosted code trust the authorities of NODE_EXTRA_CA_CERTS.',
   },
+  'telemetry:context': {
+    source: 'House',
+    behavior:
+      'The `x-request-id`, `traceparent` and `tracestate` of a caller go upstream as headers, the trace context in `_meta` too.',
+  },
+  'telemetry:otlp': {
+    source: 'House',
+    behavior:
+      'With a collector of OpenTelemetry set, requests, upstream calls and queries are sent as one trace, and runtime logs as log records; what cannot be sent is counted, and calls do not wait for it.',
+  },
   'start:busy-port': {
     source: 'House',
     behavior: 'A busy port ends the start with one clear sentence and exit code 1.',

@@ -18,6 +18,7 @@ import {
 import { noAnswer, overResponse, overWall } from './termination-errors.js';
 import { hopByHopOf } from '../../platform/http/hop-by-hop.js';
 import { ForwardedRequest } from '../hosting.js';
+import { tracing } from '../../platform/telemetry/tracing.js';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
@@ -165,6 +166,7 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     const { error, outcome } = ending;
     const cpuMs = this.host.left(this, error === null);
     this.host.ended(this.traceOf(error, outcome, cpuMs));
+    this.recordSpan(error);
     // Closes the socket of an incomplete answer; no effect on a complete one.
     this.inner?.abort(error ?? new Error('The stream was closed'));
     this.deliver(error, trailers);
@@ -178,6 +180,18 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     } catch (thrown) {
       HostedCall.logger.error({ msg: 'the end of a hosted request could not be delivered', err: thrown });
     }
+  }
+
+  private recordSpan(error: Error | null): void {
+    const { headers, method } = this.request;
+    const rpcMethod = headers[RPC_METHOD_HEADER];
+    const attributes = {
+      'http.request.method': method,
+      'http.response.status_code': this.status || undefined,
+      'mcp.method.name': typeof rpcMethod === 'string' ? rpcMethod : undefined,
+      'slipway.invocation.id': this.invocationId,
+    };
+    tracing()?.record('hosted call', headers, { at: this.at, endedAt: Date.now(), attributes, error });
   }
 
   private traceOf(error: Error | null, outcome: RuntimeOutcome | undefined, cpuMs: number): Omit<Trace, 'ref'> {

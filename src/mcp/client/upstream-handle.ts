@@ -10,6 +10,9 @@ import type {
   UpstreamListener,
 } from '../protocol/channel.js';
 import type { Era, UpstreamIdentity } from '../protocol/protocol.js';
+import { withTraceMeta } from '../protocol/trace-context.js';
+import { memberText } from '../protocol/json-edit.js';
+import { tracing, type SpanAttributes } from '../../platform/telemetry/tracing.js';
 import { untilRestart } from './call-registry.js';
 import { CALL_MS_MAX } from './silence-timer.js';
 import { ToolCatalog } from './tool-catalog.js';
@@ -41,8 +44,18 @@ export abstract class UpstreamHandle implements Channel {
   request(call: McpCall): Promise<McpReply> {
     const refusal = this.refusal(call);
     if (refusal) return Promise.reject(refusal);
+    const traced = tracing();
+    if (!traced) return this.send(call);
+    const { name, attributes } = spanOf(call);
+    return traced.run(name, 'client', attributes, (headers) =>
+      this.send({ ...call, trace: { ...call.trace, ...headers } }),
+    );
+  }
+
+  private send(call: McpCall): Promise<McpReply> {
     const { onNotification } = call;
-    const observed = onNotification ? { ...call, onNotification: this.withListChanges(onNotification) } : call;
+    const params = withTraceMeta(call.params, call.trace);
+    const observed = { ...call, params, onNotification: onNotification && this.withListChanges(onNotification) };
     const reply = this.watched(call.method, this.channel.request(observed));
     this.started(call, reply);
     return untilRestart(call, reply);
@@ -172,4 +185,19 @@ export abstract class UpstreamHandle implements Channel {
       if (this.running === 0) this.onIdle?.();
     }
   }
+}
+
+/** Name and attributes by the semantic conventions of OpenTelemetry for MCP. */
+function spanOf({ method, params, invocationId }: McpCall): { name: string; attributes: SpanAttributes } {
+  const nameText = method === 'tools/call' ? memberText(params ?? '{}', 'name') : undefined;
+  const tool = nameText?.startsWith('"') ? (JSON.parse(nameText) as string) : undefined;
+  return {
+    name: tool === undefined ? method : `${method} ${tool}`,
+    attributes: {
+      'mcp.method.name': method,
+      'gen_ai.tool.name': tool,
+      'gen_ai.operation.name': tool && 'execute_tool',
+      'slipway.invocation.id': invocationId,
+    },
+  };
 }

@@ -1,6 +1,7 @@
 import type { Cancellation } from './cancellation.js';
 import type { Span } from './json-text.js';
 import type { Era, UpstreamIdentity } from './protocol.js';
+import type { TraceHeaders } from './trace-context.js';
 
 /** A JSON-RPC error as the upstream sent it. */
 export interface RpcError {
@@ -93,6 +94,8 @@ export interface McpCall {
   session?: string;
   /** Services like this one that the call has passed, newest first; see `via.ts`. */
   via?: string;
+  /** Request id and trace context of the caller, sent as headers; the trace context in `_meta` too. */
+  trace?: TraceHeaders;
   /** Id (UUID) of the record of this call; sent to hosted programs, so that their console lines refer to it. */
   invocationId?: string;
 }

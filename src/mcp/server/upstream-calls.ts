@@ -6,6 +6,7 @@ import type { Era } from '../protocol/protocol.js';
 import type { McpRequest, McpRequestContext } from './mcp-request.js';
 import { CallList } from '../client/call-registry.js';
 import { isLoud } from './classify.js';
+import { traceHeaders } from '../protocol/trace-context.js';
 import { VIA_HEADER } from '../protocol/via.js';
 import type { ResponseTarget } from './pending-input/pending-input-call.js';
 import type { Cancellation } from '../protocol/cancellation.js';
@@ -83,6 +84,7 @@ export class UpstreamCalls {
         invocationId: request.observer?.invocationId,
         caller: request.session?.key ?? request.caller,
         via: request.header(VIA_HEADER),
+        trace: traceHeaders((name) => request.header(name)),
         onNotification,
         onInterrupted: acceptsStream ? () => sink.openAnswer() : undefined,
         ...rest,

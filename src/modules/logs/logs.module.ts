@@ -1,8 +1,12 @@
 import { Module } from '@nestjs/common';
+import { getDataSourceToken } from '@nestjs/typeorm';
+import type { DataSource } from 'typeorm';
+import type { Env } from '../../config/env.js';
 import { roleModule } from '../../config/role-module.js';
 import { registerQueue } from '../../platform/queue/register-queue.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { ServersModule } from '../servers/servers.module.js';
+import { Metrics } from '../../platform/telemetry/metrics.js';
 import { CallMetricsService } from './call-metrics.service.js';
 import { ConnectionCallsService } from './connection-calls.service.js';
 import { InvocationsService } from './ingest/invocations.service.js';
@@ -13,7 +17,7 @@ import { InvocationSearchRepository } from './search/invocation-search.repositor
 import { RuntimeLogsController } from './search/runtime-logs.controller.js';
 import { RuntimeLogsService } from './search/runtime-logs.service.js';
 import { DeletedOwnerCleaner } from './store/deleted-owner-cleaner.js';
-import { InvocationStore } from './store/invocation-store.js';
+import { InvocationStore, LOG_EXPORT } from './store/invocation-store.js';
 import { InvocationsRepository } from './store/invocations.repository.js';
 import { PartitionMaintenance } from './store/partition-maintenance.js';
 import { PartitionsRepository } from './store/partitions.repository.js';
@@ -35,6 +39,11 @@ export class LogsModule {
         InvocationsService,
         ConnectionCallsService,
         CallMetricsService,
+        {
+          provide: LOG_EXPORT,
+          inject: [getDataSourceToken(), Metrics],
+          useFactory: (database: DataSource, metrics: Metrics) => logExport(env, database, metrics),
+        },
         InvocationStore,
         InvocationsRepository,
         InvocationSearchRepository,
@@ -49,4 +58,11 @@ export class LogsModule {
     },
     worker: { providers: [LogsProcessor, PartitionMaintenance, DeletedOwnerCleaner] },
   }));
+}
+
+/** Loaded only where a collector is set. */
+async function logExport(env: Env, database: DataSource, metrics: Metrics): Promise<object | null> {
+  if (!env.sendsLogs) return null;
+  const { LogExport } = await import('./export/log-export.js');
+  return new LogExport(database, env, metrics);
 }

@@ -13,6 +13,7 @@ import { closeIfUnread } from './body/unread-body.js';
 import { answerCors } from './cors.js';
 import { UnreadAnswers } from './unread-answers.js';
 import { repeat } from '../schedule/repeat.js';
+import { tracing } from '../telemetry/tracing.js';
 
 /** A request id of a client or proxy is kept when it is harmless to log and to send back. */
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
@@ -85,7 +86,12 @@ export class SlipwayAdapter extends ExpressAdapter {
       response.setHeader('content-security-policy', NO_PAGE);
       if (this.log) this.observe(request, response, this.log);
       this.meter?.(request, response);
-      if (!answerCors(request, response, env) && !this.fastPath(request, response)) app(request, response);
+      const handle = () => {
+        if (!answerCors(request, response, env) && !this.fastPath(request, response)) app(request, response);
+      };
+      const traced = tracing();
+      if (traced) traced.handle(request, response, handle);
+      else handle();
     });
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       this.unused.delete(socket);

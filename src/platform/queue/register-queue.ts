@@ -1,7 +1,8 @@
 import { BullModule } from '@nestjs/bullmq';
 import { Logger, type DynamicModule } from '@nestjs/common';
-import { Queue, Worker, type Job, type JobsOptions } from 'bullmq';
+import { Queue, Worker, type Job, type JobsOptions, type Processor } from 'bullmq';
 import { withTimeout } from '../limits/with-timeout.js';
+import { tracing } from '../telemetry/tracing.js';
 
 /** A job of ours takes milliseconds; one that is cut off is run again by another worker. */
 const CLOSE_MS_MAX = 5_000;
@@ -26,10 +27,21 @@ class LoggedQueue extends Queue {
   }
 }
 
+type WorkerArguments = ConstructorParameters<typeof Worker> extends [unknown, unknown, ...infer Rest] ? Rest : never;
+
+/** Runs each job in a span of its own where traces are sent. */
+function traced(process: Processor): Processor {
+  return (job, ...rest) => {
+    const attributes = { 'messaging.destination.name': job.queueName, 'messaging.message.id': job.id };
+    const run = () => process(job, ...rest);
+    return tracing()?.run(`process ${job.queueName}`, 'internal', attributes, run) ?? run();
+  };
+}
+
 /** Logs why jobs fail, and that the queue does not answer. */
 class LoggedWorker extends Worker {
-  constructor(...given: ConstructorParameters<typeof Worker>) {
-    super(...given);
+  constructor(name: string, processor: ConstructorParameters<typeof Worker>[1], ...given: WorkerArguments) {
+    super(name, typeof processor === 'function' ? traced(processor) : processor, ...given);
     const logger = new Logger(this.name);
     this.on('error', (error) => logger.warn({ msg: 'the queue does not answer', err: error }));
     this.on('failed', (job, error) => {

@@ -166,7 +166,11 @@ describe('what the metrics show', () => {
     const recorder = app.get(ConnectionCallsService);
     const connectionId = randomUUID();
     const call = () =>
-      Object.assign(new CallRecord(), { connectionId }).finish({ method: 'POST', url: path, status: 200 });
+      Object.assign(new CallRecord({ headers: {} }), { connectionId }).finish({
+        method: 'POST',
+        url: path,
+        status: 200,
+      });
     await growth('slipway_connection_log_dropped_total', '', 3, async () => {
       // Of one connection 1,000 calls a minute are recorded; no minute ends here.
       const now = Date.now();
@@ -253,8 +257,8 @@ describe('what the metrics show', () => {
     expect(page.value('slipway_run_links')).toBeGreaterThanOrEqual(1);
   });
 
-  verifies('metrics:figures', 'under the names that docs/operate.md lists', async () => {
-    const page = await readFile(new URL('../../../docs/operate.md', import.meta.url), 'utf8');
+  verifies('metrics:figures', 'under the names that docs/metrics.md lists', async () => {
+    const page = await readFile(new URL('../../../docs/metrics.md', import.meta.url), 'utf8');
     const listed = new Set([...page.matchAll(/^\| `(slipway_[a-z_]+)`/gm)].map(([, name]) => name));
     const shown = [...(await scrape()).all.keys()].filter((name) => name.startsWith('slipway_'));
     expect([...listed].sort()).toEqual(shown.sort());

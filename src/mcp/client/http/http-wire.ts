@@ -261,18 +261,20 @@ export class HttpWire {
 
   private toExchange(
     id: number,
-    { method, params, onNotification, cancellation, timing, invocationId, via }: WireCall,
+    { method, params, onNotification, cancellation, timing, invocationId, via, trace }: WireCall,
     manner: WireManner,
     onReply: (reply: McpReply) => void,
   ): ExchangeRequest {
     const { timeoutMs, era, isResumable } = manner;
     const { invocationHeader, via: own } = this.target;
-    const headers = via && own ? { ...manner.headers, [VIA_HEADER]: `${own}, ${via}` } : manner.headers;
+    const headers: Headers = { ...trace, ...manner.headers };
+    if (via && own) headers[VIA_HEADER] = `${own}, ${via}`;
+    if (invocationHeader && invocationId) headers[invocationHeader] = invocationId;
     let { responder } = manner;
     return {
       url: this.target.url,
       method: 'POST',
-      headers: invocationHeader && invocationId ? { ...headers, [invocationHeader]: invocationId } : headers,
+      headers,
       body: requestText(id, method, manner.params ?? params),
       timeoutMs,
       extendWithEvents: onNotification !== undefined,

@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
 import type { CallTiming, McpReply } from '../../../mcp/protocol/channel.js';
 import { CallerLeftError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import { traceHeaders, type TraceHeaders } from '../../../mcp/protocol/trace-context.js';
 import { RequestRecord } from '../../../mcp/server/mcp-request.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import { domainErrorOf } from '../../../platform/errors/error-body.js';
@@ -21,8 +22,15 @@ export class CallRecord extends RequestRecord {
   /** The row id of the connection that was called; null while it is unknown, and if there is none. */
   connectionId: string | null = null;
   readonly timing: CallTiming = {};
+  /** Request id and trace context, which go upstream. */
+  readonly trace: TraceHeaders;
   /** The code of a JSON-RPC error of the upstream. */
   private errorCode: number | null = null;
+
+  constructor({ headers }: Pick<IncomingMessage, 'headers'>) {
+    super();
+    this.trace = traceHeaders((name) => headers[name]);
+  }
 
   answered({ error }: McpReply): void {
     this.errorCode = error?.code ?? null;
@@ -85,11 +93,12 @@ export class LogRecorder {
 
   /** Runs the work of one request and records it when it ends. @throws the error of `work` */
   async watching<T>(
-    { method = 'POST', url = '' }: Pick<IncomingMessage, 'method' | 'url'>,
+    request: Pick<IncomingMessage, 'method' | 'url' | 'headers'>,
     response: Pick<ServerResponse, 'statusCode'>,
     work: (record: CallRecord) => Promise<T>,
   ): Promise<T> {
-    const record = new CallRecord();
+    const { method = 'POST', url = '' } = request;
+    const record = new CallRecord(request);
     try {
       return await work(record);
     } catch (error) {

@@ -150,7 +150,7 @@ class NamespaceSource implements AggregateSource {
     tool: string | null,
     work: (record: { timing: CallTiming; invocationId: string }) => Promise<McpReply>,
   ): Promise<McpReply> {
-    const request = { method: 'POST', url: `/connect/${this.namespace.name}/.mcp` };
+    const request = { method: 'POST', url: `/connect/${this.namespace.name}/.mcp`, headers: {} };
     return this.recorder.watching(request, { statusCode: 200 }, async (record) => {
       record.connectionId = (link as ConnectionHandle).id;
       record.received(method, { name: tool });

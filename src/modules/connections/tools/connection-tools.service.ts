@@ -85,6 +85,7 @@ export class ConnectionToolsService {
       timeoutMs: left(),
       cancellation,
       timing: record.timing,
+      trace: record.trace,
       invocationId: record.invocationId,
     });
     const reply = await withFullMessage(request).catch((error: unknown) => {

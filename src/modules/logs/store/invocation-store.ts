@@ -1,12 +1,16 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { codeOf } from '../../../platform/database/postgres-errors.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
 import { charsOf } from '../ingest/invocation-buffer.js';
 import type { ConnectionCall, Invocation } from '../invocation.types.js';
 import { DAY_MS, dayOf, dayOfId } from './invocation-days.js';
+import type { LogExport } from '../export/log-export.js';
 import { InvocationsRepository } from './invocations.repository.js';
 import { PartitionsRepository } from './partitions.repository.js';
+
+/** The {@link LogExport}, or null where no collector is set. */
+export const LOG_EXPORT = Symbol('log export');
 
 /** SQLSTATE of a row without a partition. */
 const NO_PARTITION = '23514';
@@ -39,6 +43,7 @@ export class InvocationStore {
     private readonly rows: InvocationsRepository,
     private readonly partitions: PartitionsRepository,
     private readonly env: Env,
+    @Inject(LOG_EXPORT) private readonly logExport: LogExport | null,
     metrics: Metrics,
   ) {
     metrics.counter(
@@ -71,6 +76,7 @@ export class InvocationStore {
       (part) => part.serverId,
     );
     await this.write(valid, (rows) => this.rows.insert(rows, job));
+    await this.logExport?.add('server', valid);
   }
 
   /** Writes parts of connections' views in one statement. May run again. @throws as `keep` */
@@ -78,6 +84,7 @@ export class InvocationStore {
     const ownerOf = ({ connectionId }: ConnectionCall) => connectionId;
     const valid = await this.withinShare('connections', this.storable(calls, ownerOf), ownerOf);
     await this.write(valid, (rows) => this.rows.insertCalls(rows));
+    await this.logExport?.add('connection', valid);
   }
 
   /** One row per id, sorted by id: two batches that change the same rows in another order would deadlock. */

@@ -1,0 +1,38 @@
+import { memberText, withMember } from './json-edit.js';
+
+/** Headers of a caller's request that go upstream with its calls: its id, and its trace context (W3C Trace Context). */
+export type TraceHeaders = Partial<Record<'x-request-id' | 'traceparent' | 'tracestate', string>>;
+
+const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
+
+/** W3C Trace Context 3.3.1.5 asks for 512 characters at least. */
+const TRACESTATE_CHARS_MAX = 512;
+
+/** @param header reads a header of the caller's request by its lower-case name */
+export function traceHeaders(header: (name: string) => string | string[] | undefined): TraceHeaders {
+  const one = (name: string) => {
+    const value = header(name);
+    return typeof value === 'string' ? value : undefined;
+  };
+  const [id, traceparent, tracestate] = ['x-request-id', 'traceparent', 'tracestate'].map(one);
+  const headers: TraceHeaders = id === undefined ? {} : { 'x-request-id': id };
+  if (traceparent === undefined || !TRACEPARENT.test(traceparent)) return headers;
+  headers.traceparent = traceparent;
+  if (tracestate && tracestate.length <= TRACESTATE_CHARS_MAX) headers.tracestate = tracestate;
+  return headers;
+}
+
+/**
+ * Params with the trace context in `_meta` (MCP 2026-07-28, trace context), for servers that are reached without headers. A
+ * context that the caller set there stays.
+ *
+ * @param params JSON text of an object
+ */
+export function withTraceMeta(params: string | undefined, trace: TraceHeaders | undefined): string | undefined {
+  if (trace?.traceparent === undefined) return params;
+  const meta = memberText(params ?? '{}', '_meta') ?? '{}';
+  if (!meta.startsWith('{') || memberText(meta, 'traceparent') !== undefined) return params;
+  let traced = withMember(meta, 'traceparent', JSON.stringify(trace.traceparent));
+  if (trace.tracestate) traced = withMember(traced, 'tracestate', JSON.stringify(trace.tracestate));
+  return withMember(params ?? '{}', '_meta', traced);
+}

@@ -1,0 +1,155 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { OTLPLogExporter } from '@opentelemetry/exporter-logs-otlp-http';
+import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
+import { LRUCache } from 'lru-cache';
+import type { DataSource } from 'typeorm';
+import type { Env } from '../../../config/env.js';
+import { WriteBehind } from '../../../platform/database/write-behind.js';
+import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
+import type { Metrics } from '../../../platform/telemetry/metrics.js';
+import { resourceOf } from '../../../platform/telemetry/otel-resource.js';
+import type { ConnectionCall, Invocation } from '../invocation.types.js';
+
+/** Records in a request to the collector. */
+const BATCH_MAX = 512;
+
+/** Characters of records that wait. More are dropped and counted as `log export` in `slipway_buffer_dropped_total`. */
+const CHARS_MAX = 16 * 1024 * 1024;
+
+/** Names of servers and connections that are remembered. */
+const NAMES_MAX = 1_000;
+
+/** Time at shutdown for what waits. */
+const LAST_SEND_MS_MAX = 2_000;
+
+/** Severity numbers of OpenTelemetry by level; other levels are sent as `info`. */
+const SEVERITY: Partial<Record<string, number>> = { debug: 5, info: 9, log: 9, warn: 13, error: 17 };
+
+/**
+ * Sends runtime logs of servers and connections to a collector by OTLP over HTTP, besides storing them. Endpoint and
+ * headers are those of the standard environment variables, which the library reads; it repeats what the collector could not
+ * take yet. What cannot be sent is counted.
+ */
+export class LogExport implements OnApplicationShutdown {
+  private readonly logger = new Logger('log export');
+  private readonly exporter = new OTLPLogExporter();
+  private readonly resource;
+  private readonly names = new LRUCache<string, LogNames>({ max: NAMES_MAX });
+  private readonly waiting = new WriteBehind<number, ReadableLogRecord>('log export', (batch) => this.sendAll(batch), {
+    of: ({ body }) => (body as string).length,
+    max: CHARS_MAX,
+  });
+  private sequence = 0;
+  private sent = 0;
+  private lost = 0;
+
+  constructor(
+    private readonly database: DataSource,
+    { roles }: Pick<Env, 'roles'>,
+    metrics: Metrics,
+  ) {
+    this.resource = resourceOf(roles);
+    metrics.counter('slipway_log_export_sent_total', 'Log records that the collector took.', () => this.sent);
+    metrics.counter('slipway_log_export_lost_total', 'Log records that the collector did not take.', () => this.lost);
+  }
+
+  /** Adds the lines and exceptions of these parts, and a record of each request. Never rejects. */
+  async add(kind: 'server' | 'connection', parts: readonly (Invocation | ConnectionCall)[]): Promise<void> {
+    for (const part of parts) {
+      const names = await this.namesOf(kind, 'serverId' in part ? part.serverId : part.connectionId);
+      for (const record of recordsOf(part, names)) {
+        this.waiting.set((this.sequence += 1), { ...record, resource: this.resource });
+      }
+    }
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await Promise.race([this.waiting.onApplicationShutdown(), wait(LAST_SEND_MS_MAX, undefined, { ref: false })]);
+    await this.exporter.shutdown();
+  }
+
+  private async namesOf(kind: 'server' | 'connection', id: string): Promise<LogNames> {
+    const names = this.names.get(id) ?? (await LogNamesRepository.find(this.database, kind, id));
+    this.names.set(id, names);
+    return names;
+  }
+
+  private async sendAll(batch: Map<number, ReadableLogRecord>): Promise<void> {
+    const records = [...batch.values()];
+    for (let first = 0; first < records.length; first += BATCH_MAX) {
+      await this.send(records.slice(first, first + BATCH_MAX));
+    }
+  }
+
+  private async send(records: ReadableLogRecord[]): Promise<void> {
+    // Code 0: the collector took them.
+    const { code, error } = await new Promise<{ code: number; error?: Error }>((resolve) => {
+      this.exporter.export(records, resolve);
+    });
+    if (code === 0) {
+      this.sent += records.length;
+      return;
+    }
+    this.lost += records.length;
+    this.logger.warn({ msg: `${records.length} log records could not be sent to the collector`, err: error });
+  }
+}
+
+/** One object: the library groups records by it. */
+const SCOPE = { name: 'slipway' };
+
+type Unresolved = Omit<ReadableLogRecord, 'resource'>;
+
+function* recordsOf(
+  part: Invocation | ConnectionCall,
+  { server, connection, account }: LogNames,
+): Generator<Unresolved> {
+  const { id, method, url, rpcMethod, toolName, status, outcome, lines, exceptions } = part;
+  const common = {
+    'slipway.invocation.id': id,
+    'slipway.server': server,
+    'slipway.connection': connection,
+    'slipway.account': account,
+  };
+  for (const { at, level, message } of lines) yield record(at, level, message, common);
+  for (const { at, name, message } of exceptions) {
+    yield record(at, 'error', `${name}: ${message}`, {
+      ...common,
+      'exception.type': name,
+      'exception.message': message,
+    });
+  }
+  // The part of the process that answered the request.
+  if (!method) return;
+  const level = outcome === 'ok' ? 'info' : 'warn';
+  const what = [rpcMethod, toolName].filter(Boolean).join(' ') || `${method} ${url ?? ''}`;
+  yield record(part.at ?? Date.now(), level, `${what}: ${outcome ?? 'unknown'}`, {
+    ...common,
+    'http.request.method': method,
+    'url.path': url ?? undefined,
+    'mcp.method.name': rpcMethod ?? undefined,
+    'gen_ai.tool.name': toolName ?? undefined,
+    'http.response.status_code': status ?? undefined,
+    'slipway.outcome': outcome ?? undefined,
+    'slipway.duration_ms': ('timing' in part ? part.timing?.totalMs : (part as Invocation).wallMs) ?? undefined,
+  });
+}
+
+function record(
+  at: number,
+  level: string,
+  body: string,
+  attributes: Record<string, string | number | undefined>,
+): Unresolved {
+  return {
+    hrTime: [Math.floor(at / 1000), Math.round((at % 1000) * 1e6)],
+    hrTimeObserved: [Math.floor(Date.now() / 1000), 0],
+    severityText: level,
+    severityNumber: SEVERITY[level] ?? 9,
+    body,
+    instrumentationScope: SCOPE,
+    attributes,
+    droppedAttributesCount: 0,
+  };
+}

@@ -1,0 +1,46 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+
+export type SpanAttributes = Record<string, string | number | undefined>;
+
+/** Trace context of a span as headers. */
+export interface SpanHeaders {
+  traceparent: string;
+  tracestate?: string;
+}
+
+/** Spans of this process, for the trace store of the operator. */
+export interface Tracing {
+  /** Handles an HTTP request in a span that ends with its response. Its parent is the caller's `traceparent`. */
+  handle(request: IncomingMessage, response: ServerResponse, handle: () => void): void;
+  /**
+   * Runs work in a child of the current span; a rejection marks the span as failed.
+   *
+   * @param kind `client` for a request to another service
+   */
+  run<T>(
+    name: string,
+    kind: 'client' | 'internal',
+    attributes: SpanAttributes,
+    work: (headers: SpanHeaders) => Promise<T>,
+  ): Promise<T>;
+  /** Records a span that has ended, with times by `Date.now()`. Its parent is the `traceparent` of these headers. */
+  record(
+    name: string,
+    headers: IncomingHttpHeaders,
+    span: { at: number; endedAt: number; attributes: SpanAttributes; error: Error | null },
+  ): void;
+  /** Sends what waits. */
+  stop(): Promise<void>;
+}
+
+let current: Tracing | null = null;
+
+/** Null unless traces are sent, so that a call costs one comparison and no library is loaded. */
+export function tracing(): Tracing | null {
+  return current;
+}
+
+/** Called once, before the first request. */
+export function useTracing(started: Tracing | null): void {
+  current = started;
+}
