@@ -136,7 +136,7 @@ async function runQuick() {
 
 async function runLong() {
   await runSteps(steps.build);
-  if (!hasNginx()) notes.push('skipped: the nginx sample (no nginx)');
+  if (!hasNginx()) notes.push('skipped: the nginx sample, a rolling restart (no nginx)');
   await runJestOn('redis-long', 'long tests', 'long');
   await runJest('unit tests, with all random cases', ['--selectProjects', 'unit'], { RANDOM_RUNS: 'all' });
   const image = await timed(() => command(process.execPath, [join(root, 'scripts/test-image.mjs')]));
@@ -243,7 +243,7 @@ async function runJest(name, args, env = {}) {
     ignored.push('/test/browser/');
     if (!args.includes('unit')) notes.push('skipped: browser tests (no chromium)');
   }
-  if (!hasNginx()) ignored.push('/test/long/nginx');
+  if (!hasNginx()) ignored.push('/test/long/nginx', '/test/long/rolling');
   if (!onPath('promtool')) {
     ignored.push('/test/promtool');
     if (args.includes('unit')) notes.push('skipped: the expressions of dashboard and alerts (no promtool)');

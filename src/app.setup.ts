@@ -22,6 +22,7 @@ import { reservePath } from './platform/http/resource-names.js';
 import { createOpenApi } from './platform/http/openapi-document.js';
 import { methodsOf, routeTable } from './platform/http/route-table.js';
 import { useJsonBounds } from './platform/text/json-bounds.js';
+import { Draining } from './platform/telemetry/draining.js';
 import { HttpMeter } from './platform/telemetry/http-meter.js';
 
 /** Creates the app with everything that main, the tests and the OpenAPI generator share. */
@@ -53,6 +54,8 @@ export async function createApp(
   app.useGlobalPipes(new InputPipe());
   app.useGlobalFilters(new ErrorFilter((path) => methodsOf(routes, path)));
   if (options.preview) return app;
+  const draining = app.get(Draining, { strict: false });
+  adapter.isDraining = () => draining.isDraining;
   if (env.accessLog || env.logLevel === 'debug' || env.logLevel === 'trace') {
     const logger = new Logger('request');
     adapter.log = (fields) => (env.accessLog ? logger.log(fields) : logger.debug(fields));

@@ -5,7 +5,6 @@ import { setTimeout as wait } from 'node:timers/promises';
 
 /** Longest wait for an answer: longer than any time limit of the service together with a pause of its process. */
 const answerMaxMs = 60_000;
-const thinkMs = 40;
 
 /** Sentences in which an error says that the call may have been carried out. */
 const saysUnknown = /whether the (call|request) was carried out is unknown|may have (been carried out|run)\b/i;
@@ -13,11 +12,11 @@ const saysUnknown = /whether the (call|request) was carried out is unknown|may h
 const modernVersion = '2026-07-28';
 const legacyVersion = '2025-11-25';
 
-/** Sends one POST on a connection of its own. The promise rejects when the connection breaks. */
+/** Sends one POST on a connection of its own; a GET without a body. The promise rejects when the connection breaks. */
 function post(url, key, body, headers = {}) {
   return new Promise((resolve, reject) => {
     const options = {
-      method: 'POST',
+      method: body === undefined ? 'GET' : 'POST',
       agent: false,
       timeout: answerMaxMs,
       headers: {
@@ -37,7 +36,7 @@ function post(url, key, body, headers = {}) {
       outgoing.destroy(Object.assign(new Error(`no answer in ${answerMaxMs / 1000} s`), { code: 'ETIMEDOUT' })),
     );
     outgoing.on('error', reject);
-    outgoing.end(JSON.stringify(body));
+    outgoing.end(body && JSON.stringify(body));
   });
 }
 
@@ -66,11 +65,11 @@ function outcomeOf(token, answer) {
   return { outcome: saysUnknown.test(said) ? 'unknown' : 'refused', text: shown };
 }
 
-const toolCall = (token, ms) => ({
+const toolCall = (token, ms, name = 'act') => ({
   jsonrpc: '2.0',
   id: token,
   method: 'tools/call',
-  params: { name: 'act', arguments: { token, ms } },
+  params: { name, arguments: { token, ms } },
 });
 
 const rest = (path) => () => (base, key, token, ms) => post(`${base}${path}/.tools/act`, key, { token, ms });
@@ -87,10 +86,10 @@ const modern = (path) => () => (base, key, token, ms) => {
 };
 
 /** A client of 2025-11-25 with a session, which it opens again when the service does not know it. */
-const legacy = (path) => () => {
+const legacy = (path, name) => () => {
   let session;
   return async (base, key, token, ms) => {
-    const url = `${base}${path}/mcp`;
+    const url = `${base}${path}`;
     if (session === undefined) {
       const clientInfo = { name: 'chaos', version: '1' };
       const params = { protocolVersion: legacyVersion, capabilities: {}, clientInfo };
@@ -99,10 +98,19 @@ const legacy = (path) => () => {
       session = opened.headers['mcp-session-id'];
     }
     const headers = { 'mcp-protocol-version': legacyVersion, ...(session && { 'mcp-session-id': session }) };
-    const answer = await post(url, key, toolCall(token, ms), headers);
+    const answer = await post(url, key, toolCall(token, ms, name), headers);
     if (answer.status === 404) session = undefined;
     return answer;
   };
+};
+
+export const LOG_READS = 'log reads';
+
+/** Reads the invocations of the hosted module. Nothing is executed. */
+const readLogs = () => async (base, key, token) => {
+  const answer = await post(`${base}/servers/chaos%2Fplain/logs`, key);
+  if (answer.status !== 200) return answer;
+  return { ...answer, text: JSON.stringify({ content: [{ text: `done ${token}` }] }) };
 };
 
 /** By kind, its callers: each makes the function that sends one call. */
@@ -110,13 +118,20 @@ const kinds = {
   REST: [rest('/connect/chaos/sessions'), rest('/connect/chaos/modern')],
   'REST, hosted': [rest('/connect/chaos/hosted')],
   'REST, uplink': [rest('/connect/chaos/local')],
-  'MCP session': [legacy('/connect/chaos/sessions'), legacy('/connect/chaos/modern')],
+  'MCP session': [legacy('/connect/chaos/sessions/mcp'), legacy('/connect/chaos/modern/mcp')],
   'MCP stateless': [modern('/connect/chaos/sessions'), modern('/connect/chaos/modern')],
-  'MCP, uplink': [legacy('/connect/chaos/local')],
+  'MCP, uplink': [legacy('/connect/chaos/local/mcp')],
   run: [run('/run/chaos--plain')],
   'run, stateful': [run('/run/chaos--stateful')],
 };
 export const kindNames = Object.keys(kinds);
+
+/** Kinds of callers that a rolling restart has beside them. */
+export const rollingKinds = {
+  ...kinds,
+  namespace: [legacy('/connect/chaos/.mcp', 'sessions__act'), legacy('/connect/chaos/.mcp', 'hosted__act')],
+  [LOG_READS]: [readLogs],
+};
 
 /** Calls that were sent, of all callers. */
 export class Calls {
@@ -124,9 +139,14 @@ export class Calls {
   isOver = false;
   running = [];
 
-  /** @param scale callers of each sort, for each api process */
-  constructor({ urls, key }, scale) {
-    for (const [kind, makers] of Object.entries(kinds)) {
+  /**
+   * @param scale callers of each sort
+   * @param by `own` kinds of callers; `thinkMs` between two calls of one, on average; `longMs` of the longest calls
+   */
+  constructor({ urls, key }, scale, { own = kinds, thinkMs = 40, longMs = 1_000 } = {}) {
+    this.thinkMs = thinkMs;
+    this.longMs = longMs;
+    for (const [kind, makers] of Object.entries(own)) {
       for (const make of makers) {
         for (let n = 0; n < scale; n += 1) this.running.push(this.callOften(kind, make(), urls, key));
       }
@@ -137,7 +157,8 @@ export class Calls {
     while (!this.isOver) {
       const at = Math.floor(Math.random() * urls.length);
       // Mostly quick, sometimes slow enough to be caught by a fault.
-      const ms = Math.random() < 0.2 ? 300 + Math.floor(Math.random() * 700) : Math.floor(Math.random() * 50);
+      const isSlow = Math.random() < 0.2;
+      const ms = isSlow ? 300 + Math.floor(Math.random() * (this.longMs - 300)) : Math.floor(Math.random() * 50);
       const call = {
         kind,
         at,
@@ -159,7 +180,7 @@ export class Calls {
         });
       }
       call.endedAt = Date.now();
-      await wait(Math.random() * 2 * thinkMs);
+      await wait(Math.random() * 2 * this.thinkMs);
     }
   }
 

@@ -274,7 +274,8 @@ async function makeRedis() {
   return { part: new Part('redis', launch, () => isListening(port)), url: `redis://127.0.0.1:${port}` };
 }
 
-function newFolder() {
+/** A folder that goes with {@link endEverything}. */
+export function newFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'slipway-chaos-'));
   chmodSync(folder, 0o777);
   folders.push(folder);
@@ -323,49 +324,60 @@ function makeService(name, port, settings) {
   return part;
 }
 
-/** Starts everything. @returns the parts by name, and what callers need */
-export async function startDeployment() {
+/** Settings with which a pause is noticed within seconds. */
+const hasty = {
+  UPSTREAM_CALL_TIMEOUT_MS: String(callTimeoutMs),
+  MCP_CALL_TIMEOUT_MS: String(callTimeoutMs),
+  RUNTIME_WALL_MS: String(wallMs),
+  RUNTIME_LEASE_MS: String(leaseMs),
+  UPLINK_LEASE_MS: String(leaseMs),
+  RELEASE_LEASE_MS: String(leaseMs),
+  UPLINK_PING_MS: '2000',
+};
+
+const chaosRoles = { 'api 1': 'api', 'api 2': 'api', worker: 'worker', host: 'host' };
+
+/**
+ * Starts everything.
+ *
+ * @param roles of each process of the service, two with the role `api` first
+ * @param more settings of the processes
+ * @param proxyPort of a proxy before the `api` processes, through which the local server dials
+ * @returns the parts by name, and what callers need
+ */
+export async function startDeployment(roles = chaosRoles, more = hasty, proxyPort = undefined) {
   const hasRedis = spawnSync('redis-server', ['--version']).status === 0;
   const [postgres, redis] = await Promise.all([makePostgres(), hasRedis ? makeRedis() : null]);
   await Promise.all([postgres.part.start(), redis?.part.start()]);
   await Promise.all([postgres.part.ready(), redis?.part.ready()]);
   const key = `slipway_${randomBytes(32).toString('base64url')}`;
-  const [ports, dataDir] = [await Promise.all(Array.from({ length: 7 }, freePort)), newFolder()];
-  const [first, second, worker, host, sessions, modern, ledger] = ports;
+  const names = Object.keys(roles);
+  const [ports, dataDir] = [await Promise.all(Array.from({ length: names.length + 3 }, freePort)), newFolder()];
+  const [sessions, modern, ledger, ...own] = ports;
   const settings = {
     DATA_DIR: dataDir,
     DATABASE_URL: postgres.url,
     ...(redis && { REDIS_URL: redis.url }),
     ENCRYPTION_KEYS: `k1:${randomBytes(32).toString('base64')}`,
     BOOTSTRAP_API_KEY: key,
-    PUBLIC_URL: `http://127.0.0.1:${first}`,
+    PUBLIC_URL: `http://127.0.0.1:${proxyPort ?? own[0]}`,
     DATABASE_POOL_MAX: '8',
     EGRESS_ALLOW: 'loopback',
-    UPSTREAM_CALL_TIMEOUT_MS: String(callTimeoutMs),
-    MCP_CALL_TIMEOUT_MS: String(callTimeoutMs),
-    RUNTIME_WALL_MS: String(wallMs),
-    RUNTIME_LEASE_MS: String(leaseMs),
-    UPLINK_LEASE_MS: String(leaseMs),
-    RELEASE_LEASE_MS: String(leaseMs),
-    UPLINK_PING_MS: '2000',
     LOG_FORMAT: 'json',
     LOG_LEVEL: 'warn',
     METRICS_TOKEN: 'open',
     ACCOUNT_LIMITS: 'requestsPerMinute=1000000000,keyRequestsPerMinute=1000000000,connections=1000000',
+    ...more,
   };
-  const services = [
-    makeService('api 1', first, { ...settings, ROLES: 'api' }),
-    makeService('api 2', second, { ...settings, ROLES: 'api' }),
-    makeService('worker', worker, { ...settings, ROLES: 'worker' }),
-    makeService('host', host, { ...settings, ROLES: 'host' }),
-  ];
+  const services = names.map((name, n) => makeService(name, own[n], { ...settings, ROLES: roles[name] }));
   const files = newFolder();
   const fileOf = (kind) => join(files, kind);
   const urls = services.slice(0, 2).map(({ url }) => url);
+  const dialed = proxyPort ? [`http://127.0.0.1:${proxyPort}`] : urls;
   const upstreams = [
     makeUpstream('sessions', { port: sessions, file: fileOf('sessions') }),
     makeUpstream('modern', { port: modern, file: fileOf('modern') }),
-    makeUpstream('local', { file: fileOf('local'), urls, path: '/chaos/local', key }),
+    makeUpstream('local', { file: fileOf('local'), urls: dialed, path: '/chaos/local', key }),
   ];
   const ledgerPart = makeUpstream('ledger', { port: ledger, file: fileOf('ledger') });
   const parts = [...services, ...upstreams, ledgerPart];
@@ -374,7 +386,13 @@ export async function startDeployment() {
   return {
     services,
     /** Parts that may be disturbed: all but the ledger. */
-    parts: [...services, postgres.part, ...(redis ? [redis.part] : []), ...upstreams, new HostedPrograms(services[3])],
+    parts: [
+      ...services,
+      postgres.part,
+      ...(redis ? [redis.part] : []),
+      ...upstreams,
+      new HostedPrograms(services.at(-1)),
+    ],
     all: [...parts, postgres.part, ...(redis ? [redis.part] : [])],
     urls,
     key,

@@ -1,5 +1,5 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import type { ChildProcess } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -12,6 +12,7 @@ import { followLog } from '../support/logs/log-follower.js';
 import { record } from '../support/logs/invocations.js';
 import { ask } from '../support/mcp/front-calls.js';
 import { pair } from '../support/mcp/uplink-client.js';
+import { startNginx } from '../support/nginx.mjs';
 import { cleanUpPrograms, runProgram, type Program } from '../support/program.js';
 import { pathOf, serverIdOf } from '../support/database/server-rows.js';
 import { bundleOf } from '../support/releases/bundles.js';
@@ -61,11 +62,7 @@ beforeAll(async () => {
   });
   await second.url();
   folder = await mkdtemp(join(tmpdir(), 'slipway-nginx-'));
-  nginx = spawn('nginx', ['-p', folder, '-c', await configOf(port, ports)], {
-    stdio: 'ignore',
-    // Debian installs it where only root looks.
-    env: { PATH: `${process.env.PATH}:/usr/sbin` },
-  });
+  nginx = startNginx(folder, port, ports, { 'proxy_read_timeout 1h;': `proxy_read_timeout ${READ_TIMEOUT};` });
   owner = await app.account();
   proxied = { ...app, url };
   await until(async () => (await fetch(`${url}/ready`).catch(() => null))?.status === 200, 'nginx passes requests on');
@@ -77,28 +74,6 @@ afterAll(async () => {
   await Promise.all([app?.close(), upstream?.close()]);
   if (folder) await rm(folder, { recursive: true, force: true });
 }, SLOW_MS);
-
-/** The sample with these ports, a shorter read timeout and without TLS, in a configuration that leaves nothing outside of the folder. */
-async function configOf(port: number, ports: number[]): Promise<string> {
-  const sample = await readFile('docker/nginx.conf', 'utf8');
-  const servers = ports.map((to) => `server 127.0.0.1:${to};`).join('\n  ');
-  const site = sample
-    .replace('server 127.0.0.1:3000;', servers)
-    .replace('listen 443 ssl;', `listen 127.0.0.1:${port};`)
-    .replace('proxy_read_timeout 1h;', `proxy_read_timeout ${READ_TIMEOUT};`)
-    .replaceAll(/^\s*ssl_certificate.*$/gm, '');
-  expect(site).toContain(servers);
-  expect(site).toContain(`listen 127.0.0.1:${port};`);
-  expect(site).toContain(`proxy_read_timeout ${READ_TIMEOUT};`);
-  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (kind) => `${kind}_temp_path ${folder}/${kind};`,
-  );
-  const main = `daemon off; worker_processes 1; pid ${folder}/pid; error_log ${folder}/error.log;
-events { worker_connections 512; }
-http { log_format passed '$upstream_addr $uri'; access_log ${folder}/access.log passed; ${paths.join(' ')} ${site} }`;
-  await writeFile(join(folder, 'nginx.conf'), main);
-  return join(folder, 'nginx.conf');
-}
 
 const call = async (path: string, body: object): Promise<number> => {
   const headers = { authorization: `Bearer ${owner.key}`, 'content-type': 'application/json' };

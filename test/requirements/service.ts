@@ -660,7 +660,13 @@ export const service = {
   'stop:drain': {
     source: 'House',
     behavior:
-      'After a stop signal `/ready` is 503 for DRAIN_MS while the process serves; a second signal ends it at once.',
+      'After a stop signal `/ready` is 503 for DRAIN_MS while the process serves and keeps no connection; a second signal ends it at once.',
+  },
+  'stop:rolling': {
+    source: 'House',
+    isLong: true,
+    behavior:
+      'Behind the sample of nginx, a restart of each process in turn fails no call that lasts up to 5 s, and repeats none.',
   },
   'stop:restarting': {
     source: 'House',

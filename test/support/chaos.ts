@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { endAfterFile } from './jest/leftovers.mjs';
 
-/** Exit code and output of `npm run chaos`. */
+/** Exit code and output of a run. */
 export interface ChaosRun {
   code: number | null;
   output: string;
@@ -10,10 +10,17 @@ export interface ChaosRun {
 
 /** Runs `npm run chaos` with faults for so many seconds. */
 export function runChaos(seconds: number): Promise<ChaosRun> {
-  const script = fileURLToPath(new URL('../../scripts/chaos.mjs', import.meta.url));
-  const child = spawn(process.execPath, [script, '--seconds', String(seconds), '--callers', '1'], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  return runScript('chaos.mjs', ['--seconds', String(seconds), '--callers', '1']);
+}
+
+/** Runs `npm run rolling`. */
+export function runRolling(): Promise<ChaosRun> {
+  return runScript('rolling.mjs', []);
+}
+
+function runScript(name: string, args: string[]): Promise<ChaosRun> {
+  const script = fileURLToPath(new URL(`../../scripts/${name}`, import.meta.url));
+  const child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   const forget = endAfterFile(() => child.kill('SIGTERM'));
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {

@@ -44,6 +44,8 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   private readonly logger = new Logger('hosting');
   private local: LocalHosting | null;
   private isStopping = false;
+  /** Resolves when another host may run the stateful programs of this one, which stops. */
+  private handedOver: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly choice: HostSelector,
@@ -88,8 +90,11 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   /** Ends stateful programs first: until then no other host may start them. Stateless ones run while requests drain. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopping = true;
-    if (!this.local) return;
-    await this.local.endStateful(DRAIN_MS);
+    if (this.local) await (this.handedOver = this.handOver(this.local));
+  }
+
+  private async handOver(local: LocalHosting): Promise<void> {
+    await local.endStateful(DRAIN_MS);
     await this.placements.releaseAll().catch((error: unknown) => {
       this.logger.warn({ msg: 'the programs of this host were not released; its lease will end', err: error });
     });
@@ -185,18 +190,24 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     const { local } = this;
     if (!local) return handler.onResponseError(null, notHere());
     if (!ref.isStateful) return local.dispatch(ref, request, handler);
-    if (this.isStopping) return handler.onResponseError(null, notHere());
+    if (this.isStopping) return void this.refuse(handler);
     if (this.placements.isMine(ref.ownerId)) return local.dispatch(ref, request, handler);
     this.placements
       .claim(ref.ownerId, () => local.forget(ref.ownerId))
       .then(
         (isMine) => {
           if (isMine && !this.isStopping) local.dispatch(ref, request, handler);
-          else handler.onResponseError(null, notHere());
+          else return this.refuse(handler);
         },
         (error: unknown) => handler.onResponseError(null, placementFailure(error)),
       )
       .catch(this.onThrown);
+  }
+
+  /** Refuses a request when its sender can find the next host. */
+  private async refuse(handler: AttemptHandler): Promise<void> {
+    await this.handedOver.catch(this.onThrown);
+    handler.onResponseError(null, notHere());
   }
 
   private readonly onThrown = (error: unknown): void => {

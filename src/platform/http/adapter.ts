@@ -47,6 +47,9 @@ export class SlipwayAdapter extends ExpressAdapter {
    */
   upgrade: ((request: IncomingMessage, socket: Duplex, head: Buffer) => void) | null = null;
 
+  /** True while this process drains: answers close their connections, so that no request meets a closing socket. */
+  isDraining = () => false;
+
   /** Logs each finished request. Null: requests cost nothing to log. */
   log: ((fields: object) => void) | null = null;
 
@@ -79,6 +82,7 @@ export class SlipwayAdapter extends ExpressAdapter {
     const server = http.createServer(options, (request, response) => {
       this.unused.delete(request.socket);
       closeIfUnread(request, response);
+      if (this.isDraining()) response.shouldKeepAlive = false;
       unread.address(request);
       request.url = canonicalPath(request.url ?? '/');
       response.setHeader('x-request-id', identify(request));

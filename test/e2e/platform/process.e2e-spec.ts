@@ -372,10 +372,13 @@ describe('one process with the embedded Postgres, open to the network', () => {
   );
 
   verifies('stop:drain', 'serves after the signal while /ready is 503, and a second signal ends it', async () => {
+    const kept = async () => (await fetch(`${await service.url()}/health`)).headers.get('connection');
+    expect(await kept()).toBe('keep-alive');
     service.kill('SIGTERM');
     await until(async () => (await get('/ready')).status === 503, 'it is not ready any more');
     expect((await get('/ready')).body).toMatchObject({ status: 'stopping', database: 'ok' });
     expect((await get('/namespaces')).status).toBe(200);
+    expect(await kept()).toBe('close');
     service.kill('SIGTERM');
     expect(await service.ended).toBe(1);
   });

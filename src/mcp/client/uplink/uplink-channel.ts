@@ -78,6 +78,11 @@ export class UplinkChannel implements Channel {
     });
   }
 
+  /** Calls that the local server has not answered. */
+  get inFlight(): number {
+    return this.calls.size;
+  }
+
   open(timeoutMs: number): Promise<UpstreamIdentity> {
     return this.identity.get(timeoutMs);
   }

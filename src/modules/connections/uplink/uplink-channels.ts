@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type { Channel } from '../../../mcp/protocol/channel.js';
 import { UplinkDisconnectedError, UpstreamError } from '../../../mcp/protocol/mcp-errors.js';
@@ -15,6 +16,10 @@ import { TunnelMovedError } from './uplink.errors.js';
 const OWNER_CACHED_MS = 5_000;
 const OWNERS_CACHED_MAX = 50_000;
 
+/** Time in which local servers of a process that stops pair with another one: its calls end first, at most 5 s later. */
+const MOVING_MS = 10_000;
+const MOVING_POLL_MS = 100;
+
 /** Routes calls of uplink connections to their tunnels: in this process, or by internal HTTP in another one. */
 @Injectable()
 export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleInit {
@@ -22,6 +27,8 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
     max: OWNERS_CACHED_MAX,
     ttlMs: OWNER_CACHED_MS,
   });
+  /** Until then (`performance.now()`), calls without a tunnel wait for one. */
+  private movingUntil = 0;
 
   constructor(
     private readonly tunnels: UplinkTunnels,
@@ -35,6 +42,10 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
   async onModuleInit(): Promise<void> {
     this.transports.register('uplink', this);
     await this.pubSub.subscribe('uplinks.paired', ({ id }) => this.owners.drop(id));
+    await this.pubSub.subscribe('uplinks.moving', ({ from }) => {
+      this.movingUntil = performance.now() + MOVING_MS;
+      this.owners.dropWhere(({ processId }) => processId === from);
+    });
   }
 
   /** A channel of the connection, which survives its single tunnels. */
@@ -55,17 +66,15 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
    * @throws UplinkDisconnectedError when there is none, and what the work throws
    */
   private async through<T>(id: string, work: (channel: Channel) => Promise<T>): Promise<T> {
-    try {
-      return await work(await this.current(id));
-    } catch (error) {
-      if (!(error instanceof TunnelMovedError)) throw error;
-    }
-    // Nothing was sent to a local server, so the work may be repeated.
-    this.owners.drop(id);
-    try {
-      return await work(await this.current(id));
-    } catch (error) {
-      throw error instanceof TunnelMovedError ? new UplinkDisconnectedError() : error;
+    for (let isRetry = false; ; isRetry = true) {
+      try {
+        return await work(await this.current(id));
+      } catch (error) {
+        if (!(error instanceof TunnelMovedError)) throw error;
+      }
+      // Nothing was sent to a local server, so the work may be repeated.
+      if (isRetry) await this.whileMoving();
+      this.owners.drop(id);
     }
   }
 
@@ -74,12 +83,21 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
     const local = this.tunnels.channelOf(id);
     if (local) return local;
     const owner = await this.owners.get(id);
-    if (!owner || owner.processId === this.registry.id) throw new UplinkDisconnectedError();
+    if (!owner || owner.processId === this.registry.id) {
+      await this.whileMoving();
+      return this.current(id);
+    }
     if (owner.url === null) {
       throw new UpstreamError(
         'Another process of this service holds the tunnel and has no internal address: set ADVERTISE_URL for it.',
       );
     }
     return new RemoteUplinkChannel(this.client, owner.url, { connectionId: id, tunnel: owner.tunnel });
+  }
+
+  /** Waits a moment for a tunnel. @throws UplinkDisconnectedError when no process has stopped lately */
+  private async whileMoving(): Promise<void> {
+    if (performance.now() >= this.movingUntil) throw new UplinkDisconnectedError();
+    await wait(MOVING_POLL_MS);
   }
 }

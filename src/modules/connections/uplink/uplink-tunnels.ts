@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import {
   Injectable,
   Logger,
@@ -27,8 +28,14 @@ import { NoTunnelError, UplinkTakenError } from './uplink.errors.js';
 declare module '../../../platform/queue/pub-sub.js' {
   interface Topics {
     'uplinks.paired': { id: string; tunnel: string };
+    /** A process stops: its local servers will pair with another one. */
+    'uplinks.moving': { from: string };
   }
 }
+
+/** Time for calls through tunnels when this process stops; other calls wait for the next tunnel meanwhile. */
+const FINISH_MS = 5_000;
+const FINISH_POLL_MS = 50;
 
 /** A request to pair a local server with a connection. */
 export interface Pairing {
@@ -96,18 +103,22 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     this.schedule.every('maintenance of tunnels', this.registry.leaseMs / 3, () => this.maintain());
   }
 
-  /** Releases all tunnels, then closes them with a reason that makes local servers reconnect, to any process. */
+  /** Releases all tunnels, then closes each after its calls with a reason that makes local servers reconnect, to any process. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopping = true;
     const all = [...this.held.values()];
-    this.held.clear();
+    const moving = { from: this.registry.id };
+    // Before the release, so that calls wait for the next tunnel; after it, because owners may have been read in between.
+    if (all.length > 0) this.pubSub.publish('uplinks.moving', moving);
     try {
       await this.announced(this.tunnels.release(all, uplinkWaiting));
     } catch (error) {
       this.logger.warn({ msg: 'the tunnels were not released; the lease of this process will end', err: error });
     }
+    this.held.clear();
     await this.registry.leave(this.holder);
-    for (const { socket } of all) socket.shut(1001, 'restarting');
+    if (all.length > 0) this.pubSub.publish('uplinks.moving', moving);
+    await Promise.all(all.map(({ socket }) => shutWhenIdle(socket)));
   }
 
   /** @throws UplinkDisconnectedError when no process holds a tunnel of the connection */
@@ -261,6 +272,13 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       }
     }
   }
+}
+
+async function shutWhenIdle(socket: TunnelSocket): Promise<void> {
+  for (let leftMs = FINISH_MS; leftMs > 0 && socket.channel.inFlight > 0; leftMs -= FINISH_POLL_MS) {
+    await wait(FINISH_POLL_MS);
+  }
+  socket.shut(1001, 'restarting');
 }
 
 function stopping(): NoTunnelError {
