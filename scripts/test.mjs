@@ -248,6 +248,10 @@ async function runJest(name, args, env = {}) {
     ignored.push('/test/promtool');
     if (args.includes('unit')) notes.push('skipped: the expressions of dashboard and alerts (no promtool)');
   }
+  if (!onPath('kubectl')) {
+    ignored.push('/test/e2e/platform/kubernetes');
+    if (args.includes('e2e')) notes.push('skipped: the rendered kustomization (no kubectl)');
+  }
   if (ignored.length > 1) own.push(...ignored.map((path) => `--testPathIgnorePatterns=${path}`));
   const jestArgs = [bin('jest/bin/jest.js'), `--cacheDirectory=${join(cache, 'jest')}`, ...own, ...args];
   const result = await timed(() => command(process.execPath, jestArgs, env));

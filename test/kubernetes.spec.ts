@@ -1,46 +1,19 @@
 import { readFileSync, readdirSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { parseEnv } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadEnv } from '../src/config/env.js';
+import { modelOf, podsOf, secretsOf, type KubernetesObject } from './support/kubernetes-objects.js';
 import { verifies } from './support/verifies.js';
 
 const FOLDER = 'docker/kubernetes';
-const require = createRequire(import.meta.url);
-
-interface PodSpec {
-  automountServiceAccountToken?: boolean;
-  securityContext?: object;
-  containers: {
-    name: string;
-    envFrom: { secretRef?: { name: string } }[];
-    env?: { name: string; value?: string }[];
-    securityContext?: object;
-  }[];
-}
-interface KubernetesObject {
-  apiVersion: string;
-  kind: string;
-  metadata: { name: string };
-  spec: { template?: { spec: PodSpec } };
-}
-type Model = new (content: object) => { validate(): void };
 
 const text = (file: string): string => readFileSync(`${FOLDER}/${file}`, 'utf8');
 const kustomization = parse(text('kustomization.yaml')) as { resources: string[] };
 const objects = kustomization.resources.flatMap((file) =>
   parseAllDocuments(text(file)).map((document) => document.toJS() as KubernetesObject),
 );
-const pods = objects.flatMap(({ metadata, spec }) =>
-  spec.template ? [{ name: metadata.name, pod: spec.template.spec }] : [],
-);
-
-/** The class with the schema of an object, from Kubernetes' or the Prometheus operator's own definitions. */
-function modelOf({ apiVersion, kind }: KubernetesObject): Model {
-  const models = apiVersion.startsWith('monitoring.') ? '@kubernetes-models/prometheus-operator' : 'kubernetes-models';
-  return (require(`${models}/${apiVersion}/${kind}`) as Record<string, Model>)[kind];
-}
+const pods = podsOf(objects);
 
 describe('the sample for Kubernetes', () => {
   it('lists each of its files', () => {
@@ -86,10 +59,16 @@ describe('the sample for Kubernetes', () => {
     },
   );
 
-  it('gives the key of the operator to the migration only', () => {
-    const secretsOf = (pod: PodSpec) => pod.containers[0].envFrom.flatMap(({ secretRef }) => secretRef?.name ?? []);
-    const holders = pods.filter(({ pod }) => secretsOf(pod).includes('slipway-operator'));
-    expect(holders.map(({ name }) => name)).toEqual(['slipway-migrate']);
+  verifies('kubernetes:secrets', 'gives hosts neither the key of the operator nor the token for metrics', () => {
+    const held = Object.fromEntries(pods.map(({ name, pod }) => [name, secretsOf(pod)]));
+    expect(held).toEqual({
+      'slipway-migrate': ['slipway', 'slipway-operator'],
+      'slipway-api': ['slipway', 'slipway-metrics'],
+      'slipway-worker': ['slipway', 'slipway-metrics'],
+      'slipway-host': ['slipway'],
+    });
+    const keys = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'DATABASE_URL', 'ENCRYPTION_KEYS', 'REDIS_URL'];
+    expect(Object.keys(parseEnv(text('secrets.env.example'))).sort()).toEqual(keys);
   });
 
   verifies('kubernetes:settings', 'sets what the service accepts in each role', () => {

@@ -565,6 +565,16 @@ export const service = {
     behavior:
       'Containers in `docker/kubernetes` run without root, capabilities, privilege escalation or a writable root file system.',
   },
+  'kubernetes:secrets': {
+    source: 'House',
+    behavior:
+      'Host pods of `docker/kubernetes` hold Postgres, Redis, S3 and `ENCRYPTION_KEYS`, and no other secret of the service.',
+  },
+  'kubernetes:rendered': {
+    source: 'House',
+    behavior:
+      'What kustomize renders of `docker/kubernetes` is complete, and processes with its settings run hosted code.',
+  },
   'kubernetes:settings': {
     source: 'House',
     behavior: 'The service accepts the settings of `docker/kubernetes` in each role.',
