@@ -13,11 +13,11 @@ export const access = {
   },
   'auth:malformed': {
     source: 'Spec 5, House',
-    behavior: 'Another scheme, an empty bearer and a bearer that is no key answer 401.',
+    behavior: 'Another scheme, an empty bearer and a bearer that is not a key answer 401.',
   },
-  'auth:unknown-key': { source: 'Spec 5, House', behavior: 'A well-formed key that nobody was given answers 401.' },
+  'auth:unknown-key': { source: 'Spec 5, House', behavior: 'A well-formed key that was never issued answers 401.' },
   'auth:expired-key': { source: 'Spec 5, House', behavior: 'A key past its expiry answers 401.' },
-  'auth:revoked-key': { source: 'House', behavior: 'A revoked key answers 401 at every door within 5 seconds.' },
+  'auth:revoked-key': { source: 'House', behavior: 'A revoked key answers 401 on every endpoint within 5 seconds.' },
   'auth:body:registry': {
     source: 'Spec 7, House',
     behavior: 'A 401 outside connections has the body `{error: "Unauthorized"}`.',
@@ -34,7 +34,8 @@ export const access = {
   },
   'auth:owner:delete-connection': {
     source: 'Spec 4.4, 5',
-    behavior: "Deleting a connection in another owner's namespace answers as an unknown one does and deletes nothing.",
+    behavior:
+      "Deleting a connection in another owner's namespace has the answer of a missing connection and deletes nothing.",
   },
   'auth:owner:every-route': {
     source: 'House',
@@ -62,20 +63,19 @@ export const access = {
   },
   'key:create': {
     source: 'House',
-    behavior:
-      '`POST /accounts/{id}/api-keys` answers 201 with a key that works at once and has the recognisable prefix.',
+    behavior: '`POST /accounts/{id}/api-keys` answers 201 with a key that works at once and has the prefix `slipway_`.',
   },
-  'key:shown-once': { source: 'House', behavior: 'The key itself is in no answer but the one that created it.' },
+  'key:shown-once': { source: 'House', behavior: 'Only the answer that creates a key contains it.' },
   'key:stored-hashed': {
     source: 'House',
-    behavior: 'The database holds a hash of the key and nothing from which the key could be read.',
+    behavior: 'The database stores a hash of the key, from which the key cannot be computed.',
   },
   'key:list': {
     source: 'House',
     behavior: '`GET /accounts/{id}/api-keys` lists the keys with creation, expiry and last use.',
   },
-  'key:last-used': { source: 'House', behavior: 'Using a key moves its last-used time.' },
-  'key:expiry': { source: 'House', behavior: 'A key can be created with an expiry and works until then.' },
+  'key:last-used': { source: 'House', behavior: 'A request with a key updates its last-used time.' },
+  'key:expiry': { source: 'House', behavior: 'A key can be created with an expiry and works until that time.' },
   'key:revoke': {
     source: 'House',
     behavior: '`DELETE /accounts/{id}/api-keys/{keyId}` revokes that key and no other.',
@@ -86,7 +86,7 @@ export const access = {
   },
   'operator:owns-nothing': {
     source: 'House',
-    behavior: "The operator's key reaches no namespace, server or connection that another account owns.",
+    behavior: "The operator's key has no access to a namespace, server or connection of another account.",
   },
 
   // Spec 6: events
@@ -119,11 +119,12 @@ export const access = {
   },
   'error:hint': {
     source: 'House',
-    behavior: 'A 404 tells the owner in `hint` what is missing and the nearest name; the other texts stay.',
+    behavior:
+      'A 404 names the missing resource and the nearest existing name in `hint` for the owner; `error` and `message` do not change.',
   },
   'error:hint:stranger': {
     source: 'House',
-    behavior: 'A 404 has the same body for a stranger whether the thing exists or not.',
+    behavior: 'A 404 to a caller who is not the owner has the same body whether the resource exists or not.',
   },
   'error:method': {
     source: 'House',
@@ -135,11 +136,11 @@ export const access = {
   },
   'auth:explained': {
     source: 'House',
-    behavior: 'A 401 has its reason in the body and in `error_description` of `WWW-Authenticate`, on every route.',
+    behavior: 'A 401 states its reason in the body and in `error_description` of `WWW-Authenticate`, on every route.',
   },
   'query:unknown': {
     source: 'House',
-    behavior: 'A query parameter that a REST route does not declare answers 400 with the nearest one that it does.',
+    behavior: 'An undeclared query parameter of a REST route answers 400 with the nearest declared one.',
   },
   'query:metadata-look-alikes': {
     source: 'House',
@@ -154,10 +155,13 @@ export const access = {
     source: 'House',
     behavior: 'A path that no route serves answers 404 in the shape of its prefix.',
   },
-  'error:bad-json': { source: 'House', behavior: 'A body that is not JSON answers 400 in the shape of its prefix.' },
+  'error:bad-json': {
+    source: 'House',
+    behavior: 'A body that is not valid JSON answers 400 in the shape of its prefix.',
+  },
   'error:not-sent-as-json': {
     source: 'House',
-    behavior: 'A body that is not said to be JSON answers 400 where JSON is taken, and is not passed over.',
+    behavior: 'A body with another content type than JSON answers 400 on JSON routes and is not ignored.',
   },
   'error:body-too-large': {
     source: 'Spec 8, House',
@@ -166,7 +170,7 @@ export const access = {
   'error:internal': {
     source: 'House',
     behavior:
-      'An unexpected failure answers 500 with nothing internal in the body, and the log has it under the request id.',
+      'An unexpected failure answers 500 without internal details, and the log records the error with the request id.',
   },
   'error:no-retry-409': { source: 'Field', behavior: 'Every 409 carries `x-should-retry: false`.' },
 
@@ -213,6 +217,6 @@ export const access = {
   'path:no-bypass': {
     source: 'House',
     behavior:
-      'No spelling of a path (double encoding, dot segments, doubled slashes, backslashes, NUL) reaches a target under another rule or owner.',
+      'No spelling of a path (double encoding, dot segments, doubled slashes, backslashes, NUL) reaches a target under another access rule or owner.',
   },
 } as const satisfies Record<string, Requirement>;

@@ -9,12 +9,12 @@ export const connectionInsight = {
   },
   'log:rest-and-mcp': {
     source: 'House',
-    behavior: 'Every tool call by REST and every MCP request of a connection is in its log, newest first.',
+    behavior: 'The log of a connection contains every tool call over REST and every MCP request, newest first.',
   },
   'log:failures': {
     source: 'House',
     behavior:
-      'Calls that failed, were denied (authorization, values, unknown tools, no tunnel) or cancelled are in the log, with why.',
+      'The log contains calls that failed, were denied (authorization, values, unknown tools, no tunnel) or were cancelled, with the reason.',
   },
   'log:query': {
     source: 'House',
@@ -27,16 +27,17 @@ export const connectionInsight = {
   },
   'log:nothing-secret': {
     source: 'House',
-    behavior: 'No arguments, results, query strings, headers or words of an upstream error are in a log.',
+    behavior: 'A log contains no arguments, results, query strings, headers or texts of upstream errors.',
   },
   'log:bounded': {
     source: 'House',
     behavior:
-      'The log of a connection shows its newest 1,000 calls; 1,000 of one connection are recorded a minute in each process. What waits for the database is bounded, also by its size.',
+      'The log of a connection shows its newest 1,000 calls; each process records 1,000 calls of a connection per minute. Calls that wait for the database are bounded in number and size.',
   },
   'log:own': {
     source: 'House',
-    behavior: "Another owner's log and that of a missing connection look alike, and a log goes with its connection.",
+    behavior:
+      "The log of another owner's connection answers as that of a missing one, and a log is deleted with its connection.",
   },
 
   'union:all-connections': {
@@ -46,38 +47,38 @@ export const connectionInsight = {
   },
   'union:result-unchanged': {
     source: 'House',
-    behavior: 'A call reaches the connection its name begins with, and its result passes byte for byte.',
+    behavior: "A call reaches the connection named by the name's prefix, and its result passes byte for byte.",
   },
   'union:official-clients': {
     source: 'House',
-    behavior: 'The published MCP clients of both generations use the namespace endpoint.',
+    behavior: 'The published MCP clients of both generations work with the namespace endpoint.',
   },
   'union:names': {
     source: 'House',
     behavior:
-      'Every listed tool name matches `^[a-zA-Z0-9_-]{1,64}$`; a call takes it, `connectionId.tool`, and the own name of a tool where it is unique, and logs name the tool as its server does.',
+      'Every listed tool name matches `^[a-zA-Z0-9_-]{1,64}$`; calls accept it, `connectionId.tool`, and the own name of a tool where it is unique; logs contain the name that the server uses.',
   },
   'union:own-name': {
     source: 'House',
-    behavior: 'A tool is called by its own name only while it is certain that one connection alone has it.',
+    behavior: 'A tool is called by its own name only if exactly one connection is known to have it.',
   },
   'union:separator': {
     source: 'House',
-    behavior: 'With `separator=.` names are spelled as the servers spell them.',
+    behavior: 'With `separator=.` names keep the spelling of the servers.',
   },
   'union:ambiguous': {
     source: 'House',
     behavior:
-      'With `separator=.` a name that may be read in two ways means the connection with the longest id; what that shadows is not listed, and the list says so.',
+      'With `separator=.` an ambiguous name means the connection with the longest id; lists omit and report the tools that it shadows.',
   },
   'union:links': {
     source: 'House',
-    behavior: 'A resource that a result or an update names can be read under that URI.',
+    behavior: 'A resource URI in a result or an update can be read under that URI.',
   },
   'union:instructions': {
     source: 'House',
     behavior:
-      'The instructions of the servers are joined under the ids of their connections: 4 KB of each, 16 KB in all.',
+      'The instructions of the servers are joined under the ids of their connections: up to 4 KB of each, 16 KB in total.',
   },
   'union:capabilities': {
     source: 'House',
@@ -85,85 +86,90 @@ export const connectionInsight = {
   },
   'union:any-method': {
     source: 'House',
-    behavior: '`logging/setLevel` and methods of no connection work where one of the connections supports them.',
+    behavior: '`logging/setLevel` and methods without a connection name work if one of the connections supports them.',
   },
   'union:failures': {
     source: 'House',
     behavior:
-      'A connection that fails, hangs or waits for its user fails nothing: the list names it with state and message, and those that wait are not contacted.',
+      'A failed, unresponsive or unauthorized connection does not fail the list: the list names its state and message, and connections that wait for their user are not contacted.',
   },
   'union:pages': {
     source: 'House',
-    behavior: 'A list goes on by cursor beyond 100 connections, and all pages together hold each tool once.',
+    behavior: 'A list of more than 100 connections continues by cursor, and all pages together contain each tool once.',
   },
   'union:search': {
     source: 'House',
     behavior:
-      'With `mode=search` three tools stand for all: a thousand are searched in the same order each time, described whole and called with an unchanged result.',
+      'With `mode=search` three tools replace all others: a search over a thousand tools has a stable order, returns full descriptions, and calls return unchanged results.',
   },
   'union:list-changed': {
     source: 'House',
-    behavior: 'A listener hears that lists change when a connection comes or goes, and when an upstream says so.',
+    behavior:
+      'Listeners receive a list change when a connection is added or removed, and when an upstream announces one.',
   },
   'union:resource-updates': {
     source: 'House',
-    behavior: 'Slipway listens again when the stream of a connection ends, and its resources then count as updated.',
+    behavior: 'Slipway listens again after the stream of a connection ends, and then reports its resources as updated.',
   },
   'union:own': {
     source: 'House',
     behavior:
-      "A namespace's endpoint is its owner's; foreign and missing ones look alike, and no name reaches into another.",
+      'Only the owner of a namespace can use its endpoint; foreign and missing namespaces have the same answer, and no name reaches a connection of another namespace.',
   },
   'union:bad-query': {
     source: 'House',
-    behavior: 'A separator or mode the endpoint does not know answers 400.',
+    behavior: 'An unknown separator or mode answers 400.',
   },
 
   'diagnosis:steps': {
     source: 'House',
     behavior:
-      '`GET …/{connectionId}/diagnosis` walks the way to the MCP server of a url or registry connection step by step, each with one line of evidence, and ends with what to do.',
+      '`GET …/{connectionId}/diagnosis` checks the path to the MCP server of a url or registry connection step by step, with one line of evidence for each step, and ends with a remedy.',
   },
   'diagnosis:stops': {
     source: 'House',
-    behavior: 'The step that fails is the one that is broken, what lies behind it is skipped, and no tool is called.',
+    behavior: 'A diagnosis marks the step that fails as broken, skips the steps after it, and calls no tool.',
   },
   'diagnosis:other-targets': {
     source: 'House',
-    behavior: 'For an uplink, a mock and a source it says what they are and whether they answer.',
+    behavior: 'The diagnosis of an uplink, a mock or a source states the kind of the target and if it responds.',
   },
-  'diagnosis:status': { source: 'House', behavior: 'A diagnosis brings the status of the connection up to date.' },
+  'diagnosis:status': { source: 'House', behavior: 'A diagnosis updates the status of the connection.' },
   'diagnosis:nothing-secret': {
     source: 'House',
     behavior:
-      'No value a connection sends, no answer of the server and no internal address is in a diagnosis; of a registry server not even its host.',
+      'A diagnosis contains no value that the connection sends, no answer of the server and no internal address; for a registry server it omits the host.',
   },
   'diagnosis:bounded': {
     source: 'House',
-    behavior: 'It ends within 20 seconds, and a connection has one at a time: who asks meanwhile is given the same.',
+    behavior: 'A diagnosis ends within 20 seconds, and concurrent requests for one connection share it.',
   },
   'diagnosis:own': {
     source: 'House',
-    behavior: "Another owner's connection and a missing one look alike.",
+    behavior: "The diagnosis of another owner's connection answers as that of a missing one.",
   },
 
   'trigger:validation': {
     source: 'Field',
     behavior:
-      'A delivery URL that is not https or that may not be dialled, a secret of another form and params beyond 16 KB answer 400 `validation_error`, and nothing is sent.',
+      'A delivery URL that is not https or that egress rules refuse, a malformed secret and params over 16 KB answer 400 `validation_error`, and nothing is sent.',
   },
   'trigger:subscribe': {
     source: 'Field',
     behavior:
-      'Subscribing passes params, URL and secret on and answers `{id, refreshBefore}`; the id is `trg_…` and the same for the same key.',
+      'Subscribing forwards params, URL and secret and answers `{id, refreshBefore}`; the id is `trg_…` and stable for the same key.',
   },
   'trigger:refused': {
     source: 'House',
-    behavior: 'A trigger the server does not have is 404; what the server refuses is told without the secret.',
+    behavior:
+      'A trigger that the server does not have answers 404; a refusal of the server is reported without the secret.',
   },
-  'trigger:own': { source: 'House', behavior: "Another owner's triggers and missing ones look alike." },
+  'trigger:own': {
+    source: 'House',
+    behavior: "The triggers of another owner's connection answer as those of a missing one.",
+  },
   'trigger:older': {
     source: 'Field',
-    behavior: 'The older subscriptions answer an empty list, and nothing is made or deleted there.',
+    behavior: 'The older subscription routes answer an empty list, and create or delete nothing.',
   },
 } as const satisfies Record<string, Requirement>;

@@ -4,44 +4,45 @@ import type { Requirement } from '../requirements.js';
 export const connectionSetup = {
   'connection:setup:page': {
     source: 'House',
-    behavior: 'One press on the setup page of a connection leads to the authorization server, and back to `connected`.',
+    behavior: 'One click on the setup page of a connection leads to the authorization server, and back to `connected`.',
   },
   'connection:setup:link': {
     source: 'House',
-    behavior: 'A setup link works until something came of it; any other link opens a page that says what to do.',
+    behavior: 'A setup link works until it was used successfully; any other link shows a page with the next step.',
   },
   'connection:setup:browser': {
     source: 'House',
-    behavior: 'Only the page itself, in the browser that opened it and in no frame, can send the form of a setup link.',
+    behavior:
+      'The form of a setup link is accepted only from its own page, in the browser that opened it and outside of frames.',
   },
   'connection:setup:header': {
     source: 'House',
     behavior:
-      'Where a server wants authorization and none can be asked for, the page says why and takes a header, stored encrypted.',
+      'If a server requires authorization and offers no OAuth, the page states the reason and accepts a header, which is stored encrypted.',
   },
   'connection:setup:client': {
     source: 'Field',
     behavior:
-      'Where an authorization server registers nobody, the page names the redirect URI and takes a client registered by hand.',
+      'If an authorization server has no registration, the page shows the redirect URI and accepts a client that was registered by hand.',
   },
   'connection:setup:client-refused': {
     source: 'House',
     behavior:
-      'A given client that its server refuses is said to be wrong and asked for again, never replaced by itself.',
+      'A given client that the authorization server refuses is reported as wrong and requested again, and never replaced automatically.',
   },
   'connection:setup:client-own': {
     source: 'House',
     behavior:
-      'A given client serves one connection at one issuer, lies encrypted, is in no answer or log, and goes with its connection.',
+      'A given client is used for one connection at one issuer, is stored encrypted, is in no answer or log, and is deleted with its connection.',
   },
   'connection:setup:form': {
     source: 'House',
-    behavior: 'The page asks for each value by its label, says beside it what is wrong, and repeats no value.',
+    behavior: 'The page labels each value, shows errors beside their fields, and never shows a stored value.',
   },
   'connection:setup:schema': {
     source: 'House',
     behavior:
-      'The form has defaults, limits and order of the published schema, room for long text, and the title and icon of the server.',
+      'The form has defaults, limits and order of the published schema, text areas for long text, and the title and icon of the server.',
   },
   'oauth:page:server': {
     source: 'House',
@@ -54,24 +55,24 @@ export const connectionSetup = {
   },
   'connection:auth:own': {
     source: 'House',
-    behavior: 'A token is sent for the connection it was given to, to the URL it was given for, and for no other.',
+    behavior: 'A token is sent only for its connection and to its URL.',
   },
   'connection:auth:own-header': {
     source: 'House',
-    behavior: 'An `Authorization` header of the connection itself is sent, and no token beside it.',
+    behavior: 'A connection with its own `Authorization` header sends that header and no token.',
   },
   'connection:auth:single-refresh': {
     source: 'House',
-    behavior: 'However many calls in however many processes meet an ended token, one refresh is sent and all succeed.',
+    behavior: 'Concurrent calls in any number of processes with an expired token cause one refresh, and all succeed.',
   },
   'connection:auth:ahead': {
     source: 'House',
-    behavior: 'The token of a connection in use is renewed ahead of its end, without a call.',
+    behavior: 'The token of a connection in use is refreshed before it expires, without a call.',
   },
   'connection:auth:step-up': {
     source: 'House',
     behavior:
-      'A 403 for more scopes asks for them with those that were granted, and at most twice an hour for the same.',
+      'A 403 for more scopes requests them together with the granted ones, at most twice an hour for the same scopes.',
   },
   'connection:auth:revoked': {
     source: 'House',
@@ -80,39 +81,41 @@ export const connectionSetup = {
   'connection:refusal:words': {
     source: 'Field',
     behavior:
-      'A call that lacks authorization or values answers 409 with `x-should-retry: false`, what lacks and where.',
+      'A call that lacks authorization or values answers 409 with `x-should-retry: false`, the missing part, and the URL to supply it.',
   },
   'connection:inputs:mapped': {
     source: 'Field',
-    behavior: 'Values reach the upstream where `x-to` says, were stored where `x-from` says, and appear in no answer.',
+    behavior: 'Values are stored by `x-from`, are sent to the upstream by `x-to`, and appear in no answer.',
   },
   'connection:inputs:kept': {
     source: 'House',
-    behavior: 'A PUT with the address as it is shown keeps the query values; those it names replace theirs.',
+    behavior: 'A PUT with the masked address keeps the stored query values; query values in the address replace them.',
   },
   'connection:recheck:heals': {
     source: 'House',
-    behavior: 'A connection whose server was away is `connected` again by itself, without a call.',
+    behavior: 'A connection whose server was unreachable becomes `connected` again by a recheck, without a call.',
   },
   'connection:recheck:private': {
     source: 'House',
-    behavior: "A look that connections share sends nobody's credentials, and none of them is told what others may see.",
+    behavior:
+      'A check that connections share sends no credentials, and its result reveals nothing about the other connections.',
   },
   'connection:recheck:polite': {
     source: 'House',
     behavior:
-      'All connections to one public URL without credentials share one dial, and each that fails waits longer for the next.',
+      'All connections to one public URL without credentials share one check, and the pause grows with each failed check.',
   },
   'connection:recheck:crash': {
     source: 'House',
-    behavior: 'Connections that a process had taken to look at when it died are looked at by another one.',
+    behavior: 'Another process checks the connections that a killed process had claimed.',
   },
   'connection:recheck:failed': {
     source: 'House',
-    behavior: 'A connection that cannot be looked at for a reason of ours says so, and is looked at ever more seldom.',
+    behavior: 'A connection whose check fails for an internal reason has that status, and its pauses grow.',
   },
   'connection:recheck:seldom': {
     source: 'House',
-    behavior: 'A connection that works and is not called is looked at after CONNECTION_RECHECK_HOURS, with 0 never.',
+    behavior:
+      'A working connection without calls is checked after CONNECTION_RECHECK_HOURS; with 0 it is never checked.',
   },
 } as const satisfies Record<string, Requirement>;

@@ -5,16 +5,16 @@ export const credentials = {
   'oauth:flow': {
     source: 'House',
     behavior:
-      'From a setup link a person authorizes Slipway at the authorization server of an MCP server, and Slipway holds a token for it.',
+      'A person follows a setup link and authorizes Slipway at the authorization server of an MCP server, and Slipway stores a token for it.',
   },
   'oauth:discovery': {
     source: 'Field',
     behavior:
-      'The authorization server is found by the challenge, by both well-known addresses, or at the MCP server itself.',
+      'The authorization server is discovered by the challenge, by both well-known addresses, or at the MCP server itself.',
   },
   'oauth:pkce': {
     source: 'Field',
-    behavior: 'Without announced PKCE S256 an authorization server is refused, unless its issuer is listed.',
+    behavior: 'An authorization server that does not announce PKCE S256 is refused, unless its issuer is listed.',
   },
   'oauth:resource': {
     source: 'Field',
@@ -24,19 +24,20 @@ export const credentials = {
   'oauth:scopes': {
     source: 'Field',
     behavior:
-      'The scopes of a challenge are asked for before those of the metadata, and a step up keeps what was granted.',
+      'Slipway requests the scopes of a challenge before those of the metadata, and a step-up keeps the granted scopes.',
   },
   'oauth:registration': {
     source: 'Field',
-    behavior: 'Slipway registers once at an authorization server, and the reason of a refusal is told.',
+    behavior: 'Slipway registers once at an authorization server, and the error contains the reason of a refusal.',
   },
   'oauth:client-document': {
     source: 'Field',
-    behavior: 'Behind https, an authorization server that reads client metadata documents is used without registering.',
+    behavior:
+      'With an https base URL Slipway uses its client metadata document instead of registration where the authorization server supports it.',
   },
   'oauth:iss': {
     source: 'Field',
-    behavior: 'An answer that is not from the recorded issuer is thrown away, and its text is not shown.',
+    behavior: 'A response that is not from the recorded issuer is discarded, and its text is not shown.',
   },
   'oauth:state': {
     source: 'House',
@@ -44,75 +45,77 @@ export const credentials = {
   },
   'oauth:link': {
     source: 'House',
-    behavior: 'A setup link opens nothing once it is used, expired or unknown, and says so in a page.',
+    behavior: 'A used, expired or unknown setup link shows a page with the reason and nothing else.',
   },
   'oauth:browser': {
     source: 'House',
-    behavior: 'Only the browser that pressed the button of a setup page completes its authorization.',
+    behavior: 'Only the browser that submitted the setup page completes its authorization.',
   },
   'oauth:page': {
     source: 'House',
     behavior:
-      'The setup page names server, host, authorization server and scopes, works by keyboard, and cannot be framed.',
+      'The setup page names server, host, authorization server and scopes, works with the keyboard, and cannot be framed.',
   },
   'oauth:restart': {
     source: 'House',
-    behavior: 'An authorization that was begun before a restart is completed after it.',
+    behavior: 'An authorization that began before a restart completes after it.',
   },
   'oauth:refresh': {
     source: 'House',
-    behavior: 'A token is renewed before it ends, and when the MCP server refuses it.',
+    behavior: 'A token is refreshed before it expires, and when the MCP server refuses it.',
   },
   'oauth:single-refresh': {
     source: 'House',
-    behavior: 'However many callers in however many processes need a new token, exactly one refresh is sent.',
+    behavior: 'Concurrent callers in any number of processes cause exactly one refresh.',
   },
   'oauth:crash': {
     source: 'House',
-    behavior: 'A process that dies during a refresh leaves the credential usable or honestly in need of authorization.',
+    behavior:
+      'A process that is killed during a refresh leaves the credential usable or in the state that requires authorization.',
   },
   'oauth:outage': {
     source: 'House',
     behavior:
-      'While the authorization server is away, tokens are kept, it is asked ever less often, and nobody is asked to authorize.',
+      'While the authorization server cannot be reached, tokens are kept, retries back off, and no authorization is requested.',
   },
   'oauth:revoked': {
     source: 'House',
-    behavior: 'A refresh that is refused for good drops the tokens and asks for a new authorization.',
+    behavior: 'A permanently refused refresh deletes the tokens and requires a new authorization.',
   },
   'oauth:client-lost': {
     source: 'House',
-    behavior: 'An authorization server that forgot Slipway is registered at once more, at the next authorization.',
+    behavior:
+      'Slipway registers once again at an authorization server that no longer knows its client, at the next authorization.',
   },
   'oauth:secrets': {
     source: 'House',
-    behavior: 'Tokens, client secrets, verifiers, states and links stand in clear in no table, log line or error.',
+    behavior: 'No table, log line or error contains tokens, client secrets, verifiers, states or links in clear text.',
   },
   'oauth:owner-gone': {
     source: 'House',
-    behavior: 'Credentials and setup links go with the server or connection they belong to.',
+    behavior: 'Credentials and setup links are deleted with the server or connection that owns them.',
   },
   'oauth:remove': {
     source: 'House',
-    behavior: 'Removing a credential revokes its tokens at the authorization server.',
+    behavior: 'Deleting a credential revokes its tokens at the authorization server.',
   },
   'oauth:egress': {
     source: 'House',
-    behavior: 'No address in OAuth metadata is dialled that a connection could not be dialled at.',
+    behavior: 'Addresses in OAuth metadata are subject to the egress rules of connections.',
   },
   'oauth:adapter': {
     source: 'Field',
     behavior:
-      'A connection to a hosted server with an auth adapter wants authorization, its page leads where the adapter says, and calls carry the token the adapter gave.',
+      'A connection to a hosted server with an auth adapter requires authorization, its setup page redirects to the URL of the adapter, and calls carry the token of the adapter.',
   },
   'oauth:adapter-run': {
     source: 'House',
     behavior:
-      'At its run endpoint a hosted server with an auth adapter tells everybody what it offers; calls, which would know of nobody, are answered with the way to a connection.',
+      'At its run endpoint a hosted server with an auth adapter lists its tools to every caller; a call, which would have no user, answers with the way to create a connection.',
   },
   'oauth:adapter-refresh': {
     source: 'Field',
     behavior:
-      'A token of an auth adapter is renewed by it when due, once for all and with the newest refresh token; what it refuses for good wants authorization again.',
+      'An auth adapter refreshes its tokens when due, once for all processes and with the newest refresh token; a permanent refusal requires a new authorization.',
   },
 } as const satisfies Record<string, Requirement>;

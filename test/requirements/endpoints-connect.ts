@@ -45,8 +45,7 @@ export const connectEndpoints = {
   },
   'connection:list:cursor': {
     source: 'Spec 4.2',
-    behavior:
-      'Passing `nextCursor` of a page as `cursor` continues after it: all pages together hold each connection once.',
+    behavior: '`nextCursor` of a page as `cursor` continues after it: all pages together contain each connection once.',
   },
   'connection:list:cursor-filtered': { source: 'Spec 4.2', behavior: 'Filters hold on every page reached by cursor.' },
   'connection:list:cursor-stable': {
@@ -59,12 +58,12 @@ export const connectEndpoints = {
   },
   'connection:list:cursor-invalid': {
     source: 'Spec 4.2, House',
-    behavior: 'A cursor the service did not make answers 400 `validation_error`.',
+    behavior: 'A cursor that the service did not issue answers 400 `validation_error`.',
   },
   'connection:list:order': { source: 'Spec 4.2, House', behavior: 'Connections are listed newest first.' },
   'connection:list:unknown-query': {
     source: 'House',
-    behavior: 'A query parameter that the list does not know answers 400 instead of all connections.',
+    behavior: 'An unknown query parameter answers 400 instead of all connections.',
   },
   'connection:list:not-found': {
     source: 'Spec 4.2, 7',
@@ -72,7 +71,7 @@ export const connectEndpoints = {
   },
   'connection:list:foreign': {
     source: 'Spec 4.2, House',
-    behavior: "Listing another owner's namespace answers exactly as an unknown one does.",
+    behavior: "Listing another owner's namespace has exactly the answer of a missing one.",
   },
 
   // Spec 4.3: create connection
@@ -126,12 +125,11 @@ export const connectEndpoints = {
   'connection:create:source-invalid': {
     source: 'Field',
     behavior:
-      'A `source` that does not compile, or throws while it is loaded, answers 400 `{error: {code: "invalid_module", message, diagnostics}}` and makes no connection.',
+      'A `source` that does not compile, or throws while it is loaded, answers 400 `{error: {code: "invalid_module", message, diagnostics}}` and creates no connection.',
   },
   'connection:source:logs': {
     source: 'House',
-    behavior:
-      'What the module of a connection prints stands in the log of the connection, with the call that printed it.',
+    behavior: 'The output of the module of a connection is in the log of the connection, with the call that caused it.',
   },
   'connection:source:imports': {
     source: 'House',
@@ -141,11 +139,12 @@ export const connectEndpoints = {
   'connection:source:sandbox': {
     source: 'House',
     behavior:
-      'The module of a connection is compiled in the sandbox: without network, account and files of the service.',
+      'The module of a connection is compiled in the sandbox: without network, and without account and files of the service.',
   },
   'connection:server:no-loop': {
     source: 'House',
-    behavior: 'Calls of a connection to a registry server reach its release directly, with no key of ours.',
+    behavior:
+      'Calls of a connection to a registry server reach its release directly, without an API key of this service.',
   },
   'connection:server:no-circle': {
     source: 'House',
@@ -154,19 +153,21 @@ export const connectEndpoints = {
   'connection:server:aliases': {
     source: 'House',
     behavior:
-      'The addresses published tools write for registry servers, and our own run addresses, mean that server, in bodies and in the `mcpUrl` filter.',
+      'The addresses that published tools use for registry servers, and the run addresses of this service, resolve to that server, in bodies and in the `mcpUrl` filter.',
   },
   'connection:server:follows': {
     source: 'House',
-    behavior: 'A connection to a registry server follows it to later releases and another slug.',
+    behavior: 'A connection to a registry server uses its later releases and its new slug.',
   },
   'connection:server:bound-to-id': {
     source: 'House',
-    behavior: 'A server registered anew under the name of a deleted one receives nothing of the connections to that.',
+    behavior:
+      'A server that is registered under the name of a deleted one receives no request of the connections to the deleted one.',
   },
   'connection:status:not-runnable': {
     source: 'House',
-    behavior: 'A connection to a server without a release that runs here says so, and works once there is one.',
+    behavior:
+      'The status of a connection to a server without a runnable release states that, and the connection works once there is one.',
   },
   'connection:put:target-conflict': {
     source: 'House',
@@ -175,7 +176,7 @@ export const connectEndpoints = {
   'connection:create:name-length': {
     source: 'Spec 2.1, 4.3, 8',
     behavior:
-      'A `name` has 1 to 255 characters: both ends are accepted, the empty one and 256 answer 400 `validation_error`.',
+      'A `name` has 1 to 255 characters: both bounds are accepted, an empty one and one of 256 answer 400 `validation_error`.',
   },
   'connection:create:name-default': { source: 'Spec 2.1, 4.3', behavior: '`name` defaults to the connection id.' },
   'connection:create:metadata-invalid': {
@@ -215,7 +216,7 @@ export const connectEndpoints = {
   'connection:recording:shown': {
     source: 'House',
     behavior:
-      '`GET …/recording` shows how many calls of which tools are kept, never their contents; `DELETE` removes them.',
+      '`GET …/recording` shows the number of recorded calls of each tool, never their contents; `DELETE` removes them.',
   },
   'connection:recording:sealed': {
     source: 'House',
@@ -223,16 +224,16 @@ export const connectEndpoints = {
   },
   'connection:recording:processes': {
     source: 'House',
-    behavior: 'A recording holds the calls of every process.',
+    behavior: 'A recording contains the calls of every process.',
   },
   'connection:recording:bounded': {
     source: 'House',
-    behavior: 'A recording keeps at most 1,000 calls and 16 MB, none longer than 1 MB, and none for more than 7 days.',
+    behavior: 'A recording contains at most 1,000 calls and 16 MB, no call over 1 MB, and none older than 7 days.',
   },
   'connection:recording:replayed': {
     source: 'Field',
     behavior:
-      'A mock with the scenario `replay:{connectionId}` answers equal calls as they were recorded, in that order; others are marked.',
+      'A mock with the scenario `replay:{connectionId}` answers equal calls with the recorded results, in their order; other results are marked.',
   },
   'connection:recording:replay-missing': {
     source: 'House',
@@ -241,7 +242,8 @@ export const connectEndpoints = {
   },
   'connection:recording:owner': {
     source: 'House',
-    behavior: "A recording is its namespace owner's: foreign and missing answer 404 alike; a mock cannot be recorded.",
+    behavior:
+      'Only the owner of the namespace can use a recording: foreign and missing ones answer the same 404; a mock cannot be recorded.',
   },
   'connection:create:one-target': {
     source: 'Spec 4.3, Field',
@@ -257,7 +259,7 @@ export const connectEndpoints = {
   },
   'connection:create:duplicates': {
     source: 'Field',
-    behavior: 'Each POST makes a new connection, also for a URL that is already connected.',
+    behavior: 'Each POST creates a new connection, also for a URL that is already connected.',
   },
   'connection:create:not-found': {
     source: 'Spec 4.3, Field',
@@ -265,7 +267,7 @@ export const connectEndpoints = {
   },
   'connection:create:foreign': {
     source: 'Spec 4.3, Field',
-    behavior: "Creating in another owner's namespace answers exactly as an unknown one does and creates nothing.",
+    behavior: "Creating in another owner's namespace has exactly the answer of a missing one and creates nothing.",
   },
 
   // Upsert and get: used by every published client beside the contract's four operations
@@ -300,7 +302,7 @@ export const connectEndpoints = {
   },
   'connection:put:concurrent': {
     source: 'House',
-    behavior: 'Simultaneous PUTs of one new id make one connection: one answers 201, the others 200.',
+    behavior: 'Simultaneous PUTs of one new id create one connection: one answers 201, the others 200.',
   },
   'connection:put:foreign': {
     source: 'House',
@@ -316,7 +318,7 @@ export const connectEndpoints = {
   },
   'connection:get:foreign': {
     source: 'House',
-    behavior: "Getting another owner's connection answers exactly as an unknown one does.",
+    behavior: "Getting another owner's connection has exactly the answer of a missing one.",
   },
 
   // Spec 4.4: delete connection
@@ -330,11 +332,12 @@ export const connectEndpoints = {
   },
   'connection:delete:during-call': {
     source: 'House',
-    behavior: 'A call whose connection is deleted meanwhile hears that, and not that its server broke off.',
+    behavior:
+      'A call whose connection is deleted meanwhile fails with an error that names the deletion, not a broken connection.',
   },
   'connection:delete:upstream-down': {
     source: 'House',
-    behavior: 'A connection whose upstream is dead or silent is deleted all the same.',
+    behavior: 'A connection is deleted also if its upstream is unreachable or does not respond.',
   },
   'connection:delete:not-found': {
     source: 'Spec 4.4, 7',
@@ -375,20 +378,21 @@ export const connectEndpoints = {
   },
   'tools:list:pages': {
     source: 'House',
-    behavior: 'A tool list that the upstream pages is followed to its end, with a bound on pages.',
+    behavior: 'All pages of a tool list of the upstream are read, up to a limit.',
   },
   'tools:choice': {
     source: 'House',
     behavior:
-      'A connection with `tools: {allow, deny}` lists and calls these tools only, at every endpoint; a call of another is answered as one of an unknown tool.',
+      'A connection with `tools: {allow, deny}` lists and calls these tools only, at every endpoint; a call of another tool has the answer of an unknown one.',
   },
   'tools:choice:change': {
     source: 'House',
-    behavior: '`tools` stays when a PUT omits it, and is shown only while it is set; `{}` offers all tools again.',
+    behavior:
+      '`tools` is unchanged when a PUT omits it, and is shown only while it is set; `{}` offers all tools again.',
   },
   'tools:list:namespace': {
     source: 'Field',
     behavior:
-      '`GET /connect/{namespace}/.tools` answers an object keyed by connection id in which one failing upstream spoils no other.',
+      '`GET /connect/{namespace}/.tools` answers an object keyed by connection id, and a failing upstream does not affect the others.',
   },
 } as const satisfies Record<string, Requirement>;

@@ -18,7 +18,7 @@ export const registryEndpoints = {
   'server:create:idempotent': {
     source: 'Spec 4.1',
     behavior:
-      'Repeating the PUT by either route answers 201 with the same record and `createdAt`, and makes no second server.',
+      'Repeating the PUT by either route answers 201 with the same record and `createdAt`, and creates no second server.',
   },
   'server:create:repeat-changes-nothing': {
     source: 'Spec 4.1, House',
@@ -30,7 +30,7 @@ export const registryEndpoints = {
   },
   'server:create:body-types': {
     source: 'Spec 4.1',
-    behavior: 'A `displayName` or `description` that is given, not null, and no string answers 400 `{error}`.',
+    behavior: 'A `displayName` or `description` that is neither null nor a string answers 400 `{error}`.',
   },
   'server:create:unknown-key': { source: 'House', behavior: 'Unknown keys in the body are dropped.' },
   'server:create:name-invalid': {
@@ -39,7 +39,8 @@ export const registryEndpoints = {
   },
   'server:create:name-reserved': {
     source: 'House',
-    behavior: 'A server cannot be named like a sub-resource of servers (`releases`, `logs`, `icon`, …): 400 `{error}`.',
+    behavior:
+      'A server cannot have the name of a sub-resource of servers (`releases`, `logs`, `icon`, …): 400 `{error}`.',
   },
   'server:create:foreign': {
     source: 'Spec 4.1, 5, 7',
@@ -105,7 +106,7 @@ export const registryEndpoints = {
   },
   'output-schema:successful-only': {
     source: 'Spec 1, 4.8',
-    behavior: 'Outputs of failed tool calls are no samples.',
+    behavior: 'Results of failed tool calls are not samples.',
   },
   'output-schema:no-samples': {
     source: 'Spec 4.8, 7',
@@ -113,25 +114,23 @@ export const registryEndpoints = {
   },
   'output-schema:owner-only': {
     source: 'House',
-    behavior: "What a server's tools answer is its owner's to know: for others the server is not found.",
+    behavior: 'Only the owner of a server reads the inferred schemas of its tools: for others the server is not found.',
   },
   'output-schema:recent': {
     source: 'Spec 1, 4.8',
-    behavior: 'Answers count for four to five weeks, whatever was released meanwhile, and are then forgotten.',
+    behavior: 'Results count for four to five weeks, whatever was released meanwhile, and are then deleted.',
   },
   'output-schema:processes': {
     source: 'House',
-    behavior: 'Answers that several processes saw at the same time all count.',
+    behavior: 'Results that several processes sample at the same time all count.',
   },
   'output-schema:bounded': {
     source: 'House',
-    behavior:
-      'What is sampled, waits and is stored of a server and its tools is bounded, and looking at it holds up no call.',
+    behavior: 'Samples, buffers and stored shapes of a server and its tools are bounded, and sampling delays no call.',
   },
   'output-schema:for-mocks': {
     source: 'House',
-    behavior:
-      'The schema for simulated answers leaves out what was seen fewer than 3 times, and is null without objects.',
+    behavior: 'The schema for simulated results omits fields with fewer than 3 samples, and is null without objects.',
   },
 
   // Spec 4.9: list runtime logs
@@ -141,19 +140,19 @@ export const registryEndpoints = {
   },
   'logs:list:grouped': {
     source: 'Spec 1, 4.9',
-    behavior: 'All log lines and exceptions of one invocation are in that invocation.',
+    behavior: 'An invocation contains all its log lines and exceptions.',
   },
   'logs:list:from': {
     source: 'Spec 4.9',
-    behavior: '`from` (ISO 8601) leaves out the invocations before it.',
+    behavior: '`from` (ISO 8601) excludes earlier invocations.',
   },
   'logs:list:to': {
     source: 'Spec 4.9',
-    behavior: '`to` (ISO 8601) leaves out the invocations at and after it.',
+    behavior: '`to` (ISO 8601) excludes invocations at and after it.',
   },
   'logs:list:time-invalid': {
     source: 'Spec 4.9, House',
-    behavior: 'A `from` or `to` that is no timestamp answers 400 `{error}`.',
+    behavior: 'A `from` or `to` that is not a timestamp answers 400 `{error}`.',
   },
   'logs:list:limit': {
     source: 'Spec 4.9, 8',
@@ -185,18 +184,18 @@ export const registryEndpoints = {
     source: 'Spec 4.10, 7',
     behavior: 'Getting an unknown server answers 404 `{error: "Server not found"}`.',
   },
-  'server:get:any-key': { source: 'House', behavior: 'Any valid key reads the detail of a server, whoever owns it.' },
+  'server:get:any-key': { source: 'House', behavior: 'Any valid key reads the detail of any server.' },
 
   // Spec 4.11: delete a server
   'server:delete:deleted': {
     source: 'Spec 4.11',
     behavior:
-      '`DELETE /servers/{qualifiedName}` answers 200 `{success: true, namespace, server}` and the server is gone for good.',
+      '`DELETE /servers/{qualifiedName}` answers 200 `{success: true, namespace, server}` and deletes the server permanently.',
   },
   'server:delete:namespace-only': {
     source: 'Spec 4.11, Field',
     behavior:
-      'Deleting a namespace-only server answers with `server: ""` and leaves the other servers of the namespace.',
+      'Deleting a namespace-only server answers with `server: ""` and keeps the other servers of the namespace.',
   },
   'server:delete:cascades': {
     source: 'Spec 4.11',
@@ -208,7 +207,7 @@ export const registryEndpoints = {
   },
   'server:delete:foreign': {
     source: 'Spec 4.11, Field',
-    behavior: "Deleting another owner's server answers exactly as an unknown one does and deletes nothing.",
+    behavior: "Deleting another owner's server has exactly the answer of a missing one and deletes nothing.",
   },
 
   // Spec 4.12: server icon
@@ -228,7 +227,7 @@ export const registryEndpoints = {
   // Spec 4.13: delete a namespace
   'namespace:delete:deleted': {
     source: 'Spec 4.13',
-    behavior: '`DELETE /namespaces/{name}` answers 200 `{success: true, name}` and the name is free again.',
+    behavior: '`DELETE /namespaces/{name}` answers 200 `{success: true, name}` and the name can be claimed again.',
   },
   'namespace:delete:holds-servers': {
     source: 'Spec 4.13, 8',
@@ -236,7 +235,7 @@ export const registryEndpoints = {
   },
   'namespace:delete:cascades-connections': {
     source: 'Spec 4.13',
-    behavior: 'Deleting a namespace deletes its connections: they are not there when the name is claimed again.',
+    behavior: 'Deleting a namespace deletes its connections: a namespace claimed under the same name has none.',
   },
   'namespace:delete:cascades-skills': {
     source: 'Spec 4.13',
@@ -257,13 +256,13 @@ export const registryEndpoints = {
   'namespace:delete:race': {
     source: 'House',
     behavior:
-      'A namespace deleted while servers are created in it is either gone with none of them or kept with all: no orphan, no 500.',
+      'A namespace that is deleted while servers are created in it is either deleted without them or kept with all: no orphan, no 500.',
   },
 
   // Spec 4.14: delete a skill
   'skill:delete:deleted': {
     source: 'Spec 1, 4.14',
-    behavior: '`DELETE /skills/{namespace}/{slug}` answers 200 `{success: true, qualifiedName}` and the skill is gone.',
+    behavior: '`DELETE /skills/{namespace}/{slug}` answers 200 `{success: true, qualifiedName}` and deletes the skill.',
   },
   'skill:delete:foreign': {
     source: 'Spec 4.14, 5',
@@ -282,31 +281,31 @@ export const registryEndpoints = {
   },
   'skill:publish:git-slots': {
     source: 'House',
-    behavior: 'Four repositories are fetched at once in a process, half of them for one namespace or from one host.',
+    behavior: 'A process fetches four repositories at once, at most two of one namespace or from one host.',
   },
   'skill:publish:git-guarded': {
     source: 'House',
     behavior:
-      'A repository is fetched only from allowed addresses, also behind redirects, and only up to 25 MB and five redirects.',
+      'A repository is fetched only from allowed addresses, also after redirects, and up to 25 MB and five redirects.',
   },
   'skill:publish:git-conflict': {
     source: 'Field',
-    behavior: 'A folder of a repository that is another skill already answers 409 with the code `GIT_URL_CONFLICT`.',
+    behavior: 'A folder of a repository that another skill uses answers 409 with the code `GIT_URL_CONFLICT`.',
   },
   'skill:publish:upload': {
     source: 'Field',
     behavior:
-      "`PUT /skills/{namespace}/{slug}/upload` takes a zip of the skill's folder, or of what it holds, in the part `archive`.",
+      "`PUT /skills/{namespace}/{slug}/upload` accepts a zip of the skill's folder, or of its contents, in the part `archive`.",
   },
   'skill:publish:skill-md': {
     source: 'Field',
     behavior:
-      'A SKILL.md without a valid name and description in its front matter is refused with 422, the code `INVALID_SKILL_MD` and what to change.',
+      'A SKILL.md without a valid name and description in its front matter is refused with 422, the code `INVALID_SKILL_MD` and the required change.',
   },
   'skill:publish:hostile-archive': {
     source: 'House',
     behavior:
-      'A zip with climbing paths, links, bombs, too many or encrypted files is refused with 4xx, and nothing of it is stored.',
+      'A zip with path traversal, links, decompression bombs, too many or encrypted files is refused with 4xx, and none of it is stored.',
   },
   'skill:publish:whole': {
     source: 'House',
@@ -318,19 +317,20 @@ export const registryEndpoints = {
   },
   'skill:read:record': {
     source: 'Field',
-    behavior: 'A skill is read with every field that published clients know, and a list of skills with its pagination.',
+    behavior: 'A skill has every field that published clients read, and a list of skills has its pagination.',
   },
   'skill:read:search': {
     source: 'Field',
-    behavior: 'Skills are found by words of slug, name and description, typos forgiven, the best match first.',
+    behavior:
+      'A search finds skills by words of slug, name and description, tolerates typos, and lists the best match first.',
   },
   'skill:read:anonymous': {
     source: 'Field',
-    behavior: 'Skills are read without a key only with `PUBLIC_READS=true`, and with a wrong key never.',
+    behavior: 'Skills can be read without a key only with `PUBLIC_READS=true`, and never with a wrong key.',
   },
   'skill:download:same-bytes': {
     source: 'House',
-    behavior: 'The zip of an unchanged skill is the same, byte for byte, and `If-None-Match` is answered with 304.',
+    behavior: 'The zip of an unchanged skill has the same bytes, and a matching `If-None-Match` answers 304.',
   },
   'skill:install:routes': {
     source: 'Field',
@@ -339,11 +339,11 @@ export const registryEndpoints = {
   },
   'skill:install:harmless': {
     source: 'House',
-    behavior: 'A file of a skill is sent in a way that no browser runs it.',
+    behavior: 'A file of a skill is sent with headers that prevent a browser from running it.',
   },
   'namespace:list:has-skills': {
     source: 'Field',
-    behavior: '`hasSkills` searches all namespaces for those that hold skills, or none.',
+    behavior: '`hasSkills` filters all namespaces by having skills or not.',
   },
 
   // Claiming and listing namespaces, which the contract presumes
@@ -353,15 +353,15 @@ export const registryEndpoints = {
   },
   'namespace:claim:idempotent': {
     source: 'Field',
-    behavior: 'Claiming a namespace one owns answers 201 with the same `createdAt`.',
+    behavior: 'Claiming an own namespace again answers 201 with the same `createdAt`.',
   },
   'namespace:claim:taken': {
     source: 'Field',
-    behavior: "Claiming another owner's namespace answers 409 with the words `already exists`.",
+    behavior: "Claiming another owner's namespace answers 409 with the text `already exists`.",
   },
   'namespace:claim:race': {
     source: 'House',
-    behavior: 'Of two owners who claim one name at once exactly one gets it and the other gets 409.',
+    behavior: 'If two owners claim one name at once, exactly one gets it and the other gets 409.',
   },
   'namespace:claim:name-invalid': {
     source: 'Field',
@@ -369,7 +369,7 @@ export const registryEndpoints = {
   },
   'namespace:claim:name-reserved': {
     source: 'House',
-    behavior: 'Every first path segment the service uses or may use answers 400 `{error}`.',
+    behavior: 'Claiming a first path segment that the service uses or reserves answers 400 `{error}`.',
   },
   'namespace:generate': {
     source: 'Field',

@@ -4,52 +4,55 @@ import type { Requirement } from '../requirements.js';
 export const hostedBundles = {
   'bundle:off': {
     source: 'House',
-    behavior: 'Bundles do not run here unless `RUNTIME_BUNDLES` says so.',
+    behavior: 'Bundles run only if `RUNTIME_BUNDLES` is on.',
   },
   'bundle:session': {
     source: 'House',
-    behavior: 'Each session of a bundle is one process of its own, and both end together, with all it started.',
+    behavior:
+      'Each session of a bundle has its own process; session and process end together, with all child processes.',
   },
   'bundle:session:idle': {
     source: 'House',
-    behavior: 'A session of a bundle that nobody uses for `RUNTIME_IDLE_MS` ends, whatever its client left open.',
+    behavior:
+      'A session of a bundle without requests for `RUNTIME_IDLE_MS` ends, also if its client left streams open.',
   },
   'bundle:session:places': {
     source: 'House',
-    behavior: 'Without a free place a session of a bundle is refused, and nothing is started.',
+    behavior: 'Without free capacity a session of a bundle is refused, and no process is started.',
   },
   'bundle:leak-free': {
     source: 'House',
-    behavior: 'Clients that come, vanish and leave calls behind leave no process behind.',
+    behavior: 'Clients that disconnect with calls in flight leave no process behind.',
   },
   'bundle:manifest': {
     source: 'House',
     behavior:
-      'A bundle is started as its manifest says, with what the caller configured, a secret of that name, or the default.',
+      'A bundle starts as its manifest defines, with the values of the caller, a secret of that name, or the default.',
   },
   'bundle:walls': {
     source: 'House',
-    behavior: 'A bundle sees neither the environment, the files nor the network of the service.',
+    behavior: 'A bundle cannot read the environment and files of the service, or use its network.',
   },
   'bundle:own-processes': {
     source: 'House',
-    behavior: 'What a session of a bundle started ends with it and with the service, however it detached itself.',
+    behavior:
+      'Processes that a session of a bundle started end with it and with the service, also when they detached themselves.',
   },
   'bundle:own-files': {
     source: 'House',
     behavior:
-      'A session of a bundle sees the programs of the system, its own folder and a place to write with a bound: nothing else of the disk.',
+      'A session of a bundle sees the programs of the system, its own folder and a bounded writable folder, and no other files.',
   },
   'bundle:own-network': {
     source: 'House',
-    behavior: 'Where bundles have a network, it leads to the proxy of hosted code and nowhere else.',
+    behavior: 'The network of a bundle, if it has one, leads only to the egress proxy of hosted code.',
   },
   'bundle:limits': {
     source: 'House',
-    behavior: 'A bundle that takes too much CPU time or memory is ended with its session, and its caller hears why.',
+    behavior: 'A bundle over its limits of CPU time or memory ends with its session, and the error names the limit.',
   },
   'bundle:run': {
     source: 'House',
-    behavior: 'A bundle that runs here is called at its run address and through connections, and its calls are logged.',
+    behavior: 'A hosted bundle is called at its run address and through connections, and its calls are logged.',
   },
 } as const satisfies Record<string, Requirement>;

@@ -4,70 +4,72 @@ import type { Requirement } from '../requirements.js';
 export const hostedEgress = {
   'egress:hosted:public-only': {
     source: 'House',
-    behavior: 'Hosted code reaches public addresses only, however an address is written, named or redirected to.',
+    behavior: 'Hosted code reaches public addresses only, in any spelling, by any name and after any redirect.',
   },
   'egress:hosted:list': {
     source: 'House',
-    behavior: 'With a list of hosts, hosted code reaches the hosts and ports of the list only.',
+    behavior: 'With a list of hosts, hosted code reaches the listed hosts and ports only.',
   },
   'egress:hosted:ports': {
     source: 'House',
-    behavior: 'Ports of system services are closed to hosted code unless the list names them, and port 25 always is.',
+    behavior: 'Ports of system services are closed to hosted code unless listed, and port 25 is always closed.',
   },
   'egress:hosted:refusals': {
     source: 'House',
-    behavior: 'A refused request answers 403 with a sentence, which the log of the program holds too, within bounds.',
+    behavior:
+      'A refused request answers 403 with the reason, and the log of the program contains a bounded number of these.',
   },
   'egress:hosted:passes': {
     source: 'House',
-    behavior: 'HTTP, HTTPS, WebSockets and raw connections of hosted code pass both ways without being held.',
+    behavior: 'HTTP, HTTPS, WebSockets and raw connections of hosted code stream in both directions without buffering.',
   },
   'egress:hosted:headers': {
     source: 'House',
-    behavior: 'Headers of one hop, and a Host that hosted code made up, do not leave with its requests.',
+    behavior: 'Hop-by-hop headers and a forged Host header of hosted code are not sent.',
   },
   'egress:hosted:bounds': {
     source: 'House',
-    behavior: 'One program has at most 32 requests under way, and waits, idle sockets and headers have bounds too.',
+    behavior: 'A program has at most 32 requests in flight; waits, idle sockets and headers are bounded.',
   },
   'egress:hosted:proxy': {
     source: 'House',
-    behavior: 'With EGRESS_PROXY every request of hosted code goes through that proxy, whose refusal it is told.',
+    behavior:
+      'With EGRESS_PROXY every request of hosted code goes through that proxy, and hosted code receives its refusals.',
   },
   'egress:hosted:leaves-nothing': {
     source: 'House',
-    behavior: 'When a program ends, so does every connection it had.',
+    behavior: 'The end of a program closes all its connections.',
   },
   'egress:hosted:hostile': {
     source: 'House',
-    behavior: 'Bytes that are no sound HTTP end their own connection and nothing else.',
+    behavior: 'Malformed HTTP closes its own connection and affects no other.',
   },
   'server:runtime:settings': {
     source: 'House',
-    behavior: 'The owner of a server reads and changes where its code may go and whether payloads are logged.',
+    behavior: 'The owner of a server reads and changes its egress list and the logging of payloads.',
   },
   'server:runtime:announced': {
     source: 'House',
-    behavior: 'A change of runtime settings is told to every process at once.',
+    behavior: 'A change of runtime settings is published to every process at once.',
   },
   'server:runtime:validation': {
     source: 'House',
-    behavior: 'A list of hosts holds at most 50 hosts, names below one, or addresses, each with or without a port.',
+    behavior: 'A list of hosts has at most 50 entries: hosts, wildcards or addresses, each with an optional port.',
   },
   'server:runtime:owner-only': {
     source: 'House',
-    behavior: 'Runtime settings are for the owner only; to others a foreign server looks like a missing one.',
+    behavior: 'Only the owner can use runtime settings; a foreign server has the answer of a missing one.',
   },
   'log:payload:off': {
     source: 'House',
-    behavior: 'Unless the owner turned it on, nothing of arguments and results is recorded.',
+    behavior: 'Arguments and results are not recorded unless the owner turned that on.',
   },
   'log:payload:on': {
     source: 'House',
-    behavior: 'With payloads on, records hold arguments and results of calls, at most 16 KB of each.',
+    behavior: 'With payloads on, records contain arguments and results of calls, at most 16 KB of each.',
   },
   'log:payload:redacted': {
     source: 'House',
-    behavior: 'Recorded arguments and results show nothing that its name or its form gives away as a secret.',
+    behavior: 'Recorded arguments and results contain no value that its name or form identifies as a secret.',
   },
 } as const satisfies Record<string, Requirement>;

@@ -4,71 +4,70 @@ import type { Requirement } from '../requirements.js';
 export const hostingHosts = {
   'hosting:hosts:share': {
     source: 'House',
-    behavior: 'Every program without state runs in one host process, chosen by hash; a call in any process reaches it.',
+    behavior: 'Each stateless program runs in one host process, chosen by hash; a call in any process reaches it.',
   },
   'hosting:hosts:stream': {
     source: 'House',
-    behavior:
-      'Between processes bodies and answers pass unchanged and as they come, and what nobody reads is not produced.',
+    behavior: 'Bodies and responses stream unchanged between processes, with backpressure.',
   },
   'hosting:hosts:cancel': {
     source: 'House',
-    behavior: 'A caller that leaves cancels its request in the process where the program runs.',
+    behavior: 'A disconnected caller cancels its request in the process where the program runs.',
   },
   'hosting:hosts:failures': {
     source: 'House',
     behavior:
-      'A failure in another process arrives as it was; an answer that breaks off is a failure, never a short one.',
+      'A failure in another process reaches the caller unchanged; a response that breaks off is an error, never a truncated result.',
   },
   'hosting:hosts:elsewhere': {
     source: 'House',
     behavior:
-      'A host that did not begin with a request is passed over for another one; a request that may have run is not repeated.',
+      'A request that a host did not begin is sent to another host; a request that may have run is not repeated.',
   },
   'hosting:hosts:once': {
     source: 'House',
-    behavior:
-      'A program with state runs in exactly one host, however many first calls arrive at once in all processes.',
+    behavior: 'A stateful program runs in exactly one host, also with simultaneous first calls in all processes.',
   },
   'hosting:hosts:killed': {
     source: 'House',
-    behavior: 'When a host is killed, its programs run elsewhere: those with state once its lease is over, none twice.',
+    behavior:
+      'The programs of a killed host run on other hosts, stateful ones after its lease expired, and none runs twice.',
   },
   'hosting:hosts:fenced': {
     source: 'House',
-    behavior: 'A host that cannot renew its lease ends its programs with state before another host may start them.',
+    behavior: 'A host that cannot renew its lease ends its stateful programs before another host may start them.',
   },
   'hosting:hosts:state': {
     source: 'House',
     behavior:
-      'A program with state goes on with it on a host that shares the data folder, is given to such a host first, and starts empty on any other.',
+      'A stateful program keeps its state on a host that shares the data folder; such a host is preferred, and on any other the program starts empty.',
     isLong: true,
   },
   'hosting:hosts:stop': {
     source: 'House',
-    behavior: 'A host that stops in order gives its programs with state to another one at once.',
+    behavior: 'A host that shuts down releases its stateful programs for other hosts at once.',
   },
   'hosting:hosts:messages': {
     source: 'House',
     behavior:
-      'A new version, new values of an owner, and an owner that is gone are told to every host; state of a forgotten owner goes also when the message is lost.',
+      'Every host receives new versions, changed values and deletions of owners; the state of a deleted owner is removed also if the message is lost.',
   },
   'hosting:hosts:api-only': {
     source: 'House',
-    behavior: 'A process without the role `host` uses the programs of those with it, and runs none itself.',
+    behavior: 'A process without the role `host` forwards to hosts and runs no program.',
   },
   'hosting:hosts:why-not': {
     source: 'House',
-    behavior: 'Any process can say whether an engine runs anywhere, and if not, why.',
+    behavior: 'Any process reports if an engine runs on any host, and otherwise the reason.',
   },
   'hosting:hosts:unreachable': {
     source: 'House',
     behavior:
-      'A host that does not say where it is reached runs programs for itself only; others are told to set ADVERTISE_URL.',
+      'A host without an internal address runs programs for itself only; errors in other processes name ADVERTISE_URL.',
   },
   'hosting:hosts:secret': {
     source: 'House',
     behavior:
-      'The route between hosts answers 404 to whoever does not hold the secret or repeats a request; a changed body never reaches a program whole.',
+      'The route between hosts answers 404 to requests without the secret and to repeated requests; a body that was changed never reaches a program completely.',
   },
 } as const satisfies Record<string, Requirement>;

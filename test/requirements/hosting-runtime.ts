@@ -5,70 +5,72 @@ export const hostingRuntime = {
   // Life
   'runtime:start:single-flight': {
     source: 'House',
-    behavior: 'A program is started by its first request, once for all requests that come meanwhile.',
+    behavior: 'The first request starts a program once, and concurrent requests share that start.',
   },
   'runtime:start:places': {
     source: 'House',
-    behavior: 'As many programs start at once as the host has cores, at least two; the others wait for their turn.',
+    behavior:
+      'The number of simultaneous starts is the number of cores of the host, at least two; further starts wait.',
   },
   'runtime:start:failure': {
     source: 'House',
-    behavior: 'A program that does not start ends its requests with what it said.',
+    behavior: 'A program that fails to start fails its requests with its output.',
   },
   'runtime:start:lines': {
     source: 'House',
     behavior:
-      'Lines printed while a program loads are told with the request that waits for it, or in a record `START /` of their own.',
+      'Output during the start is recorded with the request that waits for it, or in a record `START /` of its own.',
   },
   'runtime:stop:idle': {
     source: 'House',
-    behavior: 'A program nobody calls for `RUNTIME_IDLE_MS` is stopped, and the next request starts it again.',
+    behavior: 'A program without requests for `RUNTIME_IDLE_MS` is stopped, and the next request starts it again.',
   },
   'runtime:stop:room': {
     source: 'House',
     behavior:
-      'With `RUNTIME_LIVE_MAX` programs live the one idle longest makes room for another, and one at work never does.',
+      'With `RUNTIME_LIVE_MAX` live programs the longest idle one is stopped for another; an active one never is.',
   },
   'runtime:stop:quota': {
     source: 'House',
     behavior:
-      'An account runs at most `livePrograms` programs in a process: its own longest idle one makes room, and with all at work the request is 429. Programs of others do not count.',
+      'An account runs at most `livePrograms` programs in a process: its own longest idle one is stopped for another, and with all active the request answers 429. Programs of other accounts do not count.',
   },
   'runtime:stop:service': {
     source: 'House',
-    behavior: 'When the service stops, its programs end in order and requests hear that they may try again.',
+    behavior:
+      'At shutdown of the service its programs end in order, and their requests fail with an error that permits a retry.',
   },
   'runtime:stop:killed': {
     source: 'House',
-    behavior: 'After SIGKILL of the service no process of a program is left, and the next start removes its folders.',
+    behavior: 'After SIGKILL of the service no process of a program remains, and the next start removes its folders.',
     isLong: true,
   },
   'runtime:stop:forgotten': {
     source: 'House',
-    behavior: 'Of an owner that is gone neither a program nor what its sessions stored is left.',
+    behavior: 'Programs and stored sessions of a deleted owner are removed.',
   },
   'runtime:swap:lossless': {
     source: 'House',
     behavior:
-      'A new version takes over under load without losing a request; requests of the old one end as they began.',
+      'A new version replaces the old one under load without a failed request; requests of the old version complete in it.',
   },
   'runtime:swap:stateful': {
     source: 'House',
-    behavior: 'Of a program that keeps sessions on disk two versions never run at once.',
+    behavior: 'Two versions of a program with sessions on disk never run at once.',
   },
   'runtime:swap:bounded': {
     source: 'House',
-    behavior: 'One owner has at most two programs at once, however often its versions change.',
+    behavior: 'An owner has at most two programs at once, however often its versions change.',
   },
   'runtime:renew': {
     source: 'House',
     behavior:
-      'A running program whose secrets or egress rules changed is started anew without losing a request, with state after the one before ended; without a change it is left alone.',
+      'A running program whose secrets or egress rules changed is restarted without a failed request, a stateful one after its predecessor ended; without a change it is not restarted.',
   },
   'runtime:renew:lost': {
     source: 'House',
     behavior:
-      'Values that changed reach a program that is never idle within four leases (60 s) also when the message about them was lost.',
+      'Changed values reach a program that is never idle within four leases (60 s), also if the message is lost.',
   },
   'runtime:renew:bounded': {
     source: 'House',
@@ -77,45 +79,46 @@ export const hostingRuntime = {
   'runtime:crash:back-off': {
     source: 'House',
     behavior:
-      'A program that crashed is started again by the next request; from the second crash in a row on it rests 1 s, doubling to 60 s, and a new version does not.',
+      'The next request restarts a crashed program; from the second crash in a row it waits 1 s, doubling to 60 s; a new version starts without a wait.',
   },
   'runtime:live:hundred': {
     source: 'House',
-    behavior: 'A hundred programs run at once in one process of the service, and idle ones are not looked after.',
+    behavior: 'A hundred programs run at once in one process of the service, and idle ones are not polled.',
   },
 
   // Requests
   'runtime:request:streams': {
     source: 'House',
-    behavior: 'Requests and answers stream both ways, and a program waits while its reader takes nothing.',
+    behavior: 'Requests and responses stream in both directions with backpressure.',
   },
   'runtime:request:headers': {
     source: 'House',
-    behavior: 'Headers of one connection and headers between processes of ours reach neither programs nor callers.',
+    behavior: 'Hop-by-hop headers and internal headers between processes reach neither programs nor callers.',
   },
   'runtime:request:record': {
     source: 'House',
-    behavior: 'Every request is told to the owner of its program, with its time and outcome, at its end.',
+    behavior: 'Every request is recorded for the owner of its program, with its time and outcome, at its end.',
   },
   'runtime:request:canceled': {
     source: 'House',
-    behavior: 'A request whose client leaves is aborted at the program and told as `canceled`.',
+    behavior: 'A request whose client disconnects is aborted at the program and recorded as `canceled`.',
   },
 
   // Limits
   'runtime:limit:cpu': {
     source: 'House',
     behavior:
-      'Code that lets nothing else run for `RUNTIME_STALL_MS`, or uses more than `RUNTIME_CPU_MS`, is ended with `exceededCpu`, behind its answer too.',
+      'Code that blocks its event loop for `RUNTIME_STALL_MS`, or uses more than `RUNTIME_CPU_MS`, is ended with `exceededCpu`, also after its response.',
   },
   'runtime:limit:cpu-bystanders': {
     source: 'House',
-    behavior: 'Requests beside one that is ended for its CPU time hear that it was another one, and may try again.',
+    behavior:
+      'Concurrent requests of a program that is ended for the CPU time of another request fail with an error that states this and permits a retry.',
   },
   'runtime:limit:memory': {
     source: 'House',
     behavior:
-      'A program that takes more than `RUNTIME_MEMORY_MB` is ended with `exceededMemory`, or told by its runtime.',
+      'A program that uses more than `RUNTIME_MEMORY_MB` is ended with `exceededMemory`, or receives the error of its runtime.',
   },
   'runtime:isolation:level': {
     source: 'House',
@@ -138,27 +141,27 @@ export const hostingRuntime = {
   },
   'runtime:limit:wall': {
     source: 'House',
-    behavior: 'A request not answered within `RUNTIME_WALL_MS` is ended with `exceededWall`, event streams aside.',
+    behavior:
+      'A request without a complete response within `RUNTIME_WALL_MS` is ended with `exceededWall`, except for event streams.',
   },
   'runtime:limit:response': {
     source: 'House',
-    behavior: 'An answer larger than `RUNTIME_RESPONSE_MB` is cut and told as `exceededResponse`.',
+    behavior: 'A response larger than `RUNTIME_RESPONSE_MB` is cut and recorded as `exceededResponse`.',
   },
   'runtime:limit:concurrency': {
     source: 'House',
-    behavior: 'Requests beyond `RUNTIME_CONCURRENCY` at once are refused at once, and the others are answered.',
+    behavior: 'Requests beyond `RUNTIME_CONCURRENCY` are refused at once, and the others are answered.',
   },
   'runtime:limit:stalled-service': {
     source: 'House',
-    behavior: 'No program is ended because the process of the service itself was held up.',
+    behavior: 'A delay of the process of the service itself ends no program.',
   },
   'runtime:limit:neighbours': {
     source: 'House',
-    behavior: 'While one program misbehaves in any way, another one answers every request.',
+    behavior: 'A program that misbehaves in any way does not fail requests of another program.',
   },
   'runtime:limit:last': {
     source: 'House',
-    behavior:
-      'A program whose owner had one crash in the last ten minutes comes after the others where cores are scarce.',
+    behavior: 'A program whose owner had a crash in the last ten minutes has lower CPU priority than the others.',
   },
 } as const satisfies Record<string, Requirement>;

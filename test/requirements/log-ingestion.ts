@@ -4,60 +4,61 @@ import type { Requirement } from '../requirements.js';
 export const logIngestion = {
   'log-ingestion:merge': {
     source: 'House',
-    behavior: 'What several processes know of an invocation becomes one row, whichever comes first.',
+    behavior: 'Records of one invocation from several processes become one row, in any order of arrival.',
   },
   'log-ingestion:once': {
     source: 'House',
-    behavior: 'A batch that is written again, after its worker was killed in the middle of it, changes nothing.',
+    behavior: 'A batch that is written again, after its worker was killed while writing it, changes nothing.',
   },
   'log-ingestion:bad-rows': {
     source: 'House',
-    behavior: 'Of a batch only the rows that cannot be kept are lost.',
+    behavior: 'A batch loses only the rows that cannot be stored.',
   },
   'log-ingestion:own-server': {
     source: 'House',
-    behavior: 'An invocation is only added to for the server it belongs to.',
+    behavior: 'Parts are added to an invocation only for the server that it belongs to.',
   },
   'log-ingestion:bounded': {
     source: 'House',
     behavior:
-      'Taking an invocation never waits or fails; up to 50,000 of them wait for the queue, a quarter of one server, and the rest is counted.',
+      'Accepting an invocation never waits or fails; up to 50,000 wait for the queue, a quarter of one server, and the rest is dropped and counted.',
   },
   'log-ingestion:away': {
     source: 'House',
-    behavior: 'What comes while the queue and the database are away is kept when they are back.',
+    behavior: 'Invocations recorded while the queue and the database are unavailable are stored afterwards.',
   },
   'log-ingestion:retention': {
     source: 'House',
-    behavior: 'The oldest days go as a whole, by `LOG_RETENTION_DAYS` and `LOG_RETENTION_GB`, while rows come in.',
+    behavior:
+      'The oldest days are dropped as a whole, by `LOG_RETENTION_DAYS` and `LOG_RETENTION_GB`, during ingestion.',
   },
   'log-ingestion:indexes': {
     source: 'House',
     behavior:
-      'The past parts of an open day and each closed day get an index of search, a busy day one for each 3 hours, again where a build was cut off.',
+      'The past parts of an open day and each closed day get a search index, a busy day one for each 3 hours; an interrupted build is repeated.',
   },
   'log-ingestion:deleted-server': {
     source: 'House',
-    behavior: 'A deleted server leaves no invocations, and none of its late ones stays.',
+    behavior: 'A deleted server has no invocations, and late ones are removed.',
   },
   'log-ingestion:deleted-connection': {
     source: 'House',
     behavior:
-      'Deleting a server or a connection clears its side of the rows of both, and a row without either side is deleted.',
+      'Deleting a server or a connection clears its part of shared rows, and a row without either part is deleted.',
   },
   'log-ingestion:views': {
     source: 'House',
     behavior:
-      'A call through a connection to a registry server is one row; the log of the server shows nothing of the connection, and that of the connection no payload, line or exception of the server.',
+      'A call through a connection to a registry server is one row; the log of the server contains nothing of the connection, and that of the connection no payload, line or exception of the server.',
   },
   'log-ingestion:sides': {
     source: 'House',
     behavior:
-      'A call refused before the server was reached has no server, a request the service made itself no connection, and a request of a client one id for each connection.',
+      'A call that was refused before it reached the server has no server, an internal request of the service no connection, and a client request one id for each connection.',
   },
   'log-ingestion:read': {
     source: 'House',
     behavior:
-      'The log of a connection shows calls of the process that is asked at once, and those of others within 2 s.',
+      'The log of a connection contains calls of the answering process at once, and those of others within 2 s.',
   },
 } as const satisfies Record<string, Requirement>;

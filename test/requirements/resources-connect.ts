@@ -39,7 +39,7 @@ export const connectResources = {
   },
   'connection:id:developer-defined': {
     source: 'Spec 2.1',
-    behavior: 'A connection created with PUT has the `connectionId` its developer wrote in the path.',
+    behavior: 'A connection created with PUT has the `connectionId` from the path.',
   },
   'connection:field:name': {
     source: 'Spec 2.1',
@@ -47,7 +47,7 @@ export const connectResources = {
   },
   'connection:field:mcp-url': {
     source: 'Spec 2.1',
-    behavior: '`mcpUrl` of an http connection is the URL of its MCP server, as it was given.',
+    behavior: '`mcpUrl` of an http connection is the given URL of its MCP server.',
   },
   'connection:field:mcp-url-uplink': {
     source: 'Spec 2.1',
@@ -75,7 +75,7 @@ export const connectResources = {
   },
   'connection:field:mock-absent': {
     source: 'Spec 2.1',
-    behavior: '`mock` is absent from a connection that is not simulated, also when `mock.enabled` was given as false.',
+    behavior: '`mock` is absent from a connection that is not simulated, also with `mock.enabled: false`.',
   },
   'connection:field:mock-enabled': {
     source: 'Spec 2.1',
@@ -97,12 +97,12 @@ export const connectResources = {
   },
   'connection:mock:fixture-invalid': {
     source: 'House',
-    behavior: 'A broken fixture answers 400 `validation_error` with the JSON path of what is wrong.',
+    behavior: 'A broken fixture answers 400 `validation_error` with the JSON path of the fault.',
   },
   'connection:mock:deterministic': {
     source: 'Field',
     behavior:
-      'The same calls on simulated connections with the same id, scenario and server give the same answers, in any namespace and process.',
+      'The same calls on simulated connections with the same id, scenario and server have the same results, in any namespace and process.',
   },
   'connection:mock:one-order': {
     source: 'House',
@@ -116,7 +116,7 @@ export const connectResources = {
   'connection:mock:frozen-server': {
     source: 'House',
     behavior:
-      'A simulated connection keeps the tools its server had at creation, also when that server changes or goes.',
+      'A simulated connection keeps the tools that its server had at creation, also after that server changed or was deleted.',
   },
   'connection:mock:needs-release': {
     source: 'House',
@@ -125,17 +125,17 @@ export const connectResources = {
   'connection:mock:bounded': {
     source: 'House',
     behavior:
-      'A mock keeps its newest 1,000 calls and the counts of all; a server that offers more than 4 MB is refused.',
+      'A mock stores its newest 1,000 calls and the counts of all; a server with more than 4 MB of definitions is refused.',
   },
   'connection:mock:model': {
     source: 'House',
     behavior:
-      'With `SIMULATOR_URL` a language model answers, checked against the schema; else the schemas answer, and `_meta` says who did and why.',
+      'With `SIMULATOR_URL` a language model generates results, which are validated against the schema; otherwise results are generated from the schemas. `_meta` names the generator and the reason.',
   },
   'connection:mock:model-bounded': {
     source: 'House',
     behavior:
-      'A day has at most `SIMULATOR_DAILY_CALLS_MAX` questions to the language model, a namespace a quarter of them.',
+      'A day has at most `SIMULATOR_DAILY_CALLS_MAX` requests to the language model, a namespace a quarter of them.',
   },
   'connection:field:icon-url': {
     source: 'Spec 2.1',
@@ -143,7 +143,7 @@ export const connectResources = {
   },
   'connection:field:created-at': {
     source: 'Spec 2.1',
-    behavior: '`createdAt` is an ISO 8601 UTC timestamp that no later change moves.',
+    behavior: '`createdAt` is an ISO 8601 UTC timestamp that never changes.',
   },
   'connection:field:status': {
     source: 'Spec 2.1',
@@ -212,6 +212,6 @@ export const connectResources = {
   'tool:field:meta': { source: 'Spec 2.4', behavior: '`_meta` is the object the upstream gave.' },
   'tool:field:unknown-kept': {
     source: 'House',
-    behavior: 'A tool field this service does not know reaches the caller unchanged.',
+    behavior: 'An unknown tool field reaches the caller unchanged.',
   },
 } as const satisfies Record<string, Requirement>;

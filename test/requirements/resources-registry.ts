@@ -70,7 +70,7 @@ export const registryResources = {
     source: 'Spec 2.2, 4.6',
     behavior: 'A release in a list carries no `logs` key.',
   },
-  'release:logs:on-one': { source: 'Spec 2.2', behavior: 'Getting one release returns its logs.' },
+  'release:logs:on-one': { source: 'Spec 2.2', behavior: 'A single release has its logs.' },
   'release:logs:shape': {
     source: 'Spec 2.2, Field',
     behavior: 'A log entry of a release is `{stage, level, message, timestamp, error?}`.',
@@ -106,7 +106,7 @@ export const registryResources = {
   },
   'server:detail:deployment-url-null': {
     source: 'Spec 2.3, Field',
-    behavior: '`deploymentUrl` is null for a server that has nothing deployed.',
+    behavior: '`deploymentUrl` is null for a server without a deployment.',
   },
   'server:detail:deployment-url': {
     source: 'Spec 2.3',
@@ -138,7 +138,8 @@ export const registryResources = {
   },
   'icon:from-url': {
     source: 'Spec 4.12, House',
-    behavior: 'An `iconUrl` set by PATCH is fetched and served by `/icon`; no image answers 400, over 1 MB 413.',
+    behavior:
+      'An `iconUrl` set by PATCH is fetched and served by `/icon`; a URL without an image answers 400, one over 1 MB 413.',
   },
   'release:link:cancelled': {
     source: 'House',
@@ -146,20 +147,20 @@ export const registryResources = {
   },
   'release:resume:repeated': {
     source: 'House',
-    behavior: 'A resume that is repeated within 60 s while the release works answers 202 with the same id.',
+    behavior: 'A repeated resume within 60 s of a working release answers 202 with the same id.',
   },
   'query:exact-values': {
     source: 'House',
-    behavior: 'Integers in a query are digits, and days are those of the calendar; anything else answers 400.',
+    behavior: 'Integers in a query are digits, and days are calendar days; anything else answers 400.',
   },
   'config:whole-schema': {
     source: 'House',
     behavior:
-      'Configuration values are checked against the whole `configSchema`; a publish with one that cannot be enforced is refused.',
+      'Configuration values are validated against the whole `configSchema`; a publish with a schema that cannot be enforced is refused.',
   },
   'scan-credentials:types': {
     source: 'House',
-    behavior: 'A scan credential has the JSON type that its property declares, or is a text.',
+    behavior: 'A scan credential has the JSON type of its property, or is a string.',
   },
   'server:detail:tools-null': {
     source: 'Spec 2.3, Field',
@@ -233,23 +234,23 @@ export const registryResources = {
   // Spec 2.6: inferred tool output schema
   'output-schema:field:qualified-name': {
     source: 'Spec 2.6',
-    behavior: '`qualifiedName` is the name of the server asked for.',
+    behavior: '`qualifiedName` is the name of the requested server.',
   },
   'output-schema:field:tool-name': {
     source: 'Spec 2.6',
-    behavior: '`toolName` is the name of the tool asked for.',
+    behavior: '`toolName` is the name of the requested tool.',
   },
   'output-schema:field:sample-count': {
     source: 'Spec 2.6',
-    behavior: '`sampleCount` is the integer number of samples used.',
+    behavior: '`sampleCount` is the integer number of samples.',
   },
   'output-schema:field:validator-schema': {
     source: 'Spec 2.6',
-    behavior: '`validatorSchema` is a schema expression in text form that accepts every sample it was made from.',
+    behavior: '`validatorSchema` is a schema expression as text that accepts all its samples.',
   },
   'output-schema:field:published-name': {
     source: 'Spec 2.6, Field',
-    behavior: 'The same expression is also returned under the name published clients read, `zodSchema`.',
+    behavior: 'The same expression is also returned as `zodSchema`, the name that published clients read.',
   },
   'output-schema:fields-optional': {
     source: 'Spec 2.6',
@@ -257,30 +258,30 @@ export const registryResources = {
   },
   'output-schema:json-schema': {
     source: 'House',
-    behavior: '`jsonSchema` is the same as JSON Schema 2020-12, and accepts every sample it was made from.',
+    behavior: '`jsonSchema` is the same schema as JSON Schema 2020-12, and accepts all its samples.',
   },
   'output-schema:field-presence': {
     source: 'House',
-    behavior: '`fields` names every place of the answers with its types, and in which share of them it was.',
+    behavior: '`fields` lists every path of the results with its types and the share of results that have it.',
   },
   'output-schema:drift': {
     source: 'House',
-    behavior: '`drift` says where answers depart from the output schema the tool declares.',
+    behavior: '`drift` lists where results differ from the output schema that the tool declares.',
   },
   'output-schema:paste-safe': {
     source: 'House',
-    behavior: 'Whatever names an answer has, the expression runs nothing but Zod where it is pasted.',
+    behavior: 'The expression contains only calls of Zod, whatever names the results have.',
   },
   'output-schema:no-values': {
     source: 'House',
     behavior:
-      'Of answers nothing is stored but the shape: names that are data and values are not, words of closed lists are.',
+      'Only the shape of results is stored: no values and no names made from data, except words of enumerations.',
   },
 
   // Spec 2.7: namespace and skill
   'namespace:identified-by-name': {
     source: 'Spec 2.7',
-    behavior: 'A namespace is identified by its `name`, a string unique in the whole service.',
+    behavior: 'A namespace is identified by its `name`, a string that is unique in the whole service.',
   },
   'namespace:field:created-at': {
     source: 'Spec 2.7, Field',

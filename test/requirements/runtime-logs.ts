@@ -5,15 +5,15 @@ export const runtimeLogs = {
   'runtime-log:fields': {
     source: 'House',
     behavior:
-      'An invocation also shows `rpcMethod`, `tool`, `releaseId`, `leftOut`, and `payload` where the owner has it kept.',
+      'An invocation also has `rpcMethod`, `tool`, `releaseId`, `leftOut`, and `payload` where the owner turned it on.',
   },
   'runtime-log:pieces': {
     source: 'House',
-    behavior: 'What is known of an invocation is shown at once, and what comes later is added to it.',
+    behavior: 'An invocation is readable from its first part on, and later parts are added to it.',
   },
   'runtime-log:search': {
     source: 'House',
-    behavior: '`search` also looks into exceptions, takes case for nothing, and every character for itself.',
+    behavior: '`search` also matches exceptions, ignores case, and matches every character literally.',
   },
   'runtime-log:filters': {
     source: 'House',
@@ -22,44 +22,44 @@ export const runtimeLogs = {
   'runtime-log:total-bound': {
     source: 'House',
     behavior:
-      '`total` is the number of all matches; with `search` up to 100,000, and `totalIsExact` is false when more match.',
+      '`total` is the number of all matches; with `search` up to 100,000, and `totalIsExact` is false if more match.',
   },
   'runtime-log:own': {
     source: 'House',
-    behavior: "Only its owner reads, follows or adds to a server's log; others learn that there is no such server.",
+    behavior: 'Only the owner reads, follows or adds to the log of a server; for others the server is not found.',
   },
   'runtime-log:stream': {
     source: 'House',
     behavior:
-      '`GET …/logs/stream` tells `init` with the newest invocations, then `invocation` for each that comes, whichever process writes it.',
+      '`GET …/logs/stream` sends `init` with the newest invocations, then `invocation` for each new one, whichever process writes it.',
   },
   'runtime-log:stream:updates': {
     source: 'House',
-    behavior: 'An invocation to which something is added is told again with the same id.',
+    behavior: 'An invocation with an added part is sent again with the same id.',
   },
   'runtime-log:stream:filters': {
     source: 'House',
-    behavior: 'A stream tells what matches the filters it was opened with, and nothing else.',
+    behavior: 'A stream sends only invocations that match its filters.',
   },
   'runtime-log:stream:resume': {
     source: 'House',
-    behavior: 'With `Last-Event-ID` a stream begins with what came since, and nothing twice.',
+    behavior: 'With `Last-Event-ID` a stream begins after that event, without repetition.',
   },
   'runtime-log:stream:end': {
     source: 'House',
-    behavior: 'A stream ends with its process, its server, the right of its key, and a reader who takes nothing.',
+    behavior: 'A stream ends with its process, its server, the access of its key, and when its reader stalls.',
   },
   'runtime-log:stream:bound': {
     source: 'House',
-    behavior: 'An account follows 10 logs in a process; another stream answers 429.',
+    behavior: 'An account has 10 open log streams in a process; a further one answers 429.',
   },
   'runtime-log:send': {
     source: 'House',
-    behavior: '`POST …/logs` takes up to 1,000 records as `GET` shows them and answers 202 with their ids.',
+    behavior: '`POST …/logs` accepts up to 1,000 records in the form of `GET` and answers 202 with their ids.',
   },
   'runtime-log:send:invalid': {
     source: 'House',
-    behavior: 'A record of another form is refused with 400 that names its index, and none of the body is kept.',
+    behavior: 'A malformed record answers 400 with its index, and no record of the body is stored.',
   },
   'runtime-log:send:again': {
     source: 'House',
@@ -68,18 +68,18 @@ export const runtimeLogs = {
   'runtime-log:otlp': {
     source: 'House',
     behavior:
-      '`POST …/otlp/v1/logs` takes OTLP logs as protobuf and as JSON, also gzip, and answers in the form of the request.',
+      '`POST …/otlp/v1/logs` accepts OTLP logs as protobuf and as JSON, also with gzip, and answers in the format of the request.',
   },
   'runtime-log:otlp:trace': {
     source: 'House',
-    behavior: 'OTLP records of one trace are one invocation, also when they come in several exports or twice.',
+    behavior: 'OTLP records of one trace are one invocation, also across several exports and repetitions.',
   },
   'runtime-log:otlp:partial': {
     source: 'House',
-    behavior: 'OTLP records that are too old or too many are left out, counted and told as a partial success.',
+    behavior: 'OTLP records that are too old or too many are dropped, counted and reported as a partial success.',
   },
   'runtime-log:otlp:invalid': {
     source: 'House',
-    behavior: 'A body that is no OTLP, or unpacks to more than 1 MB, is refused.',
+    behavior: 'A body that is not OTLP, or decompresses to more than 1 MB, is refused.',
   },
 } as const satisfies Record<string, Requirement>;

@@ -5,72 +5,74 @@ export const servers = {
   // GET /servers
   'server:list:shape': {
     source: 'Field',
-    behavior: '`GET /servers` answers `{servers, pagination}` with every member of a server in a list.',
+    behavior: '`GET /servers` answers `{servers, pagination}` with all members of a server in a list.',
   },
   'server:list:page': {
     source: 'Field',
-    behavior: 'Pages of servers hold each one once, the most used first, and a page past the end is an empty 200.',
+    behavior:
+      'Pages of servers contain each server once, the most used first, and a page past the end is an empty 200.',
   },
   'server:list:deep': {
     source: 'House',
-    behavior:
-      'A page of servers far down is read from a mark near it and holds what counting from the first one gives.',
+    behavior: 'A page of servers far down is read from a stored position and equals the page by offset.',
   },
   'server:list:seed': {
     source: 'Field',
-    behavior: '`seed` gives a list of servers an order of its own, the same on every page.',
+    behavior: '`seed` shuffles a list of servers in an order that is the same on every page.',
   },
-  'server:list:filters': { source: 'Field', behavior: 'Every filter given for a list of servers must match.' },
+  'server:list:filters': {
+    source: 'Field',
+    behavior: 'A list of servers contains only those that match every filter.',
+  },
   'server:list:unlisted': {
     source: 'Field',
-    behavior: 'An unlisted server is listed to its owner alone, who asks for the own namespace or account.',
+    behavior: 'Only its owner sees an unlisted server in lists, with a filter for the own namespace or account.',
   },
-  'server:list:fields': { source: 'Field', behavior: '`fields` leaves only the members of servers it names.' },
+  'server:list:fields': { source: 'Field', behavior: '`fields` selects the members of servers.' },
   'server:list:namespace-only': {
     source: 'Field',
     behavior: 'A namespace-only server is listed and found with an empty `slug`.',
   },
   'server:search:ranked': {
     source: 'Field',
-    behavior: '`q` ranks by where the words are: name, display name, description, names of tools.',
+    behavior: '`q` ranks matches by place: name, display name, description, names of tools.',
   },
   'server:search:exact-first': {
     source: 'House',
-    behavior: 'A server whose name is what was searched for comes first, however many others have the word.',
+    behavior: 'A server whose name equals the search text is first, however many others match.',
   },
   'server:search:words': {
     source: 'House',
-    behavior: 'A search finds half-written words, other forms of a word, and parts of names, those of tools included.',
+    behavior: 'A search matches prefixes of words, inflected forms, and parts of names, also names of tools.',
   },
-  'server:search:typos': { source: 'House', behavior: 'A search finds names whose words were misspelt.' },
+  'server:search:typos': { source: 'House', behavior: 'A search matches names in spite of typos.' },
   'server:use-count': {
     source: 'House',
-    behavior:
-      '`useCount` grows by the connections made to a server and the calls through it, of all processes together.',
+    behavior: '`useCount` counts the connections created to a server and the calls through it, in all processes.',
   },
-  'namespace:list:fields': { source: 'Field', behavior: '`fields` leaves only the members of namespaces it names.' },
+  'namespace:list:fields': { source: 'Field', behavior: '`fields` selects the members of namespaces.' },
 
   // Settings
   'server:update:changes': {
     source: 'Field',
-    behavior: '`PATCH /servers/{qualifiedName}` changes what the body gives and keeps the rest; null clears.',
+    behavior: '`PATCH /servers/{qualifiedName}` changes the given members and keeps the others; null clears.',
   },
   'server:update:invalid': {
     source: 'Field',
-    behavior: 'A PATCH with a wrong value answers 400 `{error}` and changes nothing; URLs are http or https.',
+    behavior: 'A PATCH with an invalid value answers 400 `{error}` and changes nothing; URLs are http or https.',
   },
   'server:update:foreign': {
     source: 'Field',
-    behavior: "Changing, moving or giving an icon to another owner's server answers 403 and does nothing.",
+    behavior: "Changing, moving or giving an icon to another owner's server answers 403 and changes nothing.",
   },
   'server:verified': {
     source: 'House',
-    behavior: 'Only the operator says whether a server is verified.',
+    behavior: 'Only the operator sets whether a server is verified.',
   },
   'server:transfer:moved': {
     source: 'Field',
     behavior:
-      '`POST …/transfer` moves a server with all it has to another namespace of the caller, under `targetSlug` or its name.',
+      '`POST …/transfer` moves a server with everything it owns to another namespace of the caller, under `targetSlug` or its name.',
   },
   'server:transfer:refused': {
     source: 'Field',
@@ -83,7 +85,7 @@ export const servers = {
   },
   'server:domain:taken': {
     source: 'Field',
-    behavior: "A subdomain of another server, or one that speaks for another owner's namespace, answers 409.",
+    behavior: "A subdomain of another server, or one with the name of another owner's namespace, answers 409.",
   },
   'server:secret:never-returned': {
     source: 'Field',
@@ -92,7 +94,8 @@ export const servers = {
   'server:secret:set': { source: 'Field', behavior: 'PUT of a secret creates or replaces it; DELETE removes it.' },
   'server:secret:limits': {
     source: 'House',
-    behavior: 'Secrets have names that can be bound, up to 16,384 characters, and a server up to 100 of them.',
+    behavior:
+      'Names of secrets are valid binding names, values have up to 16,384 characters, and a server has up to 100 secrets.',
   },
   'server:owner-only': {
     source: 'Field',
@@ -102,82 +105,86 @@ export const servers = {
   // Icons
   'icon:upload:kept': {
     source: 'Field',
-    behavior: '`PUT …/icon` keeps one PNG, JPEG, GIF, WebP or SVG image in a form, judged by its bytes alone.',
+    behavior:
+      '`PUT …/icon` stores one PNG, JPEG, GIF, WebP or SVG image of a form; its bytes alone determine the type.',
   },
   'icon:upload:refused': {
     source: 'Field',
-    behavior: 'An upload of anything else, of none or of several files answers 400 `{error}` and keeps the old icon.',
+    behavior:
+      'An upload of another type, without a file or with several files answers 400 `{error}` and keeps the old icon.',
   },
   'icon:upload:wins': {
     source: 'House',
-    behavior: 'An uploaded icon goes before the `iconUrl` its owner set, and that before the icon the server names.',
+    behavior:
+      'An uploaded icon has precedence over the `iconUrl` of the owner, and that over the icon that the server announces.',
   },
   'icon:delete': { source: 'Field', behavior: '`DELETE …/icon` removes the icon; without one it answers 404.' },
   'icon:harmless': {
     source: 'House',
-    behavior: 'An icon is served with its true type, `nosniff` and a sandboxing policy.',
+    behavior: 'An icon is served with its actual type, `nosniff` and a sandboxing policy.',
   },
-  'icon:cached': { source: 'House', behavior: 'An icon carries an ETag, and `If-None-Match` with it answers 304.' },
+  'icon:cached': { source: 'House', behavior: 'An icon has an ETag, and a matching `If-None-Match` answers 304.' },
   'icon:adopted': {
     source: 'House',
     behavior:
-      'The icon a server names of itself is fetched through the egress guard, from three candidates and three redirects at most.',
+      'The icon that a server announces is fetched under the egress rules, from at most three candidates and with at most three redirects.',
   },
   'link:signed': {
     source: 'House',
-    behavior: 'A signed link opens its own path without a key until it expires; changed or for another path it is 403.',
+    behavior:
+      'A signed link opens its own path without a key until it expires; a changed one, or one for another path, answers 403.',
   },
 
   // Reading without a key
   'public-reads:on': {
     source: 'Field',
-    behavior: 'With `PUBLIC_READS=true` servers and icons are read without a key, also with an empty bearer.',
+    behavior: 'With `PUBLIC_READS=true` servers and icons can be read without a key, also with an empty bearer.',
   },
-  'public-reads:wrong-key': { source: 'Field', behavior: 'A wrong key is refused also where none is needed.' },
+  'public-reads:wrong-key': { source: 'Field', behavior: 'A wrong key is refused also on routes that need no key.' },
   'public-reads:nothing-else': {
     source: 'House',
-    behavior: 'Without a key nothing can be written, and nothing be read that belongs to an owner alone.',
+    behavior: 'Without a key no write is possible, and no read of data of an owner.',
   },
 
   // Changes of a release for its callers
   'contract:list': {
     source: 'House',
     behavior:
-      '`GET /servers/{qualifiedName}/changes` tells, newest first and in pages, what each release that became current changed for callers.',
+      '`GET /servers/{qualifiedName}/changes` lists, newest first and in pages, what each release changed for callers when it became current.',
   },
   'contract:access': {
     source: 'House',
-    behavior: 'What changed of a server is readable by whoever may read the server.',
+    behavior: 'Whoever may read a server may read its changes.',
   },
   'contract:release-log': {
     source: 'House',
-    behavior: 'The log of a release names what it changes for callers; what breaks them is a warning.',
+    behavior: 'The log of a release lists its changes for callers; breaking ones are warnings.',
   },
   'contract:log-bounded': {
     source: 'House',
-    behavior: 'Changes take at most 50 lines of a release log, the worst first.',
+    behavior: 'Changes take at most 50 lines of a release log, the most severe first.',
   },
   'contract:promote': {
     source: 'House',
-    behavior: 'Going back to an earlier release is a change for callers too, and is listed.',
+    behavior: 'A return to an earlier release is listed with its changes for callers.',
   },
   'contract:hash': {
     source: 'House',
     behavior:
-      'Releases whose tools, resources and prompts mean the same have the same hash and no changes, however they are written.',
+      'Releases with equivalent tools, resources and prompts have the same hash and no changes, however they are written.',
   },
   'contract:tools': { source: 'House', behavior: 'A removed tool is breaking, an added one compatible.' },
   'contract:texts': {
     source: 'House',
-    behavior: 'A changed description, title or annotation is risky: models act by it.',
+    behavior: 'A changed description, title or annotation is risky, because models act on it.',
   },
   'contract:inputs': {
     source: 'House',
-    behavior: 'A change of an input schema is compatible only when what callers could send is still taken.',
+    behavior: 'A change of an input schema is compatible only if it accepts all inputs that were valid.',
   },
   'contract:outputs': {
     source: 'House',
-    behavior: 'A change of an output schema is compatible only when what readers could rely on still holds.',
+    behavior: 'A change of an output schema is compatible only if all its outputs satisfy the previous schema.',
   },
   'contract:others': { source: 'House', behavior: 'Resources, templates and prompts are compared like tools.' },
 
@@ -185,50 +192,50 @@ export const servers = {
   'rescan:changes': {
     source: 'House',
     behavior:
-      'A server that changes under its current release is found out by another scan: what changed stands in the log of the release and under changes, and the server shows what it offers now. The release stays SUCCESS.',
+      'A rescan detects a server that changed under its current release: the log of the release and its changes list the differences, and the server shows what it offers now. The release stays SUCCESS.',
   },
   'rescan:background': {
     source: 'House',
     behavior:
-      'The current releases of servers that run elsewhere are scanned again every RELEASE_RESCAN_HOURS, give or take a tenth; with 0 only when somebody asks. A scan that finds nothing new leaves no trace.',
+      'The current releases of external servers are scanned again every RELEASE_RESCAN_HOURS, plus or minus a tenth; with 0 only on request. A scan without a difference is not recorded.',
   },
   'rescan:asked': {
     source: 'House',
     behavior:
-      '`POST …/releases/{id}/rescan` answers 202 and has the current release scanned at once, hosted ones too. A bundle is 400, a release that is not current 409.',
+      '`POST …/releases/{id}/rescan` answers 202 and starts a scan of the current release, also of hosted ones. A bundle answers 400, a release that is not current 409.',
   },
   'rescan:access': {
     source: 'House',
-    behavior: 'Only the owner of a server has it scanned; for others its releases are missing.',
+    behavior: 'Only the owner of a server can start its rescan; for others its releases are missing.',
   },
   'rescan:failure': {
     source: 'House',
     behavior:
-      'A scan that fails takes nothing down and is told once, however often it fails, with pauses that double; so is that the server answers again.',
+      'A failed scan changes nothing in service and is logged once, however often it fails, with pauses that double; the recovery is logged too.',
   },
   'rescan:authorization': {
     source: 'House',
     behavior:
-      'A server that wants authorization is scanned with what its owner authorized, and never with less; refused, that is told once and nothing changes.',
+      'A server that requires authorization is scanned with the authorization of its owner, and never with less; a refusal is logged once and changes nothing.',
   },
   'rescan:credentials': {
     source: 'House',
     behavior:
-      'A release that was scanned with scanCredentials is scanned again only when they are sent again, since they are not kept.',
+      'A release that was scanned with scanCredentials, which are not stored, is scanned again only with credentials in the request.',
   },
   'rescan:security': {
     source: 'House',
     behavior:
-      'A server that no longer passes the security check is told of as an error and as a breaking change, and `security.scanPassed` is false. It is called as before; the registry shows what passed, until it passes again.',
+      'A server that no longer passes the security check is logged as an error and listed as a breaking change, and `security.scanPassed` is false. It can still be called; the registry shows the last state that passed, until it passes again.',
   },
   'rescan:shared': {
     source: 'House',
-    behavior: 'Servers at one URL to which nobody’s credentials are sent share a scan.',
+    behavior: 'Servers at one URL without credentials share a scan.',
   },
   'rescan:once': {
     source: 'House',
     behavior:
-      'Each scan is made by one process; what a process that died had in hand is scanned by another one, and one that stops gives it back at once.',
+      'One process runs each scan; another process takes over the scans of a killed one, and a stopping process releases its scans at once.',
   },
   'rescan:superseded': {
     source: 'House',
@@ -237,11 +244,11 @@ export const servers = {
   },
   'rescan:bounded': {
     source: 'House',
-    behavior: 'Scans leave at most 500 lines in the log of a release, the newest; those of its pipeline stay.',
+    behavior: 'Scans keep at most 500 lines in the log of a release, the newest; the lines of the pipeline are kept.',
   },
   'rescan:caches': {
     source: 'House',
     behavior:
-      'Whoever calls a server sees its new tools as soon as they were found out, at its run endpoint and by connections, in a session that goes on.',
+      'Callers of a server receive changed tools as soon as a scan detected them, at its run endpoint and through connections, also in an existing session.',
   },
 } as const satisfies Record<string, Requirement>;

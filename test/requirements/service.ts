@@ -10,9 +10,9 @@ export const service = {
   'call:result-unchanged': {
     source: 'Field',
     behavior:
-      'The answer is 200 with the CallToolResult as the upstream sent it: unknown fields, key order and big numbers included.',
+      'The answer is 200 with the CallToolResult exactly as the upstream sent it: unknown fields, key order and big numbers included.',
   },
-  'call:tool-failure': { source: 'Field', behavior: 'A result with `isError: true` is 200 and unchanged.' },
+  'call:tool-failure': { source: 'Field', behavior: 'A result with `isError: true` answers 200 and is unchanged.' },
   'call:unknown-tool': { source: 'Field', behavior: 'A tool the upstream does not have answers 404 `not_found`.' },
   'call:arguments-invalid': {
     source: 'Field',
@@ -28,7 +28,7 @@ export const service = {
   },
   'call:upstream-down': {
     source: 'House',
-    behavior: 'An upstream that is down or speaks nonsense answers 502 `upstream_error`.',
+    behavior: 'An upstream that is unreachable or sends invalid responses answers 502 `upstream_error`.',
   },
   'call:timeout': {
     source: 'House',
@@ -37,8 +37,7 @@ export const service = {
   'call:counted-in-chaos': {
     source: 'House',
     behavior:
-      'While processes, Postgres, Redis and MCP servers are killed, paused and restarted, every call is executed at most once, ' +
-      'an answered one exactly once, and an error says when the call may have been carried out.',
+      'While processes, Postgres, Redis and MCP servers are killed, paused and restarted, every call is executed at most once, an answered one exactly once, and an error states if the call may have been carried out.',
   },
   'call:no-retry': { source: 'Field', behavior: 'Every failed tool call carries `x-should-retry: false`.' },
   'call:foreign': {
@@ -54,11 +53,11 @@ export const service = {
   },
   'mcp:session-ignored': {
     source: 'Field',
-    behavior: 'The session id smithery-stateless counts as none, and requests of 2026-07-28 have none.',
+    behavior: 'The session id smithery-stateless is treated as no session id, and requests of 2026-07-28 have none.',
   },
   'mcp:initialize': {
     source: 'House',
-    behavior: '`initialize` is answered, so that ordinary MCP clients connect with only URL and bearer.',
+    behavior: '`initialize` is answered, so that ordinary MCP clients connect with a URL and a bearer only.',
   },
   'mcp:notification': { source: 'Field', behavior: 'A notification is answered 202 without a body.' },
   'mcp:get-delete': {
@@ -69,41 +68,42 @@ export const service = {
   'mcp:eras': {
     source: 'House',
     behavior:
-      'Clients of 2026-07-28 and of every older revision are served by their own rules; what breaks them is refused as the specification says.',
+      'Clients of 2026-07-28 and of every older revision are served by the rules of their revision; violations are refused as the specification requires.',
   },
   'mcp:bridge': {
     source: 'House',
-    behavior: 'A client of one era uses an upstream of the other; what one of them lacks is translated or said.',
+    behavior:
+      'A client of one era uses an upstream of the other; features that one of them lacks are translated or reported as missing.',
   },
   'mcp:input': {
     source: 'House',
     behavior:
-      'What an upstream asks in the middle of a call reaches the client that made it, if it can answer; else the caller hears what was asked.',
+      'A request of an upstream during a call reaches the client of that call, if it can answer; otherwise the error contains the request.',
   },
   'mcp:parked': {
     source: 'House',
     behavior:
-      'A call whose legacy upstream asks a client of 2026-07-28 waits up to 10 minutes for what that says, good for its caller, its request and any process; when it is lost the client hears to call again.',
+      'A call whose legacy upstream sends a request to a client of 2026-07-28 waits up to 10 minutes for the answer, which is accepted from its caller only, for its request, in any process; when the call is lost, the error asks the client to call again.',
   },
   'mcp:long-calls': {
     source: 'House',
     behavior:
-      'A call at an MCP endpoint fails after `MCP_CALL_TIMEOUT_MS`, or the `callTimeoutMs` of its connection, without a message, and after an hour; a 504 of REST names the MCP endpoint.',
+      'A call at an MCP endpoint fails after `MCP_CALL_TIMEOUT_MS`, or the `callTimeoutMs` of its connection, without a message, and after an hour in any case; a 504 of REST names the MCP endpoint.',
   },
   'mcp:loop': {
     source: 'House',
     behavior:
-      'A request that has come through this service before, or through four like it, is refused; a connection that leads back is an `error` that says so, and what to change.',
+      'A request that passed through this service before, or through four such services, is refused; a connection that leads back has the status `error` with the loop and the remedy.',
   },
   'mcp:tasks': {
     source: 'House',
     behavior:
-      'A tool that a server of 2025-11-25 runs as a task only is called like any other. A client of 2025-11-25 can start and follow tasks, which belong to its account and connection; where that is not possible, a call with `task` is refused before it runs.',
+      'A tool that a server of 2025-11-25 runs only as a task can be called like any other. A client of 2025-11-25 can start and follow tasks, which belong to its account and connection; where that is not possible, a call with `task` is refused before it runs.',
   },
   'mcp:session': {
     source: 'House',
     behavior:
-      '`initialize` opens a session that any process knows, good for one key and one target for 24 hours; any other id answers 404.',
+      '`initialize` opens a session that is valid in any process, for one key and one target, for 24 hours; any other id answers 404.',
   },
   'mcp:sse': {
     source: 'House',
@@ -113,53 +113,53 @@ export const service = {
   'mcp:resume': {
     source: 'House',
     behavior:
-      'A client of 2025-06-18 or 2025-11-25 with a session resumes the stream of a call by GET with Last-Event-ID, at any process, for 5 minutes, 256 events and 1 MB; what is gone is 404. Its call goes on meanwhile.',
+      'A client of 2025-06-18 or 2025-11-25 with a session resumes the stream of a call by GET with Last-Event-ID, at any process, for 5 minutes, 256 events and 1 MB; an expired stream answers 404. Its call continues meanwhile.',
   },
   'mcp:own-stream': {
     source: 'House',
     behavior:
-      'Log messages and updates on the stream of an upstream session reach the client whose session it is; of a shared session they reach the sole call in flight. Changes that an upstream has no stream for are not announced.',
+      'Log messages and updates on the stream of an upstream session reach the client of that session; those of a shared session reach the sole call in flight. Changes are not announced where the upstream has no stream for them.',
   },
   'mcp:session-restart': {
     source: 'House',
     behavior:
-      'A session that set a log level, subscribed, or declared what its client answers is 404 at a process that started later and does not know that; one of a server that restores sessions goes on, as does one without state.',
+      'A session with a log level, a subscription or declared client capabilities answers 404 at a process that started later and does not know that state; one of a server that restores sessions continues, and so does one without state.',
   },
   'mcp:log-level': {
     source: 'House',
     behavior:
-      'A log level that a client sets is set in its session at a legacy server, before its next call and again in each new session.',
+      'The log level of a client is set in its session at a legacy server, before its next call and again in each new session.',
   },
   'mcp:both-eras': {
     source: 'House',
     behavior:
-      'A server of both eras serves a legacy client that answers requests, sets a log level or subscribes in its legacy era, and everybody else in its modern one: each gets what it gets directly.',
+      'A server of both eras serves a legacy client that answers requests, sets a log level or subscribes in its legacy era, and all others in its modern one: each has the features of a direct connection.',
   },
   'mcp:session-stream': {
     source: 'House',
-    behavior: 'A session has one stream, by GET, that tells of changed lists and of the resources it subscribed to.',
+    behavior: 'A session has one stream, by GET, that sends list changes and updates of its subscribed resources.',
   },
   'mcp:subscriptions': {
     source: 'House',
     behavior:
-      '`subscriptions/listen` tells a client of 2026-07-28 what it asked for and the upstream can tell, and no more.',
+      '`subscriptions/listen` sends a client of 2026-07-28 the requested notifications that the upstream supports, and no others.',
   },
   'mcp:batch': {
     source: 'House',
-    behavior: 'Batches of up to 100 messages are taken from clients of 2025-03-26 alone, and answered one by one.',
+    behavior: 'Batches of up to 100 messages are accepted from clients of 2025-03-26 only, and answered one by one.',
   },
   'mcp:vanish': {
     source: 'House',
     behavior:
-      'A client that vanishes leaves nothing behind: no call, no question, no listener. A call whose stream can be resumed goes on for 5 minutes.',
+      'A client that disconnects leaves no call, no request and no listener behind. A call whose stream can be resumed continues for 5 minutes.',
   },
   'mcp:bad-request': {
     source: 'Field',
-    behavior: 'A body that is no JSON or no JSON-RPC message answers 400 with a JSON-RPC error.',
+    behavior: 'A body that is not JSON or not a JSON-RPC message answers 400 with a JSON-RPC error.',
   },
   'mcp:id-kept': {
     source: 'House',
-    behavior: 'The answer carries the id of the request exactly as it was written, string or number of any size.',
+    behavior: 'The answer has the id of the request exactly as it was written, string or number of any size.',
   },
   'mcp:unknown-connection': {
     source: 'Field',
@@ -175,20 +175,20 @@ export const service = {
   },
   'mcp:upstream-down': {
     source: 'House',
-    behavior: 'An upstream that is down or too slow gives a JSON-RPC error, never status 401 or 404.',
+    behavior: 'An upstream that is unreachable or too slow gives a JSON-RPC error, never status 401 or 404.',
   },
   'mcp:auth-required': {
     source: 'House',
     behavior:
-      'An upstream that wants authorization never becomes our 401: `tools/call` answers an `isError` text, others a JSON-RPC error; clients that can be led to a page are led there.',
+      'An upstream that requires authorization never causes a 401 of this service: `tools/call` answers an `isError` text, others a JSON-RPC error; clients with URL elicitation receive the page.',
   },
   'mcp:passes-through': {
     source: 'House',
-    behavior: 'Tools, resources, prompts and completion reach the client as the upstream sent them.',
+    behavior: 'Tools, resources, prompts and completion reach the client unchanged.',
   },
   'mcp:progress': {
     source: 'House',
-    behavior: 'Progress of a call reaches the client that asked for it, with its own token, and no other client.',
+    behavior: 'Progress of a call reaches its own client, with its own token, and no other client.',
   },
   'mcp:official-clients': {
     source: 'Field',
@@ -201,47 +201,48 @@ export const service = {
       '`POST /run/{slug}` and `/run/{slug}/mcp` call the current external release of a server, with any valid key.',
   },
   'run:no-key': { source: 'House', behavior: 'Without a valid key it answers 401 with a JSON-RPC error.' },
-  'run:unknown': { source: 'House', behavior: 'A slug no server has answers 404 with a JSON-RPC error.' },
+  'run:unknown': { source: 'House', behavior: 'An unknown slug answers 404 with a JSON-RPC error.' },
   'run:paths': { source: 'House', behavior: 'Other paths below the slug of an external release answer 404.' },
   'hosted:runs': {
     source: 'Spec 1, House',
     behavior:
-      'A hosted release, a factory of servers or a worker, runs here: its run endpoint and connections to it serve its tools.',
+      'A hosted release, a factory of servers or a worker, runs in this service: its run endpoint and connections to it serve its tools.',
   },
   'hosted:published-cli': {
     source: 'Field',
-    behavior: 'What the published tool that builds hosted servers builds and publishes runs here as it is.',
+    behavior:
+      'The unmodified output of the published tool that builds and publishes hosted servers runs in this service.',
     isLong: true,
   },
   'hosted:scanned': {
     source: 'Spec 1, House',
     behavior:
-      'What a hosted release offers is asked of its running module; what its publisher claims otherwise is a warning in its log.',
+      'The tools, resources and prompts of a hosted release are read from its running module; a different declaration of its publisher is a warning in its log.',
   },
   'hosted:fails': {
     source: 'House',
-    behavior: 'A module that does not start ends its release with what it said, and leaves the current release alone.',
+    behavior: 'A module that fails to start ends its release with its output, and does not change the current release.',
   },
   'hosted:scan-log': {
     source: 'House',
-    behavior: 'What a module prints while it is scanned stands in the log of its release.',
+    behavior: 'The output of a module during its scan is in the log of its release.',
   },
   'hosted:config': {
     source: 'Field',
-    behavior: 'Hosted code gets the configuration of each caller, with the defaults of its schema.',
+    behavior: 'Hosted code receives the configuration of each caller, with the defaults of its schema.',
   },
   'hosted:secrets': {
     source: 'Spec 1, Field',
-    behavior: 'A hosted release gets the secrets of its server that it names, or all of them when it names none.',
+    behavior: 'A hosted release receives the secrets of its server that it names, or all of them if it names none.',
   },
   'hosted:records': {
     source: 'Spec 1, 2.5',
-    behavior: 'Console lines and exceptions of hosted code belong to the invocation during which they came.',
+    behavior: 'Console lines and exceptions of hosted code belong to the invocation that caused them.',
   },
   'hosted:renew': {
     source: 'House',
     behavior:
-      'A changed secret and changed egress rules reach the running code of a server; a new slug restarts nothing.',
+      'A changed secret and changed egress rules take effect in the running code of a server; a new slug restarts nothing.',
   },
   'hosted:swap': { source: 'House', behavior: 'No call fails while another hosted release becomes current.' },
   'hosted:stateful': {
@@ -252,16 +253,17 @@ export const service = {
   'hosted:session:kept': {
     source: 'House',
     behavior:
-      'A caller of a stateful hosted server has the same session from every process, after restarts, after its program was killed and in later releases; nobody else has it.',
+      'A caller of a stateful hosted server has the same session in every process, after restarts, after its program was killed and in later releases; no other caller has it.',
   },
   'hosted:session:shared': {
     source: 'House',
-    behavior: 'Processes that call in one session at once get their own answers, and the questions of their own calls.',
+    behavior:
+      'Concurrent calls in one session from several processes receive their own answers, and the requests of their own calls.',
   },
   'hosted:session:ended': {
     source: 'House',
     behavior:
-      'A session with a stateful hosted server ends with its client’s DELETE or its connection, whichever process hears of it, and its store with it.',
+      'A session with a stateful hosted server ends with its client’s DELETE or its connection, in whichever process, and its stored data is deleted.',
   },
   'hosted:paths': {
     source: 'House',
@@ -270,17 +272,17 @@ export const service = {
   },
   'hosted:paths-reserved': {
     source: 'House',
-    behavior:
-      'Paths with a segment `__smithery`, where code answers this service only, are 404 from outside however they are spelled.',
+    behavior: 'Paths with a segment `__smithery`, which is internal, answer 404 from outside in every spelling.',
   },
   'hosted:paths-walls': {
     source: 'House',
     behavior:
-      'Hosted code never sees keys and cookies of this service, sets no cookies there, and its pages run no scripts there.',
+      'Hosted code never receives keys and cookies of this service, cannot set cookies for it, and its pages run no scripts on its origin.',
   },
   'hosted:diagnosis': {
     source: 'House',
-    behavior: 'The diagnosis of a connection to a hosted server skips the network and says that it is hosted here.',
+    behavior:
+      'The diagnosis of a connection to a hosted server skips the network steps and states that the server is hosted here.',
   },
   'run:get-delete': {
     source: 'House',
@@ -288,11 +290,12 @@ export const service = {
   },
   'run:limits': {
     source: 'House',
-    behavior: 'A message over 16 MB, one from a foreign web page and one that is no JSON-RPC are refused.',
+    behavior: 'A message over 16 MB, one from a foreign web page and one that is not JSON-RPC are refused.',
   },
   'run:not-runnable': {
     source: 'House',
-    behavior: 'A server without a successful release, or whose current one does not run here, says so and what to do.',
+    behavior:
+      'A server without a successful release, or whose current one cannot run, answers with the reason and the remedy.',
   },
   'run:key-kept': {
     source: 'House',
@@ -300,44 +303,43 @@ export const service = {
   },
   'run:config': {
     source: 'Field',
-    behavior: 'Values of the config schema go from where `x-from` says to where `x-to` says, with defaults.',
+    behavior: 'Values of the config schema are read by `x-from` and sent by `x-to`, with defaults.',
   },
   'run:config-missing': {
     source: 'Field',
     behavior:
-      'Missing required values answer 409 and -32002 with `{http, missing}`, wrong ones -32602; nothing is called.',
+      'Missing required values answer 409 and -32002 with `{http, missing}`, invalid ones -32602; no upstream is called.',
   },
   'run:channels': {
     source: 'House',
-    behavior:
-      'Callers of one account who send the same values share one upstream session; others have one of their own.',
+    behavior: 'Callers of one account with the same values share one upstream session; others have their own.',
   },
   'run:renamed': {
     source: 'House',
-    behavior: 'A renamed slug holds at once, within 5 s where no message arrives; the old one is unknown.',
+    behavior: 'A renamed slug takes effect at once, within 5 s if the message is lost; the old one is unknown.',
   },
   'run:deleted': { source: 'House', behavior: 'Deleting a server ends its upstream sessions in every process.' },
   'run:new-release': {
     source: 'House',
-    behavior: 'A new current release is called at once, within 5 s where no message arrives; running calls finish.',
+    behavior: 'A new current release is called at once, within 5 s if the message is lost; calls in flight finish.',
   },
   'run:cancel': {
     source: 'House',
-    behavior: 'A caller that leaves or cancels cancels its own call upstream, and no other.',
+    behavior: 'A caller that disconnects or cancels cancels its own call upstream, and no other.',
   },
-  'run:progress': { source: 'House', behavior: 'Progress reaches the client that asked for it, under its own token.' },
-  'run:passes-through': { source: 'House', behavior: 'Requests and answers pass byte for byte, around the id.' },
+  'run:progress': { source: 'House', behavior: 'Progress reaches its own client, under its own token.' },
+  'run:passes-through': { source: 'House', behavior: 'Requests and answers pass byte for byte, except for the id.' },
   'run:two-processes': {
     source: 'House',
-    behavior: 'Every process answers, each over an upstream session of its own.',
+    behavior: 'Every process answers, each with its own upstream session.',
   },
   'run:upstream-down': {
     source: 'House',
-    behavior: 'A server that is down or too slow gives a JSON-RPC error that does not tell where it runs.',
+    behavior: 'An unreachable or slow server gives a JSON-RPC error without its address.',
   },
   'run:auth-required': {
     source: 'House',
-    behavior: 'A server that wants authorization of its own is told as such, never as our 401.',
+    behavior: 'A server that requires authorization is reported as such, never as a 401 of this service.',
   },
   'run:official-clients': {
     source: 'House',
@@ -364,7 +366,7 @@ export const service = {
   },
   'connection:status:server-gone': {
     source: 'House',
-    behavior: 'A connection to a run endpoint says in its status that the server is gone.',
+    behavior: 'The status of a connection to the run endpoint of a deleted server states the deletion.',
   },
   'contract:published-client': {
     source: 'Field',
@@ -375,24 +377,24 @@ export const service = {
   // Upstream channels
   'channel:single-flight': {
     source: 'House',
-    behavior: '50 parallel first calls on a new connection give the upstream exactly one initialize.',
+    behavior: '50 parallel first calls of a new connection send exactly one initialize to the upstream.',
   },
   'channel:session-kept': { source: 'House', behavior: 'Calls of one connection share one upstream session.' },
   'channel:reinitialize': {
     source: 'House',
-    behavior: 'An upstream that forgot the session is initialized once more and the callers see no error.',
+    behavior: 'A session that the upstream lost is initialized once again, and the callers receive no error.',
   },
   'channel:ids-never-cross': {
     source: 'House',
-    behavior: 'Callers that all use the same JSON-RPC id at once each get their own answer.',
+    behavior: 'Concurrent callers with the same JSON-RPC id each receive their own answer.',
   },
   'channel:cancel': {
     source: 'House',
-    behavior: 'A caller that leaves cancels its call, and only its call, at the upstream.',
+    behavior: 'A caller that disconnects cancels its own call, and no other, at the upstream.',
   },
   'channel:deadline-covers-body': {
     source: 'House',
-    behavior: 'An upstream that sends headers and then stalls ends at the deadline.',
+    behavior: 'A response that stalls after its headers ends at the deadline.',
   },
   'channel:byte-cap': {
     source: 'House',
@@ -400,130 +402,132 @@ export const service = {
   },
   'channel:sse': {
     source: 'House',
-    behavior: 'Upstream answers as JSON and as server-sent events give the same result.',
+    behavior: 'Responses of an upstream as JSON and as server-sent events give the same result.',
   },
   'channel:outcome-unknown': {
     source: 'House',
-    behavior: 'A `tools/call` cut after it was written is reported as outcome unknown and is not sent again.',
+    behavior:
+      'A `tools/call` that breaks off after it was written is reported with unknown outcome and is not sent again.',
   },
   'channel:era': {
     source: 'House',
-    behavior: 'What an upstream speaks is found out by `server/discover` first, and every kind of server is spoken to.',
+    behavior: 'The era of an upstream is detected by `server/discover` first, and servers of every era are supported.',
   },
   'channel:era-remembered': {
     source: 'House',
-    behavior: 'What an upstream speaks is found out once for all processes, and anew when it behaves otherwise.',
+    behavior: 'The era of an upstream is detected once for all processes, and again when the server behaves otherwise.',
   },
   'channel:http-sse': {
     source: 'House',
-    behavior: 'Over HTTP+SSE calls run side by side; losing the stream loses the session and what ran in it.',
+    behavior: 'Calls over HTTP+SSE run concurrently; the loss of the stream ends the session and its calls.',
   },
   'channel:modern-requests': {
     source: 'House',
     behavior:
-      'A modern request carries its envelope and headers, also those a tool asks for; a mismatch is mended once.',
+      'A modern request has its envelope and headers, also those that a tool requires; a mismatch is corrected once.',
   },
   'channel:input-required': {
     source: 'House',
-    behavior: 'Results that ask for input pass as they came; callers that cannot answer hear that input is needed.',
+    behavior:
+      'Results of type `input_required` pass unchanged; callers that cannot answer receive an error that input is required.',
   },
   'channel:asks-caller': {
     source: 'House',
-    behavior: 'What a server asks during a call reaches the caller who made it, if it can be asked, and nobody else.',
+    behavior: 'A request of a server during a call reaches the caller of that call, if it can answer, and no other.',
   },
   'channel:listen': {
     source: 'House',
-    behavior: 'All listeners of an upstream share one stream, and each hears what it wants to hear.',
+    behavior: 'All listeners of an upstream share one stream, and each receives the notifications of its filter.',
   },
   'channel:both-eras': {
     source: 'House',
     behavior:
-      'A modern server that opens a session too is remembered as one of both eras; one that opens none serves every call in its own.',
+      'A modern server that also opens a session is remembered as one of both eras; one that opens none serves every call in its own.',
   },
   'channel:lost-session': {
     source: 'House',
     behavior:
-      'A server that answers 404 to the stream of a session has lost it: another one is opened, listened to and subscribed in, and listeners are told that lists changed.',
+      'A server that answers 404 to the stream of a session has lost it: a new session is opened with its stream and subscriptions, and listeners receive list changes.',
   },
   'channel:resume': {
     source: 'House',
-    behavior: 'A legacy answer whose stream broke is taken up where it broke, without calling again.',
+    behavior: 'A legacy response whose stream broke is resumed at that place, without calling again.',
   },
   'channel:cache-hints': {
     source: 'House',
-    behavior: 'A result is given again for as long as its server says, to the same channel, until it says otherwise.',
+    behavior:
+      'A cached result is returned for the lifetime that its server set, in the same channel, until a notification invalidates it.',
   },
   'channel:bearer': {
     source: 'House',
-    behavior: 'A refused token is asked for once more, and the request sent once more with another one.',
+    behavior: 'After a refused token another token is requested once, and the request is sent once more with it.',
   },
-  'channel:headers-changed': { source: 'House', behavior: 'After PUT with new headers no call carries the old ones.' },
+  'channel:headers-changed': { source: 'House', behavior: 'After PUT with new headers no call sends the old ones.' },
 
   // Egress guard
   'egress:private-refused': {
     source: 'House',
     behavior:
-      'Every spelling of a private, loopback, link-local or reserved address is refused before a packet leaves.',
+      'Every spelling of a private, loopback, link-local or reserved address is refused before a packet is sent.',
   },
   'egress:scheme': { source: 'House', behavior: 'Schemes other than http and https are refused.' },
   'egress:dns': {
     source: 'House',
     behavior:
-      'A name with private addresses only is refused, and of a name with others as well no private one is dialled.',
+      'A name with private addresses only is refused, and of a name with public ones as well no private one is dialled.',
   },
-  'egress:rebinding': { source: 'House', behavior: 'The connection goes to the very address that was checked.' },
+  'egress:rebinding': { source: 'House', behavior: 'The connection is opened to the address that was checked.' },
   'egress:redirect': {
     source: 'House',
-    behavior: 'No redirect is followed: its target is told, and nothing is sent there, headers least of all.',
+    behavior:
+      'No redirect of an upstream is followed: the error names its target, and no request or header is sent there.',
   },
   'egress:allow': {
     source: 'House',
-    behavior: '`EGRESS_ALLOW` admits the ranges and hosts it lists and nothing else.',
+    behavior: '`EGRESS_ALLOW` permits the listed ranges and hosts and nothing else.',
   },
   'egress:proxy': {
     source: 'House',
     behavior:
-      'With EGRESS_PROXY every public host is reached through that proxy, what EGRESS_ALLOW lists without it, and what ' +
-      'this machine resolves to an internal address is refused.',
+      'With EGRESS_PROXY every public host is reached through that proxy, hosts in EGRESS_ALLOW without it, and names that this machine resolves to an internal address are refused.',
   },
   'egress:proxy:failure': {
     source: 'House',
-    behavior:
-      'A proxy that is away or refuses is answered with an error that names EGRESS_PROXY, without its password.',
+    behavior: 'An unreachable or refusing proxy gives an error that names EGRESS_PROXY, without its password.',
   },
 
   // Running it
   'health:alive': { source: 'Field', behavior: '`GET /health` answers 200 `{status, timestamp}` without a key.' },
   'health:ready': {
     source: 'House',
-    behavior: '`GET /ready` answers 200 when database and queue are reached and 503 when one is not, without a key.',
+    behavior: '`GET /ready` answers 200 while database and queue can be reached and 503 otherwise, without a key.',
   },
   'limits:account-share': {
     source: 'House',
     behavior:
-      'No account can take all places of a process: of tunnels, open streams, links and looks at connections it has a share.',
+      'An account has a share of the tunnels, open streams, links and connection checks of a process and cannot take all.',
   },
   'limits:requests': {
     source: 'House',
     behavior:
-      'Requests of a key, of an account, and of an address without a valid key beyond their limit in a minute are 429 in the body of their path, with `Retry-After`.',
+      'Requests of a key, of an account, and of an address without a valid key beyond their limit per minute answer 429 in the shape of their path, with `Retry-After`.',
   },
   'limits:headers': {
     source: 'House',
-    behavior: 'Answers carry `RateLimit-Policy` and `RateLimit` with the limits that count and what is left of them.',
+    behavior: 'Answers have `RateLimit-Policy` and `RateLimit` with the applied limits and the remaining requests.',
   },
   'limits:failures': {
     source: 'House',
     behavior:
-      'Many wrong keys from an address are 429 with a growing `Retry-After`, answered at once; a valid key from there passes.',
+      'Many wrong keys from an address answer 429 with a growing `Retry-After`, without delay; a valid key from that address is accepted.',
   },
   'limits:calls-at-once': {
     source: 'House',
-    behavior: 'Calls that an account has at work at once beyond its limit are 429 `rate_limited` and not sent.',
+    behavior: 'Concurrent calls of an account beyond its limit answer 429 `rate_limited` and are not sent.',
   },
   'limits:usage': {
     source: 'House',
-    behavior: '`GET /accounts/me/usage` answers each limit of the account and what is used of it.',
+    behavior: '`GET /accounts/me/usage` answers each limit of the account and its current use.',
   },
   'limits:overrides': {
     source: 'House',
@@ -532,11 +536,11 @@ export const service = {
   'limits:quotas': {
     source: 'House',
     behavior:
-      'What exceeds a number or size of an account or namespace is 429 in the body of its path; what exists can still be changed.',
+      'A creation beyond a quota of an account or namespace answers 429 in the shape of its path; existing resources can still be changed.',
   },
   'limits:log-share': {
     source: 'House',
-    behavior: 'An account that writes more logs in a day than its share loses its own records, and nothing of others.',
+    behavior: 'An account that exceeds its daily log volume loses its own records, and no records of others.',
   },
   'files:s3': {
     source: 'House',
@@ -550,11 +554,11 @@ export const service = {
   },
   'hosting:sessions-expire': {
     source: 'House',
-    behavior: 'Session data of a program that nobody has called for longer than sessions live is deleted.',
+    behavior: 'Session data of a program without calls for longer than the session lifetime is deleted.',
   },
   'metrics:samples': {
     source: 'House',
-    behavior: 'The dashboard and the alert rules in `docker` name metrics that the service has.',
+    behavior: 'The dashboard and the alert rules in `docker` use only existing metrics.',
   },
   'kubernetes:valid': {
     source: 'House',
@@ -582,38 +586,42 @@ export const service = {
   'metrics:access': {
     source: 'House',
     behavior:
-      '`GET /metrics` is off until METRICS_TOKEN is set, and answers 401 to whoever does not send it; API keys do not count.',
+      '`GET /metrics` is off until METRICS_TOKEN is set, and answers 401 to requests without that token; API keys are not accepted.',
   },
   'metrics:figures': {
     source: 'House',
-    behavior: 'The metrics show what this process serves, holds open, queues and drops, in the Prometheus text format.',
+    behavior:
+      'The metrics contain the requests, open resources, queues and drops of this process, in the Prometheus text format.',
   },
   'metrics:secrecy': {
     source: 'House',
-    behavior: 'No metric names a tenant, an address, a tool or a key, and nothing tenants do adds a series.',
+    behavior: 'No metric contains a tenant, an address, a tool or a key, and no action of a tenant adds a series.',
   },
   'http:cors': {
     source: 'House',
     behavior:
-      'Scripts of origins in CORS_ORIGINS use REST and MCP endpoints with a key; scripts of other origins, and scripts on pages, do not.',
+      'Scripts of origins in CORS_ORIGINS can use REST and MCP endpoints with a key; scripts of other origins cannot, and no script of another origin can read a page.',
   },
   'http:no-page': {
     source: 'House',
     behavior:
-      'No answer but a page runs, loads or shows anything in a browser; an answer with an API key is not stored.',
+      'No answer except a page runs, loads or renders anything in a browser; an answer to a request with an API key is not cached.',
   },
   'docs:safe': {
     source: 'House',
-    behavior: '`/docs` keeps no key, runs no scripts but its own and shows in no frame.',
+    behavior: '`/docs` stores no key, runs only its own scripts and cannot be framed.',
   },
-  'docs:page': { source: 'House', behavior: '`/docs` is open without a key, and `GET /` leads a browser there.' },
+  'docs:page': {
+    source: 'House',
+    behavior: '`/docs` is readable without a key, and `GET /` redirects a browser there.',
+  },
   'docs:try-it-out': {
     source: 'House',
-    behavior: 'The first five steps work from the docs page with the key entered there, the metadata filter included.',
+    behavior: 'The first five steps work on the docs page with the entered key, the metadata filter included.',
   },
   'log:redacted': {
     source: 'House',
-    behavior: 'No log line holds an API key, an Authorization header or a connection header.',
+    behavior: 'No log line contains an API key, an Authorization header or a connection header.',
   },
   'log:request-id': {
     source: 'House',
@@ -622,37 +630,37 @@ export const service = {
   'health:stale-reads': {
     source: 'House',
     behavior:
-      'Calls use what was read in the 5 s before the database stopped answering, for STALE_READ_MS. A revocation that is heard counts at once.',
+      'Calls use rows that were read in the 5 s before the database became unavailable, for STALE_READ_MS. A received revocation takes effect at once.',
   },
   'health:clock': {
     source: 'House',
-    behavior: 'A clock that is off is named in `/ready`, in a metric and in the error of a call that fails for it.',
+    behavior: 'Clock skew is reported in `/ready`, in a metric and in the error of a call that fails because of it.',
   },
   'service:fuzz': {
     source: 'House',
     behavior:
-      'No input gets an undocumented status, an undocumented body or a 500; what was answered, what is listed and what the quotas count agree afterwards.',
+      'No input causes an undocumented status, an undocumented body or a 500; answers, lists and counted quotas are consistent afterwards.',
   },
   'service:canaries': {
     source: 'House',
     behavior:
-      'A secret is found in no answer but the one that creates it, in no log line, metric, job, table or file, plain or encoded.',
+      'A secret is in no answer except the one that creates it, and in no log line, metric, job, table or file, plain or encoded.',
   },
   'health:storage': {
     source: 'House',
-    behavior: 'A full disk is answered 507, and is told in `/ready` and a metric.',
+    behavior: 'A full disk answers 507, and is reported in `/ready` and a metric.',
   },
   'health:embedded-restart': {
     source: 'House',
-    behavior: 'An embedded Postgres that dies is started again; if that fails, the process ends with code 1.',
+    behavior: 'An embedded Postgres that dies is restarted; if that fails, the process ends with code 1.',
   },
   'health:host-restart': {
     source: 'House',
     behavior: 'A host that restarts takes over the row of its former process at once.',
     isLong: true,
   },
-  'log:repeats': { source: 'House', behavior: 'A warning that repeats is logged once a minute, with a count.' },
-  'log:one-level': { source: 'House', behavior: 'No log record carries two levels.' },
+  'log:repeats': { source: 'House', behavior: 'A repeated warning is logged once a minute, with a count.' },
+  'log:one-level': { source: 'House', behavior: 'No log record has two levels.' },
   'log:process': {
     source: 'House',
     behavior:
@@ -660,17 +668,18 @@ export const service = {
   },
   'log:names': {
     source: 'House',
-    behavior: 'Log lines about releases and connections name the qualified name and the account.',
+    behavior: 'Log lines about releases and connections contain the qualified name and the account.',
   },
   'log:access': { source: 'House', behavior: 'With ACCESS_LOG every request is logged at info, with its account.' },
   'start:open-host': {
     source: 'House',
-    behavior: 'With HOST=0.0.0.0 and without PUBLIC_URL links say http://localhost:PORT, and a warning says so.',
+    behavior:
+      'With HOST=0.0.0.0 and without PUBLIC_URL links begin with http://localhost:PORT, and a warning states that.',
   },
   'stop:drain': {
     source: 'House',
     behavior:
-      'After a stop signal `/ready` is 503 for DRAIN_MS while the process serves and keeps no connection; a second signal ends it at once.',
+      'After a stop signal `/ready` answers 503 for DRAIN_MS while the process serves requests and keeps no connection; a second signal ends it at once.',
   },
   'stop:rolling': {
     source: 'House',
@@ -680,30 +689,30 @@ export const service = {
   },
   'stop:restarting': {
     source: 'House',
-    behavior: 'A call that does not end within 25 s of the stop is answered with an error that says "restarting".',
+    behavior: 'A call in flight 25 s after the stop answers an error that contains "restarting".',
   },
   'start:loaded-code': {
     source: 'House',
     behavior:
-      'A process imports no code of roles and features that are off, and no packages for rare work, such as compilers, before their first use.',
+      'A process imports no code of disabled roles and features, and packages for rare tasks, such as compilers, only at their first use.',
   },
   'start:first-key': {
     source: 'House',
-    behavior: 'The very first start prints an operator key that works; later starts print none and keep all data.',
+    behavior:
+      'The first start with an empty database prints an operator key that works; later starts print none and keep all data.',
   },
   'start:bad-setting': {
     source: 'House',
-    behavior: 'Bad settings end the start with one clear sentence each, all at once, and exit code 1.',
+    behavior: 'Invalid settings end the start with one sentence each, all together, and exit code 1.',
   },
   'start:newer-database': {
     source: 'House',
-    behavior:
-      'A database with a migration that this version does not know ends the start with one clear sentence that names it, and exit code 1.',
+    behavior: 'A database with an unknown migration ends the start with one sentence that names it, and exit code 1.',
   },
   'backup:restore': {
     source: 'House',
     behavior:
-      '`slipway backup` of a running service and `slipway restore` onto an empty database and data folder keep every row, stored file, session of hosted code and secret; a place with content is refused.',
+      '`slipway backup` of a running service and `slipway restore` to an empty database and data folder preserve every row, stored file, session of hosted code and secret; a non-empty target is refused.',
   },
   'backup:damaged': {
     source: 'House',
@@ -713,7 +722,7 @@ export const service = {
   'backup:keys': {
     source: 'House',
     behavior:
-      'A backup holds encryption keys only with `--with-keys`; a restore without them names those that it needs.',
+      'A backup contains encryption keys only with `--with-keys`; a restore without them names the required keys.',
   },
   'move:counts': {
     source: 'House',
@@ -724,12 +733,12 @@ export const service = {
   'doctor:checks': {
     source: 'House',
     behavior:
-      '`slipway doctor` checks settings, database, migrations, keys, queue, clock, storage, isolation and egress: one line each with the next step, exit code 1 when one failed, and no secret.',
+      '`slipway doctor` checks settings, database, migrations, keys, queue, clock, storage, isolation and egress: one line each with the next step, exit code 1 if a check failed, and no secret.',
   },
   'start:secret-file': {
     source: 'House',
     behavior:
-      'A secret setting may stand in the file that NAME_FILE names; both set, or no readable value, is refused.',
+      'A secret setting can be in the file that NAME_FILE names; both set, or an unreadable file, stops the start.',
   },
   'compose:scale': {
     source: 'House',
@@ -752,19 +761,18 @@ export const service = {
   },
   'start:busy-port': {
     source: 'House',
-    behavior: 'A busy port ends the start with one clear sentence and exit code 1.',
+    behavior: 'A busy port ends the start with one sentence and exit code 1.',
   },
   'start:unwritable-folder': {
     source: 'House',
-    behavior: 'A data folder that cannot be written ends the start with one clear sentence and exit code 1.',
+    behavior: 'A data folder that is not writable ends the start with one sentence and exit code 1.',
   },
   'stop:graceful': {
     source: 'House',
-    behavior: 'A stop signal lets running requests finish, ends upstream sessions and stops the embedded database.',
+    behavior: 'A stop signal lets requests in flight finish, ends upstream sessions and stops the embedded database.',
   },
   'stop:killed': {
     source: 'House',
-    behavior:
-      'After SIGKILL of the service no embedded database process stays behind, and the next start keeps the data.',
+    behavior: 'After SIGKILL of the service no embedded database process remains, and the next start keeps the data.',
   },
 } as const satisfies Record<string, Requirement>;

@@ -9,7 +9,7 @@ export const states = {
   },
   'release:resume:paused-only': {
     source: 'Spec 3, Field',
-    behavior: 'Resuming a release that is not paused answers 400 and leaves it as it was.',
+    behavior: 'Resuming a release that is not paused answers 400 and changes nothing.',
   },
   'release:resume:auth-timeout': {
     source: 'Spec 3, House',
@@ -48,13 +48,12 @@ export const states = {
   },
   'connection:state:connected-after-round-trip': {
     source: 'Spec 3, House',
-    behavior:
-      'A server that accepts the TCP connection but never completes the initialization is never shown as `connected`.',
+    behavior: 'A server that accepts the TCP connection but never completes the initialization is never `connected`.',
   },
   'connection:state:auth-required': {
     source: 'Spec 3, Field',
     behavior:
-      'An upstream that answers 401 makes the connection `auth_required`, and its status says that a header is the way.',
+      'An upstream that answers 401 makes the connection `auth_required`, and its status states that a header is required.',
   },
   'connection:state:auth-required-setup': {
     source: 'Spec 3, Field',
@@ -82,55 +81,56 @@ export const states = {
   },
   'connection:state:error': {
     source: 'Spec 3, Field',
-    behavior:
-      'A target that cannot be used makes the connection `error`, with a `message` that says what happened and what to do.',
+    behavior: 'An unusable target makes the connection `error`, with a `message` that states the fault and the remedy.',
   },
   'connection:state:put-re-evaluates': {
     source: 'Spec 3, Field',
-    behavior: 'Repeating the PUT of a connection initializes again and stores the status of that attempt.',
+    behavior: 'A repeated PUT of a connection initializes again and stores the status of that attempt.',
   },
 
   // One sentence of its own for each way a target can fail
   'connection:error:unknown-host': {
     source: 'House',
-    behavior: 'The status of a connection to a host name that does not resolve says so in its own sentence.',
+    behavior: 'The status of a connection to a host name that does not resolve has its own message.',
   },
   'connection:error:refused-port': {
     source: 'House',
-    behavior: 'The status of a connection to a closed port says so in its own sentence.',
+    behavior: 'The status of a connection to a closed port has its own message.',
   },
   'connection:error:wrong-path': {
     source: 'House',
-    behavior: 'The status of a connection whose URL answers 404 asks whether the path is right.',
+    behavior: 'The status of a connection whose URL answers 404 suggests to check the path.',
   },
   'connection:error:wrong-address': {
     source: 'House',
     behavior:
-      'Where something else than an MCP server answers (a web page, a 404, a redirect, another API), the status says `not_mcp` and to check the path.',
+      'If something other than an MCP server answers (a web page, a 404, a redirect, another API), the status is `not_mcp` and suggests to check the path.',
   },
   'connection:error:about-the-server': {
     source: 'House',
-    behavior: 'The status of a connection speaks of its server, not of the call that found it broken.',
+    behavior: 'The status of a connection describes its server, not the call that observed the failure.',
   },
   'connection:error:unreadable-answer': {
     source: 'House',
-    behavior: 'A call whose answer cannot be read says that it may have been carried out, and is sent once.',
+    behavior:
+      'A call with an unreadable response is sent once, and its error states that it may have been carried out.',
   },
   'connection:error:web-page': {
     source: 'House',
-    behavior: 'The status of a connection to an HTML page says that the URL is a web page and not an MCP server.',
+    behavior: 'The status of a connection to an HTML page states that the URL is a web page and not an MCP server.',
   },
   'connection:error:tls': {
     source: 'House',
-    behavior: 'The status of a connection whose TLS handshake or certificate fails says so in its own sentence.',
+    behavior: 'The status of a connection whose TLS handshake or certificate fails has its own message.',
   },
   'connection:error:too-slow': {
     source: 'House',
     behavior:
-      'A server that does not answer before the deadline gives an `error` that says so, and the request ends then.',
+      'A server that does not respond before the deadline gives an `error` that states the timeout, and the request ends then.',
   },
   'connection:error:private-address': {
     source: 'House',
-    behavior: 'The status of a connection to a private address says that it was refused and which setting allows it.',
+    behavior:
+      'The status of a connection to a private address states that it was refused and names the setting that allows it.',
   },
 } as const satisfies Record<string, Requirement>;

@@ -15,7 +15,7 @@ export const uplinks = {
   'uplink:pair:not-found': {
     source: 'Field',
     behavior:
-      'A handshake for a missing connection, one that is no uplink, one of another owner or an id with a slash answers 404 Not Found, all alike.',
+      'A handshake for a missing connection, one that is not an uplink, one of another owner or an id with a slash has the same answer, 404 Not Found.',
   },
   'uplink:pair:conflict': {
     source: 'Field',
@@ -27,7 +27,7 @@ export const uplinks = {
   },
   'uplink:pair:again': {
     source: 'Field',
-    behavior: 'A local server whose tunnel ended is paired again, as often as it comes back.',
+    behavior: 'A local server whose tunnel ended can be paired again any number of times.',
   },
   'uplink:pair:preflight': {
     source: 'Field',
@@ -36,42 +36,43 @@ export const uplinks = {
   },
   'uplink:pair:bad-handshake': {
     source: 'House',
-    behavior: 'What is no WebSocket handshake answers 400 and leaves the connection free.',
+    behavior: 'A request that is not a WebSocket handshake answers 400 and does not occupy the connection.',
   },
   'uplink:pair:other-upgrades': {
     source: 'House',
-    behavior: 'A request that offers another protocol with `Upgrade` is answered as if it had not.',
+    behavior: 'A request that offers another protocol with `Upgrade` is answered without an upgrade.',
   },
 
   // Status
   'uplink:status:waiting': {
     source: 'Field',
-    behavior: 'Without a tunnel the connection is `disconnected`, says how to pair, and has no `serverInfo`.',
+    behavior:
+      'Without a tunnel the connection is `disconnected`, its message describes the pairing, and it has no `serverInfo`.',
   },
   'uplink:status:connected': {
     source: 'Field',
-    behavior: 'Once the local server introduced itself the connection is `connected` and has its `serverInfo`.',
+    behavior: 'After the initialization of the local server the connection is `connected` and has its `serverInfo`.',
   },
   'uplink:status:error': {
     source: 'Field',
-    behavior: 'A local server that does not speak MCP makes the connection `error`, with what happened.',
+    behavior: 'A local server that does not speak MCP makes the connection `error`, with the fault in its message.',
   },
   'uplink:status:tools-forgotten': {
     source: 'Field',
-    behavior: 'The tools of one local server are not taken for those of the next one.',
+    behavior: 'The tools of one local server are not cached for the next one.',
   },
   'uplink:status:current-only': {
     source: 'House',
-    behavior: 'The end of a tunnel that was replaced changes nothing.',
+    behavior: 'The end of a replaced tunnel changes nothing.',
   },
   'uplink:deleted': {
     source: 'Field',
     behavior:
-      'Deleting the connection or its namespace closes the tunnel, and the local server that comes back with `force=1` hears 404.',
+      'Deleting the connection or its namespace closes the tunnel, and a local server that reconnects with `force=1` receives 404.',
   },
   'uplink:key-revoked': {
     source: 'House',
-    behavior: 'A tunnel whose key was revoked is closed by the next ping.',
+    behavior: 'The next ping closes a tunnel whose key was revoked.',
   },
 
   // Calls
@@ -83,19 +84,19 @@ export const uplinks = {
   'uplink:call:ids': {
     source: 'Field',
     behavior:
-      'Callers who use the same ids and progress tokens share one tunnel, and each receives its own answer and progress.',
+      'Callers with the same ids and progress tokens share one tunnel, and each receives its own answer and progress.',
   },
   'uplink:call:cancel': {
     source: 'House',
-    behavior: 'A caller that leaves, or waits too long, cancels its own request at the local server.',
+    behavior: 'A caller that disconnects or times out cancels its own request at the local server.',
   },
   'uplink:call:ends-with-tunnel': {
     source: 'Field',
-    behavior: 'Calls under way when the tunnel ends fail at once and say that their outcome is unknown.',
+    behavior: 'Calls in flight when the tunnel ends fail at once, with an error that their outcome is unknown.',
   },
   'uplink:call:in-flight': {
     source: 'House',
-    behavior: 'The 257th call at once is refused with 429 `rate_limited` and not sent.',
+    behavior: 'The 257th concurrent call is refused with 429 `rate_limited` and not sent.',
   },
   'uplink:call:unread': {
     source: 'House',
@@ -108,7 +109,7 @@ export const uplinks = {
   },
 
   // Frames
-  'uplink:frames:not-json': { source: 'House', behavior: 'A frame that is no JSON closes the tunnel with 1007.' },
+  'uplink:frames:not-json': { source: 'House', behavior: 'A frame that is not JSON closes the tunnel with 1007.' },
   'uplink:frames:not-one-message': {
     source: 'Field',
     behavior: 'A frame that holds a batch or no JSON-RPC message closes the tunnel with 1008.',
@@ -116,39 +117,39 @@ export const uplinks = {
   'uplink:frames:too-large': { source: 'House', behavior: 'A frame of more than 16 MB closes the tunnel with 1009.' },
   'uplink:frames:binary': {
     source: 'Field',
-    behavior: 'A message in a binary frame is taken like one in a text frame.',
+    behavior: 'A message in a binary frame is accepted like one in a text frame.',
   },
   'uplink:frames:unknown-answers': {
     source: 'House',
-    behavior: 'Answers to nothing and notifications of unknown methods are passed over.',
+    behavior: 'Responses without a request and notifications of unknown methods are ignored.',
   },
   'uplink:server-requests': {
     source: 'Field',
-    behavior: 'A `ping` of the local server is answered; anything else that nobody can answer gets -32601.',
+    behavior: 'A `ping` of the local server is answered; any other request without a caller to answer it gets -32601.',
   },
   'uplink:server-requests:asked': {
     source: 'House',
     behavior:
-      'A question of the local server reaches the caller that can be asked, in whichever process, and its answer goes back; while several could be meant, none of them is asked.',
+      'A request of the local server reaches the caller that can answer it, in any process, and the answer is returned; if several callers could be meant, none receives it.',
   },
   'uplink:listen': {
     source: 'House',
     behavior:
-      'Listeners hear list changes and the resources they follow, also from another process; the local server is asked once for each resource, and told when nobody follows it any more.',
+      'Listeners receive list changes and updates of their resources, also from another process; the local server gets one subscription for each resource, and its end with the last listener.',
   },
   'uplink:server-requests:unread': {
     source: 'House',
-    behavior: 'A local server that asks on without reading the answers is closed with 1008.',
+    behavior: 'A local server that sends requests without reading the answers is closed with 1008.',
   },
 
   // Keeping it alive
   'uplink:ping': {
     source: 'House',
-    behavior: 'A local server that leaves two pings unanswered is dropped; one that answers them stays.',
+    behavior: 'A local server that leaves two pings unanswered is disconnected; one that answers them stays connected.',
   },
   'uplink:restart': {
     source: 'House',
-    behavior: 'A process that stops closes its tunnels with 1001 `restarting` and leaves them free.',
+    behavior: 'A process that stops closes its tunnels with 1001 `restarting` and releases them.',
     isLong: true,
   },
 
@@ -156,7 +157,7 @@ export const uplinks = {
   'uplink:processes:call': {
     source: 'House',
     behavior:
-      'A call in one process reaches the local server that is paired with another, with progress and cancellation.',
+      'A call in one process reaches the local server of a tunnel in another one, with progress and cancellation.',
   },
   'uplink:processes:force': {
     source: 'House',
@@ -164,21 +165,21 @@ export const uplinks = {
   },
   'uplink:processes:conflict': {
     source: 'House',
-    behavior: 'A tunnel in another process is a conflict like one in the same.',
+    behavior: 'A tunnel in another process is a conflict like one in the same process.',
   },
   'uplink:processes:killed': {
     source: 'House',
     behavior:
-      'When the process of a tunnel is killed, the connection is `disconnected` once its lease is over, and is paired anew elsewhere.',
+      'When the process of a tunnel is killed, the connection is `disconnected` after its lease expired, and can be paired in another process.',
     isLong: true,
   },
   'uplink:processes:owed': {
     source: 'House',
-    behavior: 'A tunnel whose end could not be written is given back as soon as the database takes it.',
+    behavior: 'A tunnel whose end could not be written is released as soon as the database accepts writes.',
   },
   'uplink:processes:secret': {
     source: 'House',
-    behavior: 'The route between processes answers 404 to whoever does not hold the secret of the service.',
+    behavior: 'The route between processes answers 404 to requests without the secret of the service.',
   },
 
   // The published client
@@ -199,7 +200,7 @@ export const uplinks = {
   'uplink:cli:replaced': {
     source: 'Field',
     behavior:
-      'A published client that is replaced says so and does not come back; one whose socket breaks comes back by itself.',
+      'A published client that is replaced reports that and does not reconnect; one whose socket breaks reconnects by itself.',
     isLong: true,
   },
 } as const satisfies Record<string, Requirement>;
