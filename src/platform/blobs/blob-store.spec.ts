@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, open, readdir, readFile, rm, stat, utimes, type FileHandle } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -180,6 +183,20 @@ describe('a blob store on S3', () => {
     expect(await stored('files.example.test')).toEqual({ isWhole: true, hosts: new Set([host]) });
     expect(await stored('127.0.0.1')).toEqual({ isWhole: true, hosts: new Set() });
     await proxy.close();
+  });
+
+  it('fails an upload of which the server stored a part only', async () => {
+    const server = createServer((request, response) => {
+      request
+        .resume()
+        .on('end', () => response.writeHead(200, { 'content-length': request.method === 'HEAD' ? 9 : 0 }).end());
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const store = new S3BlobStore({ ...placeOf('part'), endpoint }, join(root, 's3-part'));
+    await expect(store.put(Readable.from([randomBytes(10)]), 10)).rejects.toThrow(FileStorageError);
+    server.closeAllConnections();
+    server.close();
   });
 
   it('fails where the bucket is missing or the server refuses the credentials, and says that it can be tried again', async () => {

@@ -75,6 +75,23 @@ describe('GET /accounts/{id}/usage', () => {
   });
 });
 
+describe('artifactBytes', () => {
+  verifies('limits:usage', 'counts a file once that several releases share', async () => {
+    const name = await createServer(app, account);
+    const file = (releaseId: string, kind: string, hash: string, bytes: number) =>
+      app.database.query('INSERT INTO release_artifacts (release_id, kind, hash, bytes) VALUES ($1, $2, $3, $4)', [
+        releaseId,
+        kind,
+        hash.repeat(64),
+        bytes,
+      ]);
+    const releases = [await insertRelease(app, name), await insertRelease(app, name)];
+    for (const id of releases) await file(id, 'bundle', 'a', 700);
+    await file(releases[0], 'module', 'b', 50);
+    expect(await usage()).toMatchObject({ releases: [2, 20_000], artifactBytes: [750, expect.any(Number)] });
+  });
+});
+
 describe('the quota of running programs', () => {
   verifies('runtime:stop:quota', 'of a release and of a connection is that of the account that owns them', async () => {
     const limits = app.get(AccountLimitsService);
@@ -115,24 +132,28 @@ describe('PATCH /accounts/{id}/limits', () => {
 });
 
 describe('a quota that is used up', () => {
-  verifies('limits:quotas', 'of namespaces and keys is 429, what exists stays, and other accounts go on', async () => {
-    await limit({ namespaces: 5, apiKeys: 2 });
-    const claims = await Promise.all(times(15, () => app.as(account).put(`/namespaces/${uniqueName('ns')}`)));
-    expect(claims.map(({ status }) => status).sort()).toEqual([...times(5, () => 201), ...times(10, () => 429)]);
-    const refused = claims.find(({ status }) => status === 429);
-    expect(refused?.body).toEqual({ error: reached('namespaces') });
-    expect(refused?.headers['x-should-retry']).toBe('false');
-    const own = claims.find(({ status }) => status === 201)?.body as { name: string };
-    expect((await app.as(account).put(`/namespaces/${own.name}`)).status).toBe(201);
-    expect((await app.as(account).post('/namespaces')).status).toBe(429);
-    const keys = await Promise.all(times(4, () => app.as(account).post('/accounts/me/api-keys', { name: 'k' })));
-    expect(keys.map(({ status }) => status).sort()).toEqual([201, 429, 429, 429]);
-    await createNamespace(app, await app.account());
-    await app.as(account).delete(`/namespaces/${own.name}`);
-    await createNamespace(app, account);
-  });
+  verifies(
+    'limits:quotas',
+    'of namespaces and keys answers 429, keeps existing ones, and does not affect other accounts',
+    async () => {
+      await limit({ namespaces: 5, apiKeys: 2 });
+      const claims = await Promise.all(times(15, () => app.as(account).put(`/namespaces/${uniqueName('ns')}`)));
+      expect(claims.map(({ status }) => status).sort()).toEqual([...times(5, () => 201), ...times(10, () => 429)]);
+      const refused = claims.find(({ status }) => status === 429);
+      expect(refused?.body).toEqual({ error: reached('namespaces') });
+      expect(refused?.headers['x-should-retry']).toBe('false');
+      const own = claims.find(({ status }) => status === 201)?.body as { name: string };
+      expect((await app.as(account).put(`/namespaces/${own.name}`)).status).toBe(201);
+      expect((await app.as(account).post('/namespaces')).status).toBe(429);
+      const keys = await Promise.all(times(4, () => app.as(account).post('/accounts/me/api-keys', { name: 'k' })));
+      expect(keys.map(({ status }) => status).sort()).toEqual([201, 429, 429, 429]);
+      await createNamespace(app, await app.account());
+      await app.as(account).delete(`/namespaces/${own.name}`);
+      await createNamespace(app, account);
+    },
+  );
 
-  verifies('limits:quotas', 'of servers and connections is 429 in the body of their path', async () => {
+  verifies('limits:quotas', 'of servers and connections answers 429 in the shape of their path', async () => {
     const namespace = await createNamespace(app, account);
     const name = await createServer(app, account, { namespace });
     const { path } = await createConnection(app, account, { transport: 'uplink' }, { namespace });

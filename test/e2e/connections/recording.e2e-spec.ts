@@ -96,6 +96,19 @@ describe('a recording', () => {
     },
   );
 
+  verifies('connection:recording:on', 'stops also in a process that missed the message', async () => {
+    const path = await real();
+    await record(path, true);
+    await texts(path, 'count', one);
+    const recorded = async () => (await app.as(owner).get(`${path}/recording`)).body.calls as number;
+    expect(await recorded()).toBe(1);
+    await app.database.query('UPDATE connections SET recording_until = NULL WHERE connection_id = $1', [
+      path.split('/').at(-1),
+    ]);
+    await texts(path, 'count', one);
+    expect(await recorded()).toBe(1);
+  });
+
   verifies('connection:recording:sealed', 'is stored encrypted, and so is the copy of a mock', async () => {
     const path = await real();
     await record(path, true);
@@ -155,7 +168,7 @@ describe('a recording', () => {
 describe('a mock that replays', () => {
   verifies(
     ['connection:recording:replayed', 'connection:mock:never-reaches-upstream'],
-    'answers as was recorded, in that order, and says where other answers come from',
+    'answers with the recorded results in their order, and marks the source of other results',
     async () => {
       const path = await real();
       await record(path, true);

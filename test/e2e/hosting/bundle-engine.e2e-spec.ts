@@ -189,7 +189,7 @@ describe('a bundle that is run here', () => {
     },
   );
 
-  verifies('bundle:manifest', 'hears what lacks, and no process is started', async () => {
+  verifies('bundle:manifest', 'is refused with the missing measure, and no process is started', async () => {
     await start({});
     await expect(connect('')).rejects.toThrow(/The server wants .*key/);
   });
@@ -228,7 +228,7 @@ describe('a bundle that is run here', () => {
     },
   );
 
-  verifies('bundle:walls', 'cannot bend what builds its walls by the environment it asks for', async () => {
+  verifies('bundle:walls', 'cannot influence its sandbox by the environment that its manifest sets', async () => {
     const mark = join(folder, 'mark');
     const tools = ['setpriv', 'prlimit', 'nsenter', 'unshare', 'sh', 'mount', 'nice', 'node'];
     const files = Object.fromEntries(tools.map((tool) => [`bin/${tool}`, `#!/bin/sh\n: > ${mark}\n`]));
@@ -242,13 +242,15 @@ describe('a bundle that is run here', () => {
     const mcp_config = { command: 'node', args: ['${__dirname}/server/index.js'], env };
     await start({ changes: { server: { type: 'node', entry_point: 'server/index.js', mcp_config } }, files });
     const client = await connect();
-    expect((await seen(client)).env).toMatchObject({ PATH: env.PATH, LD_PRELOAD: env.LD_PRELOAD, n: env.n });
+    const { env: received } = await seen(client);
+    expect(received).toMatchObject({ PATH: env.PATH, LD_PRELOAD: env.LD_PRELOAD, n: env.n });
+    expect(Object.keys(received).filter((name) => name.startsWith('SLIPWAY_'))).toEqual([]);
     await expect(access(mark)).rejects.toThrow('ENOENT');
     const unloaded = traces.flatMap(({ lines }) => lines).filter(({ message }) => message.includes('LD_PRELOAD'));
     expect(unloaded).toHaveLength(1);
   });
 
-  verifies('bundle:own-processes', 'leaves nothing behind, whatever it started and however that hid', async () => {
+  verifies('bundle:own-processes', 'leaves no process behind, also no detached one', async () => {
     await start({ code: stdioServer + HOSTILE });
     const client = await connect();
     const { uid } = await seen(client);
@@ -284,7 +286,7 @@ describe('a bundle that is run here', () => {
 
   verifies(
     'bundle:own-files',
-    'fills no disk: what it may write has a bound, and is gone with its session',
+    'cannot fill the disk: its writable folder is bounded, and deleted with its session',
     async () => {
       await start({ code: stdioServer + HOSTILE }, { RUNTIME_BUNDLE_DISK_MB: '8' });
       expect(await textOf(await connect(), 'fill')).toBe('ENOSPC');
@@ -293,32 +295,28 @@ describe('a bundle that is run here', () => {
     },
   );
 
-  verifies(
-    'bundle:own-network',
-    'reaches what the rules allow through the proxy it is told of, and nothing past it',
-    async () => {
-      const local: Server = createServer((request, response) => response.end(`hello ${request.headers.host}`));
-      const port = await listen(local);
-      const lenient: OpenEgressProxy = (place, options) =>
-        ProgramProxy.open(place, options, new Egress(new AddressPolicy(parseEgressAllow('127.0.0.1'))), PROXY_LIMITS);
-      try {
-        const allowed = `localhost:${port}`;
-        const code = stdioServer + HOSTILE;
-        await start({ code, egressAllow: [allowed] }, { RUNTIME_BUNDLES: 'network' }, lenient);
-        const client = await connect();
-        expect(await textOf(client, 'proxied', { url: `http://${allowed}/` })).toBe(`200 hello ${allowed}`);
-        expect(await textOf(client, 'tunnelled', { to: allowed })).toBe('200');
-        expect(await textOf(client, 'proxied', { url: 'http://elsewhere.test/' })).toMatch(/^403 .*not among those/);
-        expect(await textOf(client, 'tunnelled', { to: 'elsewhere.test:443' })).toBe('403');
-        const tried = JSON.parse(await textOf(client, 'attack', { port })) as Record<string, string>;
-        expect(tried.network).toBe('ECONNREFUSED');
-        const lines = () => traces.flatMap((trace) => trace.lines.map(({ message }) => message));
-        await until(() => lines().some((line) => line.includes('elsewhere.test')), 'its author hears of it');
-      } finally {
-        await shut(local);
-      }
-    },
-  );
+  verifies('bundle:own-network', 'reaches allowed hosts through its proxy, and nothing else', async () => {
+    const local: Server = createServer((request, response) => response.end(`hello ${request.headers.host}`));
+    const port = await listen(local);
+    const lenient: OpenEgressProxy = (place, options) =>
+      ProgramProxy.open(place, options, new Egress(new AddressPolicy(parseEgressAllow('127.0.0.1'))), PROXY_LIMITS);
+    try {
+      const allowed = `localhost:${port}`;
+      const code = stdioServer + HOSTILE;
+      await start({ code, egressAllow: [allowed] }, { RUNTIME_BUNDLES: 'network' }, lenient);
+      const client = await connect();
+      expect(await textOf(client, 'proxied', { url: `http://${allowed}/` })).toBe(`200 hello ${allowed}`);
+      expect(await textOf(client, 'tunnelled', { to: allowed })).toBe('200');
+      expect(await textOf(client, 'proxied', { url: 'http://elsewhere.test/' })).toMatch(/^403 .*not among those/);
+      expect(await textOf(client, 'tunnelled', { to: 'elsewhere.test:443' })).toBe('403');
+      const tried = JSON.parse(await textOf(client, 'attack', { port })) as Record<string, string>;
+      expect(tried.network).toBe('ECONNREFUSED');
+      const lines = () => traces.flatMap((trace) => trace.lines.map(({ message }) => message));
+      await until(() => lines().some((line) => line.includes('elsewhere.test')), 'its author hears of it');
+    } finally {
+      await shut(local);
+    }
+  });
 
   verifies('network:own-ca', "trusts the operator's certificate authorities", async () => {
     const { ca, ...certificate } = issuedCertificate('mcp.example.test');
@@ -363,7 +361,7 @@ describe('a bundle that is run here', () => {
     expect(await textOf(await connect(), 'echo', { message: 'again' })).toBe('again');
   });
 
-  it('is heard: what it writes to its error stream belongs to the call', async () => {
+  it('has its error stream recorded with the call', async () => {
     await start({});
     await textOf(await connect(), 'echo', { message: 'hi' });
     const lines = () => traces.flatMap((trace) => trace.lines.map(({ level, message }) => `${level} ${message}`));
@@ -379,7 +377,7 @@ describe('a bundle that is run here', () => {
     expect(processesOf(uid)).toEqual([]);
   });
 
-  it('is refused when its manifest says nothing of how it starts', async () => {
+  it('is refused if its manifest has no start command', async () => {
     await expect(start({ changes: { server: {} } })).rejects.toThrow(ProgramStartError);
   });
 });

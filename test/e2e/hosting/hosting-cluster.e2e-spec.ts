@@ -12,7 +12,8 @@ import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals'
 import { HostDirectory, type LiveHost } from '../../../src/hosting/cluster/host-directory.js';
 import type { HostRequestHead } from '../../../src/hosting/cluster/host-client.js';
 import { HostingRouter } from '../../../src/hosting/cluster/hosting-router.js';
-import { Placements } from '../../../src/hosting/cluster/placements.js';
+import { DataFolder, Placements } from '../../../src/hosting/cluster/placements.js';
+import { PlacementsRepository } from '../../../src/hosting/cluster/placements.repository.js';
 import { Hosting, Programs, type ProgramOwner } from '../../../src/hosting/hosting.js';
 import { HostingUnavailableError, LimitExceededError, ProgramStartError } from '../../../src/hosting/hosting.errors.js';
 import type { ProgramRef } from '../../../src/hosting/hosting.types.js';
@@ -21,6 +22,7 @@ import { textFrame } from '../../../src/platform/internal-http/frames.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
 import { ProcessRegistry } from '../../../src/platform/processes/process-registry.js';
 import { ProcessesRepository } from '../../../src/platform/processes/processes.repository.js';
+import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { builtFile } from '../../support/built.js';
 import { startApp, type TestApp } from '../../support/app.js';
 import { startDatabaseRelay, type DatabaseRelay } from '../../support/database/database-relay.js';
@@ -200,7 +202,7 @@ describe('programs without state', () => {
     expect(refused.status).toBe(404);
   });
 
-  verifies('hosting:hosts:why-not', 'of an engine are known of everywhere', async () => {
+  verifies('hosting:hosts:why-not', 'of an engine are known in every process', async () => {
     for (const process of [app, front]) {
       expect(await process.get(Hosting).whyNot('worker')).toBeNull();
       expect(await process.get(Hosting).whyNot('bundle')).toBe('Bundles are off here.');
@@ -220,7 +222,7 @@ describe('between processes', () => {
     expect(await asking.answer).toMatchObject({ status: 200, text: 'first last' });
   });
 
-  verifies('hosting:hosts:stream', 'bodies, headers and lengths are what they were', async () => {
+  verifies('hosting:hosts:stream', 'bodies, headers and lengths are unchanged', async () => {
     const ref = await programOf(other);
     const large = 'é'.repeat(4 * 1024 * 1024);
     for (const body of ['', '{"a":1}', Buffer.from([0, 255, 10]), large]) {
@@ -239,7 +241,7 @@ describe('between processes', () => {
     expect(Object.keys(headers)).not.toContain(INTERNAL_HEADER);
   });
 
-  verifies('hosting:hosts:stream', 'what nobody reads is not produced', async () => {
+  verifies('hosting:hosts:stream', 'an unread response is not produced', async () => {
     const ref = await programOf(other);
     otherPrograms.written = 0;
     let isPaused = false;
@@ -261,7 +263,7 @@ describe('between processes', () => {
     expect((await asking.answer).text).toHaveLength(32 * 1024 * 1024);
   });
 
-  verifies('hosting:hosts:cancel', 'a caller that leaves is heard of at the far end', async () => {
+  verifies('hosting:hosts:cancel', 'a caller that disconnects cancels the request at the host', async () => {
     const [hanging, streaming] = [await programOf(other), await programOf(other)];
     const asking = begin(app, hanging, '/hang');
     const stream = begin(app, streaming, '/stream', { isStream: true });
@@ -290,17 +292,21 @@ describe('between processes', () => {
     expect(asking.heard()).toBe('half');
   });
 
-  verifies('hosting:hosts:elsewhere', 'a host without room is passed over, and says why when all are', async () => {
-    const ref = await programOf(other);
-    otherPrograms.failure = new HostingUnavailableError('There is no room.');
-    expect((await whoRuns(app, ref)).name).toBe('one');
-    expect((await whoRuns(front, ref)).name).toBe('one');
-    // Its body is on the way already: nobody else can have it.
-    const body = Readable.from(['a', 'b']);
-    await expect(ask(app, ref, '/echo', { body })).rejects.toMatchObject({ message: 'There is no room.' });
-    programs.failure = otherPrograms.failure;
-    await expect(ask(app, ref, '/who')).rejects.toMatchObject({ message: 'There is no room.' });
-  });
+  verifies(
+    'hosting:hosts:elsewhere',
+    'a host without capacity is skipped, and the error has the reason if all are',
+    async () => {
+      const ref = await programOf(other);
+      otherPrograms.failure = new HostingUnavailableError('There is no room.');
+      expect((await whoRuns(app, ref)).name).toBe('one');
+      expect((await whoRuns(front, ref)).name).toBe('one');
+      // Its body is on the way already: nobody else can have it.
+      const body = Readable.from(['a', 'b']);
+      await expect(ask(app, ref, '/echo', { body })).rejects.toMatchObject({ message: 'There is no room.' });
+      programs.failure = otherPrograms.failure;
+      await expect(ask(app, ref, '/who')).rejects.toMatchObject({ message: 'There is no room.' });
+    },
+  );
 });
 
 describe('programs with state', () => {
@@ -316,7 +322,7 @@ describe('programs with state', () => {
     }
   });
 
-  verifies('hosting:hosts:once', 'are claimed by one host when both want them at the same instant', async () => {
+  verifies('hosting:hosts:once', 'are placed at one host, also with simultaneous claims', async () => {
     const clear = () => Promise.resolve();
     for (let i = 0; i < 20; i += 1) {
       const { ownerId } = programRef();
@@ -338,7 +344,31 @@ describe('programs with state', () => {
 
   verifies(
     'hosting:hosts:fenced',
-    'are not renewed under a lease that is over by the clock of the database',
+    'are not placed at a host whose lease expired, before or during the claim',
+    async () => {
+      const [registry, folder] = [app.get(ProcessRegistry), app.get(DataFolder)];
+      const rows = app.get(PlacementsRepository);
+      const lease = { id: randomUUID(), roles: [], address: null, details: {}, leaseMs: SLOW_MS, isAddressOwn: false };
+      const epoch = await app.database.transaction((tx) => app.get(ProcessesRepository).register(lease, tx));
+      const claimant = { hostId: lease.id, epoch, dataId: await folder.id() };
+      expect(await rows.claim(randomUUID(), claimant)).toBeNull();
+      await app.database.query(`UPDATE processes SET lease_until = now() - interval '1 second' WHERE id = $1`, [
+        lease.id,
+      ]);
+      expect(await rows.claim(randomUUID(), claimant)).toBeUndefined();
+
+      const live = { id: registry.id, epoch: registry.epoch } as ProcessRegistry;
+      const placements = new Placements(rows, live, folder, app.get(PubSub));
+      const { ownerId } = programRef();
+      const loseLease = () => Promise.resolve(void Object.assign(live, { epoch: null }));
+      expect(await placements.claim(ownerId, loseLease)).toBe(false);
+      await rows.remove(ownerId);
+    },
+  );
+
+  verifies(
+    'hosting:hosts:fenced',
+    'are not renewed under a lease that expired by the clock of the database',
     async () => {
       const rows = app.get(ProcessesRepository);
       const lease = { id: randomUUID(), roles: [], address: null, details: {}, leaseMs: SLOW_MS, isAddressOwn: false };
@@ -352,25 +382,32 @@ describe('programs with state', () => {
     },
   );
 
-  verifies('hosting:hosts:messages', 'hear of versions, and lose their state when they are forgotten', async () => {
-    const ref = await programOf(other, { isStateful: true });
-    await whoRuns(front, ref);
-    await front.get(Hosting).current({ ...ref, id: 'next' });
-    await until(() => [programs, otherPrograms].every(({ currents }) => currents.includes('next')), 'both hear of it');
-    await front.get(Hosting).renew(ref.ownerId);
-    await until(
-      () => [programs, otherPrograms].every(({ renewed }) => renewed.includes(ref.ownerId)),
-      'both hear of new values',
-    );
-    await front.get(Hosting).forget(ref.ownerId);
-    expect(await placementOf(ref)).toBeUndefined();
-    await until(() => !existsSync(otherPrograms.stateDir(ref.ownerId)), 'its state is gone');
-    const missed = await programOf(other, { isStateful: true });
-    await whoRuns(front, missed);
-    await app.database.query('DELETE FROM hosting_placements WHERE owner_id = $1', [missed.ownerId]);
-    await until(() => !existsSync(otherPrograms.stateDir(missed.ownerId)), 'its state is gone without a message');
-    expect(existsSync(otherPrograms.stateDir(''))).toBe(true);
-  });
+  verifies(
+    'hosting:hosts:messages',
+    'follow new versions, and lose their state when their owner is deleted',
+    async () => {
+      const ref = await programOf(other, { isStateful: true });
+      await whoRuns(front, ref);
+      await front.get(Hosting).current({ ...ref, id: 'next' });
+      await until(
+        () => [programs, otherPrograms].every(({ currents }) => currents.includes('next')),
+        'both hear of it',
+      );
+      await front.get(Hosting).renew(ref.ownerId);
+      await until(
+        () => [programs, otherPrograms].every(({ renewed }) => renewed.includes(ref.ownerId)),
+        'both hear of new values',
+      );
+      await front.get(Hosting).forget(ref.ownerId);
+      expect(await placementOf(ref)).toBeUndefined();
+      await until(() => !existsSync(otherPrograms.stateDir(ref.ownerId)), 'its state is gone');
+      const missed = await programOf(other, { isStateful: true });
+      await whoRuns(front, missed);
+      await app.database.query('DELETE FROM hosting_placements WHERE owner_id = $1', [missed.ownerId]);
+      await until(() => !existsSync(otherPrograms.stateDir(missed.ownerId)), 'its state is gone without a message');
+      expect(existsSync(otherPrograms.stateDir(''))).toBe(true);
+    },
+  );
 });
 
 describe('a host that is killed', () => {
@@ -434,7 +471,7 @@ describe('a host that restarts', () => {
 describe('a host that loses the database', () => {
   longVerifies(
     'hosting:hosts:fenced',
-    'ends its programs with state before another one starts them, and comes back as a new host',
+    'ends its programs with state before another one starts them, and registers as a new host',
     async () => {
       const relay = await startDatabaseRelay(app.env.databaseUrl ?? '');
       relays.push(relay);
@@ -455,7 +492,7 @@ describe('a host that loses the database', () => {
 
   longVerifies(
     'hosting:hosts:fenced',
-    'or is frozen, takes no request that was meant for it before',
+    'or frozen, rejects requests that were sent to it before',
     async () => {
       const frozen = await startProcess('frozen');
       const ref = await placedOn(frozen.id);
@@ -474,26 +511,30 @@ describe('a host that loses the database', () => {
 });
 
 describe('a host that stops in order', () => {
-  verifies('hosting:hosts:stop', 'gives its programs with state to another one, which goes on with it', async () => {
-    const leaving = await app.sibling({ ROLES: 'api,host', RUNTIME_LEASE_MS: '600000', UPLINK_LEASE_MS: '600000' });
-    const own = await new PlacedPrograms({ name: 'leaving', dataDir: app.env.dataDir }).start();
-    await leaving.get(HostingRouter).runWith(own);
-    const { id } = leaving.get(ProcessRegistry);
-    await seen(app, other, leaving);
-    const ref = await placedOn(id);
-    await leaving.close();
-    await own.stop();
-    const found = await whoRuns(app, ref);
-    expect(found.calls).toBe(2);
-    expect(lifeOf(ref)).toEqual(['start leaving', 'end leaving', `start ${found.name}`]);
-    await seen(app, other);
-  });
+  verifies(
+    'hosting:hosts:stop',
+    'releases its programs with state for another one, which continues with that state',
+    async () => {
+      const leaving = await app.sibling({ ROLES: 'api,host', RUNTIME_LEASE_MS: '600000', UPLINK_LEASE_MS: '600000' });
+      const own = await new PlacedPrograms({ name: 'leaving', dataDir: app.env.dataDir }).start();
+      await leaving.get(HostingRouter).runWith(own);
+      const { id } = leaving.get(ProcessRegistry);
+      await seen(app, other, leaving);
+      const ref = await placedOn(id);
+      await leaving.close();
+      await own.stop();
+      const found = await whoRuns(app, ref);
+      expect(found.calls).toBe(2);
+      expect(lifeOf(ref)).toEqual(['start leaving', 'end leaving', `start ${found.name}`]);
+      await seen(app, other);
+    },
+  );
 });
 
 describe('the data folder', () => {
   longVerifies(
     'hosting:hosts:state',
-    'leads a program to a host that goes on with its state; on another one it starts empty, and old state is removed',
+    'determines the host that continues with the state; on another one a program starts empty, and old state is removed',
     async () => {
       const dataDir = newFolder();
       const state = (ref: ProgramRef, folder = dataDir) => existsSync(join(folder, 'hosting', 'state', ref.ownerId));
@@ -629,7 +670,7 @@ function request(from: TestApp, url: string, host: Host, ref: ProgramRef, path: 
 }
 
 describe('the route between hosts', () => {
-  verifies('hosting:hosts:secret', 'is nothing to whoever does not hold the secret', async () => {
+  verifies('hosting:hosts:secret', 'answers 404 without the secret', async () => {
     const ref = await programOf(other);
     const host = hostOf(other);
     const good = request(app, other.url, host, ref, '/echo');

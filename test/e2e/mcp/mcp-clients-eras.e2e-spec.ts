@@ -12,9 +12,10 @@ import {
   startTasksV1,
   type AskingUpstream,
 } from '../../support/special-upstreams/asking-upstreams.js';
-import { createConnection } from '../../support/factories.js';
+import { createConnection, createServer } from '../../support/factories.js';
 import type { Json } from '../../support/mcp/calls.js';
 import { ask, initialize, messagesOf, modern, post } from '../../support/mcp/front-calls.js';
+import { publishExternal } from '../../support/releases/current-releases.js';
 import { until } from '../../support/until.js';
 import { closing, textOf } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
@@ -215,6 +216,16 @@ describe('a tool of a legacy server that runs as a task only', () => {
     },
   );
 
+  verifies('mcp:tasks', 'is not found by another account at the same run endpoint', async () => {
+    const { url: mcpUrl } = closing(await startTasksV1());
+    const { slug } = await publishExternal(app, await createServer(app, owner), mcpUrl);
+    const [mine, theirs] = [await asking(app, `/run/${slug}`, owner), await asking(app, `/run/${slug}`, other)];
+    const { taskId } = (await mine('tools/call', { ...later, task: {} })).result.task;
+    expect((await mine('tasks/get', { taskId })).result).toMatchObject({ taskId });
+    expect((await theirs('tasks/get', { taskId })).error).toMatchObject({ code: -32602 });
+    expect((await theirs('tasks/list')).result).toEqual({ tasks: [] });
+  });
+
   verifies('mcp:tasks', 'is listed while it is among the newest fifty of its caller', async () => {
     const tasks = app.get(McpTaskRepository);
     await tasks.add('another owner', 'theirs', 60_000);
@@ -275,7 +286,7 @@ describe('a client of 2026-07-28 whose legacy server asks', () => {
     return ask(url, body, { ...headers, authorization: `Bearer ${key}` });
   };
 
-  verifies(['mcp:input', 'mcp:parked'], 'may come back to another process with what it says', async () => {
+  verifies(['mcp:input', 'mcp:parked'], 'may send its answer to another process', async () => {
     const url = await endpointOf(await startAskingV1());
     const elsewhere = url.replace(app.url, second.url);
     for (const [one, two] of [
@@ -294,7 +305,7 @@ describe('a client of 2026-07-28 whose legacy server asks', () => {
     }
   });
 
-  verifies('mcp:parked', 'hears to make the call again when its process is gone', async () => {
+  verifies('mcp:parked', 'is asked to call again when the process has ended', async () => {
     const url = await endpointOf(await startAskingV1());
     const third = await app.sibling();
     const { inputRequests, requestState } = (await asking(url.replace(app.url, third.url))).body.result;
@@ -320,7 +331,7 @@ describe('a client of 2026-07-28 whose legacy server asks', () => {
 });
 
 describe('a connection that leads back to this service', () => {
-  verifies('mcp:loop', 'by another name says so, and is not called in circles', async () => {
+  verifies('mcp:loop', 'by another name has an error status, and no request loops', async () => {
     const headers = { authorization: `Bearer ${owner.key}` };
     const good = await createConnection(app, owner, { mcpUrl: closing(await startAskingV1()).url });
     const { namespace, path } = good;

@@ -206,10 +206,19 @@ describe('a refresh that fails', () => {
   });
 });
 
+/** Ends the database connection of the refresh that waits for the authorization server. */
+async function loseConnection(): Promise<void> {
+  const cut = await siblings[0].database.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND state = 'idle in transaction' AND query LIKE '%oauth_clients%'`,
+  );
+  expect(cut).toHaveLength(1);
+}
+
 describe('a process that dies', () => {
   verifies(
     'oauth:crash',
-    'between answer and commit has lost the rotated token, and says that an authorization is due',
+    'between answer and commit loses the rotated token, and a new authorization is required',
     async () => {
       await makeDue('ended');
       server.holdTokens();
@@ -234,11 +243,7 @@ describe('a process that dies', () => {
       server.holdTokens();
       const waiting = token();
       await until(() => server.held === 1, 'the server has rotated');
-      const cut = await siblings[0].database.query(
-        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-        WHERE datname = current_database() AND state = 'idle in transaction' AND query LIKE '%oauth_clients%'`,
-      );
-      expect(cut).toHaveLength(1);
+      await loseConnection();
       server.releaseTokens();
       expect(await waiting).toBe(last());
       expect(await refreshesOf(async () => expect(await token(undefined, siblings[0])).toBe(last()))).toBe(0);
@@ -246,6 +251,21 @@ describe('a process that dies', () => {
       expect(await token()).toBe(last());
     },
   );
+
+  verifies('oauth:crash', 'never stores a rotated token over newer ones after a lost connection', async () => {
+    await makeDue('ended');
+    server.holdTokens();
+    const waiting = token();
+    await until(() => server.held === 1, 'the server has rotated');
+    await loseConnection();
+    // As another process would store its tokens.
+    const newer = 'UPDATE upstream_credentials SET generation = generation + 1 WHERE owner_id = $1';
+    await app.database.query(newer, [owner.id]);
+    const stored = await row();
+    server.releaseTokens();
+    expect(await waiting).not.toBe(last());
+    expect(await row()).toMatchObject({ generation: stored.generation, sealed_tokens: stored.sealed_tokens });
+  });
 
   verifies('oauth:crash', 'by a stop lets the refresh that runs store its token', async () => {
     const stopping = await app.sibling();
@@ -288,7 +308,7 @@ describe('while the authorization server', () => {
 
   verifies(
     'oauth:outage',
-    'answers 500, 503, 429 or nonsense, nothing is dropped, and it is asked ever less often',
+    'answers 500, 503, 429 or an invalid body, nothing is deleted, and retries back off',
     async () => {
       await makeDue('ended');
       for (const [failures, status] of [500, 503, 429, 404, 200].entries()) {
@@ -315,7 +335,7 @@ describe('while the authorization server', () => {
     },
   );
 
-  it('is away, the error says so in words, without anything it was sent', async () => {
+  it('is unavailable, the error states that, without any value that was sent', async () => {
     await makeDue('ended');
     server.failTokens(503);
     const error = (await token().catch((thrown: unknown) => thrown)) as CredentialUnavailableError;
@@ -326,25 +346,29 @@ describe('while the authorization server', () => {
 });
 
 describe('an authorization that has ended', () => {
-  verifies('oauth:revoked', 'is dropped and says what to do; nobody asks the server again', async () => {
-    await makeDue('ended');
-    // Somebody else uses the refresh token: the server takes that for theft, and ends the whole authorization.
-    await stealRefreshToken();
-    const error = (await token().catch((thrown: unknown) => thrown)) as AuthorizationRequiredError;
-    expect(error).toBeInstanceOf(AuthorizationRequiredError);
-    expect(error).toMatchObject({ kind: 'conflict', code: 'auth_required' });
-    expect(error.message).toContain('invalid_grant');
-    expect(await row()).toMatchObject({ state: 'required', sealed_tokens: null });
-    const asked = await refreshesOf(async () => {
-      for (const from of [app, ...siblings]) {
-        await expect(token(undefined, from)).rejects.toBeInstanceOf(AuthorizationRequiredError);
-      }
-    });
-    expect(asked).toBe(0);
-    await authorize(app, owner, guarded.url);
-    // At once, everywhere: what was refused a moment ago is looked up again.
-    for (const from of [app, ...siblings]) expect(await token(undefined, from)).toBe(last());
-  });
+  verifies(
+    'oauth:revoked',
+    'is deleted with the next step in its message; the server receives no further request',
+    async () => {
+      await makeDue('ended');
+      // Somebody else uses the refresh token: the server takes that for theft, and ends the whole authorization.
+      await stealRefreshToken();
+      const error = (await token().catch((thrown: unknown) => thrown)) as AuthorizationRequiredError;
+      expect(error).toBeInstanceOf(AuthorizationRequiredError);
+      expect(error).toMatchObject({ kind: 'conflict', code: 'auth_required' });
+      expect(error.message).toContain('invalid_grant');
+      expect(await row()).toMatchObject({ state: 'required', sealed_tokens: null });
+      const asked = await refreshesOf(async () => {
+        for (const from of [app, ...siblings]) {
+          await expect(token(undefined, from)).rejects.toBeInstanceOf(AuthorizationRequiredError);
+        }
+      });
+      expect(asked).toBe(0);
+      await authorize(app, owner, guarded.url);
+      // At once, everywhere: what was refused a moment ago is looked up again.
+      for (const from of [app, ...siblings]) expect(await token(undefined, from)).toBe(last());
+    },
+  );
 
   verifies('oauth:client-lost', 'because the server forgot Slipway is renewed by registering once more', async () => {
     const other = newOwner();

@@ -148,7 +148,7 @@ describe('the keys of sealed values', () => {
   const key = (id: string, byte: number): EncryptionKey => ({ id, secret: Buffer.alloc(32, byte) });
   const [k1, k2] = [key('k1', 7), key('k2', 8)];
 
-  it('are looked up in every column of sealed values', async () => {
+  it('are counted in every column of sealed values', async () => {
     const columns = await app.database.query<{ name: string }[]>(
       `SELECT table_name || '.' || column_name AS name FROM information_schema.columns
         WHERE table_schema = 'public' AND column_name LIKE 'sealed%'`,
@@ -168,7 +168,7 @@ describe('the keys of sealed values', () => {
     );
   });
 
-  it('are rotated beside a service in use; the filter by URL works before, between and after', async () => {
+  it('are rotated while the service is used; the filter by URL works before, during and after', async () => {
     const rotating = await app.sibling({ ENCRYPTION_KEYS: [k2, k1].map(textOf).join(',') });
     try {
       const mcpUrl = `${upstream.url}?apiKey=${CANARY}rotated`;
@@ -207,7 +207,22 @@ describe('the keys of sealed values', () => {
     }
   });
 
-  it('leave a value alone that came to lie where a rotated one was read', async () => {
+  it('are rotated in every row of a table that takes several reads', async () => {
+    const { path } = await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace });
+    const [{ id }] = await app.database.query<[{ id: string }]>('SELECT id FROM connections WHERE connection_id = $1', [
+      path.split('/').at(-1),
+    ]);
+    const sealed = Array.from({ length: 1_001 }, (_, at) => new Vault([k1]).seal(`call ${at}`, id));
+    await app.database.query(
+      `INSERT INTO recorded_calls (connection_id, tool, sealed, bytes) SELECT $1, 'echo', unnest($2::text[]), 10`,
+      [id, sealed],
+    );
+    await rotateSealed(app.database, new Vault([k2, k1]));
+    const keys = (await keyUses(app.database)).filter(({ counts }) => 'recorded_calls.sealed' in counts);
+    expect(keys).toEqual([{ keyId: 'k2', counts: expect.objectContaining({ 'recorded_calls.sealed': 1_001 }) }]);
+  });
+
+  it('do not replace another value at the row position of a rotated one', async () => {
     const headers = { 'X-Key': 'v' };
     const { path } = await createConnection(app, owner, { mcpUrl: upstream.url, headers }, { namespace });
     const connectionId = path.split('/').at(-1);

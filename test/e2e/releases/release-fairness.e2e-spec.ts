@@ -1,6 +1,8 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
+import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { ReleasePipeline } from '../../../src/modules/releases/pipeline/release-pipeline.js';
+import { ReleaseSlotsRepository } from '../../../src/modules/releases/pipeline/release-slots.repository.js';
 import { longIt } from '../../support/jest/globals.mjs';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
@@ -87,7 +89,7 @@ describe('an account whose upstreams never answer', () => {
     expect(await countIn(all, 'recoveries > 0 OR attempt > 6')).toBe(0);
   });
 
-  it('never holds more, however many are taken at the same moment', async () => {
+  it('never holds more, also with simultaneous claims', async () => {
     const all = await crowd(0);
     const namespace = await createNamespace(app, all.owner);
     const lease_until = new Date(Date.now() + 600_000);
@@ -113,7 +115,7 @@ describe('an account whose upstreams never answer', () => {
     await expectAllDone(all);
   });
 
-  it('has its next release looked at when one is cancelled or deleted, the oldest first', async () => {
+  it('has its next release started when one is cancelled or deleted, the oldest first', async () => {
     const all = await crowd(5);
     await until(() => settled(all), 'all were looked at');
     const isHeld = async (at: number) => (await releaseRow(app, all.releases[at].id))?.lease_holder != null;
@@ -128,7 +130,21 @@ describe('an account whose upstreams never answer', () => {
     await until(() => isHeld(newest), 'the next one is taken');
   });
 
-  it('waits with a resumed release like with any other', async () => {
+  it('has the slots of killed workers again after their leases expired', async () => {
+    const owner = await app.account();
+    const name = await createServer(app, owner);
+    const slots = app.get(ReleaseSlotsRepository);
+    const lease = { lease_holder: randomUUID(), lease_until: new Date(Date.now() + 600_000) };
+    const held: string[] = [];
+    for (let at = 0; at < 3; at += 1) held.push(await insertRelease(app, name, { status: 'WORKING', ...lease }));
+    const next = await insertRelease(app, name, { status: 'QUEUED', lease_until: lease.lease_until });
+    const claim = { releaseId: next, attempt: 1, holder: randomUUID() };
+    expect(await slots.take(claim)).toBeNull();
+    await app.database.query(`UPDATE releases SET lease_until = now() - interval '1 second' WHERE id = $1`, [held[0]]);
+    expect(await slots.take(claim)).toMatchObject({ server: name });
+  });
+
+  it('makes a resumed release wait like any other', async () => {
     const all = await crowd(3);
     await until(async () => (await countIn(all, held)) === 3, 'all slots are held');
     const name = await createServer(app, all.owner);
@@ -143,7 +159,7 @@ describe('an account whose upstreams never answer', () => {
 });
 
 describe('a release that waits for a slot', () => {
-  it('is asked for by the sweeper where nobody else does', async () => {
+  it('is started by the sweeper if no worker does', async () => {
     const fast = await app.sibling({ ROLES: 'worker', RELEASE_LEASE_MS: '3000' });
     open.push(fast);
     const owner = await app.account();

@@ -1,7 +1,11 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
+import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { ReleasePipeline } from '../../../src/modules/releases/pipeline/release-pipeline.js';
+import { ReleaseLease } from '../../../src/modules/releases/release-lease.js';
+import { ReleaseLogRepository } from '../../../src/modules/releases/release-log.repository.js';
 import { mayBecome, releaseStatuses } from '../../../src/modules/releases/release-state.js';
+import { ReleasesRepository } from '../../../src/modules/releases/releases.repository.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import {
@@ -104,9 +108,25 @@ describe('a release that is worked on', () => {
     expect(await releaseRow(app, id)).toMatchObject({ attempt: 1, recoveries: 0 });
   });
 
+  it('continues at another worker as soon as its own one stops', async () => {
+    const upstream = await guarded({ holds: true });
+    const account = await idle.account();
+    const name = await createServer(idle, account);
+    const id = await published(idle, account, name, external(upstream.url));
+    const stopping = await idle.sibling({ ROLES: 'worker' });
+    await until(() => upstream.held() > 0, 'the scan waits');
+    const next = await idle.sibling({ ROLES: 'worker' });
+    await stopping.close();
+    upstream.letThrough();
+    await releaseIn(idle, account, name, id, 'SUCCESS');
+    // The sweeper, which starts it a minute later, would have made a third attempt.
+    expect(await releaseRow(idle, id)).toMatchObject({ attempt: 2, recoveries: 0 });
+    await next.close();
+  });
+
   verifies(
     'release:state:outcome',
-    'ends as INTERNAL_ERROR when something of ours fails, and tells nothing',
+    'ends as INTERNAL_ERROR after an internal failure, without internal details',
     async () => {
       const upstream = await guarded({ holds: true });
       const name = await createServer(app, owner);
@@ -131,8 +151,40 @@ describe('a release that is worked on', () => {
   );
 });
 
+describe('the lease of a release', () => {
+  it('writes the outcome of a stage with all of its further writes, or nothing', async () => {
+    const name = await createServer(idle, await idle.account());
+    const claim = { releaseId: '', attempt: 1, holder: randomUUID() };
+    const held = {
+      status: 'WORKING',
+      stage: 'scan',
+      lease_holder: claim.holder,
+      lease_until: new Date(Date.now() + 60_000),
+    };
+    claim.releaseId = await insertRelease(idle, name, held);
+    const [database, releases, logs] = [idle.database, idle.get(ReleasesRepository), idle.get(ReleaseLogRepository)];
+    const lease = new ReleaseLease({ database, releases, logs, leaseMs: 60_000, announce: () => undefined }, claim);
+    const refuse = () => Promise.reject(new Error('a further write was refused'));
+    await expect(lease.commit({ stage: 'metadata' }, [], refuse)).rejects.toThrow('a further write was refused');
+    lease.stop();
+    expect(await releaseRow(idle, claim.releaseId)).toMatchObject({ status: 'WORKING', stage: 'scan' });
+  });
+
+  it('is taken by a sixth worker and by no seventh', async () => {
+    const name = await createServer(idle, await idle.account());
+    const expired = { status: 'WORKING', lease_holder: randomUUID(), lease_until: new Date(Date.now() - 1_000) };
+    const fourth = await insertRelease(idle, name, { ...expired, recoveries: 4 });
+    const fifth = await insertRelease(idle, name, { ...expired, recoveries: 5 });
+    const worker = await idle.sibling({ ROLES: 'worker' });
+    await until(async () => (await releaseRow(idle, fifth)).status !== 'WORKING', 'the release has ended');
+    await worker.close();
+    expect(await releaseRow(idle, fifth)).toMatchObject({ status: 'INTERNAL_ERROR', attempt: 1, recoveries: 5 });
+    expect((await releaseRow(idle, fourth)).recoveries).toBe(5);
+  });
+});
+
 describe('a release that waits for authorization', () => {
-  verifies('release:state:pauses', 'is AUTH_REQUIRED, and its log says where to authorize', async () => {
+  verifies('release:state:pauses', 'is AUTH_REQUIRED, and its log contains the link', async () => {
     const { name, id } = await paused();
     const { logs } = await readRelease(app, owner, name, id);
     expect(logs.slice(-2).map(({ message }) => message)).toEqual([
@@ -146,7 +198,7 @@ describe('a release that waits for authorization', () => {
 
   verifies(
     ['release:resume:answer', 'release:resume:working', 'release:resume:latest'],
-    'goes on when it is resumed, by its id or as the latest',
+    'continues when it is resumed, by its id or as the latest',
     async () => {
       for (const by of ['id', 'latest'] as const) {
         const { name, id, upstream } = await paused();
@@ -160,7 +212,7 @@ describe('a release that waits for authorization', () => {
     },
   );
 
-  verifies('release:link:cancelled', 'has a link that is over once it is cancelled', async () => {
+  verifies('release:link:cancelled', 'has a link that expires when it is cancelled', async () => {
     const { name, id } = await paused();
     const { logs } = await readRelease(app, owner, name, id);
     const link = new URL(/http\S+\/setup\/\S+/.exec(logs.at(-1)?.message ?? '')?.[0] ?? '');
@@ -188,7 +240,7 @@ describe('a release that waits for authorization', () => {
     expect((await resume(name, id)).status).toBe(400);
   });
 
-  it('waits again when it is resumed and the server still wants authorization', async () => {
+  it('waits again when it is resumed and the server still requires authorization', async () => {
     const { name, id } = await paused();
     await resume(name, id);
     await until(async () => (await readRelease(app, owner, name, id)).logs.length > 8, 'it looked again');
@@ -198,7 +250,7 @@ describe('a release that waits for authorization', () => {
 
   verifies(
     ['release:state:times-out', 'release:resume:auth-timeout'],
-    'is AUTH_TIMEOUT when nobody comes, and can still be resumed',
+    'is AUTH_TIMEOUT without an authorization, and can still be resumed',
     async () => {
       const { name, id, upstream } = await timedOut();
       expect(errorOf(await readRelease(app, owner, name, id))).toBe(
@@ -210,7 +262,7 @@ describe('a release that waits for authorization', () => {
     },
   );
 
-  it('goes on once, however many resume it at the same time', async () => {
+  it('continues once, also with simultaneous resumes', async () => {
     const { name, id, upstream } = await paused();
     upstream.unlock();
     const before = upstream.seen.length;
@@ -225,7 +277,7 @@ describe('a release that waits for authorization', () => {
     expect(upstream.seen.slice(before).filter(({ method }) => method === 'POST').length).toBeLessThan(8);
   });
 
-  it('is not said to go on when it is cancelled at the same moment', async () => {
+  it('is not reported as resumed when it is cancelled at the same moment', async () => {
     const { name, id } = await paused();
     const holder = app.database.createQueryRunner();
     await holder.startTransaction();
@@ -300,11 +352,11 @@ describe('cancelling', () => {
   });
 });
 
-describe('a release changes only as the table says', () => {
+describe('a release changes only by the transitions of the table', () => {
   /** Runs a job of this attempt to its end. */
   const work = (id: string, attempt: number) => app.get(ReleasePipeline).run(id, attempt);
 
-  verifies('release:state:refused', 'a release that is over stays as it is', async () => {
+  verifies('release:state:refused', 'a finished release is not changed', async () => {
     const upstream = await guarded();
     for (const status of releaseStatuses.filter((one) => !mayBecome(one, 'CANCELLED'))) {
       const name = await createServer(app, owner);
@@ -327,7 +379,7 @@ describe('a release changes only as the table says', () => {
     expect(await readRelease(app, owner, name, id)).toEqual(before);
   });
 
-  it('a job of another attempt does no work on a release that nobody holds', async () => {
+  it('a job of another attempt does no work on a release without a lease', async () => {
     const name = await createServer(app, owner);
     const { url: upstream_url } = await guarded();
     const lease_until = new Date(Date.now() + 600_000);
