@@ -329,7 +329,7 @@ describe('a request without a valid key', () => {
     expect([...openToEveryKey, ...operatorOnly].filter((name) => !names.includes(name))).toEqual([]);
   });
 
-  verifies(['auth:missing', 'auth:challenge'], 'is refused by every route, in its own family', async () => {
+  verifies(['auth:missing', 'auth:challenge'], 'is refused by every route, in the shape of its prefix', async () => {
     const visits = await walk(guarded(), undefined);
     expect(visits.flatMap(faultsOf401)).toEqual([]);
   });
@@ -372,7 +372,7 @@ describe('a request without a valid key', () => {
     }
   });
 
-  verifies(['auth:unknown-key', 'auth:challenge'], 'is refused with a key nobody was given', async () => {
+  verifies(['auth:unknown-key', 'auth:challenge'], 'is refused with a key that was never issued', async () => {
     expect((await walk(guarded(), `Bearer ${generateApiKey()}`)).flatMap(faultsOf401)).toEqual([]);
   });
 
@@ -397,7 +397,7 @@ describe('a request without a valid key', () => {
     }
   });
 
-  verifies('auth:before-validation', 'learns neither what is wrong with it nor whether its target exists', async () => {
+  verifies('auth:before-validation', 'receives neither validation errors nor the existence of the target', async () => {
     const nowhere = { ...estate, namespace: 'no-such-ns', server: 'no-such-ns/none', connectionId: 'none' };
     for (const route of guarded()) {
       const unknown = pathOf(route, { ...nowhere, keyId: 'none', owner: { ...estate.owner, id: 'none' } });
@@ -482,7 +482,7 @@ describe('a valid key', () => {
   });
 });
 
-describe('somebody else’s key', () => {
+describe('a key of another account', () => {
   /** Walks all routes with the owner's paths; returns what went wrong. */
   async function trespass(key: string, chosen: Route[]): Promise<string[]> {
     const before = await stateOf(estate);
@@ -508,25 +508,33 @@ describe('somebody else’s key', () => {
     expect((await app.as(owner).get(`/connect/${namespace}`)).body.connections).toHaveLength(1);
   });
 
-  verifies('auth:owner:every-route', 'cannot tell the owner’s connections from missing ones', async () => {
-    const missing = { ...estate, namespace: uniqueName('none'), connectionId: 'none' };
-    for (const route of guarded().filter(({ path }) => path.startsWith('/connect/'))) {
-      const authorization = `Bearer ${stranger.key}`;
-      const foreign = await visit(route, authorization);
-      const none = await visit(route, authorization, { path: pathOf(route, missing) });
-      const { namespace } = estate;
-      const own = await app.as(stranger).put(`/namespaces/${uniqueName('own')}`);
-      const inOwn = await visit(route, authorization, {
-        path: pathOf(route, { ...estate, namespace: own.body.name as string, connectionId: 'none' }),
-      });
-      const told = ({ response: { status, text, headers } }: Visit) => [status, text, Object.keys(headers).toSorted()];
-      expect([nameOf(route), ...told(foreign)]).toEqual([nameOf(route), ...told(none)]);
-      // A missing connection in an own namespace differs only in the hint, except on routes that create or list.
-      const withoutHint = ({ response: { text } }: Visit) => text.replace(/,?"hint":"(?:[^"\\]|\\.)*"/, '');
-      if (inOwn.response.status === 404) expect(withoutHint(foreign)).toEqual(withoutHint(inOwn));
-      expect(foreign.response.text).not.toContain(namespace);
-    }
-  });
+  verifies(
+    'auth:owner:every-route',
+    'gets the same answers for existing and missing connections of the owner',
+    async () => {
+      const missing = { ...estate, namespace: uniqueName('none'), connectionId: 'none' };
+      for (const route of guarded().filter(({ path }) => path.startsWith('/connect/'))) {
+        const authorization = `Bearer ${stranger.key}`;
+        const foreign = await visit(route, authorization);
+        const none = await visit(route, authorization, { path: pathOf(route, missing) });
+        const { namespace } = estate;
+        const own = await app.as(stranger).put(`/namespaces/${uniqueName('own')}`);
+        const inOwn = await visit(route, authorization, {
+          path: pathOf(route, { ...estate, namespace: own.body.name as string, connectionId: 'none' }),
+        });
+        const told = ({ response: { status, text, headers } }: Visit) => [
+          status,
+          text,
+          Object.keys(headers).toSorted(),
+        ];
+        expect([nameOf(route), ...told(foreign)]).toEqual([nameOf(route), ...told(none)]);
+        // A missing connection in an own namespace differs only in the hint, except on routes that create or list.
+        const withoutHint = ({ response: { text } }: Visit) => text.replace(/,?"hint":"(?:[^"\\]|\\.)*"/, '');
+        if (inOwn.response.status === 404) expect(withoutHint(foreign)).toEqual(withoutHint(inOwn));
+        expect(foreign.response.text).not.toContain(namespace);
+      }
+    },
+  );
 
   verifies('operator:owns-nothing', 'the operator’s key opens nothing but accounts and its own routes', async () => {
     const rest = guarded().filter((route) => !route.path.startsWith('/accounts') && !operatorOnly.has(nameOf(route)));
@@ -538,7 +546,7 @@ describe('somebody else’s key', () => {
 describe('the start', () => {
   const handler = ServersController.prototype.get as unknown as object;
 
-  verifies('auth:declared', 'is refused when a route does not say who may use it', async () => {
+  verifies('auth:declared', 'is refused when a route declares no access rule', async () => {
     const rule = Reflect.getMetadata(ACCESS, handler) as unknown;
     Reflect.deleteMetadata(ACCESS, handler);
     try {

@@ -64,7 +64,7 @@ describe('an account that takes all it may leaves room', () => {
     for (const leave of taken) leave();
   });
 
-  verifies('limits:account-share', 'for those of others who follow releases', async () => {
+  verifies('limits:account-share', 'for release streams of others', async () => {
     const name = await createServer(app, busy);
     const id = await insertRelease(app, name, { status: 'AUTH_REQUIRED' });
     const followers = await Promise.all(times(STREAMS_EACH_MAX, () => followRelease(app, busy, name, id)));
@@ -93,7 +93,7 @@ describe('an account that takes all it may leaves room', () => {
     }, 'a stream that ends gives its place back');
   });
 
-  verifies('limits:account-share', 'for those of others who follow logs', async () => {
+  verifies('limits:account-share', 'for log streams of others', async () => {
     const name = await createServer(app, busy);
     const followers = await Promise.all(times(10, () => followLog(app, busy, name)));
     open.push(...followers);
@@ -107,7 +107,7 @@ describe('an account that takes all it may leaves room', () => {
     expect(follower.response.status).toBe(200);
   });
 
-  verifies('limits:account-share', 'for looks at connections of others that are due later', async () => {
+  verifies('limits:account-share', 'for checks of connections of others that are due later', async () => {
     const many = await createNamespace(app, busy);
     const url = () => `http://${uniqueName('host')}.invalid/mcp`;
     await seedConnections(

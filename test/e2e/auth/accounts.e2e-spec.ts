@@ -41,7 +41,7 @@ describe('POST /accounts', () => {
     expect(made.map(({ status }) => status).toSorted()).toEqual([201, 409, 409]);
   });
 
-  verifies('account:create', 'makes nobody an operator, whatever the body says', async () => {
+  verifies('account:create', 'never creates an operator, whatever the body contains', async () => {
     const body = {
       name: uniqueName('account'),
       kind: 'user',

@@ -179,7 +179,7 @@ describe('a key', () => {
     expect(upstream.requests.map(({ headers, raw }) => JSON.stringify(headers) + raw).join()).not.toContain('slipway_');
   });
 
-  verifies('key:stored-hashed', 'lies in the database as its SHA-256 and its first characters only', async () => {
+  verifies('key:stored-hashed', 'is stored as its SHA-256 and its first characters only', async () => {
     const { id, key } = await createKey(owner);
     const [row] = await app.database.query('SELECT * FROM api_keys WHERE id = $1', [id]);
     expect(row.hash).toEqual(createHash('sha256').update(key).digest());
@@ -197,7 +197,7 @@ describe('a key', () => {
     }
   });
 
-  verifies('key:last-used', 'that is used says so a second later, at any door', async () => {
+  verifies('key:last-used', 'has its last use updated within a second, on every endpoint', async () => {
     const account = await app.account();
     const { path } = await createConnection(app, account, { mcpUrl: upstream.url });
     const doors: ((client: ReturnType<TestApp['as']>) => Promise<{ status: number }>)[] = [
@@ -266,7 +266,7 @@ describe('GET /accounts/{id}/api-keys', () => {
 });
 
 describe('DELETE /accounts/{id}/api-keys/{keyId}', () => {
-  verifies(['key:revoke', 'auth:revoked-key'], 'ends that key at every door at once, and no other', async () => {
+  verifies(['key:revoke', 'auth:revoked-key'], 'revokes that key on every endpoint at once, and no other', async () => {
     const account = await app.account();
     const { path } = await createConnection(app, account, { mcpUrl: upstream.url });
     const [doomed, kept] = [await createKey(account), await createKey(account)];
@@ -296,7 +296,7 @@ describe('DELETE /accounts/{id}/api-keys/{keyId}', () => {
     expect((await app.as(withKey(key)).get('/accounts/me')).status).toBe(401);
   });
 
-  it('once revoked, is refused for good, however many requests race with the end', async () => {
+  it('once revoked, is refused permanently, also with concurrent requests', async () => {
     const key = await createKey(owner);
     const client = app.as(withKey(key));
     const statuses: number[] = [];

@@ -54,7 +54,7 @@ describe('with PUBLIC_READS=true', () => {
     }
   });
 
-  verifies('public-reads:nothing-else', 'nothing else is done or told without a key', async () => {
+  verifies('public-reads:nothing-else', 'no other read and no write is possible without a key', async () => {
     await app.as(owner).patch(pathOf(name), { unlisted: true });
     const [namespace = ''] = name.split('/');
     for (const query of [

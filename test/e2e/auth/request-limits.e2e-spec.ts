@@ -140,7 +140,7 @@ describe('wrong keys', () => {
   });
 });
 
-describe('calls at work', () => {
+describe('calls in flight', () => {
   verifies('limits:calls-at-once', 'beyond the limit of an account are 429 until one has ended', async () => {
     const { path } = await createConnection(app, account, { mcpUrl: upstream.url });
     const call = () => app.as(account).post(`${path}/.tools/wait`, {});
