@@ -86,7 +86,7 @@ async function rowIdOf(connectionId: string): Promise<string> {
 
 const echo = (path: string, at = app) => at.as(owner).post(`${path}/.tools/echo`, { message: 'hi' });
 
-describe('a connection whose server wants authorization', () => {
+describe('a connection whose server requires authorization', () => {
   verifies('connection:setup:return', 'leads back to the app over the authorization server', async () => {
     const { path } = await connect();
     const { setupUrl = '' } = await statusOf(path);
@@ -100,7 +100,7 @@ describe('a connection whose server wants authorization', () => {
 
   verifies(
     ['connection:state:auth-required-setup', 'connection:state:authorized', 'connection:setup:page'],
-    'says where to give it, and is connected by itself once it was given, in every process',
+    'has a status with the setup URL, and is connected in every process after the authorization',
     async () => {
       const { path, body } = await connect();
       const status = body.status as Status;
@@ -133,7 +133,7 @@ describe('a connection whose server wants authorization', () => {
 
   verifies(
     ['connection:refusal:words', 'connection:setup:link'],
-    'tells its callers in words of REST and of MCP, and never with a 401 or 404 of ours',
+    'reports that to callers over REST and MCP, and never with a 401 or 404 of this service',
     async () => {
       const { path, body } = await connect();
       const { setupUrl = '' } = body.status as Status;
@@ -299,7 +299,7 @@ describe('the token of a connection', () => {
 });
 
 describe('scopes that do not reach', () => {
-  verifies('connection:auth:step-up', 'are asked for with those that were granted', async () => {
+  verifies('connection:auth:step-up', 'are requested together with the granted ones', async () => {
     const wanting = await server.protect(upstream.url, { toolScope: 'tools:admin', challengeScope: 'tools:read' });
     const { path } = await authorized(wanting.url);
     expect(await echo(path)).toMatchObject({ status: 409, body: { error: 'auth_required' } });
@@ -313,7 +313,7 @@ describe('scopes that do not reach', () => {
     expect(await echo(path)).toMatchObject({ status: 200 });
   });
 
-  verifies('connection:auth:step-up', 'although they were granted twice are not asked for a third time', async () => {
+  verifies('connection:auth:step-up', 'although they were granted twice are not requested a third time', async () => {
     const wanting = await server.protect(upstream.url, { toolScope: 'tools:admin', toolScopeSatisfies: false });
     const { path } = await authorized(wanting.url);
     for (let granted = 0; granted < 2; granted += 1) {

@@ -99,7 +99,7 @@ const echo = ({ path }: Connected) => app.as(owner).post(`${path}/.tools/echo`, 
 
 const lastOf = (endpoint: 'token' | 'authorize') => server.seen.findLast((request) => request.endpoint === endpoint);
 
-describe('a connection whose authorization server registers nobody', () => {
+describe('a connection whose authorization server has no registration', () => {
   verifies('connection:setup:client', 'asks for a client on its page, is authorized as that, and works', async () => {
     const connection = await connect();
     const { setupUrl } = await statusOf(connection);
@@ -136,7 +136,7 @@ describe('a connection whose authorization server registers nobody', () => {
     expect(guarded.tokens.at(-1)).toBe('mine');
   });
 
-  verifies('connection:setup:client', 'says what is wrong with what was typed, and repeats none of it', async () => {
+  verifies('connection:setup:client', 'shows the error of each entered value, and no entered value', async () => {
     const connection = await connect();
     for (const [values, fault] of [
       [{}, 'Nothing was filled in.'],
@@ -154,25 +154,29 @@ describe('a connection whose authorization server registers nobody', () => {
     ).toEqual([]);
   });
 
-  verifies('connection:setup:client', 'asks for one where its registration is refused, and says why', async () => {
-    const strict = await startAuthorizationServer({
-      clients: [{ clientId: ID, clientSecret: SECRET, redirectUri: `${app.env.baseUrl}/oauth/callback` }],
-    });
-    strict.refuseRegistration({ error: 'invalid_redirect_uri', error_description: 'not on the list' });
-    const connection = await connect((await strict.protect(upstream.url)).url);
-    const { setupUrl } = await statusOf(connection);
-    await person.open(setupUrl);
-    const shown = await person.press(setupUrl);
-    expect(shown.html).toContain('invalid_redirect_uri: not on the list');
-    expect(shown.html).toContain('name="client.id"');
-    expect((await give(connection, { id: ID, secret: SECRET }, strict.issuer)).html).toContain('Authorized');
-    expect(await echo(connection)).toMatchObject({ status: 200 });
-    await strict.close();
-  });
+  verifies(
+    'connection:setup:client',
+    'requests a client if its registration is refused, and shows the reason',
+    async () => {
+      const strict = await startAuthorizationServer({
+        clients: [{ clientId: ID, clientSecret: SECRET, redirectUri: `${app.env.baseUrl}/oauth/callback` }],
+      });
+      strict.refuseRegistration({ error: 'invalid_redirect_uri', error_description: 'not on the list' });
+      const connection = await connect((await strict.protect(upstream.url)).url);
+      const { setupUrl } = await statusOf(connection);
+      await person.open(setupUrl);
+      const shown = await person.press(setupUrl);
+      expect(shown.html).toContain('invalid_redirect_uri: not on the list');
+      expect(shown.html).toContain('name="client.id"');
+      expect((await give(connection, { id: ID, secret: SECRET }, strict.issuer)).html).toContain('Authorized');
+      expect(await echo(connection)).toMatchObject({ status: 200 });
+      await strict.close();
+    },
+  );
 });
 
 describe('a client that was given', () => {
-  verifies('connection:setup:client-own', 'is used for its own connection alone, and lies encrypted', async () => {
+  verifies('connection:setup:client-own', 'is used for its own connection only, and is stored encrypted', async () => {
     const connection = await connected();
     const other = await connect();
     const { setupUrl } = await statusOf(other);
@@ -233,7 +237,7 @@ describe('a client that was given', () => {
     },
   );
 
-  verifies('connection:setup:client-refused', 'and is wrong is said to be, and is asked for again', async () => {
+  verifies('connection:setup:client-refused', 'and refused is reported as wrong and requested again', async () => {
     const connection = await connect();
     const refused = await give(connection, { id: ID, secret: 'wrong' });
     expect([refused.status, refused.html]).toEqual([502, expect.stringContaining('does not accept the client ID')]);
@@ -246,7 +250,7 @@ describe('a client that was given', () => {
 
   verifies(
     ['connection:setup:client-refused', 'connection:state:refresh-refused'],
-    'and is refused at a refresh ends the authorization, and is neither forgotten nor used again',
+    'and refused at a refresh ends the authorization, and is not replaced by a registration',
     async () => {
       const hand = { clientId: ID, clientSecret: SECRET, redirectUri: `${app.env.baseUrl}/oauth/callback` };
       const strict = await startAuthorizationServer({ registers: false, clients: [hand] });

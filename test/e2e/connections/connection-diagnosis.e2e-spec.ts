@@ -65,7 +65,7 @@ describe('the way to a server', () => {
 
   verifies(
     ['diagnosis:steps', 'diagnosis:nothing-secret'],
-    'is walked to a registry server, whose host is not told',
+    'is checked for a registry server without revealing its host',
     async () => {
       const server = await createServer(app, owner);
       await publishExternal(app, server, (await start()).url);
@@ -121,7 +121,7 @@ describe('the way to a server', () => {
     expect(walk(untrusted)).toMatch(/connect ok, tls failed, http skipped/);
   });
 
-  verifies('diagnosis:stops', 'stops at a revision nobody knows, and at a list that does not come', async () => {
+  verifies('diagnosis:stops', 'stops at an unknown revision, and at a list without an answer', async () => {
     const odd = closing(
       await startScripted((message, res) => {
         if (message.method === 'tools/list') {
@@ -145,21 +145,25 @@ describe('the way to a server', () => {
     expect(body).toMatchObject({ status: { state: 'connected', reason: 'ok' } });
   });
 
-  verifies('diagnosis:other-targets', 'an uplink without a tunnel and a stored module say what they are', async () => {
-    const namespace = await createNamespace(app, owner);
-    await app.as(owner).put(`/connect/${namespace}/local`, { transport: 'uplink' });
-    const uplink = await diagnose(`/connect/${namespace}/local`);
-    expect(walk(uplink)).toBe('target ok, tunnel failed, era skipped, list skipped');
-    expect(uplink).toMatchObject({ target: 'uplink', verdict: expect.stringMatching(/smithery mcp add/) });
-    const file = { path: 'index.ts', contents: `export default { fetch: () => new Response('hello') }` };
-    const source = { kind: 'module', entrypoint: 'index.ts', sourceFiles: [file] };
-    await app.as(owner).put(`/connect/${namespace}/module`, { source });
-    expect(walk(await diagnose(`/connect/${namespace}/module`))).toBe('target ok, era failed, list skipped');
-  });
+  verifies(
+    'diagnosis:other-targets',
+    'an uplink without a tunnel and a stored module are described by their kind',
+    async () => {
+      const namespace = await createNamespace(app, owner);
+      await app.as(owner).put(`/connect/${namespace}/local`, { transport: 'uplink' });
+      const uplink = await diagnose(`/connect/${namespace}/local`);
+      expect(walk(uplink)).toBe('target ok, tunnel failed, era skipped, list skipped');
+      expect(uplink).toMatchObject({ target: 'uplink', verdict: expect.stringMatching(/smithery mcp add/) });
+      const file = { path: 'index.ts', contents: `export default { fetch: () => new Response('hello') }` };
+      const source = { kind: 'module', entrypoint: 'index.ts', sourceFiles: [file] };
+      await app.as(owner).put(`/connect/${namespace}/module`, { source });
+      expect(walk(await diagnose(`/connect/${namespace}/module`))).toBe('target ok, era failed, list skipped');
+    },
+  );
 });
 
 describe('secrets and bounds', () => {
-  verifies('diagnosis:nothing-secret', 'a server that repeats what it was sent is not repeated', async () => {
+  verifies('diagnosis:nothing-secret', 'values that a server echoes are not shown', async () => {
     const secret = 'tell-nobody-of-me';
     const parrot = closing(
       await startScripted((message, res) => {
@@ -175,7 +179,7 @@ describe('secrets and bounds', () => {
     expect(JSON.stringify(diagnosis.steps) + diagnosis.verdict).not.toContain(secret);
   });
 
-  verifies('diagnosis:nothing-secret', 'the guard says what kind of address it is, not which', async () => {
+  verifies('diagnosis:nothing-secret', 'a refused address is reported by its kind and not by its value', async () => {
     const path = await connect((await start()).url.replace('127.0.0.1', 'localhost'));
     const strict = await app.sibling({ EGRESS_ALLOW: '192.0.2.1' });
     try {
@@ -190,7 +194,7 @@ describe('secrets and bounds', () => {
     }
   });
 
-  verifies('diagnosis:bounded', 'who asks while one runs is given the same', async () => {
+  verifies('diagnosis:bounded', 'a concurrent request shares the running diagnosis', async () => {
     const upstream = await start({ delayInitializeMs: 300 });
     const path = await connect(upstream.url);
     const opened = upstream.count('initialize');
@@ -201,7 +205,7 @@ describe('secrets and bounds', () => {
 });
 
 describe('ownership', () => {
-  verifies('diagnosis:own', 'a foreign connection and a missing one look alike', async () => {
+  verifies('diagnosis:own', 'a foreign connection and a missing one have the same answer', async () => {
     const path = await connect((await start()).url);
     const foreign = await app.as(other).get(`${path}/diagnosis`);
     const missing = await app.as(other).get(`${path.replace(/[^/]+$/, uniqueName())}/diagnosis`);

@@ -194,7 +194,7 @@ describe('a connection to a name', () => {
     expect(upstream.connections).toBe(0);
   });
 
-  verifies('egress:dns', 'whose addresses are all closed is refused, and none of them is told', async () => {
+  verifies('egress:dns', 'with closed addresses only is refused without revealing them', async () => {
     const upstream = await start();
     const url = `http://intra.example:${upstream.port}/mcp`;
     for (const addresses of [['127.0.0.1'], ['127.0.0.1', '10.0.0.1', '::1'], ['::ffff:127.0.0.1']]) {
@@ -226,7 +226,7 @@ describe('a connection to a name', () => {
 
   verifies(
     'egress:rebinding',
-    'goes to the address that was checked, whatever the name says a moment later',
+    'is opened to the checked address, also if the name resolves to another one later',
     async () => {
       const upstream = await start();
       const neighbour = await forbiddenNeighbour(upstream.port);
@@ -250,7 +250,7 @@ describe('a connection to a name', () => {
 });
 
 describe('a redirect', () => {
-  verifies('egress:redirect', 'to a private address is told, not followed', async () => {
+  verifies('egress:redirect', 'to a private address is reported and not followed', async () => {
     const inside = await start();
     await allowing('127.0.0.1', async (app) => {
       for (const redirectStatus of [301, 302, 303, 307, 308] as const) {
@@ -295,7 +295,7 @@ describe('a redirect', () => {
 });
 
 describe('EGRESS_ALLOW', () => {
-  longVerifies('egress:allow', 'admits exactly what it lists', async () => {
+  longVerifies('egress:allow', 'permits exactly the listed addresses', async () => {
     const upstream = await start();
     const at = (host: string) => `http://${host}:${upstream.port}/mcp`;
     const isOpen = async (app: TestApp, host: string) =>

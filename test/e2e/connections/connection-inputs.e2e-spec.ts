@@ -92,10 +92,10 @@ async function opened(path: string): Promise<string> {
   return setupUrl;
 }
 
-describe('a connection to a server that wants values', () => {
+describe('a connection to a server that requires values', () => {
   verifies(
     ['connection:state:input-required', 'connection:state:input-supplied', 'connection:inputs:mapped'],
-    'names what lacks, is connected once a PUT gives it, and sends it where the server wants it',
+    'names the missing values, is connected once a PUT supplies them, and sends them where the server expects them',
     async () => {
       const dialled = upstream.requests.length;
       const { path, body } = await connect();
@@ -144,7 +144,7 @@ describe('a connection to a server that wants values', () => {
 
   verifies(
     'connection:refusal:words',
-    'tells its callers what lacks and where to give it, in words of REST and of MCP',
+    'reports missing values and the setup URL to callers over REST and MCP',
     async () => {
       const { path, body } = await connect();
       const { setupUrl = '' } = body.status;
@@ -173,7 +173,7 @@ describe('a connection to a server that wants values', () => {
     },
   );
 
-  verifies('connection:state:input-required', 'says which value is wrong without repeating it', async () => {
+  verifies('connection:state:input-required', 'names an invalid value without repeating it', async () => {
     const { path, body } = await connect();
     const wrong = await put(path, { mcpUrl: `${body.mcpUrl}?region=mars`, headers: { 'X-Given-Key': SECRET } });
     expect(wrong.status).toMatchObject({
@@ -195,7 +195,7 @@ describe('a connection to a server that wants values', () => {
     expect(await put(path, { transport: 'uplink' })).toMatchObject({ code: 409 });
   });
 
-  verifies('connection:inputs:kept', 'are at most 8 KB together, in however many PUTs they come', async () => {
+  verifies('connection:inputs:kept', 'are at most 8 KB in total, over any number of PUTs', async () => {
     const { path, body } = await connect();
     const codes: number[] = [];
     for (let part = 0; part < 6; part += 1) {
@@ -223,7 +223,7 @@ describe('a connection to a server that wants values', () => {
 describe('the form of a setup link', () => {
   verifies(
     ['connection:setup:form', 'connection:setup:link'],
-    'says beside each value what is wrong, repeats none, and stores nothing before all are right',
+    'shows the error beside each field, repeats no value, and stores nothing before all are valid',
     async () => {
       const { path } = await connect();
       const link = await opened(path);
@@ -343,7 +343,7 @@ describe('the form of a setup link', () => {
 
   verifies(
     'connection:setup:header',
-    'takes an Authorization header where no authorization can be asked for, and says why',
+    'accepts an Authorization header if OAuth is not possible, and shows the reason',
     async () => {
       const bare = await startUpstream({ requireHeaders: { authorization: `Bearer ${SECRET}` } });
       const { path } = await connect({ mcpUrl: bare.url, headers: { 'X-Kept': 'kept' } });
@@ -453,7 +453,7 @@ describe('a setup link', () => {
 
   verifies(
     'connection:setup:link',
-    'ends when its owner gives other values, and says so of one that is not needed',
+    'expires when its owner sets other values, and an unneeded one shows that',
     async () => {
       const { path, body } = await connect();
       const { setupUrl: first = '' } = body.status;
@@ -472,7 +472,7 @@ describe('a setup link', () => {
     },
   );
 
-  verifies('connection:setup:link', 'is told to nobody but the owner of the connection', async () => {
+  verifies('connection:setup:link', 'is shown only to the owner of the connection', async () => {
     const { path } = await connect();
     const stranger = await app.account();
     for (const answer of [

@@ -231,7 +231,7 @@ describe('GET /connect/{namespace}', () => {
 
   verifies(
     ['connection:list:filter-name', 'connection:list:filter-url', 'connection:list:filter-metadata'],
-    'a filter no connection can match is answered or refused, never an error of ours',
+    'a filter that no connection can match is answered or refused, never with a 500',
     async () => {
       const { namespace } = await seeded([{}]);
       for (const [query, status] of [
@@ -387,7 +387,7 @@ describe('GET /connect/{namespace}', () => {
 
   verifies(
     ['connection:list:not-found', 'connection:list:foreign'],
-    'an unknown and a foreign namespace look the same, also with a bad query',
+    'an unknown and a foreign namespace have the same answer, also with an invalid query',
     async () => {
       const { namespace } = await seeded([{}]);
       const answers = [

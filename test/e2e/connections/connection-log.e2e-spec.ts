@@ -109,7 +109,7 @@ describe('success', () => {
 
   verifies(
     'log:rest-and-mcp',
-    'calls by REST and MCP stand in one log, newest first, notifications do not',
+    'calls by REST and MCP are in one log, newest first, without notifications',
     async () => {
       const path = await connect((await start()).url);
       await send(app, owner, `${path}/.tools/repo/search`, { query: 'q' });
@@ -128,7 +128,7 @@ describe('success', () => {
     },
   );
 
-  verifies('log:failures', 'what failed, was denied or answered with an error says so and why', async () => {
+  verifies('log:failures', 'failed, denied and erroneous calls are recorded with the reason', async () => {
     const dead = await connect(await refusedPort());
     await send(app, owner, `${dead}/.tools/echo`, {});
     const log = await logOf(dead);
@@ -262,7 +262,7 @@ describe('bounds and secrets', () => {
 });
 
 describe('ownership', () => {
-  verifies('log:own', 'a foreign log and a missing one look alike', async () => {
+  verifies('log:own', 'a foreign log and a missing one have the same answer', async () => {
     const path = await connect((await start()).url);
     await send(app, owner, `${path}/.tools/echo`, { message: 'hi' });
     const foreign = await app.as(other).get(`${path}/logs`);

@@ -118,18 +118,22 @@ async function waiting(): Promise<Row[]> {
 const recheck = (at = app) => at.get(ConnectionRechecker).run();
 
 describe('a connection whose server is away', () => {
-  verifies('connection:recheck:heals', 'is looked at by itself, and connected when its server is back', async () => {
-    const { path, body } = await connect();
-    expect(body).toMatchObject({ status: { state: 'error', reason: 'unreachable' } });
-    const sweeping = await app.sibling({ PORT: String(await freePort()), PUBLIC_URL: app.env.baseUrl });
-    place.isAway = false;
-    await makeDue();
-    await until(async () => (await stateOf(path)) === 'connected', 'it is healed without a call');
-    await sweeping.close();
-    expect((await app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' })).status).toBe(200);
-  });
+  verifies(
+    'connection:recheck:heals',
+    'is checked without a call, and connected when its server is available again',
+    async () => {
+      const { path, body } = await connect();
+      expect(body).toMatchObject({ status: { state: 'error', reason: 'unreachable' } });
+      const sweeping = await app.sibling({ PORT: String(await freePort()), PUBLIC_URL: app.env.baseUrl });
+      place.isAway = false;
+      await makeDue();
+      await until(async () => (await stateOf(path)) === 'connected', 'it is healed without a call');
+      await sweeping.close();
+      expect((await app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' })).status).toBe(200);
+    },
+  );
 
-  verifies('connection:recheck:heals', 'is found by a call, too, which decides when it is looked at', async () => {
+  verifies('connection:recheck:heals', 'is also detected by a call, which schedules the check', async () => {
     place.isAway = false;
     const { path } = await connect();
     place.isAway = true;
@@ -142,7 +146,7 @@ describe('a connection whose server is away', () => {
 
   verifies(
     'connection:recheck:heals',
-    'is believed after a PUT, whatever a clock that ran ahead wrote before',
+    'has the status of the PUT, also after a status with a time in the future',
     async () => {
       const { path } = await connect();
       await app.database.query(`UPDATE connections SET status_seen_at = now() + interval '1 hour' WHERE mcp_url = $1`, [
@@ -172,7 +176,7 @@ describe('a connection whose server is away', () => {
 
   longVerifies(
     'connection:recheck:polite',
-    'shares its look with every other one to the same URL, in all processes, but for those with credentials',
+    'shares its check with all others to the same URL without credentials, in all processes',
     async () => {
       const shared = await Promise.all(times(30, () => connect()));
       const own = await connect(place.url, { headers: { 'x-key': 'k' } });
@@ -196,7 +200,7 @@ describe('a connection whose server is away', () => {
 
   verifies(
     'connection:recheck:polite',
-    'brings no authorized one along, which is looked at in its own time',
+    'does not check an authorized one with it, which has its own schedule',
     async () => {
       const open = await connect();
       const own = await connect();
@@ -217,7 +221,7 @@ describe('a connection whose server is away', () => {
 
   verifies(
     'connection:recheck:private',
-    'is looked at without what another one to its URL was given since',
+    'is checked without credentials that another one to its URL received since',
     async () => {
       const locked = await startUpstream({ requireHeaders: { 'x-key': 'k' } });
       const [first, second] = [await connect(locked.url), await connect(locked.url)];
@@ -237,25 +241,29 @@ describe('a connection whose server is away', () => {
     },
   );
 
-  verifies('connection:recheck:crash', 'is looked at by another process when the one that took it died', async () => {
-    const { path } = await connect();
-    place.holds = true;
-    await makeDue();
-    const given = recheck(sibling);
-    await until(() => place.held > 0, 'it is looked at');
-    const [{ waits }] = await waiting();
-    expect(waits).toBeGreaterThan(15);
-    await recheck();
-    expect(place.held).toBe(1);
-    // A process that died here leaves only its reservation of the connection.
-    place.isAway = false;
-    await makeDue();
-    const again = recheck();
-    await until(() => place.held > 1, 'another one looks');
-    place.holds = false;
-    await Promise.all([given, again]);
-    expect(await stateOf(path)).toBe('connected');
-  });
+  verifies(
+    'connection:recheck:crash',
+    'is checked by another process after the one that claimed it was killed',
+    async () => {
+      const { path } = await connect();
+      place.holds = true;
+      await makeDue();
+      const given = recheck(sibling);
+      await until(() => place.held > 0, 'it is looked at');
+      const [{ waits }] = await waiting();
+      expect(waits).toBeGreaterThan(15);
+      await recheck();
+      expect(place.held).toBe(1);
+      // A process that died here leaves only its reservation of the connection.
+      place.isAway = false;
+      await makeDue();
+      const again = recheck();
+      await until(() => place.held > 1, 'another one looks');
+      place.holds = false;
+      await Promise.all([given, again]);
+      expect(await stateOf(path)).toBe('connected');
+    },
+  );
 
   verifies(
     ['connection:recheck:failed', 'log:names'],
@@ -313,8 +321,8 @@ describe('a connection whose server is away', () => {
   });
 });
 
-describe('connections that share a look at a talkative server', () => {
-  longVerifies('connection:recheck:heals', 'are all written, however much it says of itself', async () => {
+describe('connections that share a check of a server with large server info', () => {
+  longVerifies('connection:recheck:heals', 'are all written, whatever the size of the server info', async () => {
     const src = `data:image/png;base64,${'A'.repeat(31_000)}`;
     const icons = Array.from({ length: 8 }, () => ({ src, mimeType: 'image/png' }));
     const talkative = await startUpstream({ serverInfo: { name: 'talkative', version: '1', icons } });
@@ -347,7 +355,7 @@ describe('connections that share a look at a talkative server', () => {
 });
 
 describe('a connection that works', () => {
-  verifies('connection:recheck:seldom', 'is looked at when nobody called it for as long as is set', async () => {
+  verifies('connection:recheck:seldom', 'is checked after the configured time without calls', async () => {
     place.isAway = false;
     const { path } = await connect();
     const [{ waits }] = await waiting();

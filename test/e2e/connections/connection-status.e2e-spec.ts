@@ -70,7 +70,7 @@ async function faultOf(kind: FaultKind, options?: FaultOptions, process = app): 
   return errorOf(closing(await startFaulty(kind, options)).url, process);
 }
 
-describe("the server's own words", () => {
+describe("the text of the server's refusal", () => {
   const refusing = async (contentType: string, body: string, status = 403) => {
     const server = createServer((_request, response) =>
       response.writeHead(status, { 'content-type': contentType }).end(body),
@@ -158,7 +158,7 @@ describe('a server that works', () => {
 
   verifies(
     'connection:status:last-known',
-    'is not asked when the connection is read or listed: what was last seen of it is told',
+    'is not contacted when the connection is read or listed: the last known status is returned',
     async () => {
       const upstream = await start();
       const { path, namespace, body } = await createConnection(app, owner, { mcpUrl: upstream.url });
@@ -212,7 +212,7 @@ describe('a server that works', () => {
 describe('a server that answers 401', () => {
   verifies(
     'connection:state:auth-required',
-    'makes the connection `auth_required`, with or without a challenge, and the status says that a header helps',
+    'makes the connection `auth_required`, with or without a challenge, and the status suggests a header',
     async () => {
       for (const challenge of [undefined, 'Basic realm="x"', false] as const) {
         const { url } = closing(await startFaulty('needs-auth', { challenge }));
@@ -231,7 +231,7 @@ describe('a server that answers 401', () => {
     },
   );
 
-  verifies('connection:state:auth-required', 'with headers that it refuses says so instead', async () => {
+  verifies('connection:state:auth-required', 'to given headers is reported as a refusal of these headers', async () => {
     const upstream = await start({ requireHeaders: { 'x-key': 'right' } });
     const { body } = await createConnection(app, owner, { mcpUrl: upstream.url, headers: { 'X-Key': 'wrong' } });
     expect(body.status).toMatchObject({
@@ -248,7 +248,7 @@ describe('a target that cannot be used', () => {
     );
   });
 
-  verifies('connection:error:refused-port', 'a port nobody listens on is named', async () => {
+  verifies('connection:error:refused-port', 'a closed port is named', async () => {
     const url = await refusedPort();
     expect(await errorOf(url)).toBe(
       `Nothing listens on ${new URL(url).host}: is the server running, and is the port right?`,
@@ -319,7 +319,7 @@ describe('a target that cannot be used', () => {
     },
   );
 
-  verifies('connection:error:tls', 'a certificate nobody vouches for is refused before a request is sent', async () => {
+  verifies('connection:error:tls', 'an untrusted certificate is refused before a request is sent', async () => {
     const upstream = closing(await startFaulty('tls-self-signed'));
     expect(await errorOf(upstream.url)).toMatch(/^The TLS connection to "127\.0\.0\.1" failed .*certificate/);
     expect(upstream.hits()).toBe(0);
@@ -362,7 +362,7 @@ describe('a target that cannot be used', () => {
     },
   );
 
-  verifies('connection:state:error', 'a refusal in words Postgres cannot hold is told all the same', async () => {
+  verifies('connection:state:error', 'a refusal with characters that Postgres cannot store is reported', async () => {
     const server = createServer((_req, res) => {
       res.writeHead(200, { 'content-type': 'application/json' });
       res.end(JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: -32000, message: 'no\0t for \ud800 you' } }));
@@ -380,7 +380,7 @@ describe('a target that cannot be used', () => {
 
   verifies(
     'connection:state:error',
-    'each kind of failure has a sentence of its own, which says what happened and names no secret',
+    'each kind of failure has its own message, which states the fault and contains no secret',
     async () => {
       const kinds: FaultKind[] = [
         ...([

@@ -57,7 +57,7 @@ describe('a connection to a registered server', () => {
       'connection:field:mcp-url-registry',
       'connection:server:no-loop',
     ],
-    'runs its current release, whoever owns it, without a way through HTTP',
+    'runs its current release, whoever owns it, without a request over HTTP',
     async () => {
       const server = await externalServer(app, other, upstream.url);
       for (const name of [server.name, `@${server.name}`]) {
@@ -153,28 +153,32 @@ describe('a connection to a registered server', () => {
     await next.close();
   });
 
-  verifies('connection:status:not-runnable', 'without a release says so, and works once there is one', async () => {
-    const name = await createServer(app, owner);
-    const { path, body } = await createConnection(app, owner, { server: name }, { namespace });
-    expect(body.status).toMatchObject({
-      state: 'error',
-      reason: 'not_runnable',
-      message: expect.stringMatching(/no successful release yet/),
-    });
-    const refused = await echo(path);
-    expect([refused.status, refused.body.error, refused.headers['x-should-retry']]).toEqual([
-      409,
-      'not_runnable',
-      'false',
-    ]);
-    announceCurrent(app, await setCurrent(app, name, { upstreamUrl: upstream.url }));
-    await until(async () => ((await echo(path)).status === 200 ? true : null), 'it works');
-    expect(await statusIn(path, 'connected')).toMatchObject({ reason: 'ok' });
-  });
+  verifies(
+    'connection:status:not-runnable',
+    'without a release states that in its status, and works once there is one',
+    async () => {
+      const name = await createServer(app, owner);
+      const { path, body } = await createConnection(app, owner, { server: name }, { namespace });
+      expect(body.status).toMatchObject({
+        state: 'error',
+        reason: 'not_runnable',
+        message: expect.stringMatching(/no successful release yet/),
+      });
+      const refused = await echo(path);
+      expect([refused.status, refused.body.error, refused.headers['x-should-retry']]).toEqual([
+        409,
+        'not_runnable',
+        'false',
+      ]);
+      announceCurrent(app, await setCurrent(app, name, { upstreamUrl: upstream.url }));
+      await until(async () => ((await echo(path)).status === 200 ? true : null), 'it works');
+      expect(await statusIn(path, 'connected')).toMatchObject({ reason: 'ok' });
+    },
+  );
 
   verifies(
     ['connection:status:server-gone', 'connection:server:bound-to-id'],
-    'says that it was deleted, and gives nothing to one registered anew under the name',
+    'states that the server was deleted, and sends nothing to a new one of the same name',
     async () => {
       const server = await externalServer(app, other, upstream.url);
       const secret = randomUUID();
@@ -216,7 +220,7 @@ describe('a connection to a registered server', () => {
     },
   );
 
-  verifies('server:use-count', 'counts as a use of it, and so does every call', async () => {
+  verifies('server:use-count', 'counts as a use of the server, and so does every call', async () => {
     const server = await externalServer(app, owner, upstream.url);
     const { path } = await createConnection(app, owner, { server: server.name }, { namespace });
     await echo(path);

@@ -112,7 +112,7 @@ describe('success', () => {
 });
 
 describe('validation', () => {
-  verifies('trigger:validation', 'what may not be subscribed is refused before the server hears of it', async () => {
+  verifies('trigger:validation', 'an invalid subscription is refused before a request to the server', async () => {
     const upstream = await startEvents();
     const path = await connect(upstream.url);
     const bodies: object[] = [
@@ -162,7 +162,7 @@ describe('validation', () => {
 });
 
 describe('ownership', () => {
-  verifies('trigger:own', 'foreign triggers and missing ones look alike', async () => {
+  verifies('trigger:own', 'foreign triggers and missing ones have the same answer', async () => {
     const path = await connect((await startEvents()).url);
     const nowhere = path.replace(/[^/]+$/, uniqueName());
     const body = { delivery: { url, secret } };

@@ -142,7 +142,7 @@ describe('POST /connect/{namespace}', () => {
     expect((await app.as(owner).get(`/connect/${two}/same`)).status).toBe(200);
   });
 
-  verifies('connection:field:metadata', 'metadata comes back as it was sent', async () => {
+  verifies('connection:field:metadata', 'metadata is returned as it was sent', async () => {
     const metadata = {
       text: 'x',
       empty: '',
@@ -240,7 +240,7 @@ describe('POST /connect/{namespace}', () => {
 
   verifies(
     'connection:create:headers-invalid',
-    'headers HTTP forbids, and those that are ours, are refused',
+    'headers that HTTP forbids, and headers that the service sets, are refused',
     async () => {
       for (const headers of [
         ...[null, 'x', 5, ['x'], { 'X-A': 5 }, { 'X-A': null }, { 'X-A': ['a'] }, { 'X-A': { a: 'b' } }],
@@ -389,7 +389,7 @@ describe('POST /connect/{namespace}', () => {
 
   verifies(
     ['connection:create:not-found', 'connection:create:foreign'],
-    'an unknown and a foreign namespace look the same and get nothing',
+    'an unknown and a foreign namespace have the same answer and get no connection',
     async () => {
       const upstream = await start();
       const foreign = await createNamespace(app, owner);
@@ -408,7 +408,7 @@ describe('POST /connect/{namespace}', () => {
   );
 });
 
-describe('what a server says of itself', () => {
+describe('the server info of a server', () => {
   const info = {
     name: 'acme',
     version: '2.1',
@@ -678,7 +678,7 @@ describe('PUT /connect/{namespace}/{connectionId}', () => {
 
   verifies(
     'connection:put:foreign',
-    'a foreign namespace looks like an unknown one, and its connection stays',
+    'a foreign namespace has the answer of an unknown one, and its connection is unchanged',
     async () => {
       const upstream = await start();
       const { path, namespace, body } = await createConnection(app, owner, { mcpUrl: upstream.url });
@@ -711,7 +711,7 @@ describe('GET /connect/{namespace}/{connectionId}', () => {
 
   verifies(
     ['connection:get:not-found', 'connection:get:foreign'],
-    'an unknown and a foreign connection look the same',
+    'an unknown and a foreign connection have the same answer',
     async () => {
       const { url } = await start();
       const { path, namespace } = await createConnection(app, owner, { mcpUrl: url });
@@ -759,7 +759,7 @@ describe('DELETE /connect/{namespace}/{connectionId}', () => {
 
   verifies(
     ['auth:owner:delete-connection', 'connection:delete:not-found'],
-    'a foreign connection looks like an unknown one and stays',
+    'a foreign connection has the answer of an unknown one and is kept',
     async () => {
       const upstream = await start({ sessions: true });
       const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
@@ -810,27 +810,31 @@ describe('DELETE /connect/{namespace}/{connectionId}', () => {
     },
   );
 
-  verifies('connection:delete:during-call', 'a call that runs hears that it was deleted', async () => {
-    const upstream = await start({ sessions: true });
-    const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
-    const call = app
-      .as(owner)
-      .post(`${path}/.tools/hold`, {})
-      .then(({ status, body }) => [status, body]);
-    await upstream.waitFor((one) => one.count('tools/call') === 1);
-    await app.as(owner).delete(path).expect(200);
-    // Real servers break off what runs in a session that is ended.
-    await upstream.close();
-    expect(await call).toEqual([
-      502,
-      {
-        error: 'upstream_error',
-        message:
-          'The connection was deleted before the answer came. ' +
-          'Whether the call was carried out is unknown; it was not repeated.',
-      },
-    ]);
-  });
+  verifies(
+    'connection:delete:during-call',
+    'a call in flight fails with an error that names the deletion',
+    async () => {
+      const upstream = await start({ sessions: true });
+      const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
+      const call = app
+        .as(owner)
+        .post(`${path}/.tools/hold`, {})
+        .then(({ status, body }) => [status, body]);
+      await upstream.waitFor((one) => one.count('tools/call') === 1);
+      await app.as(owner).delete(path).expect(200);
+      // Real servers break off what runs in a session that is ended.
+      await upstream.close();
+      expect(await call).toEqual([
+        502,
+        {
+          error: 'upstream_error',
+          message:
+            'The connection was deleted before the answer came. ' +
+            'Whether the call was carried out is unknown; it was not repeated.',
+        },
+      ]);
+    },
+  );
 
   verifies('connection:delete:upstream-down', 'it is gone although its upstream is dead or silent', async () => {
     const dead = await start({ sessions: true });
@@ -951,7 +955,7 @@ describe('the headers of a connection', () => {
 
   verifies(
     ['connection:headers:never-returned', 'connection:headers:stored-securely'],
-    'an upstream that repeats them in its refusal makes us neither tell nor store them',
+    'are neither shown nor stored when an upstream repeats them in its refusal',
     async () => {
       const value = uniqueName('whisper');
       const server = createServer((req, res) => {

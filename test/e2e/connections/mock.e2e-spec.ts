@@ -76,7 +76,7 @@ async function run(path: string, on = app): Promise<Result[]> {
 describe('a simulated connection', () => {
   verifies(
     ['connection:create:mock', 'connection:field:mock-enabled', 'connection:field:mock-scenario'],
-    'says that it is one, and what its scenario is',
+    'has `mock` with its scenario',
     async () => {
       const { body } = await createConnection(
         app,
@@ -147,7 +147,7 @@ describe('a simulated connection', () => {
 
   verifies(
     'connection:mock:scenario-prose',
-    'with prose that no language model reads, says in each result that it was not interpreted',
+    'with a prose scenario and without a language model marks each result as not interpreted',
     async () => {
       const scenario = 'A user called Alice and 3 open issues. create_issue fails.';
       const path = await mockOf(scenario);
@@ -241,7 +241,7 @@ describe('a simulated connection', () => {
 
   verifies(
     'connection:mock:failures',
-    'fails and delays as its fixture says, and refuses wrong arguments',
+    'fails and delays as its fixture defines, and refuses invalid arguments',
     async () => {
       const rules = [{ times: 1 }, { error: 'rate limited', times: 1, delayMs: 200 }];
       const path = await mockOf(JSON.stringify({ tools: { create_issue: rules } }));
@@ -385,7 +385,7 @@ describe('with a language model', () => {
 });
 
 describe('a tool with a pattern that is not checked', () => {
-  it('says so, and its other keywords are checked', async () => {
+  it('is marked, and its other keywords are checked', async () => {
     const name = await createServer(app, owner, { namespace });
     const properties = { m: { type: 'string', pattern: '^(?=a)' }, n: { type: 'string', pattern: '^(a+)+$' } };
     const tools = [{ name: 'match', inputSchema: { type: 'object', properties } }];

@@ -213,7 +213,7 @@ describe('names', () => {
 
   verifies(
     ['union:separator', 'union:ambiguous'],
-    'with dots the longest id wins, and what it shadows is reported',
+    'with dots the longest id has precedence, and shadowed tools are reported',
     async () => {
       const [one, two] = [
         await start({ tools: [says('b.c', 'of a'), says('x', 'x of a')] }),
@@ -268,7 +268,7 @@ describe('bounds', () => {
     expect([namesIn(second), second.nextCursor]).toEqual([['one__big'], undefined]);
   });
 
-  longVerifies('union:pages', 'more than a hundred connections go on by cursor', async () => {
+  longVerifies('union:pages', 'a list of more than a hundred connections continues by cursor', async () => {
     const upstream = await start({ tools: [tool('t')] });
     const namespace = await createNamespace(app, owner);
     const ids = await seedConnections(
@@ -321,7 +321,7 @@ describe('a server with everything', () => {
     expect(updated).toEqual([uris[0]]);
   });
 
-  verifies('union:instructions', 'each stands under its connection, 4 KB of it and 16 KB of all', async () => {
+  verifies('union:instructions', 'instructions are listed by connection, 4 KB of each and 16 KB in total', async () => {
     const long = 'ä'.repeat(3_000);
     const connections = { one: await rich('Use me first.'), plain: (await start()).url };
     const namespace = await namespaceWith(connections);
@@ -369,22 +369,26 @@ describe('a server with everything', () => {
     expect(names(await (await second(one, {})).listTools())).toEqual(['links']);
   });
 
-  verifies('union:any-method', 'a log level is set, and a method is answered by the one that knows it', async () => {
-    const namespace = await namespaceWith({ one: await rich(''), two: (await start()).url });
-    const client = await connectV1(`${app.url}/connect/${namespace}/.mcp`, {}, keyed());
-    const heard: unknown[] = [];
-    client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => void heard.push(params.data));
-    expect(client.getServerCapabilities()).toMatchObject({ logging: {}, experimental: { 'acme/ping': { v: 1 } } });
-    await client.setLoggingLevel('error');
-    await client.callTool({ name: 'one__links' });
-    expect(heard).toEqual(['error: called']);
-    expect((await ask(namespace, request(1, 'acme/ping'))).body.result).toEqual({ pong: true });
-    expect((await ask(namespace, request(2, 'acme/other'))).body.error.code).toBe(-32601);
-  });
+  verifies(
+    'union:any-method',
+    'a log level is set, and a method is answered by the server that supports it',
+    async () => {
+      const namespace = await namespaceWith({ one: await rich(''), two: (await start()).url });
+      const client = await connectV1(`${app.url}/connect/${namespace}/.mcp`, {}, keyed());
+      const heard: unknown[] = [];
+      client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => void heard.push(params.data));
+      expect(client.getServerCapabilities()).toMatchObject({ logging: {}, experimental: { 'acme/ping': { v: 1 } } });
+      await client.setLoggingLevel('error');
+      await client.callTool({ name: 'one__links' });
+      expect(heard).toEqual(['error: called']);
+      expect((await ask(namespace, request(1, 'acme/ping'))).body.result).toEqual({ pong: true });
+      expect((await ask(namespace, request(2, 'acme/other'))).body.error.code).toBe(-32601);
+    },
+  );
 });
 
 describe('search mode', () => {
-  verifies('union:search', 'three tools stand for a thousand', async () => {
+  verifies('union:search', 'three tools replace a thousand', async () => {
     const many = times(500, (i) => tool(`tool_${i}`, `Does the thing number ${i} to a widget`));
     const wanted: ToolDef = {
       ...says('create_invoice', '{"big":9007199254740993}'),
@@ -442,7 +446,7 @@ describe('search mode', () => {
 });
 
 describe('changes', () => {
-  verifies('union:list-changed', 'a connection that comes or goes is told', async () => {
+  verifies('union:list-changed', 'an added or removed connection causes a list change', async () => {
     const namespace = await namespaceWith({ one: (await start()).url });
     const [row] = await app.database.query<{ id: string }[]>('SELECT id FROM namespaces WHERE name = $1', [namespace]);
     const union: AggregateChannel = app
@@ -496,7 +500,7 @@ const listeners: [string, (url: string, changed: () => void) => Promise<Pick<Cli
 describe.each(listeners)('a listening client %s', (_, connect) => {
   verifies(
     ['union:list-changed', 'union:official-clients'],
-    'hears of changed tools and is asked by a server of many',
+    'receives tool changes and requests of one of many servers',
     async () => {
       const upstream = await startAskingV2('stateless');
       const namespace = await namespaceWith({ quiet: (await start()).url, asks: closing(upstream).url });
@@ -513,20 +517,31 @@ describe.each(listeners)('a listening client %s', (_, connect) => {
 });
 
 describe('ownership', () => {
-  verifies('union:own', 'foreign and missing namespaces look alike, and no name leads out of one', async () => {
-    const namespace = await namespaceWith({ mine: (await start()).url });
-    const theirs = await createNamespace(app, other);
-    await createConnection(app, other, { mcpUrl: (await start()).url }, { namespace: theirs, connectionId: 'secret' });
-    const foreign = await send(app, owner, `/connect/${theirs}/.mcp`, request(1, 'tools/list'), { headers: mcpAccept });
-    const missing = await send(app, owner, `/connect/${uniqueName()}/.mcp`, request(1, 'tools/list'), {
-      headers: mcpAccept,
-    });
-    expect([foreign.status, foreign.text]).toEqual([404, missing.text]);
-    expect(foreign.body).toMatchObject({ jsonrpc: '2.0', id: null });
-    expect((await send(app, undefined, `/connect/${namespace}/.mcp`, request(1, 'tools/list'))).status).toBe(401);
-    await listUntil(namespace, (found) => namesIn(found).length === 13);
-    for (const name of ['secret.echo', `${theirs}.secret.echo`, `../${theirs}/secret.echo`]) {
-      expect((await ask(namespace, toolCall(1, name))).body.error).toMatchObject({ code: -32602 });
-    }
-  });
+  verifies(
+    'union:own',
+    'foreign and missing namespaces have the same answer, and no name reaches another namespace',
+    async () => {
+      const namespace = await namespaceWith({ mine: (await start()).url });
+      const theirs = await createNamespace(app, other);
+      await createConnection(
+        app,
+        other,
+        { mcpUrl: (await start()).url },
+        { namespace: theirs, connectionId: 'secret' },
+      );
+      const foreign = await send(app, owner, `/connect/${theirs}/.mcp`, request(1, 'tools/list'), {
+        headers: mcpAccept,
+      });
+      const missing = await send(app, owner, `/connect/${uniqueName()}/.mcp`, request(1, 'tools/list'), {
+        headers: mcpAccept,
+      });
+      expect([foreign.status, foreign.text]).toEqual([404, missing.text]);
+      expect(foreign.body).toMatchObject({ jsonrpc: '2.0', id: null });
+      expect((await send(app, undefined, `/connect/${namespace}/.mcp`, request(1, 'tools/list'))).status).toBe(401);
+      await listUntil(namespace, (found) => namesIn(found).length === 13);
+      for (const name of ['secret.echo', `${theirs}.secret.echo`, `../${theirs}/secret.echo`]) {
+        expect((await ask(namespace, toolCall(1, name))).body.error).toMatchObject({ code: -32602 });
+      }
+    },
+  );
 });

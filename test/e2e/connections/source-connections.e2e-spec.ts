@@ -140,7 +140,7 @@ describe('a connection with a module of its own', () => {
 
   verifies(
     'connection:source:imports',
-    'imports no file of this machine, whatever it is called and however the import is written',
+    'imports no file of this machine, by any name and any form of import',
     async () => {
       const names = [
         ...['/etc/hostname', '../etc/hostname', 'file:///etc/hostname', 'acorn', './zod/index.js'],
@@ -165,7 +165,7 @@ describe('a connection with a module of its own', () => {
 
   verifies(
     'connection:source:sandbox',
-    'is compiled in the sandbox: no network, no data, nobody else’s files',
+    'is compiled in the sandbox: no network, no data, no files of others',
     async () => {
       const sandbox = app.get(Sandbox);
       const { measures } = await sandbox.describeIsolation();

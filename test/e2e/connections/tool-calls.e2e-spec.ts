@@ -153,7 +153,7 @@ describe('success', () => {
     expect(JSON.parse(textOf((await call(path, 'asks', {})).body))).toMatchObject({ error: { code: -32601 } });
   });
 
-  verifies('call:tool-failure', 'a tool that fails is 200, byte for byte what it said', async () => {
+  verifies('call:tool-failure', 'a tool that fails answers 200 with its result byte for byte', async () => {
     const rawToolResult = '{"isError" : true,"content":[],"code":9007199254740993}';
     const upstream = await start({ rawToolResult });
     const path = await connect(upstream.url);
@@ -242,7 +242,7 @@ describe('authentication and ownership', () => {
 
   verifies(
     'call:foreign',
-    'a foreign connection answers as an unknown one, and its upstream hears nothing',
+    'a foreign connection answers as an unknown one, and its upstream receives nothing',
     async () => {
       const upstream = await start();
       const path = await connect(upstream.url);
@@ -288,7 +288,7 @@ describe('failures of the upstream', () => {
 
   verifies(
     'call:auth-required',
-    'a server that wants authorization answers 409, and its 401 is never ours',
+    'a server that requires authorization answers 409, and its 401 is not passed on',
     async () => {
       const locked = closing(await startFaulty('needs-auth'));
       const bare = closing(await startFaulty('needs-auth', { challenge: false }));
@@ -375,7 +375,7 @@ describe('failures of the upstream', () => {
     }
   }
 
-  verifies('call:no-retry', 'every failed call says that it must not be repeated, whatever failed', async () => {
+  verifies('call:no-retry', 'every failed call has `x-should-retry: false`, whatever failed', async () => {
     const upstream = await start();
     const path = await connect(upstream.url);
     const [, , namespace] = path.split('/');
@@ -437,33 +437,37 @@ describe('the deadline', () => {
     );
   }
 
-  verifies('stop:restarting', 'a call that the stop of the process cuts off says so, with its id', async () => {
-    const upstream = await start();
-    const path = await connect(upstream.url);
-    const leaving = await app.sibling();
-    (leaving.get(HttpAdapterHost).httpAdapter as SlipwayAdapter).finishMs = 0;
-    const message = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'hold', arguments: {} } };
-    const running = [
-      leaving
-        .as(owner)
-        .post(`${path}/.tools/hold`, {})
-        .then((response) => response),
-      leaving
-        .as(owner)
-        .post(`${path}/mcp`, message)
-        .then((response) => response),
-    ];
-    await upstream.waitFor((seen) => seen.count('tools/call') === 2);
-    const closed = leaving.close();
-    const [rest, mcp] = (await Promise.all(running)) as { status: number; body: Record<string, unknown> }[];
-    const sentence = expect.stringMatching(/restarting.*unknown/);
-    expect([rest.status, rest.body]).toEqual([503, { error: 'unavailable', message: sentence }]);
-    expect(mcp.body).toMatchObject({ jsonrpc: '2.0', id: 7, error: { message: sentence } });
-    upstream.release();
-    await closed;
-    // The connection is not to blame.
-    expect((await app.as(owner).get(path)).body.status).toMatchObject({ state: 'connected' });
-  });
+  verifies(
+    'stop:restarting',
+    'a call that the stop of the process interrupts answers an error with its id',
+    async () => {
+      const upstream = await start();
+      const path = await connect(upstream.url);
+      const leaving = await app.sibling();
+      (leaving.get(HttpAdapterHost).httpAdapter as SlipwayAdapter).finishMs = 0;
+      const message = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'hold', arguments: {} } };
+      const running = [
+        leaving
+          .as(owner)
+          .post(`${path}/.tools/hold`, {})
+          .then((response) => response),
+        leaving
+          .as(owner)
+          .post(`${path}/mcp`, message)
+          .then((response) => response),
+      ];
+      await upstream.waitFor((seen) => seen.count('tools/call') === 2);
+      const closed = leaving.close();
+      const [rest, mcp] = (await Promise.all(running)) as { status: number; body: Record<string, unknown> }[];
+      const sentence = expect.stringMatching(/restarting.*unknown/);
+      expect([rest.status, rest.body]).toEqual([503, { error: 'unavailable', message: sentence }]);
+      expect(mcp.body).toMatchObject({ jsonrpc: '2.0', id: 7, error: { message: sentence } });
+      upstream.release();
+      await closed;
+      // The connection is not to blame.
+      expect((await app.as(owner).get(path)).body.status).toMatchObject({ state: 'connected' });
+    },
+  );
 
   verifies('call:timeout', 'the default deadline is below 55 seconds, and no setting can raise it above', async () => {
     expect(app.env.upstreamCallTimeoutMs).toBeLessThan(55_000);
@@ -471,7 +475,7 @@ describe('the deadline', () => {
     await expect(startApp({ UPSTREAM_CALL_TIMEOUT_MS: '55000' })).rejects.toThrow('UPSTREAM_CALL_TIMEOUT_MS');
   });
 
-  verifies('call:timeout', 'an upstream that accepts and never speaks ends at the deadline', async () => {
+  verifies('call:timeout', 'a call of an upstream that accepts and never responds ends at the deadline', async () => {
     const path = await connectFast((await closingFaulty('silent')).url);
     expectTimeout(await timed(path, 'echo'));
   });

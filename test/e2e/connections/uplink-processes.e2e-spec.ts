@@ -181,7 +181,7 @@ describe('pairing in another process', () => {
     expect((await app.as(owner).get(path)).body.status.state).toBe('connected');
   });
 
-  verifies('uplink:processes:force', 'is found out when the message about it is lost', async () => {
+  verifies('uplink:processes:force', 'is detected if the message is lost', async () => {
     const path = await uplink();
     const first = await paired(app, path);
     await app.database.query(
@@ -234,7 +234,7 @@ describe('a process that is killed', () => {
 
   longVerifies(
     'uplink:restart',
-    'in order tells its local servers to come back, and they find it free',
+    'in order closes its tunnels with `restarting`, and local servers can pair again',
     async () => {
       const path = await uplink();
       const process = startProcess();
@@ -281,7 +281,7 @@ describe('signs of life', () => {
 });
 
 describe('the route between processes', () => {
-  verifies('uplink:processes:secret', 'is nothing to whoever does not hold the secret', async () => {
+  verifies('uplink:processes:secret', 'answers 404 without the secret', async () => {
     const path = await uplink();
     const client = await paired(app, path);
     const id = await rowOf(path);
@@ -334,7 +334,7 @@ describe('the route between processes', () => {
 });
 
 describe('listening', () => {
-  verifies('uplink:listen', 'works in every process, and resources are asked for once', async () => {
+  verifies('uplink:listen', 'works in every process, with one subscription for each resource', async () => {
     const path = await uplink();
     const client = await paired(app, path, {
       capabilities: { tools: { listChanged: true }, resources: { subscribe: true } },
@@ -500,7 +500,7 @@ describe('a question of the local server', () => {
 });
 
 describe('a process that loses its lease and lives', () => {
-  verifies('uplink:processes:call', 'takes its tunnels along, and claims none with what it was before', async () => {
+  verifies('uplink:processes:call', 'keeps its tunnels, and claims none with its earlier epoch', async () => {
     const path = await uplink();
     const client = await paired(app, path);
     const registry = app.get(ProcessRegistry);
@@ -517,8 +517,8 @@ describe('a process that loses its lease and lives', () => {
   });
 });
 
-describe('a lease that cannot be given back', () => {
-  verifies('uplink:processes:owed', 'is given back when the database takes it', async () => {
+describe('a tunnel that cannot be released', () => {
+  verifies('uplink:processes:owed', 'is released when the database accepts writes', async () => {
     const path = await uplink();
     const client = await paired(app, path);
     await app.database.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS

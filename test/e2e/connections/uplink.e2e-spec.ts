@@ -107,7 +107,7 @@ describe('a new uplink', () => {
       'connection:field:transport-uplink',
       'uplink:status:waiting',
     ],
-    'waits for its local server and says how to pair it',
+    'waits for its local server and describes the pairing',
     async () => {
       const { status, body } = await app.as(owner).post(`/connect/${namespace}`, { transport: 'uplink' });
       expect(status).toBe(201);
@@ -428,7 +428,7 @@ describe('calls through a tunnel', () => {
     expect((await send(app, owner, `${path}/.tools/echo`, {})).status).toBe(200);
   });
 
-  verifies('uplink:call:unread', 'are refused while what was sent is not read', async () => {
+  verifies('uplink:call:unread', 'are refused while sent messages are unread', async () => {
     const path = await uplink();
     const client = await paired(path);
     client.socket.pause();
@@ -498,7 +498,7 @@ describe('frames of a local server', () => {
     expect((await send(app, owner, `${path}/.tools/echo`, {})).body).toEqual(text('é'));
   });
 
-  verifies('uplink:frames:unknown-answers', 'that nobody asked for are passed over', async () => {
+  verifies('uplink:frames:unknown-answers', 'without a request are ignored', async () => {
     const path = await uplink();
     const client = await paired(path);
     for (const message of [
@@ -515,7 +515,7 @@ describe('frames of a local server', () => {
     expect((await send(app, owner, `${path}/.tools/echo`, {})).status).toBe(200);
   });
 
-  verifies('uplink:frames:unknown-answers', 'that are no MCP trouble nobody who listens', async () => {
+  verifies('uplink:frames:unknown-answers', 'that are not MCP do not affect listeners', async () => {
     const path = await uplink();
     const client = await paired(path, { capabilities: { tools: { listChanged: true } } });
     const { body, headers } = modern('subscriptions/listen', { notifications: { toolsListChanged: true } });
@@ -569,7 +569,7 @@ describe('frames of a local server', () => {
 });
 
 describe('what is deleted', () => {
-  verifies('uplink:deleted', 'ends its tunnel for good', async () => {
+  verifies('uplink:deleted', 'closes its tunnel permanently', async () => {
     const path = await uplink();
     const client = await paired(path);
     expect((await app.as(owner).delete(path)).status).toBe(200);
