@@ -37,7 +37,7 @@ describe('a session of a bundle', () => {
     expect(heard).toEqual([1]);
   });
 
-  verifies('bundle:session', 'ends with its DELETE, and with it what it started itself', async () => {
+  verifies('bundle:session', 'ends with its DELETE, together with its child processes', async () => {
     const client = await bundle.connect();
     const [pid, child] = [await pidOf(client), Number(await textOf(client, 'spawn'))];
     await end(client);
@@ -45,7 +45,7 @@ describe('a session of a bundle', () => {
     await until(() => bundle.server.size === 0 && bundle.places() === 0, 'its place is free');
   });
 
-  verifies('bundle:session', 'tells whoever waits why it ended, and is forgotten', async () => {
+  verifies('bundle:session', 'fails its waiting calls with the reason of its end, and is removed', async () => {
     const client = await bundle.connect();
     await expect(textOf(client, 'die')).rejects.toThrow(/ended before it answered.*exit code 3.*cannot go on/);
     await expect(textOf(client, 'echo')).rejects.toThrow(/Session not found/);
@@ -66,7 +66,7 @@ describe('a session of a bundle', () => {
     },
   );
 
-  verifies('bundle:session:idle', 'ends when nobody uses it, also while its client holds a stream open', async () => {
+  verifies('bundle:session:idle', 'ends without requests, also while its client has an open stream', async () => {
     await restart({ idleMs: IDLE_MS });
     const pid = await pidOf(await bundle.connect());
     await until(() => !isAlive(pid), 'it is ended');
@@ -75,7 +75,7 @@ describe('a session of a bundle', () => {
 
   verifies(
     'bundle:session:idle',
-    'ends when nobody uses it, although a call nobody waits for was never answered',
+    'ends without requests, also with an unanswered call whose caller disconnected',
     async () => {
       await restart({ idleMs: IDLE_MS });
       const client = await bundle.connect();
@@ -123,7 +123,7 @@ describe('a session of a bundle', () => {
   });
 });
 
-verifies('bundle:leak-free', 'leaves no process behind when clients come and vanish', async () => {
+verifies('bundle:leak-free', 'leaves no process behind when clients connect and disconnect', async () => {
   await restart({ idleMs: IDLE_MS });
   const pids: number[] = [];
   await Promise.all(

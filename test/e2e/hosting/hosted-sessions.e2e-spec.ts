@@ -142,7 +142,7 @@ async function isThere(id: string): Promise<boolean> {
 describe('a caller of a stateful hosted server', () => {
   verifies(
     ['hosted:session:kept', 'hosted:stateful'],
-    'without a session has the same one in every process and after a restart, and nobody else has it',
+    'without a session has the same upstream session in every process and after a restart, and no other caller has it',
     async () => {
       const { url } = counter;
       expect(await count(app, url)).toMatchObject({ stored: 1, inMemory: 1 });
@@ -171,7 +171,7 @@ describe('a caller of a stateful hosted server', () => {
 
   verifies(
     ['hosted:session:kept', 'hosted:stateful'],
-    'with a session of ours goes on in it in another process and after a restart, as the official client',
+    'continues its session in another process and after a restart, with the official client',
     async () => {
       const first = await client(app, counter.url);
       const { sessionId } = first.transport;
@@ -244,7 +244,7 @@ describe('a session with a stateful hosted server', () => {
 
   longVerifies(
     'hosted:session:kept',
-    'has what it stored after its program was killed, its host started anew, or another release came',
+    'keeps its stored data after its program was killed, its host restarted, or another release was published',
     async () => {
       const { name, url } = counter;
       const [account, kept] = [await app.account(), await client(other, url)];

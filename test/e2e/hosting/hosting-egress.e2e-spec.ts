@@ -64,7 +64,7 @@ describe('an address that is not public', () => {
     expect(outside.seen).toHaveLength(0);
   });
 
-  it('is refused to raw connections and WebSockets too, and the log says why', async () => {
+  it('is refused to raw connections and WebSockets too, and the log has the reason', async () => {
     for (const host of ['127.0.0.1', 'inside.test', '169.254.169.254']) {
       expect((await worker.try({ way: 'tcp', address: `${host}:443`, text: 'x' })).error).toBeDefined();
       expect(told.at(-1)).toMatch(new RegExp(`^Outbound request refused: The host "${host}" has a `));
@@ -218,7 +218,7 @@ describe('what passes', () => {
     expect(answer).not.toContain('x-hop');
   });
 
-  it('says what fails in a sentence', async () => {
+  it('names the failure in a sentence', async () => {
     expect(await get('https://unknown.test/')).toEqual({
       status: 502,
       text: 'The host "unknown.test" has no address (ENOTFOUND): check its name.\n',
@@ -254,7 +254,7 @@ describe('bounds', () => {
     },
   );
 
-  verifies('egress:hosted:bounds', 'what cannot start in time hears so', async () => {
+  verifies('egress:hosted:bounds', 'a request that cannot start in time gets an error', async () => {
     await allow(null, { atOnceMax: 2, waitMs: 50 });
     const held: (() => void)[] = [];
     outside.answer = (_req, res) => void held.push(() => res.end('late'));
@@ -274,7 +274,7 @@ describe('bounds', () => {
     await until(() => outside.open.size === 1, 'all but one are closed', 20_000);
   });
 
-  verifies('egress:hosted:bounds', 'a host that says nothing more is given up', async () => {
+  verifies('egress:hosted:bounds', 'a host that stops responding is disconnected', async () => {
     await allow(null, { idleMs: 100 });
     outside.answer = () => undefined;
     expect((await get(http())).status).toBe(504);
@@ -289,7 +289,7 @@ describe('bounds', () => {
     await until(() => outside.open.size === 0, 'the far connections end');
   });
 
-  verifies('egress:hosted:refusals', 'refusals are told 20 times a minute, and the rest is counted', async () => {
+  verifies('egress:hosted:refusals', 'refusals are logged 20 times a minute, and the rest is counted', async () => {
     await worker.try({ way: 'many', url: 'http://127.0.0.1/', count: 50 });
     expect(told).toHaveLength(20);
   });

@@ -167,7 +167,7 @@ describe('a factory of MCP servers', () => {
     });
   });
 
-  it('is asked for authorizations at its own path', async () => {
+  it('serves authorizations at its own path', async () => {
     const auth = (body: unknown) => ask(program, { path: '/__smithery/auth', body });
     const given = await auth({ action: 'getAuthorizationUrl', payload: { state: 's' } });
     expect(given.json()).toEqual({
@@ -185,7 +185,7 @@ describe('a factory of MCP servers', () => {
     expect(json()).toMatchObject({ path: '/hook/x', hasSessions: false });
   });
 
-  it('tells its author what it threw, and its callers only that it did', async () => {
+  it('reports its exceptions to its author, and to callers only that it failed', async () => {
     const id = crypto.randomUUID();
     const { status, reply } = await rpc(
       program,
@@ -221,7 +221,7 @@ describe('a stateful server', () => {
     server = await bundled(STATEFUL);
   });
 
-  it('keeps sessions apart, and what they store over a restart that its client does not notice', async () => {
+  it('isolates sessions, and keeps their stored data over a restart that clients do not notice', async () => {
     const ownerId = crypto.randomUUID();
     const first = await programs.start(server, { isStateful: true, ownerId });
     const [one, other] = [await opened(first, '/?who=me'), await opened(first)];
@@ -301,7 +301,7 @@ describe('a stateful server', () => {
     await until(() => second.traces.some(({ exceptions }) => exceptions[0]?.message === 'new'), 'its author hears why');
   });
 
-  it('goes on with a session that is opened by its name again, and hears once that it is initialized', async () => {
+  it('continues a session that is opened by its name again, and receives `initialized` once', async () => {
     const program = await programs.start(server, { isStateful: true });
     const name = { [SESSION_HEADER]: 'of somebody' };
     const [one, again] = [await opened(program, '/?who=me', name), await opened(program, '/?who=me', name)];
@@ -315,7 +315,7 @@ describe('a stateful server', () => {
     expect(await call(program, 'count', { headers: other })).toMatchObject({ count: 1, inMemory: 1 });
   });
 
-  it('is opened once by all who open it at once', async () => {
+  it('is opened once by concurrent requests', async () => {
     const program = await programs.start(server, { isStateful: true });
     const all = await Promise.all(
       Array.from({ length: 8 }, () => opened(program, '/', { [SESSION_HEADER]: 'of somebody' })),
@@ -324,7 +324,7 @@ describe('a stateful server', () => {
     expect(counts.map(({ inMemory }) => inMemory).sort()).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });
 
-  it('makes its server anew for who opens it in another way, keeps what it stored, and answers what runs', async () => {
+  it('creates a new server for another initialize, keeps the stored data, and answers calls in flight', async () => {
     const program = await programs.start(server, { isStateful: true });
     const name = { [SESSION_HEADER]: 'of somebody' };
     const one = await opened(program, '/?who=me', name);
@@ -356,7 +356,7 @@ describe('a stateful server', () => {
     }
   });
 
-  it('ends a session by its name, with what it stored', async () => {
+  it('ends a session by its name, with its stored data', async () => {
     const program = await programs.start(server, { isStateful: true });
     const name = { [SESSION_HEADER]: 'of somebody' };
     const headers = await opened(program, '/', name);
@@ -368,7 +368,7 @@ describe('a stateful server', () => {
     expect(await call(program, 'count', { headers })).toMatchObject({ count: 1, inMemory: 1 });
   });
 
-  it('hears messages its HTTP handler sends to a session, and none that a caller makes up', async () => {
+  it('receives messages of its HTTP handler to a session, and no forged ones', async () => {
     const program = await programs.start(server, { isStateful: true });
     const session = await opened(program);
     await call(program, 'count', { headers: session });
@@ -383,7 +383,7 @@ describe('a stateful server', () => {
     expect([forged.status, forged.text]).toEqual([406, expect.stringContaining('Not Acceptable')]);
   });
 
-  it('tells whose request printed a line in a session', async () => {
+  it('attributes lines in a session to their request', async () => {
     const program = await programs.start(server, { isStateful: true });
     const session = await opened(program);
     const id = crypto.randomUUID();
@@ -394,7 +394,7 @@ describe('a stateful server', () => {
 });
 
 describe('a worker with a fetch handler', () => {
-  it('is given requests without what is ours', async () => {
+  it('receives requests without internal headers', async () => {
     const program = await programs.start(
       worker(
         `look: (request, env) => ({ url: request.url, headers: [...request.headers.keys()], env, cf: request.cf ?? null })`,
@@ -429,7 +429,7 @@ describe('a worker with a fetch handler', () => {
     expect((await ask(program)).text).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  it('keeps requests alive that it wants to finish after the answer', async () => {
+  it('finishes work of `waitUntil` after the response', async () => {
     const program = await programs.start(
       worker(
         `later: (request, env, context) => context.waitUntil(new Promise((done) => setTimeout(() => { console.log('done'); done(); }, 50)))`,
@@ -492,7 +492,7 @@ for (const level of ['isolated', 'container']) {
 
     verifies(
       'runtime:isolation:reach',
-      'finds no file, no environment, no process and no network of ours, and cannot make code of text',
+      'has no file, no environment, no process and no network of the service, and cannot evaluate code from text',
       async () => {
         const program = await programs.start(
           worker(`
@@ -545,7 +545,7 @@ for (const level of ['isolated', 'container']) {
   });
 }
 
-describe('what a program says', () => {
+describe('the output of a program', () => {
   it('reads as on a console, with its level, and cannot be taken for a line of the runtime', async () => {
     const program = await programs.start(
       worker(`talk: () => {
@@ -575,7 +575,7 @@ describe('what a program says', () => {
     expect((await program.exited).detail).toBe('');
   });
 
-  it('is told with what it threw, and is no more than its limit', async () => {
+  it('is recorded with its exceptions, up to its limit', async () => {
     const program = await programs.start(
       worker(
         `much: () => { for (let n = 0; n < 1000; n += 1) console.log('x'.repeat(100)); throw new TypeError('boom'); }`,
@@ -612,7 +612,7 @@ describe('what a program says', () => {
     expect(program.traces).toMatchObject([{ invocationId: id, lines: [{ level: 'log', message: 'before the loop' }] }]);
   });
 
-  it('belongs to no request when it is said while the module loads, or under an id the code made up', async () => {
+  it('belongs to no request if it is written while the module loads, or under a forged id', async () => {
     const program = await programs.start(
       `console.log('loading'); ${worker(`
         forge: async (request, env, context) => {
@@ -641,7 +641,7 @@ describe('a module that does not start', () => {
     ['exports a server', 'export default { connect() {} };', /it is a server\. Export a function that makes it/],
   ];
 
-  it.each(cases)('says why when it %s, and nothing of this host', async (_name, module, said) => {
+  it.each(cases)('has the reason when it %s, and nothing of this host', async (_name, module, said) => {
     const error = await programs.start(module).then(
       () => null,
       (thrown: Error) => thrown,
@@ -676,7 +676,7 @@ describe('the end of a program', () => {
     expect(await killed.exited).toMatchObject({ reason: 'crashed', detail: 'The process ended with SIGKILL.' });
   });
 
-  longIt('comes with the end of this service, however that ends', async () => {
+  longIt('follows the end of this service, however it ends', async () => {
     const root = fileURLToPath(new URL('../../../', import.meta.url));
     const runDir = await mkdtemp(path.join(tmpdir(), 'slipway-hosted-'));
     const script = `

@@ -73,23 +73,19 @@ describe('a program is started', () => {
     },
   );
 
-  verifies(
-    'runtime:start:places',
-    'when its turn comes: all that are wanted at once are not started at once',
-    async () => {
-      const counting = new CountingEngine();
-      hosted = await HostedRuntime.start(counting);
-      const places = Math.max(2, availableParallelism());
-      const refs = await Promise.all(Array.from({ length: places + 4 }, () => hosted.add(program('a'))));
-      const answers = await Promise.all(refs.map((ref) => hosted.ask(ref)));
-      for (const answer of answers) expect(answer).toMatchObject({ status: 200, body: 'a', error: null });
-      expect(counting.startingMax).toBe(places);
-    },
-  );
+  verifies('runtime:start:places', 'when a start slot is free: simultaneous starts are limited', async () => {
+    const counting = new CountingEngine();
+    hosted = await HostedRuntime.start(counting);
+    const places = Math.max(2, availableParallelism());
+    const refs = await Promise.all(Array.from({ length: places + 4 }, () => hosted.add(program('a'))));
+    const answers = await Promise.all(refs.map((ref) => hosted.ask(ref)));
+    for (const answer of answers) expect(answer).toMatchObject({ status: 200, body: 'a', error: null });
+    expect(counting.startingMax).toBe(places);
+  });
 
   verifies(
     'runtime:start:lines',
-    'and what it prints while it loads belongs to the request that waits for it',
+    'and its output while it loads belongs to the request that waits for it',
     async () => {
       await start();
       const ref = await hosted.add(program('a'));
@@ -98,7 +94,7 @@ describe('a program is started', () => {
     },
   );
 
-  verifies('runtime:start:lines', 'or a record of its own tells it, when no request waits', async () => {
+  verifies('runtime:start:lines', 'or is recorded on its own, if no request waits', async () => {
     await start();
     const old = await hosted.add(program('a'));
     await hosted.ask(old);
@@ -108,7 +104,7 @@ describe('a program is started', () => {
     expect(own?.invocationId).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  verifies('runtime:start:failure', 'and what keeps it from starting is told, with what it said', async () => {
+  verifies('runtime:start:failure', 'and a failure to start is reported with its output', async () => {
     await start();
     const ref = await hosted.add('throw new Error("no database"); export default () => {};');
     const { error, invocationId } = await hosted.ask(ref);
@@ -168,7 +164,7 @@ describe('a request', () => {
 
   verifies(
     ['runtime:request:headers', 'runtime:request:record'],
-    'brings its invocation along, and without a valid one gets its own and a record',
+    'keeps its invocation id, and without a valid one gets a new one and a record',
     async () => {
       await start();
       const ref = await hosted.add(program('a'));
@@ -218,10 +214,10 @@ describe('a request', () => {
   });
 });
 
-describe('programs make room', () => {
+describe('programs are stopped', () => {
   verifies(
     'runtime:live:hundred',
-    'and are looked after while they work and shortly after, not while they are idle',
+    'and are checked while they are active and shortly after, not while they are idle',
     async () => {
       await start();
       const ref = await hosted.add(program('a'));
@@ -234,7 +230,7 @@ describe('programs make room', () => {
     },
   );
 
-  verifies('runtime:stop:idle', 'when nobody calls them for a while', async () => {
+  verifies('runtime:stop:idle', 'without requests for the idle time', async () => {
     await start({ RUNTIME_IDLE_MS: '300' });
     const ref = await hosted.add(program('a'));
     await hosted.ask(ref);
@@ -243,7 +239,7 @@ describe('programs make room', () => {
     expect(hosted.runtime.stats().starts).toBe(2);
   });
 
-  verifies('runtime:stop:room', 'for others: the one idle longest goes, one at work never', async () => {
+  verifies('runtime:stop:room', 'for others: the longest idle one, never an active one', async () => {
     await start({ RUNTIME_LIVE_MAX: '3' });
     const [busy, first, second, third] = (await Promise.all(
       ['busy', 'first', 'second', 'third'].map((name) => hosted.add(program(name))),
@@ -431,7 +427,7 @@ describe('new values', () => {
     expect((await hosted.ask(ref, '/key')).body).toBe('new');
   });
 
-  verifies('runtime:renew:lost', 'reach a program that is never idle although nobody told it', async () => {
+  verifies('runtime:renew:lost', 'reach a program that is never idle although the message is lost', async () => {
     await start({ RUNTIME_LEASE_MS: '600' });
     hosted.secrets = { KEY: 'taken away' };
     const ref = await hosted.add(program('a'));
@@ -480,7 +476,7 @@ describe('new values', () => {
 describe('a program that crashes', () => {
   verifies(
     'runtime:crash:back-off',
-    'ends its requests with what it said, is started again by the next, and rests when it keeps crashing',
+    'fails its requests with its output, is restarted by the next one, and backs off after repeated crashes',
     async () => {
       await start();
       const ref = await hosted.add(program('a'));
@@ -501,7 +497,7 @@ describe('a program that crashes', () => {
     },
   );
 
-  it('in the middle of an answer breaks it, and says so', async () => {
+  it('in the middle of a response breaks it off with a record', async () => {
     await start();
     const ref = await hosted.add(program('a'));
     const { body, error, invocationId } = await hosted.ask(ref, '/slow-die');

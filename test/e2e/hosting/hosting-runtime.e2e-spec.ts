@@ -115,7 +115,7 @@ describe('a program that misbehaves', () => {
 
   verifies(
     'runtime:limit:cpu',
-    'loops behind its answer: the answer counts, and its record says what followed',
+    'loops after its response: the response is delivered, and its record has the outcome',
     async () => {
       const { answer, told, ref } = await tried('/late-loop', 'exceededCpu');
       expect(answer).toMatchObject({ status: 200, body: 'answered', error: null });
@@ -148,7 +148,7 @@ describe('a program that misbehaves', () => {
 
   verifies(
     'runtime:limit:stalled-service',
-    'waits in a timer while this process is held up: is not ended',
+    'waits in a timer while this process is blocked: is not ended',
     async () => {
       const engine = workerdEngine();
       const start = engine.start.bind(engine);
@@ -172,7 +172,7 @@ describe('a program that misbehaves', () => {
     },
   );
 
-  it('prints 1,000 lines in one call: all of them are told, in order', async () => {
+  it('prints 1,000 lines in one call: all of them are recorded, in order', async () => {
     const ref = await hosted.add(HOSTILE);
     const { body, invocationId } = await hosted.ask(ref, '/lines');
     expect(body).toBe('printed');
@@ -223,7 +223,7 @@ describe('a program that misbehaves', () => {
     await isAlive(ref);
   });
 
-  it('storms others with requests: reaches nothing here, and nobody else waits for it', async () => {
+  it('floods others with requests: reaches nothing here, and delays no other program', async () => {
     const { body, error } = await hosted.ask(await hosted.add(HOSTILE), '/fetches');
     expect(error).toBeNull();
     expect(body).toBe('0');
@@ -231,7 +231,7 @@ describe('a program that misbehaves', () => {
 
   verifies(
     'runtime:limit:cpu-bystanders',
-    'takes the requests beside it along: they hear that it was not their fault, and may try again',
+    'ends concurrent requests with it: their error states that, and permits a retry',
     async () => {
       const ref = await hosted.add(HOSTILE);
       const innocent = hosted.ask(ref, '/slow?ms=100000');
