@@ -134,7 +134,7 @@ describe('an invocation', () => {
       }
     });
 
-  verifies('log-ingestion:once', 'is written once however often its job runs', async () => {
+  verifies('log-ingestion:once', 'is written once, also if its job runs several times', async () => {
     const store = app.get(InvocationStore);
     const late = row({ lines: [{ at: 1, level: 'log', message: 'once' }] });
     for (const job of [71, 71]) await store.keep([late], job);
@@ -153,7 +153,7 @@ describe('an invocation', () => {
     expect((await kept([one.id])).map(messages)).toEqual([[]]);
   });
 
-  it('keeps its first 1,000 lines, and says how many were left out', async () => {
+  it('keeps its first 1,000 lines, and counts the others', async () => {
     const one = row();
     for (const job of [1, 2, 3]) {
       const lines = Array.from({ length: 400 }, (_, n) => ({ at: job * 1_000 + n, level: 'log', message: `${job}` }));
@@ -163,7 +163,7 @@ describe('an invocation', () => {
     expect([whole.lines.length, whole.lines.at(-1)?.at, whole.left_out]).toEqual([1_000, 3_199, 200]);
   });
 
-  it('is told to whoever follows the logs of its server', async () => {
+  it('is sent to streams of the log of its server', async () => {
     const heard = new Set<string>();
     await app.get(PubSub).subscribe('logs.ingested', ({ serverIds }) => serverIds.forEach((id) => heard.add(id)));
     const followed = await serverIdOf(app, await createServer(app, owner));
@@ -265,7 +265,7 @@ describe('partitions', () => {
 
   longVerifies(
     'log-ingestion:indexes',
-    'that are busy get one for each block of 3 hours that is over, which replaces those of its parts',
+    'that are busy get one for each past block of 3 hours, which replaces those of its parts',
     async () => {
       // A day to come, in which the keeper of the service has nothing to do.
       const start = Date.parse(dayOf(Date.now())) + 2 * DAY_MS;

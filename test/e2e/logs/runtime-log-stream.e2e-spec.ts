@@ -49,7 +49,7 @@ async function follow(from: TestApp, name: string, query = '', lastEventId?: str
 describe('the stream of a log', () => {
   verifies(
     ['runtime-log:stream', 'runtime-log:fields'],
-    'tells what is there and then what comes, in the process that writes it and in another',
+    'sends existing and then new invocations, in the process that writes them and in another one',
     async () => {
       const { name, id } = await server();
       for (const message of ['first', 'second', 'third']) record(app, id, { messages: [message], at: Date.now() });
@@ -87,7 +87,7 @@ describe('the stream of a log', () => {
     },
   );
 
-  verifies('runtime-log:stream:updates', 'tells an invocation again when there is more to it', async () => {
+  verifies('runtime-log:stream:updates', 'sends an invocation again when parts are added', async () => {
     const { name, id: serverId } = await server();
     const { events, told } = await follow(other, name);
     const id = record(app, serverId, { messages: ['at once'] });
@@ -101,7 +101,7 @@ describe('the stream of a log', () => {
     ]);
   });
 
-  verifies('runtime-log:stream:filters', 'tells only what matches, also when it does so late', async () => {
+  verifies('runtime-log:stream:filters', 'sends only matching invocations, also those that match later', async () => {
     const { name, id: serverId } = await server();
     const { told } = await follow(app, name, '?search=RAIN&tool=forecast');
     record(app, serverId, { messages: ['sun'] });
@@ -119,32 +119,36 @@ describe('the stream of a log', () => {
     }
   });
 
-  verifies('runtime-log:stream:resume', 'gives whoever comes back what came since, and nothing twice', async () => {
-    const { name, id } = await server();
-    const base = Date.now() - 10_000;
-    const at = (after: number) => base + after;
-    record(app, id, { messages: ['first'], at: at(1) });
-    const first = await until(async () => {
-      const follower = await follow(app, name);
-      if (follower.events[0].data.invocations?.length === 1) return follower;
-      follower.close();
-      return null;
-    }, 'the first is there');
-    first.close();
-    await first.ended;
-    for (const [after, message] of ['second', 'third'].entries())
-      record(app, id, { messages: [message], at: at(after + 2) });
-    await logWith(app, owner, name, 3);
-    const again = await follow(other, name, '', first.events[0].id);
-    await until(() => again.told().length === 2, 'what was missed is told');
-    expect(again.events[0]).toMatchObject({ event: 'init', data: { invocations: [] } });
-    expect(again.told()).toEqual(['second', 'third']);
-    // An id nobody gave begins anew.
-    const anew = await follow(app, name, '', 'nonsense');
-    expect(anew.events[0].data.invocations).toHaveLength(3);
-  });
+  verifies(
+    'runtime-log:stream:resume',
+    'sends a client that reconnects the invocations since its last event, without repetition',
+    async () => {
+      const { name, id } = await server();
+      const base = Date.now() - 10_000;
+      const at = (after: number) => base + after;
+      record(app, id, { messages: ['first'], at: at(1) });
+      const first = await until(async () => {
+        const follower = await follow(app, name);
+        if (follower.events[0].data.invocations?.length === 1) return follower;
+        follower.close();
+        return null;
+      }, 'the first is there');
+      first.close();
+      await first.ended;
+      for (const [after, message] of ['second', 'third'].entries())
+        record(app, id, { messages: [message], at: at(after + 2) });
+      await logWith(app, owner, name, 3);
+      const again = await follow(other, name, '', first.events[0].id);
+      await until(() => again.told().length === 2, 'what was missed is told');
+      expect(again.events[0]).toMatchObject({ event: 'init', data: { invocations: [] } });
+      expect(again.told()).toEqual(['second', 'third']);
+      // An id nobody gave begins anew.
+      const anew = await follow(app, name, '', 'nonsense');
+      expect(anew.events[0].data.invocations).toHaveLength(3);
+    },
+  );
 
-  longVerifies('runtime-log:stream', 'waits for a reader who is slow, who then has everything', async () => {
+  longVerifies('runtime-log:stream', 'waits for a slow reader, who receives everything', async () => {
     const { name, id } = await server();
     const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
     open.push({ close: () => socket.destroy() });
@@ -196,7 +200,7 @@ describe('the end of a stream', () => {
     await ended;
   });
 
-  verifies('runtime-log:stream:bound', 'an account that follows as many as it may is told so', async () => {
+  verifies('runtime-log:stream:bound', 'an account at its limit of streams gets 429', async () => {
     const { name } = await server();
     const busy = await app.account();
     const theirs = await createServer(app, busy);

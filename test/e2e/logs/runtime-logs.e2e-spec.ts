@@ -76,7 +76,7 @@ describe('the log of a server', () => {
       'invocation:field:exceptions',
       'runtime-log:fields',
     ],
-    'shows each invocation as the interface says, newest first',
+    'shows each invocation in the specified form, newest first',
     async () => {
       const { name, id } = await server();
       expect(await readLog(app, owner, name)).toEqual({ invocations: [], total: 0, totalIsExact: true });
@@ -169,31 +169,27 @@ describe('the log of a server', () => {
     },
   );
 
-  verifies(
-    ['logs:list:limit', 'logs:list:total'],
-    'shows 20 of them unless told otherwise, and counts all that match',
-    async () => {
-      const { name, id } = await server();
-      await write(
-        id,
-        Array.from({ length: 130 }, (_, at) => `line ${at}`),
-      );
-      for (const [query, shown] of [
-        ['', 20],
-        ['?limit=1', 1],
-        ['?limit=100', 100],
-      ] as const) {
-        const log = await readLog(app, owner, name, query);
-        expect([log.invocations.length, log.total, log.totalIsExact]).toEqual([shown, 130, true]);
-      }
-      const ids = (await readLog(app, owner, name, '?limit=100')).invocations.map((one) => one.id);
-      expect(ids).toEqual([...ids].sort().reverse());
-      for (const limit of ['0', '101', '-1', '1.5', 'many', '']) {
-        const { status, body } = await app.as(owner).get(`${pathOf(name, '/logs')}?limit=${limit}`);
-        expect([limit, status, Object.keys(body as object)]).toEqual([limit, 400, ['error']]);
-      }
-    },
-  );
+  verifies(['logs:list:limit', 'logs:list:total'], 'shows 20 of them by default, and counts all matches', async () => {
+    const { name, id } = await server();
+    await write(
+      id,
+      Array.from({ length: 130 }, (_, at) => `line ${at}`),
+    );
+    for (const [query, shown] of [
+      ['', 20],
+      ['?limit=1', 1],
+      ['?limit=100', 100],
+    ] as const) {
+      const log = await readLog(app, owner, name, query);
+      expect([log.invocations.length, log.total, log.totalIsExact]).toEqual([shown, 130, true]);
+    }
+    const ids = (await readLog(app, owner, name, '?limit=100')).invocations.map((one) => one.id);
+    expect(ids).toEqual([...ids].sort().reverse());
+    for (const limit of ['0', '101', '-1', '1.5', 'many', '']) {
+      const { status, body } = await app.as(owner).get(`${pathOf(name, '/logs')}?limit=${limit}`);
+      expect([limit, status, Object.keys(body as object)]).toEqual([limit, 400, ['error']]);
+    }
+  });
 
   verifies(['logs:list:from', 'logs:list:to'], 'shows what came from a moment on and before another', async () => {
     const { name, id } = await server();
@@ -454,7 +450,7 @@ describe('the log of a server', () => {
 describe('whose log it is', () => {
   verifies(
     ['logs:list:not-found', 'runtime-log:own'],
-    'only its owner reads it; a foreign server looks like a missing one',
+    'only its owner reads it; a foreign server has the answer of a missing one',
     async () => {
       const { name, id } = await server();
       record(app, id, { messages: ['secret'] });
