@@ -89,7 +89,7 @@ describe('a request to a modern server', () => {
       return answer(res, message, complete);
     });
 
-  verifies('channel:modern-requests', 'carries the envelope, and in headers what it is about', async () => {
+  verifies('channel:modern-requests', 'has the envelope, and its method and name in headers', async () => {
     const upstream = await wire(modern((message, res) => answer(res, message, complete)));
     const channel = channelTo(upstream.url);
     await call(channel, 'tools/call', { name: 'naïve', arguments: {}, _meta: { traceparent: 't', big: 1 } });
@@ -157,19 +157,23 @@ describe('a request to a modern server', () => {
     expect(upstream.count('tools/list')).toBeLessThanOrEqual(2);
   });
 
-  verifies('channel:modern-requests', 'says what its caller can do, to a modern server in each request', async () => {
-    const upstream = await wire(modern((message, res) => answer(res, message, complete)));
-    const channel = channelTo(upstream.url);
-    const profile = { key: 'a', capabilities: { elicitation: { form: {} } } };
-    await Promise.all([
-      call(channel, 'tools/call', { name: 't' }, { profile }),
-      call(channel, 'tools/call', { name: 't' }),
-    ]);
-    const declared = upstream.seen
-      .slice(1)
-      .map(({ params }) => (params?._meta as object)['io.modelcontextprotocol/clientCapabilities' as never]);
-    expect(declared).toEqual([profile.capabilities, {}]);
-  });
+  verifies(
+    'channel:modern-requests',
+    'declares the capabilities of its caller in each request to a modern server',
+    async () => {
+      const upstream = await wire(modern((message, res) => answer(res, message, complete)));
+      const channel = channelTo(upstream.url);
+      const profile = { key: 'a', capabilities: { elicitation: { form: {} } } };
+      await Promise.all([
+        call(channel, 'tools/call', { name: 't' }, { profile }),
+        call(channel, 'tools/call', { name: 't' }),
+      ]);
+      const declared = upstream.seen
+        .slice(1)
+        .map(({ params }) => (params?._meta as object)['io.modelcontextprotocol/clientCapabilities' as never]);
+      expect(declared).toEqual([profile.capabilities, {}]);
+    },
+  );
 });
 
 describe('a result of a modern server', () => {
@@ -179,7 +183,7 @@ describe('a result of a modern server', () => {
     requestState: 's',
   };
 
-  verifies('channel:input-required', 'passes as it came, and says so to callers who cannot answer', async () => {
+  verifies('channel:input-required', 'passes unchanged, and is an error for callers that cannot answer', async () => {
     const results = [
       asks,
       { resultType: 'task', taskId: '1' },
@@ -200,14 +204,14 @@ describe('a result of a modern server', () => {
     await expect(call(channelTo(upstream.url), 'tools/call', { name: 't' })).rejects.toThrow(/type "odd"/);
   });
 
-  verifies('channel:input-required', 'of a legacy server means what it meant there', async () => {
+  verifies('channel:input-required', 'of a legacy server keeps its meaning', async () => {
     const upstream = await wire(legacy((message, res) => answer(res, message, { resultType: 'input_required' })));
     const reply = await call(channelTo(upstream.url), 'tools/call', { name: 't' });
     expect([reply.era, completeOrRefuse(reply)]).toEqual(['legacy', reply]);
   });
 });
 
-describe('a caller who can be asked', () => {
+describe('a caller that can answer requests', () => {
   const profileOf = (key: string): CallerProfile => ({ key, capabilities: { elicitation: {} } });
   const schema = { type: 'object' as const, properties: { name: { type: 'string' as const } } };
 
@@ -298,7 +302,7 @@ describe('a caller who can be asked', () => {
     return { upstream, end };
   }
 
-  verifies('channel:asks-caller', 'is not there: the server hears so, and its ping is answered', async () => {
+  verifies('channel:asks-caller', 'is missing: the server receives an error, and its ping is answered', async () => {
     for (const [method, outcome] of [
       ['elicitation/create', { error: { code: -32601 } }],
       ['odd/method', { error: { code: -32601 } }],
@@ -333,7 +337,7 @@ describe('a caller who can be asked', () => {
 describe('a legacy answer whose stream breaks', () => {
   const said = (message: { id?: number }) => ({ id: message.id, result: { said: 'all' } });
 
-  verifies('channel:resume', 'is taken up behind the last event, and called once', async () => {
+  verifies('channel:resume', 'is resumed after the last event, and called once', async () => {
     for (const how of ['cut', 'ended'] as const) {
       let asked: { id?: number } = {};
       const heard: string[] = [];
@@ -365,7 +369,7 @@ describe('a legacy answer whose stream breaks', () => {
     }
   });
 
-  verifies('channel:resume', 'is polled for as long as the server brings something new', async () => {
+  verifies('channel:resume', 'is polled for as long as the server sends new events', async () => {
     let asked: { id?: number } = {};
     const upstream = await wire(
       legacy((message, res, nth) => {
@@ -391,7 +395,7 @@ describe('a legacy answer whose stream breaks', () => {
     expect([upstream.count('GET'), upstream.count('tools/call')]).toEqual([3, 1]);
   });
 
-  verifies('channel:resume', 'ends when its caller leaves meanwhile, and the server hears of it', async () => {
+  verifies('channel:resume', 'ends when its caller disconnects meanwhile, and is cancelled at the server', async () => {
     const upstream = await wire(
       legacy((message, res) => {
         if (message.http !== 'POST') return void res.writeHead(503).end();
@@ -492,7 +496,7 @@ describe('a bearer token', () => {
     );
   }
 
-  verifies('channel:bearer', 'that was refused is asked for once more, and the call sent once more', async () => {
+  verifies('channel:bearer', 'that was refused is requested once more, and the call sent once more', async () => {
     let good = 'one';
     const asked: (string | undefined)[] = [];
     const upstream = await guarded(() => good);
@@ -550,7 +554,7 @@ describe('a bearer token', () => {
 });
 
 describe('the timing of a call', () => {
-  it('says where the time went', async () => {
+  it('contains the duration of each phase', async () => {
     const upstream = await wire(legacy((message, res) => void setTimeout(() => answer(res, message, modernHello), 80)));
     const channel = channelTo(upstream.url.replace('127.0.0.1', 'localhost'));
     const [cold, warm]: CallTiming[] = [{}, {}];
@@ -564,7 +568,7 @@ describe('the timing of a call', () => {
     }
   });
 
-  it('tells a new socket from a free one', async () => {
+  it('distinguishes a new socket from a reused one', async () => {
     const upstream = await wire(legacy((message, res) => void setTimeout(() => answer(res, message, {}), 50)));
     const channel = channelTo(upstream.url);
     await channel.open(20_000);
@@ -575,7 +579,7 @@ describe('the timing of a call', () => {
 });
 
 describe('a method of any name', () => {
-  it('reaches a modern server, which says that it has none', async () => {
+  it('reaches a modern server, which answers that the method is unknown', async () => {
     const upstream = await wire(modern(({ id }, res) => refuse(res, id, 404, -32601)));
     const { error } = await call(channelTo(upstream.url), 'größe\r\nx: y');
     expect(error?.code).toBe(-32601);
@@ -584,7 +588,7 @@ describe('a method of any name', () => {
   });
 });
 
-describe('what nobody waits for', () => {
+describe('a call without a waiting caller', () => {
   it('ends no process: a stream whose token cannot be had is tried again', async () => {
     const streams: ServerResponse[] = [];
     const upstream = await wire(

@@ -209,7 +209,7 @@ describe('finding out', () => {
   });
 });
 
-describe('what was found out', () => {
+describe('the detected era', () => {
   verifies('channel:era-remembered', 'costs a legacy server one extra request, once for all processes', async () => {
     const upstream = await start({ sessions: true });
     for (const channels of [process(), process(), process()]) {
@@ -237,15 +237,19 @@ describe('what was found out', () => {
     expect(upstream.count('server/discover')).toBe(2);
   });
 
-  verifies('channel:era-remembered', 'shares no refusal: who has no credentials spoils it for nobody', async () => {
-    const upstream = await start({ requireHeaders: { 'x-key': 'good' } });
-    const channels = process();
-    const outcomes = await Promise.allSettled([
-      echo(channelTo(upstream.url, {}, channels), 'none'),
-      echo(channelTo(upstream.url, { headers: { 'x-key': 'good' } }, channels), 'good'),
-    ]);
-    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
-  });
+  verifies(
+    'channel:era-remembered',
+    'is not shared after a refusal: a caller without credentials does not affect others',
+    async () => {
+      const upstream = await start({ requireHeaders: { 'x-key': 'good' } });
+      const channels = process();
+      const outcomes = await Promise.allSettled([
+        echo(channelTo(upstream.url, {}, channels), 'none'),
+        echo(channelTo(upstream.url, { headers: { 'x-key': 'good' } }, channels), 'good'),
+      ]);
+      expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+    },
+  );
 
   /** A server that becomes another at the same address. */
   async function changing(first: WireScript): Promise<{ upstream: WireUpstream; become(script: WireScript): void }> {
@@ -280,20 +284,24 @@ describe('what was found out', () => {
     });
   }
 
-  verifies('channel:era-remembered', 'is found out anew after an answer of legacy shape, which is given', async () => {
-    const { upstream, become } = await changing(asModern);
-    await echo(channelTo(upstream.url), 'a');
-    // The server runs calls that declare 2026-07-28.
-    become(legacy((message, res) => answer(res, message, { content: [{ type: 'text', text: 'ran' }] })));
-    const channel = channelTo(upstream.url);
-    expect(await echo(channel, 'b')).toBe('ran');
-    expect(upstream.count('tools/call')).toBe(2);
-    await upstream.came('tools/call', 2);
-    expect((await channel.open(20_000)).era).toBe('legacy');
-    expect(upstream.count('server/discover')).toBe(2);
-  });
+  verifies(
+    'channel:era-remembered',
+    'is detected again after a response of legacy shape, which is returned',
+    async () => {
+      const { upstream, become } = await changing(asModern);
+      await echo(channelTo(upstream.url), 'a');
+      // The server runs calls that declare 2026-07-28.
+      become(legacy((message, res) => answer(res, message, { content: [{ type: 'text', text: 'ran' }] })));
+      const channel = channelTo(upstream.url);
+      expect(await echo(channel, 'b')).toBe('ran');
+      expect(upstream.count('tools/call')).toBe(2);
+      await upstream.came('tools/call', 2);
+      expect((await channel.open(20_000)).era).toBe('legacy');
+      expect(upstream.count('server/discover')).toBe(2);
+    },
+  );
 
-  verifies('channel:era-remembered', 'is found out anew when a legacy server is modern now', async () => {
+  verifies('channel:era-remembered', 'is detected again when a legacy server has become modern', async () => {
     const { upstream, become } = await changing(asLegacy);
     await echo(channelTo(upstream.url), 'a');
     become(asModern);
@@ -319,7 +327,7 @@ describe('what was found out', () => {
 
   verifies(
     'channel:era-remembered',
-    'is found out anew when its time is over, also in a process that knows it',
+    'is detected again after its lifetime, also in a process that has it cached',
     async () => {
       const memory = new EraMemory(app.get(EraRepository));
       const url = new URL('https://mcp.example.com/expiring');
@@ -337,7 +345,7 @@ describe('what was found out', () => {
     },
   );
 
-  verifies('channel:era-remembered', 'needs no database to go on', async () => {
+  verifies('channel:era-remembered', 'is used without the database', async () => {
     const upstream = await start();
     const away = () => Promise.reject(new Error('away'));
     const memory = new EraMemory({ read: away, write: away, forget: away });
@@ -391,7 +399,7 @@ describe('a server of both eras', () => {
     }
   });
 
-  verifies('channel:both-eras', 'that has given up its sessions goes on in the modern one', async () => {
+  verifies('channel:both-eras', 'that dropped its sessions is used in the modern one', async () => {
     let script = dual;
     const upstream = await wire((...given) => script(...given));
     expect((await legacyEcho(channelTo(upstream.url))).era).toBe('legacy');
@@ -399,7 +407,7 @@ describe('a server of both eras', () => {
     expect((await legacyEcho(channelTo(upstream.url))).era).toBe('modern');
   });
 
-  verifies('channel:both-eras', 'serves what it can while it fails to open a session', async () => {
+  verifies('channel:both-eras', 'serves the modern era while it fails to open a session', async () => {
     let isDown = true;
     const upstream = await wire((message, res, nth) =>
       isDown && !isModern(message) ? res.writeHead(503).end() : dual(message, res, nth),
@@ -484,7 +492,7 @@ describe('HTTP+SSE', () => {
     },
   );
 
-  verifies('channel:http-sse', 'tells the server when a caller leaves, and at the deadline', async () => {
+  verifies('channel:http-sse', 'cancels at the server when a caller disconnects, and at the deadline', async () => {
     const { upstream } = await byHand();
     const channel = channelTo(upstream.url);
     await channel.open(20_000);

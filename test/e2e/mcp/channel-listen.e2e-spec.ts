@@ -111,27 +111,31 @@ const eras: [string, () => Promise<Telling>][] = [
 ];
 
 describe.each(eras)('listening to a %s server', (era, startTelling) => {
-  verifies('channel:listen', 'gives each listener what it wants to hear, and says what it can hear', async () => {
-    const { upstream, open, tell } = await startTelling();
-    const channel = channelTo(upstream.url);
-    const tools = await listen(channel, { toolsListChanged: true, promptsListChanged: true });
-    const docs = await listen(channel, { resourceSubscriptions: ['docs://a', 'docs://b'] });
-    expect(tools.honoured).toEqual({ toolsListChanged: true });
-    expect(docs.honoured).toEqual({ resourceSubscriptions: ['docs://a', 'docs://b'] });
-    await until(() => open.length === 1, 'one stream is left');
-    tell(toolsChanged);
-    tell(updated('docs://b'));
-    tell(updated('docs://other'));
-    tell({ method: 'notifications/prompts/list_changed' });
-    tell(updated('docs://a'));
-    await until(() => docs.heard.length === 2, 'both were told');
-    expect(methodsOf(tools)).toContain(toolsChanged.method);
-    expect(docs.heard.map((text) => (JSON.parse(text) as { params: object }).params)).toEqual([
-      { uri: 'docs://b' },
-      { uri: 'docs://a' },
-    ]);
-    for (const text of [...tools.heard, ...docs.heard]) expect(text).not.toContain('subscriptionId');
-  });
+  verifies(
+    'channel:listen',
+    'sends each listener the notifications of its filter, and reports the supported ones',
+    async () => {
+      const { upstream, open, tell } = await startTelling();
+      const channel = channelTo(upstream.url);
+      const tools = await listen(channel, { toolsListChanged: true, promptsListChanged: true });
+      const docs = await listen(channel, { resourceSubscriptions: ['docs://a', 'docs://b'] });
+      expect(tools.honoured).toEqual({ toolsListChanged: true });
+      expect(docs.honoured).toEqual({ resourceSubscriptions: ['docs://a', 'docs://b'] });
+      await until(() => open.length === 1, 'one stream is left');
+      tell(toolsChanged);
+      tell(updated('docs://b'));
+      tell(updated('docs://other'));
+      tell({ method: 'notifications/prompts/list_changed' });
+      tell(updated('docs://a'));
+      await until(() => docs.heard.length === 2, 'both were told');
+      expect(methodsOf(tools)).toContain(toolsChanged.method);
+      expect(docs.heard.map((text) => (JSON.parse(text) as { params: object }).params)).toEqual([
+        { uri: 'docs://b' },
+        { uri: 'docs://a' },
+      ]);
+      for (const text of [...tools.heard, ...docs.heard]) expect(text).not.toContain('subscriptionId');
+    },
+  );
 
   verifies('channel:listen', 'costs one stream for all, which closes with the last of them', async () => {
     const { upstream, open, tell } = await startTelling();
@@ -151,7 +155,7 @@ describe.each(eras)('listening to a %s server', (era, startTelling) => {
     expect(streams).toHaveLength(1);
   });
 
-  verifies('channel:listen', 'goes on after the stream broke, and ends with the channel', async () => {
+  verifies('channel:listen', 'continues after the stream broke, and ends with the channel', async () => {
     const { upstream, open, tell } = await startTelling();
     const channel = channelTo(upstream.url);
     const one = await listen(channel, { toolsListChanged: true, resourceSubscriptions: ['docs://a'] });
@@ -186,7 +190,7 @@ describe('listening to a legacy server', () => {
   const uris = ({ seen }: WireUpstream, method: string) =>
     seen.filter((message: WireMessage) => message.method === method).map(({ params }) => params?.uri);
 
-  verifies('channel:listen', 'subscribes to a resource once for all, until nobody wants to hear of it', async () => {
+  verifies('channel:listen', 'subscribes to a resource once for all listeners, until the last one ends', async () => {
     const { upstream } = await legacyTelling();
     const channel = channelTo(upstream.url);
     const [a, b] = await Promise.all([
@@ -212,7 +216,7 @@ describe('listening to a legacy server', () => {
     expect(stateless.count('GET')).toBe(0);
   });
 
-  verifies('channel:listen', 'goes on in the new session when the server forgot the old one', async () => {
+  verifies('channel:listen', 'continues in the new session when the server lost the old one', async () => {
     let isForgotten = false;
     const open: ServerResponse[] = [];
     const upstream = closing(
@@ -236,7 +240,7 @@ describe('listening to a legacy server', () => {
     await until(() => one.heard.length === 2, 'it was told of the new session, and of the change');
   });
 
-  verifies('channel:lost-session', 'goes on after the server was killed between two updates', async () => {
+  verifies('channel:lost-session', 'continues after the server was killed between two updates', async () => {
     const server = closing(await startTelling());
     const one = await listen(channelTo(server.url), { toolsListChanged: true, resourceSubscriptions: ['docs://a'] });
     await server.tell();
@@ -270,7 +274,7 @@ describe('listening to a legacy server', () => {
     expect(upstream.count('initialize')).toBe(2);
   });
 
-  verifies('channel:lost-session', 'begins in a new session, however little the old one told', async () => {
+  verifies('channel:lost-session', 'begins in a new session, also if the old one sent nothing', async () => {
     let isNew = false;
     const open: ServerResponse[] = [];
     const upstream = closing(
@@ -331,7 +335,7 @@ describe('listening to a modern server', () => {
     });
   });
 
-  verifies('channel:listen', 'of which it knows nothing honours nothing', async () => {
+  verifies('channel:listen', 'of unknown notifications is acknowledged as empty', async () => {
     const upstream = closing(
       await startWire(
         modern(({ id }, res) => {

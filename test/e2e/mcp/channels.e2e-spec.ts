@@ -142,7 +142,7 @@ describe.each(kinds)('one channel to an upstream that answers %s', (_, options) 
   );
 });
 
-describe('a forgotten session', () => {
+describe('a lost session', () => {
   for (const forgottenSessionStatus of [404, 400] as const) {
     for (const sse of [false, true]) {
       verifies(
@@ -174,7 +174,7 @@ describe('a forgotten session', () => {
     expect(calls).toEqual([dead, [...upstream.sessions][0]]);
   });
 
-  verifies('channel:reinitialize', 'that is forgotten again and again is an error, not an endless loop', async () => {
+  verifies('channel:reinitialize', 'that is lost repeatedly is an error, not an endless loop', async () => {
     const notFound = '{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}';
     const script: Script = (_message, res) => sendJson(res, notFound, 404);
     const upstream = closing(await startScripted(script, { sessions: true }));
@@ -187,29 +187,33 @@ describe('a forgotten session', () => {
     expect(upstream.count('initialize')).toBe(2);
   });
 
-  verifies('channel:reinitialize', 'costs one handshake, also when a call learns of it after the others', async () => {
-    const notFound = '{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}';
-    let refuseLate: (() => void) | undefined;
-    const upstream = closing(
-      await startScripted(
-        ({ session, params }, res) => {
-          if (session !== 'session-1') return '{"content":[]}';
-          const refuse = () => sendJson(res, notFound, 404);
-          if (params?.name === 'late') refuseLate = refuse;
-          else refuse();
-        },
-        { sessions: true },
-      ),
-    );
-    const path = await connect(upstream.url);
-    const late = rest(path, 'late');
-    while (!refuseLate) await rest(path, 'early');
-    expect((await rest(path, 'early')).status).toBe(200);
-    refuseLate();
-    expect((await late).status).toBe(200);
-    expect(upstream.count('initialize')).toBe(2);
-    expect(upstream.seen.at(-1)?.session).toBe('session-2');
-  });
+  verifies(
+    'channel:reinitialize',
+    'costs one handshake, also when a call observes the loss later than others',
+    async () => {
+      const notFound = '{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}';
+      let refuseLate: (() => void) | undefined;
+      const upstream = closing(
+        await startScripted(
+          ({ session, params }, res) => {
+            if (session !== 'session-1') return '{"content":[]}';
+            const refuse = () => sendJson(res, notFound, 404);
+            if (params?.name === 'late') refuseLate = refuse;
+            else refuse();
+          },
+          { sessions: true },
+        ),
+      );
+      const path = await connect(upstream.url);
+      const late = rest(path, 'late');
+      while (!refuseLate) await rest(path, 'early');
+      expect((await rest(path, 'early')).status).toBe(200);
+      refuseLate();
+      expect((await late).status).toBe(200);
+      expect(upstream.count('initialize')).toBe(2);
+      expect(upstream.seen.at(-1)?.session).toBe('session-2');
+    },
+  );
 
   verifies('channel:reinitialize', 'leaves calls alone that run', async () => {
     const upstream = await start({ sessions: true });
@@ -615,13 +619,17 @@ describe('a server that asks its client', () => {
     });
   }
 
-  verifies('channel:sse', 'hears it also when more calls ask at once than there are sockets', async () => {
-    const path = await connect((await start({ sse: true })).url);
-    // Open sockets first: calls that all start at once then take every one of them before anything else does.
-    await Promise.all(times(100, () => send(second, owner, `${path}/.tools/echo`, { message: '' })));
-    const answers = await Promise.all(times(80, () => send(second, owner, `${path}/.tools/asks`, {})));
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-  });
+  verifies(
+    'channel:sse',
+    'receives the answer also when more calls send requests at once than there are sockets',
+    async () => {
+      const path = await connect((await start({ sse: true })).url);
+      // Open sockets first: calls that all start at once then take every one of them before anything else does.
+      await Promise.all(times(100, () => send(second, owner, `${path}/.tools/echo`, { message: '' })));
+      const answers = await Promise.all(times(80, () => send(second, owner, `${path}/.tools/asks`, {})));
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    },
+  );
 
   it('gets a pong for its ping', async () => {
     const upstream = await start({
@@ -642,7 +650,7 @@ describe('a server that asks its client', () => {
 });
 
 describe('the headers of a connection', () => {
-  verifies('channel:headers-changed', 'after PUT no call carries the old ones, whoever makes it', async () => {
+  verifies('channel:headers-changed', 'are replaced by PUT for every caller', async () => {
     const upstream = await start({ sessions: true });
     const path = await connect(upstream.url, { headers: { 'X-Token': 'old', 'X-Gone': '1' } });
     await crosstalk(app, path, 10);

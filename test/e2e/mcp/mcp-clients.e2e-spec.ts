@@ -144,7 +144,7 @@ describe.each(clients)('the official client %s', (_, connect) => {
     );
   }
 
-  verifies(['mcp:progress', 'mcp:official-clients'], 'hears the progress of each of its calls', async () => {
+  verifies(['mcp:progress', 'mcp:official-clients'], 'receives the progress of each of its calls', async () => {
     const client = await connect(await endpointOf((await start()).url));
     const calls = times(5, async (i) => {
       const heard: number[] = [];

@@ -45,7 +45,7 @@ describe('a client of 2026-07-28', () => {
     }
   });
 
-  verifies('mcp:eras', 'hears 404 and -32601 of what its revision does not have, or its upstream', async () => {
+  verifies('mcp:eras', 'gets 404 and -32601 for methods that its revision or its upstream does not have', async () => {
     const channel = legacyOf(() => ({ error: { code: -32601, message: 'Method not found' } }));
     const { url } = await startFront(channel);
     for (const method of ['initialize', 'ping', 'logging/setLevel', 'resources/subscribe']) {
@@ -57,7 +57,7 @@ describe('a client of 2026-07-28', () => {
     expect([odd.status, odd.body.error.code]).toEqual([404, -32601]);
   });
 
-  verifies('mcp:eras', 'is neither given a session nor asked for one, and its notifications are taken', async () => {
+  verifies('mcp:eras', 'neither receives a session nor needs one, and its notifications are accepted', async () => {
     const channel = modernOf(() => text('done'));
     const { url } = await startFront(channel);
     const { body, headers } = modern('tools/call', { name: 'x' });
@@ -145,7 +145,7 @@ describe('a client of 2026-07-28', () => {
     expect(channel.calls.at(-1)?.params).toBe('{"name":"x"}');
   });
 
-  verifies('mcp:bridge', 'hears the errors of a legacy upstream in codes of its revision', async () => {
+  verifies('mcp:bridge', 'receives the errors of a legacy upstream with codes of its revision', async () => {
     const cases: [code: number, method: string, expected: object, status: number][] = [
       [-32002, 'resources/read', { code: -32602, data: { uri: 'a' } }, 200],
       [-32002, 'tools/call', { code: -32603, data: { upstream: { code: -32002, message: 'No' } } }, 200],
@@ -166,7 +166,7 @@ describe('a client of 2026-07-28', () => {
     }
   });
 
-  verifies('mcp:input', 'is asked by an upstream of its era in the upstream’s own words', async () => {
+  verifies('mcp:input', 'receives requests of an upstream of its era unchanged', async () => {
     const question =
       '{"resultType":"input_required","inputRequests":{"q":{"method":"roots/list"}},"requestState":"s\\u0041"}';
     const channel = modernOf(({ params }) => (params?.includes('inputResponses') ? text('done') : question));
@@ -180,46 +180,54 @@ describe('a client of 2026-07-28', () => {
     expect(JSON.parse(channel.calls[1]?.params ?? '')).toEqual(retry);
   });
 
-  verifies('mcp:input', 'that did not declare what its upstream needs hears -32021, else that we failed', async () => {
-    const error = { code: -32021, message: 'No', data: { requiredCapabilities: { elicitation: { url: {} } } } };
-    const { url } = await startFront(modernOf(() => ({ error })));
-    for (const capabilities of [{}, { elicitation: {} }]) {
-      const answer = await askModern(url, 'tools/call', { name: 'x' }, { capabilities });
-      expect([answer.status, answer.body.error]).toEqual([400, error]);
-    }
-    const has = await askModern(url, 'tools/call', { name: 'x' }, { capabilities: { elicitation: { url: {} } } });
-    expect([has.status, has.body.error.code, has.body.error.data.upstream.code]).toEqual([200, -32603, -32021]);
-  });
+  verifies(
+    'mcp:input',
+    'without a capability that its upstream needs gets -32021, and otherwise an internal error',
+    async () => {
+      const error = { code: -32021, message: 'No', data: { requiredCapabilities: { elicitation: { url: {} } } } };
+      const { url } = await startFront(modernOf(() => ({ error })));
+      for (const capabilities of [{}, { elicitation: {} }]) {
+        const answer = await askModern(url, 'tools/call', { name: 'x' }, { capabilities });
+        expect([answer.status, answer.body.error]).toEqual([400, error]);
+      }
+      const has = await askModern(url, 'tools/call', { name: 'x' }, { capabilities: { elicitation: { url: {} } } });
+      expect([has.status, has.body.error.code, has.body.error.data.upstream.code]).toEqual([200, -32603, -32021]);
+    },
+  );
 
-  verifies('mcp:input', 'is led to the page a legacy upstream wants visited, and its call goes on after', async () => {
-    const elicitations = [{ mode: 'url', elicitationId: 'e', url: 'https://a.example/x', message: 'Visit' }];
-    let visited = false;
-    const channel = legacyOf(() =>
-      visited ? text('done') : { error: { code: -32042, message: 'Visit first', data: { elicitations } } },
-    );
-    const { url } = await startFront(channel);
-    const able = { capabilities: { elicitation: { url: {} } } };
-    const led = await askModern(url, 'tools/call', { name: 'x' }, able);
-    const question = {
-      method: 'elicitation/create',
-      params: { mode: 'url', message: 'Visit', url: 'https://a.example/x' },
-    };
-    expect(led.body.result).toEqual({ resultType: 'input_required', inputRequests: { 'elicitation-1': question } });
-    const unable = await askModern(url, 'tools/call', { name: 'x' }, { capabilities: { elicitation: {} } });
-    expect([unable.status, unable.body.error.code, unable.body.error.data]).toEqual([
-      400,
-      -32021,
-      { requiredCapabilities: { elicitation: { url: {} } } },
-    ]);
-    visited = true;
-    const retry = (action: string) =>
-      askModern(url, 'tools/call', { name: 'x', inputResponses: { 'elicitation-1': { action } } }, able);
-    expect((await retry('accept')).body.result).toEqual({ resultType: 'complete', ...text('done') });
-    expect(channel.calls.at(-1)?.params).toBe('{"name":"x"}');
-    const before = channel.calls.length;
-    expect((await retry('decline')).body.result).toMatchObject({ isError: true });
-    expect(channel.calls).toHaveLength(before);
-  });
+  verifies(
+    'mcp:input',
+    'receives the URL that a legacy upstream requires, and its call continues afterwards',
+    async () => {
+      const elicitations = [{ mode: 'url', elicitationId: 'e', url: 'https://a.example/x', message: 'Visit' }];
+      let visited = false;
+      const channel = legacyOf(() =>
+        visited ? text('done') : { error: { code: -32042, message: 'Visit first', data: { elicitations } } },
+      );
+      const { url } = await startFront(channel);
+      const able = { capabilities: { elicitation: { url: {} } } };
+      const led = await askModern(url, 'tools/call', { name: 'x' }, able);
+      const question = {
+        method: 'elicitation/create',
+        params: { mode: 'url', message: 'Visit', url: 'https://a.example/x' },
+      };
+      expect(led.body.result).toEqual({ resultType: 'input_required', inputRequests: { 'elicitation-1': question } });
+      const unable = await askModern(url, 'tools/call', { name: 'x' }, { capabilities: { elicitation: {} } });
+      expect([unable.status, unable.body.error.code, unable.body.error.data]).toEqual([
+        400,
+        -32021,
+        { requiredCapabilities: { elicitation: { url: {} } } },
+      ]);
+      visited = true;
+      const retry = (action: string) =>
+        askModern(url, 'tools/call', { name: 'x', inputResponses: { 'elicitation-1': { action } } }, able);
+      expect((await retry('accept')).body.result).toEqual({ resultType: 'complete', ...text('done') });
+      expect(channel.calls.at(-1)?.params).toBe('{"name":"x"}');
+      const before = channel.calls.length;
+      expect((await retry('decline')).body.result).toMatchObject({ isError: true });
+      expect(channel.calls).toHaveLength(before);
+    },
+  );
 
   verifies('mcp:vanish', 'that closes its connection cancels its call', async () => {
     const channel = modernOf(() => new Promise(() => undefined));
@@ -304,7 +312,7 @@ describe('a client of 2025-11-25 and older', () => {
     expect(await types('2024-11-05')).toEqual(['text', 'text', 'text', false]);
   });
 
-  verifies('mcp:bridge', 'hears the errors of a modern upstream in codes of its revision', async () => {
+  verifies('mcp:bridge', 'receives the errors of a modern upstream with codes of its revision', async () => {
     const missing = { code: -32602, message: 'No', data: { uri: 'a' } };
     const { url } = await startFront(modernOf(() => ({ error: missing })));
     const read = await ask(url, { jsonrpc: '2.0', id: 1, method: 'resources/read', params: { uri: 'a' } });
@@ -326,7 +334,7 @@ describe('a client of 2025-11-25 and older', () => {
       return { resultType: 'complete', ...text(JSON.stringify(inputResponses)) };
     });
 
-  verifies('mcp:input', 'is really asked what a modern upstream wants to know, and its call goes on', async () => {
+  verifies('mcp:input', 'receives the requests of a modern upstream, and its call continues', async () => {
     const channel = asking();
     const { url } = await startFront(channel);
     const session = await initialize(url, { elicitation: {}, roots: { listChanged: true } });
@@ -358,7 +366,7 @@ describe('a client of 2025-11-25 and older', () => {
 
   verifies(
     'mcp:input',
-    'that cannot be asked hears what was asked: without session, stream, or capability',
+    'without session, stream or capability receives an error with the request of the upstream',
     async () => {
       const { url } = await startFront(asking());
       const able = await initialize(url, { elicitation: {}, roots: {} });
@@ -379,7 +387,7 @@ describe('a client of 2025-11-25 and older', () => {
     expect((await ask(url, call(1))).body.result).toMatchObject({ isError: true });
   });
 
-  verifies('mcp:input', 'is not asked for ever', async () => {
+  verifies('mcp:input', 'receives a bounded number of requests', async () => {
     const channel = modernOf(() => ({ resultType: 'input_required', requestState: 'again' }));
     const { url } = await startFront(channel);
     const { body } = await ask(url, call(1), await initialize(url));
@@ -412,7 +420,7 @@ describe('a client of 2025-11-25 and older', () => {
 
   verifies(
     'mcp:input',
-    'is asked by a legacy upstream in a session of its own, and only what it can answer',
+    'receives requests of a legacy upstream in its own session, and only those that it can answer',
     async () => {
       const answers: unknown[] = [];
       const channel = legacyOf(async ({ onRequest }) => {
@@ -438,7 +446,7 @@ describe('a client of 2025-11-25 and older', () => {
     },
   );
 
-  verifies('mcp:vanish', 'that vanishes while it is asked leaves no question and no call behind', async () => {
+  verifies('mcp:vanish', 'that disconnects during a request leaves no request and no call behind', async () => {
     const channel = legacyOf(async ({ onRequest }) => ({ answer: await onRequest?.('roots/list', undefined) }));
     const { url } = await startFront(channel);
     const leaving = new AbortController();
@@ -453,7 +461,7 @@ describe('a client of 2025-11-25 and older', () => {
   });
 });
 
-describe('an upstream that wants authorization', () => {
+describe('an upstream that requires authorization', () => {
   const setupUrl = 'https://slipway.example/setup/1';
   const locked = (era: 'legacy' | 'modern') => {
     const channel = new ScriptedChannel(era, ({ params }) => {

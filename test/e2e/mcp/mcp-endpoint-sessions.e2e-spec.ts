@@ -49,7 +49,7 @@ describe('a session', () => {
     expect((await ask(one.url, call, session)).status).toBe(200);
   });
 
-  verifies('mcp:session', 'that was changed, is over, or was never ours but looks so answers 404', async () => {
+  verifies('mcp:session', 'that was changed, has expired or was forged answers 404', async () => {
     const { url } = await startFront(answering());
     const session = await initialize(url);
     const id = session['mcp-session-id'] ?? '';
@@ -112,7 +112,7 @@ describe('a session', () => {
     expect(new Set(channel.calls.map(({ caller }) => caller))).toEqual(new Set([`${KEY} /mcp`]));
   });
 
-  verifies('mcp:session', 'that its client ends is over at every process, with its upstream session', async () => {
+  verifies('mcp:session', 'that its client deletes ends in every process, with its upstream session', async () => {
     const channel = answering();
     const [one, two] = await twoProcesses(channel);
     const session = await initialize(one.url, { roots: {} });
@@ -172,7 +172,7 @@ describe('a session that is older than the process', () => {
     return started;
   }
 
-  verifies('mcp:session-restart', 'answers 404 when its state is not known, and goes on when it has none', async () => {
+  verifies('mcp:session-restart', 'answers 404 when its state is unknown, and continues when it has none', async () => {
     const relay = new TestRelay();
     const channel = answering();
     const { url } = await startFront(channel, relay);
@@ -198,7 +198,7 @@ describe('a session that is older than the process', () => {
     expect(await statusOf(later.url, plain)).toBe(200);
   });
 
-  verifies('mcp:session-restart', 'goes on where the server restores the sessions of its clients', async () => {
+  verifies('mcp:session-restart', 'continues if the server restores the sessions of its clients', async () => {
     const relay = new TestRelay();
     const channel = answering();
     const capable = await initialize((await startFront(channel, relay)).url, { roots: {} });
@@ -208,7 +208,7 @@ describe('a session that is older than the process', () => {
 });
 
 describe('the stream of a session', () => {
-  verifies('mcp:session-stream', 'tells of changed lists, and of the resources that were subscribed to', async () => {
+  verifies('mcp:session-stream', 'sends list changes, and updates of subscribed resources', async () => {
     const channel = answering();
     const [one, two] = await twoProcesses(channel);
     const session = await initialize(one.url);
@@ -263,7 +263,7 @@ describe('the stream of a session', () => {
     }
   });
 
-  verifies('mcp:session-stream', 'goes on when the upstream stops telling and begins again', async () => {
+  verifies('mcp:session-stream', 'continues when the stream of the upstream ends and begins again', async () => {
     const channel = answering();
     const { url } = await startFront(channel);
     const stream = messagesOf(await open(url, await initialize(url)));
@@ -328,33 +328,37 @@ describe('a subscription of 2026-07-28', () => {
     modern('subscriptions/listen', { notifications }, { id });
   const mark = { 'io.modelcontextprotocol/subscriptionId': 'sub-1' };
 
-  verifies('mcp:subscriptions', 'says first what it tells, then tells that alone, under its id', async () => {
-    const channel = answering();
-    const { url } = await startFront(channel);
-    const wanted = { toolsListChanged: true, resourceSubscriptions: ['a://b'] };
-    const { body, headers } = listen({ ...wanted, promptsListChanged: false, odd: 1 });
-    const response = await post(url, body, headers);
-    expect(response.headers.get('x-accel-buffering')).toBe('no');
-    const stream = messagesOf(response);
-    expect((await stream.next()).value).toEqual({
-      jsonrpc: '2.0',
-      method: 'notifications/subscriptions/acknowledged',
-      params: { _meta: mark, notifications: wanted },
-    });
-    channel.tell('notifications/prompts/list_changed');
-    channel.tell('notifications/resources/updated', { uri: 'a://c' });
-    channel.tell('notifications/resources/updated', { uri: 'a://b', _meta: { own: 1 } });
-    channel.tell('notifications/tools/list_changed');
-    expect((await stream.next()).value).toEqual({
-      jsonrpc: '2.0',
-      method: 'notifications/resources/updated',
-      params: { uri: 'a://b', _meta: { ...mark, own: 1 } },
-    });
-    expect((await stream.next()).value).toMatchObject({
-      method: 'notifications/tools/list_changed',
-      params: { _meta: mark },
-    });
-  });
+  verifies(
+    'mcp:subscriptions',
+    'first acknowledges its filter, then sends only matching notifications, under its id',
+    async () => {
+      const channel = answering();
+      const { url } = await startFront(channel);
+      const wanted = { toolsListChanged: true, resourceSubscriptions: ['a://b'] };
+      const { body, headers } = listen({ ...wanted, promptsListChanged: false, odd: 1 });
+      const response = await post(url, body, headers);
+      expect(response.headers.get('x-accel-buffering')).toBe('no');
+      const stream = messagesOf(response);
+      expect((await stream.next()).value).toEqual({
+        jsonrpc: '2.0',
+        method: 'notifications/subscriptions/acknowledged',
+        params: { _meta: mark, notifications: wanted },
+      });
+      channel.tell('notifications/prompts/list_changed');
+      channel.tell('notifications/resources/updated', { uri: 'a://c' });
+      channel.tell('notifications/resources/updated', { uri: 'a://b', _meta: { own: 1 } });
+      channel.tell('notifications/tools/list_changed');
+      expect((await stream.next()).value).toEqual({
+        jsonrpc: '2.0',
+        method: 'notifications/resources/updated',
+        params: { uri: 'a://b', _meta: { ...mark, own: 1 } },
+      });
+      expect((await stream.next()).value).toMatchObject({
+        method: 'notifications/tools/list_changed',
+        params: { _meta: mark },
+      });
+    },
+  );
 
   verifies('mcp:subscriptions', 'ends with a result when the process or the upstream ends it', async () => {
     for (const finish of ['process', 'upstream']) {

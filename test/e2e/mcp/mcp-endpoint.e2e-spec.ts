@@ -105,7 +105,7 @@ describe('a request', () => {
 
   verifies(
     'mcp:initialize',
-    'initialize tells of the upstream, in the client’s revision, and opens a session of ours',
+    'initialize describes the upstream, in the client’s revision, and opens a session of this service',
     async () => {
       const upstream = await start({ sessions: true, iconUrl: 'http://127.0.0.1/i.png', serverInfo: { 'x-own': [1] } });
       const path = await connect(upstream.url);
@@ -214,7 +214,7 @@ describe('a request', () => {
     );
   }
 
-  verifies('mcp:passes-through', 'passes byte for byte, and so does its answer, around the id', async () => {
+  verifies('mcp:passes-through', 'passes byte for byte, and so does its answer, except for the id', async () => {
     const result = '{ "b" : 9007199254740993, "a":[ 1.10 ],"id":"inner", "result":{}, "\\u0061b":1 }';
     const upstream = closing(await startScripted(() => result));
     const path = await connect(upstream.url);
@@ -352,7 +352,7 @@ describe('a bad request', () => {
 
   verifies(
     'mcp:bad-request',
-    'of an unknown protocol version answers 400 and -32022 with the versions we speak',
+    'of an unknown protocol version answers 400 and -32022 with the supported versions',
     async () => {
       const prefix = 'io.modelcontextprotocol/';
       const _meta = { [`${prefix}protocolVersion`]: '2099-01-01', [`${prefix}clientCapabilities`]: {} };
@@ -527,7 +527,7 @@ describe('a failure of the upstream', () => {
 
   verifies(
     'mcp:auth-required',
-    'a server that wants authorization says so in a tool result, or an error, never as 401',
+    'a server that requires authorization is reported in a tool result, or an error, never as 401',
     async () => {
       const locked = closing(await startFaulty('needs-auth'));
       const expired = closing(await startScripted((_, res) => void res.writeHead(401).end()));
@@ -626,7 +626,7 @@ describe('progress', () => {
     },
   );
 
-  verifies('mcp:progress', 'under somebody else’s token, or asked for by nobody, reaches no client', async () => {
+  verifies('mcp:progress', 'under another client’s token, or without a request, reaches no client', async () => {
     const leaky: ToolDef = {
       name: 'leaky',
       inputSchema: {},
@@ -657,7 +657,7 @@ describe('progress', () => {
     expect(answer.body.result.content[0].text).toBe('3 steps done');
   });
 
-  verifies('mcp:progress', 'extends the deadline of a call whose client hears of it', async () => {
+  verifies('mcp:progress', 'extends the deadline of a call whose client receives it', async () => {
     const rounds = 12;
     const busy: ToolDef = {
       name: 'busy',

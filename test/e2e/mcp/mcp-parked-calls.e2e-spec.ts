@@ -25,7 +25,7 @@ const call = (url: string, given: object = {}, options: Parameters<typeof askMod
   askModern(url, 'tools/call', { name: 'x', arguments: { n: 1 }, ...given }, options);
 
 describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
-  verifies(['mcp:input', 'mcp:parked'], 'is answered with the questions, and goes on with what it says', async () => {
+  verifies(['mcp:input', 'mcp:parked'], 'is answered with the requests, and continues with the answers', async () => {
     const channel = legacyOf(async (asks, { onNotification, params }) => {
       const { progressToken } = JSON.parse(params ?? '')._meta ?? {};
       const tell = (progress: number) => {
@@ -161,7 +161,7 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
     expect(new Set(keys)).toContain(channel.calls.at(-1)?.profile?.key);
   });
 
-  verifies('mcp:parked', 'keeps 4 MB of what its server says until the client comes back', async () => {
+  verifies('mcp:parked', 'buffers 4 MB of messages of its server until the client sends its answers', async () => {
     const big = 'x'.repeat(3_000_000);
     let refused: unknown;
     const channel = legacyOf(async (asks) => {

@@ -78,7 +78,7 @@ function resume(url: string, headers: Record<string, string>, id: string): Promi
 const dataOf = (event: Event | null) => (event ? (JSON.parse(event[1]).params?.data ?? event[1]) : null);
 
 describe('a client that lost the stream of its call', () => {
-  verifies('mcp:resume', 'resumes it at any process: what it missed, what follows, then the end', async () => {
+  verifies('mcp:resume', 'resumes it at any process: missed events, following ones, then the end', async () => {
     const { channel, one, two, begun } = await processes();
     const headers = await initialize(one);
     for (const url of [one, two]) {
@@ -103,7 +103,7 @@ describe('a client that lost the stream of its call', () => {
 
   verifies(
     'mcp:resume',
-    'is told the first id by an event without data and the delay, from 2025-11-25 on',
+    'receives the first id in an event without data and the delay, from 2025-11-25 on',
     async () => {
       const { one, begun } = await processes();
       for (const version of ['2025-11-25', '2025-06-18', '2025-03-26']) {
@@ -143,7 +143,7 @@ describe('a client that lost the stream of its call', () => {
     expect((await resume(two, headers, id.replace(/\.\d+$/, '.257'))).status).toBe(404);
   });
 
-  verifies('mcp:resume', 'has its call cancelled when it says so, or cannot resume it', async () => {
+  verifies('mcp:resume', 'has its call cancelled on request, or if it cannot resume it', async () => {
     const { channel, one, begun, stop } = await processes();
     const headers = await initialize(one);
     const left = await leaves(one, headers, begun);
