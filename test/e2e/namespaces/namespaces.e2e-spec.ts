@@ -285,7 +285,7 @@ describe('GET /namespaces', () => {
     });
   });
 
-  verifies('namespace:list:fields', '`fields` leaves the members that were asked for', async () => {
+  verifies('namespace:list:fields', '`fields` selects members', async () => {
     const account = await app.account();
     const name = await createNamespace(app, account);
     expect((await app.as(account).get('/namespaces?fields=name,nonsense')).body.namespaces).toEqual([{ name }]);
@@ -376,7 +376,7 @@ describe('DELETE /namespaces/{name}', () => {
     await upstream.close();
   });
 
-  verifies('namespace:delete:foreign', 'nobody but its owner deletes it', async () => {
+  verifies('namespace:delete:foreign', 'only its owner deletes it', async () => {
     const upstream = await startUpstream();
     const { namespace, path } = await createConnection(app, owner, { mcpUrl: upstream.url });
     for (const account of [other, app.operator]) {
