@@ -121,7 +121,7 @@ async function grow(whose: CredentialOwner, how: 'due' | 'ended'): Promise<void>
 describe('a connection to a hosted server with an auth adapter', () => {
   verifies(
     'oauth:adapter',
-    'wants authorization until its person signed in where the adapter says, and calls with that token from then on',
+    'requires authorization until a person signed in at the URL of the adapter, and then sends that token',
     async () => {
       const { path, body } = await connect();
       expect(body.status).toMatchObject({
@@ -184,19 +184,15 @@ describe('a connection to a hosted server with an auth adapter', () => {
     },
   );
 
-  verifies(
-    'oauth:adapter-refresh',
-    'wants authorization again when the adapter says that the grant is over',
-    async () => {
-      const { path, owner: whose } = await authorized('revoked');
-      await grow(whose, 'ended');
-      expect(await whoami(path)).toMatchObject({ status: 409, body: { error: 'auth_required' } });
-      expect(await statusOf(path)).toMatchObject({ state: 'auth_required', reason: 'authorization_ended' });
-      const { person, asked } = await pressed(path);
-      expect((await person.open(answer(asked))).html).toContain('Authorized');
-      expect(await tokenOf(path)).toBe('access-1-revoked');
-    },
-  );
+  verifies('oauth:adapter-refresh', 'requires authorization again when the adapter refuses the grant', async () => {
+    const { path, owner: whose } = await authorized('revoked');
+    await grow(whose, 'ended');
+    expect(await whoami(path)).toMatchObject({ status: 409, body: { error: 'auth_required' } });
+    expect(await statusOf(path)).toMatchObject({ state: 'auth_required', reason: 'authorization_ended' });
+    const { person, asked } = await pressed(path);
+    expect((await person.open(answer(asked))).html).toContain('Authorized');
+    expect(await tokenOf(path)).toBe('access-1-revoked');
+  });
 
   longVerifies(
     'oauth:adapter-refresh',
@@ -216,7 +212,7 @@ describe('a connection to a hosted server with an auth adapter', () => {
     },
   );
 
-  verifies('oauth:adapter', 'stores nothing when the adapter refuses the code, and says so', async () => {
+  verifies('oauth:adapter', 'stores nothing when the adapter refuses the code, and shows that', async () => {
     const { path } = await connect();
     const { person, asked } = await pressed(path);
     const refused = await person.open(answer(asked, 'stolen'));
@@ -225,24 +221,21 @@ describe('a connection to a hosted server with an auth adapter', () => {
     expect(await statusOf(path)).toMatchObject({ state: 'auth_required' });
   });
 
-  it.each(['lost', 'unsafe'])(
-    'says on its page what the adapter cannot do, and takes a token by hand (%s)',
-    async (team) => {
-      const { path } = await connect(team);
-      const { setupUrl = '' } = await statusOf(path);
-      const person = personAt(app);
-      const shown = await person.open(setupUrl);
-      expect([shown.status, shown.html]).toEqual([200, expect.stringContaining('The auth adapter of')]);
-      expect(shown.html).not.toContain('no such team');
-      const done = await person.press(setupUrl, undefined, { 'headers.Authorization': 'Bearer by-hand' });
-      expect(done.status).toBe(200);
-      expect(await tokenOf(path)).toBe('by-hand');
-    },
-  );
+  it.each(['lost', 'unsafe'])('shows on its page what the adapter lacks, and accepts a token (%s)', async (team) => {
+    const { path } = await connect(team);
+    const { setupUrl = '' } = await statusOf(path);
+    const person = personAt(app);
+    const shown = await person.open(setupUrl);
+    expect([shown.status, shown.html]).toEqual([200, expect.stringContaining('The auth adapter of')]);
+    expect(shown.html).not.toContain('no such team');
+    const done = await person.press(setupUrl, undefined, { 'headers.Authorization': 'Bearer by-hand' });
+    expect(done.status).toBe(200);
+    expect(await tokenOf(path)).toBe('by-hand');
+  });
 
   verifies(
     'oauth:adapter-run',
-    'is where its users are sent who call the run endpoint, which shows what there is to call',
+    'is named by the run endpoint when it refuses a call; the endpoint lists the tools',
     async () => {
       const { pathname } = new URL(server.url);
       const ask = async (method: string, params: object = {}) => {

@@ -35,7 +35,7 @@ async function failure(status: number, challenges: string[], headers: Record<str
 }
 
 describe('a 401', () => {
-  it('brings its challenges along, all of them, in order', async () => {
+  it('keeps all its challenges, in order', async () => {
     const challenges = ['Basic realm="x"', 'Bearer resource_metadata="https://h/x", scope="a b"'];
     const error = await failure(401, challenges);
     expect(error).toBeInstanceOf(UpstreamAuthRequiredError);
@@ -46,14 +46,14 @@ describe('a 401', () => {
     expect(await failure(401, [])).toMatchObject({ challenges: [] });
   });
 
-  it('brings 8 KB of them at most', async () => {
+  it('keeps 8 KB of them at most', async () => {
     const error = (await failure(401, ['x'.repeat(5_000), 'y'.repeat(5_000)])) as UpstreamAuthRequiredError;
     expect(error.challenges.map((text) => text.length)).toEqual([5_000, 8_192 - 5_000]);
   });
 });
 
 describe('a 403', () => {
-  it('that names the scopes it wants asks for authorization, in its own words', async () => {
+  it('that names required scopes causes a new authorization, with its own message', async () => {
     const challenges = ['Bearer error="insufficient_scope", scope="tools:write"'];
     const error = await failure(403, challenges, { authorization: 'Bearer weak' });
     expect(error).toBeInstanceOf(UpstreamAuthRequiredError);
@@ -84,7 +84,7 @@ describe('an MCP server behind an authorization server', () => {
     await Promise.all([server.close(), upstream.close()]);
   });
 
-  verifies('oauth:discovery', 'says in its 401 where its metadata are', async () => {
+  verifies('oauth:discovery', 'names the URL of its metadata in its 401', async () => {
     const guarded = await server.protect(upstream.url, { challengeScope: 'tools:read' });
     const channel = channelTo(egress, guarded.url);
     await expect(channel.open(5_000)).rejects.toMatchObject({

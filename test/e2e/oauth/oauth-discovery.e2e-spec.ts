@@ -175,7 +175,7 @@ describe('an authorization server is found', () => {
     },
   );
 
-  it('among several: the one that knows us, else the first that works', async () => {
+  it('among several: the one with a registration of this service, or the first that works', async () => {
     const [first, second] = [await authorizationServer(), await authorizationServer()];
     const gone = 'http://127.0.0.1:1';
     const some = await resourceSite([gone, first.issuer]);
@@ -186,7 +186,7 @@ describe('an authorization server is found', () => {
     expect([first.registrations, second.registrations]).toEqual([1, 0]);
   });
 
-  it('or it is said what is missing', async () => {
+  it('or the error names what is missing', async () => {
     const nothing = await site(() => ({}));
     expect(await refusal(`${nothing.origin}/mcp`)).toMatch(
       /^No authorization server was found for 127\.0\.0\.1:\d+: there is/,
@@ -204,7 +204,7 @@ describe('an authorization server is found', () => {
     expect(await refusal(`${bound.origin}/mcp`)).toContain('DPoP');
   });
 
-  it('and believed only under the name it was looked up by', async () => {
+  it('and accepted only if its issuer is the requested one', async () => {
     const other = await ownSite(() => ({ issuer: 'https://login.example' }));
     const message = await refusal(other.origin);
     expect(message).toContain('name another issuer, "https://login.example"');
@@ -256,7 +256,7 @@ describe('PKCE', () => {
 });
 
 describe('the resource', () => {
-  verifies('oauth:resource', 'is sent as announced in every request, without a slash nobody wrote', async () => {
+  verifies('oauth:resource', 'is sent as announced in every request, without an added slash', async () => {
     const server = await authorizationServer();
     const announced: string[] = [];
     const guarded = await site((origin) => {
@@ -324,7 +324,7 @@ describe('scopes', () => {
     expect(asked.get('scope')).toBe('a b');
   });
 
-  verifies('oauth:scopes', 'of a step up are added to what was granted', async () => {
+  verifies('oauth:scopes', 'of a step-up are added to the granted ones', async () => {
     const server = await authorizationServer();
     const url = await behind(server, { scopesSupported: ['tools:read'] });
     const owner = newOwner();
@@ -373,7 +373,7 @@ describe('registration', () => {
     expect(token?.params.has('client_secret')).toBe(method === 'client_secret_post');
   });
 
-  verifies('oauth:registration', 'that is refused is told with its reason, as text', async () => {
+  verifies('oauth:registration', 'that is refused is reported with its reason, as text', async () => {
     const server = await authorizationServer();
     server.refuseRegistration({ error: 'invalid_redirect_uri', error_description: `no \u0007${'x'.repeat(500)}` });
     const message = await refusal(await behind(server));
@@ -382,7 +382,7 @@ describe('registration', () => {
     expect(message.length).toBeLessThan(500);
   });
 
-  verifies('oauth:registration', 'that is not offered is said so', async () => {
+  verifies('oauth:registration', 'that is not offered is reported', async () => {
     const server = await authorizationServer({ registers: false });
     expect(await refusal(await behind(server))).toContain('registers no clients by itself');
   });
@@ -417,7 +417,7 @@ describe('registration', () => {
     });
   });
 
-  verifies('oauth:client-document', 'is needed where nobody could read that document', async () => {
+  verifies('oauth:client-document', 'is needed if the document cannot be read from outside', async () => {
     const plain = await app.sibling({ PUBLIC_URL: 'http://127.0.0.1:3999' });
     closing.push(() => plain.close());
     await plain.as().get('/oauth/client.json').expect(404);

@@ -152,7 +152,7 @@ describe('a whole authorization', () => {
     expect(await credentials.accessToken(newOwner(), guarded.url)).toBeNull();
   });
 
-  it('stands even when nobody who waits for it can be told', async () => {
+  it('is kept even if its listeners cannot be notified', async () => {
     const owner = newOwner('connection');
     const { person, callback } = await backFromServer(await beginSetup(app, owner, guarded.url));
     expect(await person.open(callback)).toMatchObject({ status: 200 });
@@ -189,7 +189,7 @@ describe('a whole authorization', () => {
 });
 
 describe('a link', () => {
-  verifies('oauth:page', 'shows who asks for what, where, and where it leads', async () => {
+  verifies('oauth:page', 'shows the label, the hosts of server and authorization server, and the scopes', async () => {
     const link = await beginSetup(app, newOwner(), guarded.url, { label: 'acme/<b>weather</b>' });
     const { html, headers } = await personAt(app).open(link);
     expect(html).toContain('acme/&lt;b&gt;weather&lt;/b&gt;');
@@ -208,7 +208,7 @@ describe('a link', () => {
     );
   });
 
-  verifies('oauth:link', 'can be looked at by programs and people, and is over once it was used', async () => {
+  verifies('oauth:link', 'can be opened any number of times, and expires once it was used', async () => {
     const link = await beginSetup(app, newOwner(), guarded.url);
     for (let looks = 0; looks < 3; looks += 1) expect(await personAt(app).open(link)).toMatchObject({ status: 200 });
     const { person, callback } = await backFromServer(link);
@@ -221,7 +221,7 @@ describe('a link', () => {
     }
   });
 
-  verifies('oauth:link', 'that has expired says so, also to its button', async () => {
+  verifies('oauth:link', 'that has expired shows that, also on submission', async () => {
     const link = await beginSetup(app, newOwner(), guarded.url);
     const person = personAt(app);
     await person.open(link);
@@ -233,7 +233,7 @@ describe('a link', () => {
     }
   });
 
-  verifies('oauth:link', 'that nobody made leads to a page that says what to do', async () => {
+  verifies('oauth:link', 'that was never issued shows a page with the next step', async () => {
     const made = await beginSetup(app, newOwner(), guarded.url);
     const other = `${made.slice(0, -1)}${made.endsWith('A') ? 'B' : 'A'}`;
     for (const link of [other, `${PUBLIC_URL}/setup/x`, `${PUBLIC_URL}/setup/${'%00'.repeat(5)}`]) {
@@ -244,7 +244,7 @@ describe('a link', () => {
     }
   });
 
-  it('lives as long as the setting says', async () => {
+  it('has the lifetime of the setting', async () => {
     const before = Date.now();
     const request = { upstreamUrl: guarded.url, challenge: null, label: 'x' };
     const { expiresAt } = await credentials.begin(newOwner(), request);
@@ -276,7 +276,7 @@ describe('another browser', () => {
     expect(shown.html).toContain('not the browser');
   });
 
-  verifies('oauth:browser', 'cannot take over what was begun, nor bring the answer', async () => {
+  verifies('oauth:browser', 'can neither continue an authorization nor complete it', async () => {
     const owner = newOwner();
     const link = await beginSetup(app, owner, guarded.url);
     const { person, callback } = await backFromServer(link);
@@ -332,7 +332,7 @@ describe('another browser', () => {
 });
 
 describe('an answer', () => {
-  verifies('oauth:iss', 'without iss, or with another one, is thrown away with everything it says', async () => {
+  verifies('oauth:iss', 'without iss, or with another one, is discarded completely', async () => {
     const wrong = [null, 'https://evil.example', `${server.issuer}/`, server.issuer.toUpperCase(), ''];
     for (const iss of wrong) {
       const owner = newOwner();
@@ -369,7 +369,7 @@ describe('an answer', () => {
     expect(await person.open(callback)).toMatchObject({ status: 410 });
   });
 
-  it('that says no is told kindly, and the link works once more', async () => {
+  it('that is a refusal is shown, and the link works once more', async () => {
     const owner = newOwner();
     const link = await beginSetup(app, owner, guarded.url);
     const { person, callback } = await backFromServer(link, 'deny');
@@ -492,7 +492,7 @@ describe('what is stored', () => {
     }
   });
 
-  verifies('oauth:owner-gone', 'goes with its server and its connection, however they are deleted', async () => {
+  verifies('oauth:owner-gone', 'is deleted with its server and its connection', async () => {
     const account = await app.account();
     const name = await createServer(app, account);
     const namespace = name.split('/')[0];
@@ -534,7 +534,7 @@ describe('what is stored', () => {
     expect(await rows()).toEqual([]);
   });
 
-  verifies('oauth:owner-gone', 'does not come back when the answer arrives after the deletion', async () => {
+  verifies('oauth:owner-gone', 'is not stored again when the response arrives after the deletion', async () => {
     const account = await app.account();
     const name = await createServer(app, account);
     const [{ id }] = await app.database.query(
@@ -583,7 +583,7 @@ describe('what is stored', () => {
     await credentials.remove(owner);
   });
 
-  it('is forgotten also when the authorization server cannot be told', async () => {
+  it('is deleted also if the authorization server cannot be reached', async () => {
     const own = await startAuthorizationServer();
     const behind = await own.protect(upstream.url);
     const owner = newOwner();
