@@ -215,7 +215,7 @@ describe('slipway backup and restore', () => {
 
   verifies(
     'backup:keys',
-    'leave the keys out unless asked, and the restore says which are missing',
+    'exclude the keys by default, and the restore names the missing ones',
     async () => {
       const bare = join(await dataFolder(), 'bare');
       const made = await slipway(settingsOf(app), 'backup', bare);

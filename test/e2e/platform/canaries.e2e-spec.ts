@@ -394,7 +394,7 @@ async function rows(): Promise<void> {
 }
 
 describe('planted secrets', () => {
-  it('are recognized as they stand, in a URL, in hexadecimal digits and anywhere inside of base64', () => {
+  it('are detected in plain form, in a URL, in hexadecimal digits and anywhere inside of base64', () => {
     const [name, secret] = ['query value of a URL', secrets['query value of a URL']];
     const texts = [0, 1, 2, 3].map((before) => Buffer.from(`${'x'.repeat(before)}${secret}&y`));
     const encodings = texts.flatMap((text) => [

@@ -30,7 +30,7 @@ const all = ['settings', 'database', 'postgres', 'migrations', 'keys', 'queue', 
 describe('slipway doctor', () => {
   verifies(
     'doctor:checks',
-    'says ok for each check of a service, and stops the database that it started',
+    'prints ok for each check of a service, and stops the database that it started',
     async () => {
       const { dataDir } = await usedDataFolder();
       const { code, levels } = await doctor({ DATA_DIR: dataDir, ROLES: 'api' });

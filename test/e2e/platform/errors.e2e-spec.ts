@@ -137,28 +137,32 @@ describe('every error', () => {
     }
   });
 
-  verifies('error:not-found-text', 'of something missing under connections says “Resource not found”', async () => {
-    const answers = [
-      await app.as(owner).get('/connect/no-such-one'),
-      await app.as(owner).post('/connect/no-such-one', { mcpUrl: upstream.url }),
-      await app.as(owner).get(`/connect/${namespace}/none`),
-      await app.as(owner).delete(`/connect/${namespace}/none`),
-      await app.as(owner).get(`/connect/${namespace}/none/.tools`),
-      await app.as(owner).get(`${connection}/.tools/none`),
-      await app.as(owner).post(`${connection}/.tools/none`, {}),
-      await app.as(owner).post(`/connect/${namespace}/none/.tools/echo`, {}),
-      await app.as(other).get(connection),
-      await app.as(other).get(`/connect/${namespace}/.tools`),
-    ];
-    for (const { status, body } of answers) {
-      expect([status, body]).toEqual([
-        404,
-        expect.objectContaining({ error: 'not_found', message: 'Resource not found' }),
-      ]);
-    }
-  });
+  verifies(
+    'error:not-found-text',
+    'for a missing resource under connections has the message “Resource not found”',
+    async () => {
+      const answers = [
+        await app.as(owner).get('/connect/no-such-one'),
+        await app.as(owner).post('/connect/no-such-one', { mcpUrl: upstream.url }),
+        await app.as(owner).get(`/connect/${namespace}/none`),
+        await app.as(owner).delete(`/connect/${namespace}/none`),
+        await app.as(owner).get(`/connect/${namespace}/none/.tools`),
+        await app.as(owner).get(`${connection}/.tools/none`),
+        await app.as(owner).post(`${connection}/.tools/none`, {}),
+        await app.as(owner).post(`/connect/${namespace}/none/.tools/echo`, {}),
+        await app.as(other).get(connection),
+        await app.as(other).get(`/connect/${namespace}/.tools`),
+      ];
+      for (const { status, body } of answers) {
+        expect([status, body]).toEqual([
+          404,
+          expect.objectContaining({ error: 'not_found', message: 'Resource not found' }),
+        ]);
+      }
+    },
+  );
 
-  verifies('error:hint', 'tells the owner what is missing and the nearest name', async () => {
+  verifies('error:hint', 'names the missing resource and the nearest name for the owner', async () => {
     const [, name = ''] = server.split('/');
     const misspelt = `${name.slice(0, -1)}-`;
     const id = connection.split('/').at(-1) ?? '';
@@ -191,7 +195,7 @@ describe('every error', () => {
     expect(never.body).toEqual({ error: 'Server not found', hint: expect.stringContaining('3 to 39') });
   });
 
-  verifies('error:hint:stranger', 'tells a stranger nothing, whether the thing exists or not', async () => {
+  verifies('error:hint:stranger', 'is the same for other accounts, whether the resource exists or not', async () => {
     const pairs = [
       [connection, `/connect/${uniqueName('no')}/${uniqueName('no')}`],
       [`/connect/${namespace}`, `/connect/${uniqueName('no')}`],
@@ -204,7 +208,7 @@ describe('every error', () => {
     expect(misspelt.body).toEqual({ error: 'Server not found' });
   });
 
-  verifies('error:no-retry-409', 'with status 409 tells clients not to repeat it', async () => {
+  verifies('error:no-retry-409', 'with status 409 has `x-should-retry: false`', async () => {
     const needy = await startUpstream({ requireHeaders: { authorization: 'Bearer right' } });
     opened.push(needy);
     const wants = await createConnection(app, owner, { mcpUrl: needy.url }, { namespace });
@@ -304,7 +308,7 @@ describe('a path that no route serves', () => {
 });
 
 describe('a body', () => {
-  verifies('error:bad-json', 'that is not JSON answers 400 and says so, in the shape of its prefix', async () => {
+  verifies('error:bad-json', 'that is not JSON answers 400 with that reason, in the shape of its prefix', async () => {
     // The upstream has been greeted, so nothing but a call would reach it now.
     expect((await app.as(owner).post(`${connection}/.tools/echo`, { message: 'hi' })).status).toBe(200);
     const asked = upstream.requests.length;
@@ -323,7 +327,7 @@ describe('a body', () => {
     expect(upstream.requests.length).toBe(asked);
   });
 
-  verifies('error:not-sent-as-json', 'that is sent as a form or as text is not passed over', async () => {
+  verifies('error:not-sent-as-json', 'that is sent as a form or as text is not ignored', async () => {
     const text = '{"name": "renamed", "displayName": "renamed"}';
     const advice = 'Send the body as JSON, with Content-Type: application/json';
     for (const type of ['application/x-www-form-urlencoded', 'text/plain']) {
@@ -392,30 +396,26 @@ describe('a body', () => {
   });
 });
 
-describe('a failure that nobody foresaw', () => {
-  verifies(
-    'error:internal',
-    'answers 500 with nothing internal in it, and tells clients not to repeat it',
-    async () => {
-      const ns = await createNamespace(app, owner, uniqueName('ns'));
-      await without('connections', async () => {
-        const rest = await app.as(owner).get(`/connect/${ns}`);
-        expect([rest.status, rest.body]).toEqual([500, { error: 'internal_error', message: 'Internal server error' }]);
-        const mcp = await app.as(owner).post(`/connect/${ns}/c/mcp`, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
-        expect([mcp.status, mcp.body]).toEqual([
-          500,
-          { jsonrpc: '2.0', id: null, error: { code: -32603, message: 'Internal server error' } },
-        ]);
-        for (const { headers } of [rest, mcp]) {
-          expect(headers['x-should-retry']).toBe('false');
-          expect(headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
-        }
-      });
-      await without('servers', async () => {
-        const response = await app.as(owner).get(`/servers/${encodeURIComponent(server)}`);
-        expect([response.status, response.text]).toEqual([500, '{"error":"Internal server error"}']);
-      });
-      expect((await app.as(owner).get(`/connect/${ns}`)).status).toBe(200);
-    },
-  );
+describe('an unexpected failure', () => {
+  verifies('error:internal', 'answers 500 without internal details, with `x-should-retry: false`', async () => {
+    const ns = await createNamespace(app, owner, uniqueName('ns'));
+    await without('connections', async () => {
+      const rest = await app.as(owner).get(`/connect/${ns}`);
+      expect([rest.status, rest.body]).toEqual([500, { error: 'internal_error', message: 'Internal server error' }]);
+      const mcp = await app.as(owner).post(`/connect/${ns}/c/mcp`, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
+      expect([mcp.status, mcp.body]).toEqual([
+        500,
+        { jsonrpc: '2.0', id: null, error: { code: -32603, message: 'Internal server error' } },
+      ]);
+      for (const { headers } of [rest, mcp]) {
+        expect(headers['x-should-retry']).toBe('false');
+        expect(headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+      }
+    });
+    await without('servers', async () => {
+      const response = await app.as(owner).get(`/servers/${encodeURIComponent(server)}`);
+      expect([response.status, response.text]).toEqual([500, '{"error":"Internal server error"}']);
+    });
+    expect((await app.as(owner).get(`/connect/${ns}`)).status).toBe(200);
+  });
 });

@@ -117,7 +117,7 @@ describe('while the database is away', () => {
 
   verifies(
     'health:ready',
-    'GET /ready is 503 and says which part, GET /health stays 200, and both recover',
+    'GET /ready answers 503 with the failed part, GET /health answers 200, and both recover',
     async () => {
       expect((await app.as().get('/ready')).body).toEqual(READY);
       await relay.shut();
@@ -187,7 +187,7 @@ describe('while the database is away', () => {
 
   longVerifies(
     ['health:ready', 'auth:revoked-key'],
-    'afterwards other processes are told of a revoked key again',
+    'a revoked key is published to other processes again afterwards',
     async () => {
       const sibling = await app.sibling();
       await relay.shut();
@@ -213,7 +213,7 @@ describe('while the database is away', () => {
 describe('while the database is away, within STALE_READ_MS', () => {
   verifies(
     'health:stale-reads',
-    'calls of known connections go on, /ready says degraded, a revocation that is heard counts at once',
+    'calls of known connections succeed, /ready is degraded, and a received revocation takes effect at once',
     async () => {
       const database = await cloneDatabase();
       const relay = await startDatabaseRelay(database.url);

@@ -80,8 +80,8 @@ async function shows(name: string, value: number, labels = ''): Promise<void> {
   await until(async () => (await scrape()).value(name, labels) === value, `${name} is ${value}`);
 }
 
-describe('who may read the metrics', () => {
-  verifies('metrics:access', 'only who sends the token: no API key, not even the operator’s', async () => {
+describe('access to the metrics', () => {
+  verifies('metrics:access', 'only a caller with the token: no API key, not even the operator’s', async () => {
     const keys = [undefined, owner.key, app.operator.key, `${TOKEN}x`, TOKEN.slice(1), 'x'.repeat(300)];
     for (const key of keys) {
       const asked = app.as().get('/metrics');
@@ -98,7 +98,7 @@ describe('who may read the metrics', () => {
     expect(page.headers['cache-control']).toBe('no-store');
   });
 
-  verifies('metrics:access', 'nobody while no token is set, and everybody where the operator says so', async () => {
+  verifies('metrics:access', 'no caller without a token setting, and every caller with `open`', async () => {
     const [off, opened] = [
       await app.sibling({ METRICS_TOKEN: '', ROLES: 'worker' }),
       await app.sibling({ METRICS_TOKEN: 'open', ROLES: 'worker' }),
@@ -119,7 +119,7 @@ describe('what the metrics show', () => {
     ({ path } = await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace }));
   });
 
-  verifies('metrics:figures', 'requests by what they were for, calls by how they ended, and their times', async () => {
+  verifies('metrics:figures', 'requests by kind, calls by outcome, and their durations', async () => {
     const before = await scrape();
     const call = () => app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' });
     await growth('slipway_calls_total', 'kind="connection",outcome="ok"', 1, async () => {
@@ -156,7 +156,7 @@ describe('what the metrics show', () => {
     expect(after.value('slipway_connection_links')).toBeGreaterThanOrEqual(1);
   });
 
-  verifies('metrics:figures', 'what was dropped because too much waited, and what waits', async () => {
+  verifies('metrics:figures', 'dropped and waiting entries of buffers', async () => {
     const serverId = await serverIdOf(app, await createServer(app, owner, { namespace }));
     await growth('slipway_log_invocations_dropped_total', '', 4, async () => {
       const id = uuidV7();
@@ -227,7 +227,7 @@ describe('what the metrics show', () => {
     expect(page.value('slipway_queue_reachable')).toBe(1);
   });
 
-  verifies('metrics:figures', 'looks at connections whose time had come', async () => {
+  verifies('metrics:figures', 'checks of connections that were due', async () => {
     // A buffered success of an earlier call would postpone the check.
     await app.get(StatusRecorder).settle();
     await app.database.query('UPDATE connections SET next_check_at = NULL');
@@ -238,7 +238,7 @@ describe('what the metrics show', () => {
     await growth('slipway_connection_rechecks_total', 'result="done"', 1, () => app.get(ConnectionRechecker).run());
   });
 
-  longVerifies('metrics:figures', 'hosted programs: how many run, started, and what they take', async () => {
+  longVerifies('metrics:figures', 'hosted programs: their number, starts and resources', async () => {
     const { url } = await publishHosted(app, owner, HELLO);
     await growth('slipway_calls_total', 'kind="run",outcome="ok"', 1, async () => {
       const answer = await fetch(url, {

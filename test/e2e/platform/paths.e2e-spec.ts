@@ -83,7 +83,7 @@ describe('a qualified name in a path', () => {
     },
   );
 
-  verifies('server:detail:qualified-name', 'comes back in its one form, however it was spelled', async () => {
+  verifies('server:detail:qualified-name', 'is returned in its canonical form, however it was spelled', async () => {
     const namespace = await furnished(owner);
     for (const spelling of [`@${namespace}/weather`, `${namespace}%2fweather`, `%40${namespace}/weather%2F`]) {
       const { text } = await rawRequest(app, other, 'GET', `/servers/${spelling}`);
@@ -215,7 +215,7 @@ describe('the short form of a connection’s path', () => {
 });
 
 describe('the first segment of a path', () => {
-  verifies('path:reserved-first-segment', 'of a route can be claimed by nobody', async () => {
+  verifies('path:reserved-first-segment', 'of a route cannot be claimed', async () => {
     const all = await routes();
     const segments = new Set(all.map(({ path }) => path.split('/')[1]));
     expect([...segments]).toEqual(expect.arrayContaining(['namespaces', 'servers', 'connect', 'accounts', 'health']));
@@ -362,7 +362,7 @@ describe('an odd spelling', () => {
     });
   }
 
-  verifies('path:no-bypass', 'of a qualified name does not stand for its namespace alone', async () => {
+  verifies('path:no-bypass', 'of a qualified name does not address its namespace', async () => {
     const namespace = await createNamespace(app, owner);
     await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace, connectionId: 'conn' });
     const asked = [

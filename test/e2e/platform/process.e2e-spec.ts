@@ -256,7 +256,7 @@ describe('a start that cannot succeed', () => {
     other.close();
   });
 
-  longVerifies('start:busy-port', 'says so too when the address is none of this machine', async () => {
+  longVerifies('start:busy-port', 'reports an address that this machine does not have', async () => {
     const [line, ...more] = await reasons({ DATA_DIR: await dataFolder(), HOST: 'no-such-host.invalid', PORT: '3999' });
     expect(line).toMatch(/^Cannot listen on no-such-host\.invalid:3999 \(\w+\): check HOST and PORT\.$/);
     expect(more).toEqual([]);
@@ -289,18 +289,18 @@ describe('a start that cannot succeed', () => {
     expect(more).toEqual([]);
   });
 
-  longVerifies('start:bad-setting', 'says that REDIS_URL leads nowhere, without its password', async () => {
+  longVerifies('start:bad-setting', 'reports that REDIS_URL cannot be reached, without its password', async () => {
     const lines = await reasons({ DATA_DIR: await dataFolder(), REDIS_URL: 'redis://:canary-password@127.0.0.1:1' });
     expect(lines).toEqual(['Redis cannot be used (connect ECONNREFUSED 127.0.0.1:1): check REDIS_URL.']);
   });
 
-  longVerifies('start:bad-setting', 'says that DATABASE_URL leads nowhere, without its password', async () => {
+  longVerifies('start:bad-setting', 'reports that DATABASE_URL cannot be reached, without its password', async () => {
     const url = 'postgres://me:canary-password@127.0.0.1:1/x';
     const lines = await reasons({ DATABASE_URL: url, ENCRYPTION_KEYS: vaultKey });
     expect(lines).toEqual(['The database cannot be used (connect ECONNREFUSED 127.0.0.1:1): check DATABASE_URL.']);
   });
 
-  verifies('start:bad-setting', 'says that the file with the encryption keys is damaged', async () => {
+  verifies('start:bad-setting', 'reports a damaged file of encryption keys', async () => {
     const dataDir = await dataFolder();
     await writeFile(join(dataDir, 'encryption-keys'), '');
     const service = runProgram('main.js', { DATA_DIR: dataDir });
@@ -312,7 +312,7 @@ describe('a start that cannot succeed', () => {
     expect(await postgresOf(dataDir)).toBeNull();
   });
 
-  longVerifies('start:bad-setting', 'says that the database is older, with MIGRATE=off', async () => {
+  longVerifies('start:bad-setting', 'reports an older database, with MIGRATE=off', async () => {
     const database = await emptyDatabase();
     const settings = { DATABASE_URL: database.url, ENCRYPTION_KEYS: vaultKey, MIGRATE: 'off' };
     expect(await reasons(settings)).toEqual(['The database is older than this version: run `npm run migrate` first.']);
@@ -344,7 +344,7 @@ describe('one process with the embedded Postgres, open to the network', () => {
       .get(path)
       .set(...bearer(key));
 
-  verifies('start:open-host', 'links say localhost, and a warning says so', () => {
+  verifies('start:open-host', 'links begin with localhost, and a warning states that', () => {
     expect(url).toMatch(/^http:\/\/localhost:\d+$/);
     const warned = service.logs().filter(({ msg }) => String(msg).includes('PUBLIC_URL is not set'));
     expect(warned).toMatchObject([{ level: 'warn', msg: expect.stringContaining(url) }]);

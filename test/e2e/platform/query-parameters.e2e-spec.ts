@@ -67,7 +67,7 @@ describe('a query parameter that a route does not declare', () => {
 
   verifies(
     'query:unknown',
-    'is not told to a caller without a key, and is free on MCP endpoints and health',
+    'is not reported to a caller without a key, and is accepted on MCP endpoints and health',
     async () => {
       expect((await app.as().get(`/connect/${namespace}?x=1`)).status).toBe(401);
       const ping = { jsonrpc: '2.0', id: 1, method: 'tools/list' };

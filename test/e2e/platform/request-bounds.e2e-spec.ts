@@ -188,7 +188,7 @@ describe('the bytes of bodies', () => {
     return request;
   };
 
-  it('of one account may fill a quarter: then its next body is refused, and nobody else is', async () => {
+  it('of one account may fill a quarter: then its next body is refused, and no other account is affected', async () => {
     answerCall = (response, id) =>
       response.setHeader('content-type', 'application/json').end(`{"jsonrpc":"2.0","id":${id},"result":{}}`);
     // Whichever body brings the third megabyte: the service reads the connections in any order.
@@ -275,7 +275,7 @@ describe('connections', () => {
     return answers;
   }
 
-  it('of one address are bounded, whatever X-Forwarded-For says; those of a trusted proxy are not', async () => {
+  it('of one address are bounded, whatever X-Forwarded-For contains; those of a trusted proxy are not', async () => {
     const bounded = await startApp({ HTTP_CONNECTIONS_PER_ADDRESS_MAX: '5' });
     expect(await answered(bounded, 8)).toBe(5);
     await bounded.close();
