@@ -50,7 +50,7 @@ const told = ({ logs }: ReleaseBody) =>
     .map((line) => [line.level, line.message]);
 
 describe('what releases change for callers', () => {
-  verifies(['contract:list', 'contract:release-log'], 'is listed, and told in the log of the release', async () => {
+  verifies(['contract:list', 'contract:release-log'], 'is listed, and written to the log of the release', async () => {
     const name = await createServer(app, owner);
     expect(await changesOf(name)).toEqual({
       versions: [],

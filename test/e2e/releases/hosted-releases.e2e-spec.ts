@@ -154,7 +154,7 @@ describe('a hosted release', () => {
 
   verifies(
     'hosted:config',
-    'is given its callers’ configuration with defaults, and refuses them without what it wants',
+    'receives its callers’ configuration with defaults, and refuses callers without required values',
     async () => {
       const configSchema = {
         type: 'object',
@@ -276,30 +276,26 @@ describe('a hosted release', () => {
     await client.close();
   });
 
-  longVerifies(
-    'hosted:fails',
-    'is not replaced by one that fails its scan, not even while that is looked at',
-    async () => {
-      const first = await publishHosted(app, owner, weather);
-      const client = await connected(first.url);
-      await publishHosted(app, owner, "throw new Error('no luck'); export default () => 1;", {
-        name: first.name,
-        status: 'FAILURE',
-      });
-      expect(await textOf(client, 'given')).toBe('{"config":{},"env":{}}');
-      await client.close();
-    },
-  );
+  longVerifies('hosted:fails', 'is not replaced by one that fails its scan, not even during the scan', async () => {
+    const first = await publishHosted(app, owner, weather);
+    const client = await connected(first.url);
+    await publishHosted(app, owner, "throw new Error('no luck'); export default () => 1;", {
+      name: first.name,
+      status: 'FAILURE',
+    });
+    expect(await textOf(client, 'given')).toBe('{"config":{},"env":{}}');
+    await client.close();
+  });
 });
 
 describe('a module that does not work', () => {
-  verifies('hosted:fails', 'ends its release with what it threw, and what it printed stands in the log', async () => {
+  verifies('hosted:fails', 'ends its release with its exception, and its output is in the log', async () => {
     const thrown = "console.warn('about to fail'); throw new TypeError('the sky is missing'); export default () => 1;";
     const server = await publishHosted(app, owner, thrown, { status: 'FAILURE' });
     expect(errorOf(server.release)).toMatch(/TypeError: the sky is missing/);
   });
 
-  verifies('hosted:scan-log', 'has what it prints while it is looked at in the log of its release', async () => {
+  verifies('hosted:scan-log', 'has its output during the scan in the log of its release', async () => {
     const server = shared;
     const line = await until(async () => {
       const { body } = await app.as(owner).get(`/servers/${encodeURIComponent(server.name)}/releases/latest`);
@@ -309,22 +305,26 @@ describe('a module that does not work', () => {
     expect(line).toMatchObject({ stage: 'scan', level: 'info' });
   });
 
-  longVerifies('hosted:scanned', 'is told what its card and payload claim and the module does not have', async () => {
-    const serverCard = {
-      serverInfo: { name: 'weather', version: '1.0.0' },
-      tools: [
-        { name: 'given', description: 'x', inputSchema: { type: 'object' } },
-        { name: 'storm', inputSchema: { type: 'object' } },
-      ],
-    };
-    const server = await publishHosted(app, owner, weather, { serverCard, stateful: true });
-    expect(logOf(server)).toMatch(/deploy warning It was published with stateful true, but the module says false/);
-    expect(logOf(server)).toMatch(/scan warning .*does not have "storm"\. It has "fail" besides/);
-  });
+  longVerifies(
+    'hosted:scanned',
+    'has warnings about declarations of its card and payload that the module does not have',
+    async () => {
+      const serverCard = {
+        serverInfo: { name: 'weather', version: '1.0.0' },
+        tools: [
+          { name: 'given', description: 'x', inputSchema: { type: 'object' } },
+          { name: 'storm', inputSchema: { type: 'object' } },
+        ],
+      };
+      const server = await publishHosted(app, owner, weather, { serverCard, stateful: true });
+      expect(logOf(server)).toMatch(/deploy warning It was published with stateful true, but the module says false/);
+      expect(logOf(server)).toMatch(/scan warning .*does not have "storm"\. It has "fail" besides/);
+    },
+  );
 
   longVerifies(
     'hosted:scanned',
-    'is told when callers cannot configure it, and of no contradiction it did not make',
+    'has a warning when callers cannot configure it, and no other contradiction',
     async () => {
       const module = `export const configSchema = {}; export const stateful = true;\n${weather}`;
       const silent = await publishHosted(app, owner, module);
@@ -342,7 +342,7 @@ describe('a module that does not work', () => {
     expect(errorOf(server.release)).toContain('tool "not a name"');
   });
 
-  longVerifies('hosted:scanned', 'is believed its card when it refuses made-up values, and only then', async () => {
+  longVerifies('hosted:scanned', 'is described by its card if it refuses generated values, and only then', async () => {
     const picky = await bundled(`
       import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
       export default function ({ config }) {
@@ -476,7 +476,7 @@ describe('paths below the address of a hosted release', () => {
     expect(await status('/smithery/auth')).toBe(200);
   });
 
-  verifies('hosted:paths', 'want a key like the address itself', async () => {
+  verifies('hosted:paths', 'require a key like the address itself', async () => {
     const { url } = shared;
     expect((await fetch(`${url}/page`)).status).toBe(401);
     expect((await fetch(`${url}/page`, { method: 'PUT' })).status).toBe(401);

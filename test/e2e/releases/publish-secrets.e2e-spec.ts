@@ -67,7 +67,7 @@ async function startServer(answer: (req: IncomingMessage, res: ServerResponse) =
 }
 
 describe('scan credentials', () => {
-  it('reach the upstream where the config schema says, or else as headers', async () => {
+  it('reach the upstream as the config schema defines, or otherwise as headers', async () => {
     const name = await createServer(app, owner);
     const scanCredentials = { region: `${secret} &=`, token: secret, 'X-Api-Key': secret };
     await publishExternal(app, owner, name, { upstreamUrl: `${upstream.url}?v=2`, configSchema, scanCredentials });
@@ -116,7 +116,7 @@ describe('scan credentials', () => {
     await slow.close();
   });
 
-  it('are not told when the upstream repeats them in its answer', async () => {
+  it('are not shown when the upstream repeats them in its answer', async () => {
     const name = await createServer(app, owner);
     const scanCredentials = { 'x-api-key': secret, region: secret };
     const answers: ((req: IncomingMessage, res: ServerResponse) => unknown)[] = [

@@ -79,7 +79,7 @@ describe('an uploaded file', () => {
     await expectBlobs([...new Set([...before, ...[files.module, files.sourcemap, bundle].map(hashOf)])]);
   });
 
-  it('is stored once, however often it is published', async () => {
+  it('is stored once, also if it is published several times', async () => {
     const content = `${module}// ${randomBytes(8).toString('hex')}\n`;
     const { blobs: before } = await blobFiles(app);
     const ids: string[] = [];
@@ -143,7 +143,7 @@ describe('an upload that ends before its time', () => {
     expect(await countReleases()).toBe(count);
   });
 
-  it('leaves nothing behind when the client goes away, and the service goes on', async () => {
+  it('leaves no file behind when the client disconnects, and the service keeps running', async () => {
     const { blobs } = await blobFiles(app);
     const count = await countReleases();
     const whole = formBytes(releaseForm(stdio, { bundle: randomBytes(2 * MB) }));
@@ -180,30 +180,34 @@ describe('an upload that ends before its time', () => {
 });
 
 describe('a full disk', () => {
-  verifies('health:storage', 'is answered 507 in our words, and told in /ready and a metric', async () => {
-    const refuse = (...args: unknown[]) => {
-      const done = args[args.length - 1] as (error: Error) => void;
-      done(Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' }));
-    };
-    const writes = [
-      jest.spyOn(WriteStream.prototype, '_write').mockImplementation(refuse),
-      jest.spyOn(WriteStream.prototype, '_writev' as '_write').mockImplementation(refuse),
-    ];
-    const space = jest.spyOn(app.get(StorageSpace), 'isFull').mockResolvedValue(true);
-    try {
-      const answer = await putForm(app, owner, name, releaseForm(stdio, { bundle: randomBytes(MB) }));
-      expect([answer.status, answer.body]).toEqual([
-        507,
-        { error: 'This service has no space left to store this: its operator must free some. Nothing was stored.' },
-      ]);
-      const ready = await app.as().get('/ready');
-      expect([ready.status, ready.body.storage]).toEqual([200, 'full']);
-    } finally {
-      for (const spy of [...writes, space]) spy.mockRestore();
-    }
-    expect((await app.as().get('/ready')).body.storage).toBe('ok');
-    expect((await app.as().get('/metrics')).text).toMatch(/^slipway_storage_free_bytes [1-9]/m);
-  });
+  verifies(
+    'health:storage',
+    'answers 507 with a message of the service, and is reported in /ready and a metric',
+    async () => {
+      const refuse = (...args: unknown[]) => {
+        const done = args[args.length - 1] as (error: Error) => void;
+        done(Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' }));
+      };
+      const writes = [
+        jest.spyOn(WriteStream.prototype, '_write').mockImplementation(refuse),
+        jest.spyOn(WriteStream.prototype, '_writev' as '_write').mockImplementation(refuse),
+      ];
+      const space = jest.spyOn(app.get(StorageSpace), 'isFull').mockResolvedValue(true);
+      try {
+        const answer = await putForm(app, owner, name, releaseForm(stdio, { bundle: randomBytes(MB) }));
+        expect([answer.status, answer.body]).toEqual([
+          507,
+          { error: 'This service has no space left to store this: its operator must free some. Nothing was stored.' },
+        ]);
+        const ready = await app.as().get('/ready');
+        expect([ready.status, ready.body.storage]).toEqual([200, 'full']);
+      } finally {
+        for (const spy of [...writes, space]) spy.mockRestore();
+      }
+      expect((await app.as().get('/ready')).body.storage).toBe('ok');
+      expect((await app.as().get('/metrics')).text).toMatch(/^slipway_storage_free_bytes [1-9]/m);
+    },
+  );
 });
 
 describe('the log line of a release', () => {

@@ -50,7 +50,7 @@ describe('a publish form', () => {
     await releaseIn(app, owner, name, (body as { deploymentId: string }).deploymentId, 'SUCCESS');
   });
 
-  it('is refused in a sentence when its payload is not what it should be', async () => {
+  it('is refused with the reason if its payload is invalid', async () => {
     const { href: url } = new URL(upstream.url);
     const cases: [payload: string, error: string | RegExp][] = [
       ['', /^The part "payload" is not valid JSON: /],
@@ -83,7 +83,7 @@ describe('a publish form', () => {
     expect(after).toBe(before);
   });
 
-  it('may hold members nobody knows, as published tools send them', async () => {
+  it('may contain unknown members, as published tools send them', async () => {
     const [status] = await answerTo(
       external({ hasAuthAdapter: false, serverCard: { any: 1 }, eventTopics: [], source: { commit: 'a', x: 1 } }),
     );

@@ -123,7 +123,7 @@ describe('a file that no release names', () => {
     expect((await blobFiles(app)).incoming).toEqual(['under-way']);
   });
 
-  it('is kept when it is published again, however old it was', async () => {
+  it('is kept when it is published again, at any age', async () => {
     const name = await createServer(app, owner);
     const bundle = await uniqueBundle();
     await app.get(BlobStore).put(Readable.from([bundle]), 100_000);
@@ -136,7 +136,7 @@ describe('a file that no release names', () => {
 });
 
 describe('publishing a file while the same is swept', () => {
-  longIt('never loses it: it is stored, or the publisher is told to come again', async () => {
+  longIt('never loses it: it is stored, or the publisher receives a retryable error', async () => {
     const bundle = await uniqueBundle();
     for (let round = 0; round < 12; round += 1) {
       const [old, next] = [await createServer(app, owner), await createServer(app, owner)];
@@ -163,7 +163,7 @@ describe('publishing a file while the same is swept', () => {
     }
   });
 
-  it('waits for a sweep of its file, and is told to come again when that is gone', async () => {
+  it('waits for a sweep of its file, and gets a retryable error when the file was removed', async () => {
     const name = await createServer(app, owner);
     const bundle = await uniqueBundle();
     const hash = createHash('sha256').update(bundle).digest('hex');

@@ -86,7 +86,7 @@ describe('a module', () => {
     }
   });
 
-  longIt('of 10 MB is checked while the service goes on as before', async () => {
+  longIt('of 10 MB is checked without delaying the service', async () => {
     const line = 'all.push(function f(a, b) { if (a > 1) return b.map((x) => x * 2); return "text"; });\n';
     const [start, size] = ['export default () => {}; const all = [];\n', 10 * 1024 * 1024];
     const module = Buffer.from(start + line.repeat((size - start.length) / line.length));
@@ -107,7 +107,7 @@ describe('a module', () => {
 });
 
 describe('a bundle', () => {
-  verifies('release:type:values', 'becomes current with what its manifest says', async () => {
+  verifies('release:type:values', 'becomes current with the contents of its manifest', async () => {
     const name = await createServer(app, owner);
     const serverCard = {
       serverInfo: { name: 'claimed', version: '9' },
@@ -138,7 +138,7 @@ describe('a bundle', () => {
     });
   });
 
-  verifies('server:detail:security-bundle', 'that nobody ran claims no passed scan and has no address', async () => {
+  verifies('server:detail:security-bundle', 'that was not run has no passed scan and no address', async () => {
     const name = await createServer(app, owner);
     const release = await publishFiles(name, stdio, { bundle: await bundleOf() }, 'SUCCESS');
     expect(release).not.toHaveProperty('mcpUrl');
@@ -148,7 +148,7 @@ describe('a bundle', () => {
     expect(detail).toMatchObject({ security: null, deploymentUrl: null });
   });
 
-  it('counts by its manifest where that says more than its publisher', async () => {
+  it('is described by its manifest where that has more than its publisher', async () => {
     const name = await createServer(app, owner);
     const tools = [{ name: 'exact', inputSchema: { type: 'object' } }];
     const serverCard = { serverInfo: { name: 'a', version: '1' }, tools: [{ name: 'other' }] };
@@ -244,7 +244,7 @@ describe('the download of a bundle', () => {
     expect([gone.status, gone.body]).toEqual([404, expect.objectContaining({ error: 'Server not found' })]);
   });
 
-  it('needs a key, a signed link or open doors', async () => {
+  it('needs a key, a signed link or public reads', async () => {
     const name = await createServer(app, owner);
     await publishFiles(name, stdio, { bundle: await bundleOf() }, 'SUCCESS');
     expect((await app.as().get(downloadOf(name))).status).toBe(401);
@@ -266,7 +266,7 @@ describe('the download of a bundle', () => {
     await open.close();
   });
 
-  it('is an honest error, described as one, when the file is lost', async () => {
+  it('answers a documented error when the file is lost', async () => {
     const name = await createServer(app, owner);
     await publishFiles(name, stdio, { bundle: await bundleOf({ version: '0.0.7' }) }, 'SUCCESS');
     const { etag } = (await app.as(owner).get(downloadOf(name))).headers as { etag: string };

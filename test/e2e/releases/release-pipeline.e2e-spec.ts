@@ -54,7 +54,7 @@ async function detailOf(name: string): Promise<Record<string, unknown>> {
 }
 
 describe('the pipeline', () => {
-  verifies('release:state:outcome', 'goes through its stages in order and says what it found', async () => {
+  verifies('release:state:outcome', 'runs its stages in order and logs the results', async () => {
     const [release, name] = await outcomeOf(everything.url, 'SUCCESS');
     const framed = steps(release).filter((step) => !step.endsWith(' info'));
     expect(framed).toEqual([
@@ -169,7 +169,7 @@ describe('an external server that cannot be used', () => {
     });
   });
 
-  it('is told where an MCP server answers, when the path was wrong', async () => {
+  it('is reported with the path at which an MCP server answers, if its own path is wrong', async () => {
     const upstream = await startGuarded();
     const [release] = await outcomeOf(`${upstream.origin}/api`, 'FAILURE');
     expect(errorOf(release)).toContain(`${upstream.origin}/api answered 404`);
@@ -190,7 +190,7 @@ describe('an external server that cannot be used', () => {
   });
 });
 
-describe('a server that wants authorization', () => {
+describe('a server that requires authorization', () => {
   const card = { serverInfo: { name: 'carded', version: '3' }, tools: [{ name: 'claimed' }], prompts: null };
 
   it('is described by its card, if it has one', async () => {
@@ -266,7 +266,7 @@ describe('the security check', () => {
 });
 
 describe('a scan that goes wrong half way', () => {
-  it('fails with what was found so far in the log', async () => {
+  it('fails with the results so far in the log', async () => {
     const upstream = await startScripted(({ id }, res) =>
       sendJson(res, JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32603, message: 'disk full' } })),
     );

@@ -74,7 +74,7 @@ function expectWhole(events: StreamEvent[], release: ReleaseBody): void {
 describe('the stream of a release', () => {
   verifies(
     'events:release-stream',
-    'tells everything as it happens, in the process that works on it and in another',
+    'sends every change as it happens, in the process of the worker and in another one',
     async () => {
       const { id, upstream } = await held();
       const followers = await Promise.all([app, other].map((from) => follow(from, id)));
@@ -109,7 +109,7 @@ describe('the stream of a release', () => {
     },
   );
 
-  it('is not late: a listener elsewhere hears of it before anybody would look again', async () => {
+  it('is not delayed: a listener in another process receives changes before the next poll', async () => {
     const isTold = async () => {
       const { id, upstream } = await held();
       const { events } = await follow(other, id);
@@ -123,7 +123,7 @@ describe('the stream of a release', () => {
     await until(isTold, 'it is told at once');
   });
 
-  verifies('events:release-stream', 'of a release that is over is init and complete, and ends', async () => {
+  verifies('events:release-stream', 'of a finished release sends init and complete, and ends', async () => {
     const upstream = await startGuarded();
     open.push(upstream);
     const release = await publishExternal(app, owner, name, { upstreamUrl: upstream.url });
@@ -136,37 +136,41 @@ describe('the stream of a release', () => {
     }
   });
 
-  verifies('events:release-stream', 'gives whoever comes back what was missed, and nothing twice', async () => {
-    const { id, upstream } = await held();
-    const first = await follow(app, id);
-    await until(() => first.events.length > 0, 'it begins');
-    first.close();
-    await first.ended;
-    upstream.letThrough();
-    const release = await releaseIn(app, owner, name, id, 'SUCCESS');
-    const second = await follow(other, id, first.events.at(-1)?.id);
-    await second.ended;
-    expectWhole([...first.events, ...second.events], release);
-    // From every event on, it is the rest.
-    const whole = await follow(app, id);
-    await whole.ended;
-    for (const lastEventId of ['0', first.events[0].id, whole.events.at(-1)?.id as string]) {
-      const rest = await follow(app, id, lastEventId);
-      await rest.ended;
-      const [{ count }] = await app.database.query<{ count: number }[]>(
-        'SELECT count(*)::int AS count FROM release_logs WHERE release_id = $1 AND seq > $2',
-        [id, lastEventId],
-      );
-      expect(linesOf(rest.events)).toEqual(count === 0 ? [] : release.logs.slice(-count));
-    }
-    for (const nonsense of ['x', '-1', '1.5', '9'.repeat(30)]) {
-      const all = await follow(app, id, nonsense);
-      await all.ended;
-      expectWhole(all.events, release);
-    }
-  });
+  verifies(
+    'events:release-stream',
+    'sends a client that reconnects the missed events, without repetition',
+    async () => {
+      const { id, upstream } = await held();
+      const first = await follow(app, id);
+      await until(() => first.events.length > 0, 'it begins');
+      first.close();
+      await first.ended;
+      upstream.letThrough();
+      const release = await releaseIn(app, owner, name, id, 'SUCCESS');
+      const second = await follow(other, id, first.events.at(-1)?.id);
+      await second.ended;
+      expectWhole([...first.events, ...second.events], release);
+      // From every event on, it is the rest.
+      const whole = await follow(app, id);
+      await whole.ended;
+      for (const lastEventId of ['0', first.events[0].id, whole.events.at(-1)?.id as string]) {
+        const rest = await follow(app, id, lastEventId);
+        await rest.ended;
+        const [{ count }] = await app.database.query<{ count: number }[]>(
+          'SELECT count(*)::int AS count FROM release_logs WHERE release_id = $1 AND seq > $2',
+          [id, lastEventId],
+        );
+        expect(linesOf(rest.events)).toEqual(count === 0 ? [] : release.logs.slice(-count));
+      }
+      for (const nonsense of ['x', '-1', '1.5', '9'.repeat(30)]) {
+        const all = await follow(app, id, nonsense);
+        await all.ended;
+        expectWhole(all.events, release);
+      }
+    },
+  );
 
-  it('stays open while somebody must authorize, and goes on after that', async () => {
+  it('stays open while an authorization is pending, and continues afterwards', async () => {
     const upstream = await startGuarded({ wants: 'oauth' });
     open.push(upstream);
     const own = await createServer(app, owner);

@@ -92,7 +92,7 @@ describe('a release', () => {
 
   verifies(
     ['release:field:commit', 'release:field:commit-message', 'release:field:branch'],
-    'tells where it comes from',
+    'has its commit, commit message and branch',
     async () => {
       const name = await createServer(app, owner);
       const source = { commit: '8f2d1c0', commitMessage: 'Forecasts für “morgen”\n\nbody', branch: 'feature/rain' };
@@ -232,7 +232,7 @@ describe('the list of releases', () => {
   });
 });
 
-describe('whoever does not own the server', () => {
+describe('a caller who does not own the server', () => {
   const doors = (name: string, id: string) =>
     [
       ['get', releasesPath(name)],
@@ -244,7 +244,7 @@ describe('whoever does not own the server', () => {
 
   verifies(
     ['release:list:not-found', 'release:resume:not-found'],
-    'cannot tell a foreign server from a missing one',
+    'gets the same answer for a foreign server and a missing one',
     async () => {
       const name = await createServer(app, owner);
       const id = await insertRelease(app, name, { status: 'AUTH_REQUIRED' });
@@ -268,7 +268,7 @@ describe('whoever does not own the server', () => {
     },
   );
 
-  it('is told by publishing whether the server or its namespace is missing', async () => {
+  it('learns from publishing if the server or its namespace is missing', async () => {
     const name = await createServer(app, owner);
     const namespace = await createNamespace(app, owner);
     const expected = [

@@ -145,7 +145,7 @@ const hidden = { ...now, description: `Tells the time.${String.fromCodePoint(0xe
 const SUMMARY = 'What the server offers changed since it was scanned before, without a release: ';
 
 describe('a server that changes under its release', () => {
-  verifies(['rescan:changes', 'rescan:background'], 'is found out when its time comes', async () => {
+  verifies(['rescan:changes', 'rescan:background'], 'is detected at its next scan', async () => {
     const one = await publishedServer();
     const { next_at } = await rescanOf(one.serverId);
     const hours = (Number(next_at) - Date.now()) / HOUR_MS;
@@ -190,7 +190,7 @@ describe('a server that changes under its release', () => {
     expect(body).toMatchObject({ servers: [{ qualifiedName: one.name }] });
   });
 
-  verifies('rescan:caches', 'is known to its callers at once, in a session that goes on', async () => {
+  verifies('rescan:caches', 'is visible to its callers at once, in an existing session', async () => {
     let tools: object[] = [forecast];
     let lists = 0;
     const upstream = await startWire(
@@ -245,7 +245,7 @@ describe('callers of a server that changed', () => {
 });
 
 describe('asking for a scan', () => {
-  verifies('rescan:asked', 'is answered at once, and what it found stands in the log whatever it is', async () => {
+  verifies('rescan:asked', 'is answered at once, and any result is in the log', async () => {
     const one = await publishedServer();
     await askFor(one);
     expect(await told(one)).toEqual([['success', 'The server was scanned again: nothing changed.']]);
@@ -337,7 +337,7 @@ describe('asking for a scan', () => {
 });
 
 describe('a scan that fails', () => {
-  verifies('rescan:failure', 'takes nothing down, and is told once with ever longer pauses', async () => {
+  verifies('rescan:failure', 'changes nothing in service, and is logged once with growing pauses', async () => {
     const one = await publishedServer();
     const before = await serverRow(app, one.name);
     one.upstream.behave({ isAway: true });
@@ -384,7 +384,7 @@ describe('a scan that fails', () => {
   });
 });
 
-describe('a server that wants authorization', () => {
+describe('a server that requires authorization', () => {
   verifies('rescan:authorization', 'is scanned as its owner authorized it, and never with less', async () => {
     const [authorization, upstream] = await Promise.all([startAuthorizationServer(), startUpstream()]);
     open.push(authorization, upstream);
@@ -438,7 +438,7 @@ describe('a server that wants authorization', () => {
 
   verifies(
     'rescan:credentials',
-    'of scanCredentials is scanned with those that are sent again, and forgets them',
+    'with scanCredentials is scanned with those of the request, which are not stored',
     async () => {
       const upstream = await guarded({ wants: 'bare', key: ['x-api-key', 'a key of ours'] });
       const scanCredentials = { 'x-api-key': 'a key of ours' };
@@ -469,48 +469,52 @@ describe('a server that wants authorization', () => {
   );
 });
 
-describe('a server that turns on its users', () => {
-  verifies('rescan:security', 'is told of as an error, once, and shown as it was until it passes again', async () => {
-    const one = await publishedServer();
-    one.upstream.behave({ tools: [forecast, hidden] });
-    await rescan(one.serverId);
-    const [first, ...rest] = await told(one);
-    expect(first).toEqual([
-      'error',
-      expect.stringMatching(/^The security check found a problem: tool "now": .+nobody sees/),
-    ]);
-    expect(rest).toContainEqual(['warning', expect.stringMatching(/^The server is called as before/)]);
-    expect(rest).toContainEqual(['info', 'compatible: tool "now": The tool was added.']);
-    expect(await detailOf(one)).toMatchObject({ tools: [{ name: 'forecast' }], security: { scanPassed: false } });
-    const [newest] = await versionsOf(one);
-    expect(newest).toMatchObject({
-      foundBy: 'rescan',
-      summary: 'breaking',
-      changeCount: 2,
-      changes: [{ kind: 'security_failed', level: 'breaking', path: 'tool "now"' }, { kind: 'tool_added' }],
-    });
-    const request = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
-    const run = String(one.release.mcpUrl).replace(app.url, '');
-    const { body } = await app.as(owner).post(run, request).set('accept', 'application/json, text/event-stream');
-    expect(body).toMatchObject({ result: { tools: [{ name: 'forecast' }, { name: 'now' }] } });
+describe('a server that becomes malicious', () => {
+  verifies(
+    'rescan:security',
+    'is logged as an error, once, and shown in its previous state until it passes again',
+    async () => {
+      const one = await publishedServer();
+      one.upstream.behave({ tools: [forecast, hidden] });
+      await rescan(one.serverId);
+      const [first, ...rest] = await told(one);
+      expect(first).toEqual([
+        'error',
+        expect.stringMatching(/^The security check found a problem: tool "now": .+nobody sees/),
+      ]);
+      expect(rest).toContainEqual(['warning', expect.stringMatching(/^The server is called as before/)]);
+      expect(rest).toContainEqual(['info', 'compatible: tool "now": The tool was added.']);
+      expect(await detailOf(one)).toMatchObject({ tools: [{ name: 'forecast' }], security: { scanPassed: false } });
+      const [newest] = await versionsOf(one);
+      expect(newest).toMatchObject({
+        foundBy: 'rescan',
+        summary: 'breaking',
+        changeCount: 2,
+        changes: [{ kind: 'security_failed', level: 'breaking', path: 'tool "now"' }, { kind: 'tool_added' }],
+      });
+      const request = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+      const run = String(one.release.mcpUrl).replace(app.url, '');
+      const { body } = await app.as(owner).post(run, request).set('accept', 'application/json, text/event-stream');
+      expect(body).toMatchObject({ result: { tools: [{ name: 'forecast' }, { name: 'now' }] } });
 
-    await rescan(one.serverId);
-    one.upstream.behave({ isAway: true });
-    await rescan(one.serverId);
-    expect(await told(one)).toHaveLength(1 + rest.length);
-    expect(await versionsOf(one)).toHaveLength(2);
+      await rescan(one.serverId);
+      one.upstream.behave({ isAway: true });
+      await rescan(one.serverId);
+      expect(await told(one)).toHaveLength(1 + rest.length);
+      expect(await versionsOf(one)).toHaveLength(2);
 
-    one.upstream.behave({ isAway: false, tools: [forecast, now] });
-    await rescan(one.serverId);
-    expect((await told(one)).slice(1 + rest.length)).toEqual([
-      ['success', 'The security check passes again.'],
-      ['info', `${SUMMARY}1 compatible`],
-      ['info', 'compatible: tool "now": The tool was added.'],
-    ]);
-    expect(await detailOf(one)).toMatchObject({ security: { scanPassed: true } });
-    expect(await toolsOf(one)).toEqual(['forecast', 'now']);
-    expect((await versionsOf(one))[0]?.changes.map(({ kind }) => kind)).toEqual(['security_passed', 'tool_added']);
-  });
+      one.upstream.behave({ isAway: false, tools: [forecast, now] });
+      await rescan(one.serverId);
+      expect((await told(one)).slice(1 + rest.length)).toEqual([
+        ['success', 'The security check passes again.'],
+        ['info', `${SUMMARY}1 compatible`],
+        ['info', 'compatible: tool "now": The tool was added.'],
+      ]);
+      expect(await detailOf(one)).toMatchObject({ security: { scanPassed: true } });
+      expect(await toolsOf(one)).toEqual(['forecast', 'now']);
+      expect((await versionsOf(one))[0]?.changes.map(({ kind }) => kind)).toEqual(['security_passed', 'tool_added']);
+    },
+  );
 });
 
 describe('going back from a release that fails the security check', () => {
@@ -614,7 +618,7 @@ describe('several processes', () => {
     for (const { upstream } of busy) upstream.letThrough();
   });
 
-  verifies('rescan:once', 'go on with what another one gave back when it was stopped', async () => {
+  verifies('rescan:once', 'take over scans that another one released at its stop', async () => {
     const service = await startApp({ ROLES: 'api' });
     open.push(service);
     const stopped = await service.sibling({ ROLES: 'worker' });
@@ -635,21 +639,25 @@ describe('several processes', () => {
     await until(async () => (await tools())[0].name === 'now', 'another one scans it');
   });
 
-  verifies('rescan:background', 'do nothing by themselves when told so, and still what they are asked', async () => {
-    const one = await publishedServer();
-    one.upstream.behave({ tools: [now] });
-    const quiet = await startApp({ RELEASE_RESCAN_HOURS: '0' });
-    open.push(quiet);
-    const other = await quiet.account();
-    const name = await createServer(quiet, other);
-    await publishExternal(quiet, other, name, { upstreamUrl: one.upstream.url });
-    await quiet.database.query(`UPDATE server_rescans SET next_at = now() - interval '1 second'`);
-    await quiet.get(Rescanner).take();
-    await quiet.get(Rescanner).settled();
-    const lists = one.upstream.lists();
-    expect(await quiet.as(other).post(releasesPath(name, '/latest/rescan'))).toMatchObject({ status: 202 });
-    await until(() => one.upstream.lists() === lists + 1, 'it is scanned');
-  });
+  verifies(
+    'rescan:background',
+    'run no scans in the background when that is off, and still run requested ones',
+    async () => {
+      const one = await publishedServer();
+      one.upstream.behave({ tools: [now] });
+      const quiet = await startApp({ RELEASE_RESCAN_HOURS: '0' });
+      open.push(quiet);
+      const other = await quiet.account();
+      const name = await createServer(quiet, other);
+      await publishExternal(quiet, other, name, { upstreamUrl: one.upstream.url });
+      await quiet.database.query(`UPDATE server_rescans SET next_at = now() - interval '1 second'`);
+      await quiet.get(Rescanner).take();
+      await quiet.get(Rescanner).settled();
+      const lists = one.upstream.lists();
+      expect(await quiet.as(other).post(releasesPath(name, '/latest/rescan'))).toMatchObject({ status: 202 });
+      await until(() => one.upstream.lists() === lists + 1, 'it is scanned');
+    },
+  );
 });
 
 describe('a scan that comes too late', () => {

@@ -129,7 +129,7 @@ describe('scanning a server', () => {
     expect(server.seen).toEqual(['server/discover', 'initialize', 'notifications/initialized', 'prompts/list']);
   });
 
-  it('takes a declared list the server does not know as empty, and says so', async () => {
+  it('treats a declared list that the server does not implement as empty, with a warning', async () => {
     const server = await declaring({ tools: {}, resources: {} }, unknownMethod);
     const { scan, told } = await scanAt(server.url);
     expect(scan).toMatchObject({ tools: [], resources: [], resourceTemplates: [], prompts: null });
@@ -152,7 +152,7 @@ describe('scanning a server', () => {
     ]);
   });
 
-  it('leaves out what nobody could use, says what, and never repeats hidden characters', async () => {
+  it('omits unusable items, names them, and never repeats hidden characters', async () => {
     const items = [null, 7, [], {}, { name: '' }, { name: 3 }, { name: 'good', x: [1] }];
     const server = await declaring({ tools: {}, resources: {} }, ({ method }) =>
       method === 'tools/list'
@@ -172,7 +172,7 @@ describe('scanning a server', () => {
     expect((await scanAt(hidden.url)).told[0]).toBe('Connected to "a\\u{202E}b" "1" with MCP 2025-11-25 (legacy).');
   });
 
-  it('gives the security check what it needs to refuse a server', async () => {
+  it('returns the data that the rules of the security check need', async () => {
     const inputSchema = { type: 'object' };
     const verdictOn = async (offer: Partial<Parameters<typeof start>[0]>) => {
       const { scan } = await scanAt((await start({ tools: [{ name: 'fine', inputSchema }], ...offer })).url);
@@ -281,7 +281,7 @@ describe('a server that cannot be scanned', () => {
     expect(await failing(opening.url, { timeoutMs: 200 })).toBeInstanceOf(UpstreamTimeoutError);
   });
 
-  it('is none, or wants authorization', async () => {
+  it('is not an MCP server, or requires authorization', async () => {
     expect(await failing(closing(await startFaulty('needs-auth')).url)).toBeInstanceOf(UpstreamAuthRequiredError);
     for (const url of [deadHost, await refusedPort(), closing(await startFaulty('html')).url]) {
       expect(await failing(url)).toBeInstanceOf(UpstreamError);
@@ -304,7 +304,7 @@ describe('the card a server publishes', () => {
     return { origin: `http://127.0.0.1:${port}`, paths };
   }
 
-  it('stands at the origin, also of a server that lets nobody scan it', async () => {
+  it('is read at the origin, also of a server that refuses scans', async () => {
     const blocked = await site((req, res) =>
       req.method === 'GET' ? sendJson(res, JSON.stringify(card)) : sendJson(res, '{"error":"no"}', 401),
     );
