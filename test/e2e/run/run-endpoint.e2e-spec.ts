@@ -202,7 +202,7 @@ describe('the address of a server', () => {
     expect(status).toBe(200);
   });
 
-  verifies('run:not-runnable', 'says what is missing when there is nothing to run over HTTP', async () => {
+  verifies('run:not-runnable', 'names what is missing if no release runs over HTTP', async () => {
     const none = await createServer(app, owner);
     const bundle = await setCurrent(app, await createServer(app, owner), { type: 'stdio' });
     const hosted = await setCurrent(app, await createServer(app, owner), { type: 'hosted_shttp' });
@@ -250,7 +250,7 @@ describe('what publishing hands out', () => {
 });
 
 describe('what the upstream gets', () => {
-  verifies('run:key-kept', 'is neither the caller’s key nor any header or parameter nobody asked for', async () => {
+  verifies('run:key-kept', 'is neither the caller’s key nor any undeclared header or parameter', async () => {
     const upstream = await start({ sessions: true });
     const plain = await external(upstream);
     const configured = await external(upstream, {
@@ -327,7 +327,7 @@ describe('what the upstream gets', () => {
     },
   );
 
-  verifies('run:config-missing', 'is nothing while required values lack, and the caller hears which', async () => {
+  verifies('run:config-missing', 'is nothing while required values are missing, and the error names them', async () => {
     const upstream = await start();
     const server = await external(upstream, schema);
     const http = {
@@ -374,35 +374,39 @@ describe('what the upstream gets', () => {
     expect(upstream.requests).toHaveLength(0);
   });
 
-  longVerifies('run:channels', 'is one session for all who send the same, and one for each who does not', async () => {
-    const upstream = await start({ sessions: true, delayInitializeMs: 50 });
-    const server = await external(upstream, {
-      properties: { token: { type: 'string', 'x-from': { header: 'x-token' } }, mode: { type: 'string' } },
-    });
-    const told = (i: number) => ({ account: i % 2 ? owner : other, token: `token-${i % 3}`, mode: `mode-${i % 2}` });
-    const answers = await Promise.all(
-      times(60, (i) => {
-        const { account, token, mode } = told(i);
-        const message = toolCall(1, 'crosstalk', { token: `${token} ${mode} ${i}` });
-        return run(account, `${server.slug}?mode=${mode}`, message, { headers: { 'x-token': token } });
-      }),
-    );
-    expect(answers.map(({ body }) => textOf(body.result))).toEqual(
-      times(60, (i) => `${told(i).token} ${told(i).mode} ${i}`),
-    );
-    expect(upstream.count('initialize')).toBe(6);
-    expect(upstream.sessions.size).toBe(6);
-    // Every request of a session has the same values.
-    const bySession = new Map<string, Set<string>>();
-    for (const { path, headers, raw } of calls(upstream)) {
-      const sent = `${String(headers['x-token'])} ${path}`;
-      const session = String(headers['mcp-session-id']);
-      bySession.set(session, (bySession.get(session) ?? new Set()).add(sent));
-      const [token, mode] = JSON.parse(raw).params.arguments.token.split(' ');
-      expect(sent).toBe(`${token} /mcp?mode=${mode}`);
-    }
-    expect([...bySession.values()].map(({ size }) => size)).toEqual(times(6, () => 1));
-  });
+  longVerifies(
+    'run:channels',
+    'is one session for callers with the same values, and separate ones for others',
+    async () => {
+      const upstream = await start({ sessions: true, delayInitializeMs: 50 });
+      const server = await external(upstream, {
+        properties: { token: { type: 'string', 'x-from': { header: 'x-token' } }, mode: { type: 'string' } },
+      });
+      const told = (i: number) => ({ account: i % 2 ? owner : other, token: `token-${i % 3}`, mode: `mode-${i % 2}` });
+      const answers = await Promise.all(
+        times(60, (i) => {
+          const { account, token, mode } = told(i);
+          const message = toolCall(1, 'crosstalk', { token: `${token} ${mode} ${i}` });
+          return run(account, `${server.slug}?mode=${mode}`, message, { headers: { 'x-token': token } });
+        }),
+      );
+      expect(answers.map(({ body }) => textOf(body.result))).toEqual(
+        times(60, (i) => `${told(i).token} ${told(i).mode} ${i}`),
+      );
+      expect(upstream.count('initialize')).toBe(6);
+      expect(upstream.sessions.size).toBe(6);
+      // Every request of a session has the same values.
+      const bySession = new Map<string, Set<string>>();
+      for (const { path, headers, raw } of calls(upstream)) {
+        const sent = `${String(headers['x-token'])} ${path}`;
+        const session = String(headers['mcp-session-id']);
+        bySession.set(session, (bySession.get(session) ?? new Set()).add(sent));
+        const [token, mode] = JSON.parse(raw).params.arguments.token.split(' ');
+        expect(sent).toBe(`${token} /mcp?mode=${mode}`);
+      }
+      expect([...bySession.values()].map(({ size }) => size)).toEqual(times(6, () => 1));
+    },
+  );
 });
 
 describe('what a server remembers in its session', () => {
@@ -441,7 +445,7 @@ describe('a change of the server', () => {
     expect(upstream.count('initialize')).toBe(1);
   });
 
-  longVerifies('run:renamed', 'that no message tells of holds within 5 s', async () => {
+  longVerifies('run:renamed', 'takes effect within 5 s if the message is lost', async () => {
     const server = await external(await start());
     const gone = await external(await start());
     for (const one of [server, gone]) expect((await run(owner, one, echo('x'))).status).toBe(200);
@@ -496,7 +500,7 @@ describe('a change of the server', () => {
     },
   );
 
-  longVerifies('run:new-release', 'of its current release that no message tells of holds within 5 s', async () => {
+  longVerifies('run:new-release', 'of its current release takes effect within 5 s if the message is lost', async () => {
     const [before, after] = [await start(), await start()];
     const server = await external(before);
     expect((await run(owner, server, echo('x'))).status).toBe(200);
@@ -567,7 +571,7 @@ describe('a call', () => {
     expect(upstream.count('initialize')).toBe(1);
   });
 
-  verifies('run:cancel', 'is cancelled by its own caller’s notification and by nobody else’s', async () => {
+  verifies('run:cancel', 'is cancelled by its own caller’s notification only', async () => {
     const upstream = await start();
     const server = await external(upstream);
     const beside = await external(upstream);
@@ -665,39 +669,39 @@ describe('a failure of the server', () => {
     expect(expectRpcError(answer, 1, -33003)).toMatch(/unknown/);
   });
 
-  verifies('run:auth-required', 'that wants authorization is told as such, never as our 401', async () => {
-    const locked = closing(await startFaulty('needs-auth'));
-    const server = await external(locked);
-    const call = await run(owner, server, toolCall('id', 'echo'));
-    expect([call.status, call.headers.get('www-authenticate')]).toEqual([200, null]);
-    const sentence = `The server ${server.name} requires its own authorization`;
-    expect(call.body).toEqual({
-      jsonrpc: '2.0',
-      id: 'id',
-      result: { isError: true, content: [{ type: 'text', text: expect.stringContaining(sentence) }] },
-    });
-    for (const method of ['initialize', 'tools/list', 'resources/read']) {
-      const answer = await run(owner, server, request('id', method, { uri: 'x' }));
-      expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([200, null]);
-      expect(expectRpcError(answer, 'id', -33001)).toContain(sentence);
-    }
-  });
-
   verifies(
     'run:auth-required',
-    'that refuses what the caller sent names where to look, and not the value',
+    'that requires authorization is reported as such, never as a 401 of this service',
     async () => {
-      const upstream = await start({ requireHeaders: { authorization: 'right' } });
-      const server = await external(upstream, {
-        properties: { key: { type: 'string', 'x-from': { header: 'x-key' }, 'x-to': { header: 'authorization' } } },
+      const locked = closing(await startFaulty('needs-auth'));
+      const server = await external(locked);
+      const call = await run(owner, server, toolCall('id', 'echo'));
+      expect([call.status, call.headers.get('www-authenticate')]).toEqual([200, null]);
+      const sentence = `The server ${server.name} requires its own authorization`;
+      expect(call.body).toEqual({
+        jsonrpc: '2.0',
+        id: 'id',
+        result: { isError: true, content: [{ type: 'text', text: expect.stringContaining(sentence) }] },
       });
-      const wrong = await run(owner, server, request('id', 'tools/list'), { headers: { 'x-key': 's3cret' } });
-      expect(expectRpcError(wrong, 'id', -33001)).toContain('header "x-key"');
-      expect(wrong.text).not.toContain('s3cret');
-      const right = await run(owner, server, echo('x'), { headers: { 'x-key': 'right' } });
-      expect(right.body.result.content[0].text).toBe('x');
+      for (const method of ['initialize', 'tools/list', 'resources/read']) {
+        const answer = await run(owner, server, request('id', method, { uri: 'x' }));
+        expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([200, null]);
+        expect(expectRpcError(answer, 'id', -33001)).toContain(sentence);
+      }
     },
   );
+
+  verifies('run:auth-required', 'that refuses a value of the caller names its place, and not the value', async () => {
+    const upstream = await start({ requireHeaders: { authorization: 'right' } });
+    const server = await external(upstream, {
+      properties: { key: { type: 'string', 'x-from': { header: 'x-key' }, 'x-to': { header: 'authorization' } } },
+    });
+    const wrong = await run(owner, server, request('id', 'tools/list'), { headers: { 'x-key': 's3cret' } });
+    expect(expectRpcError(wrong, 'id', -33001)).toContain('header "x-key"');
+    expect(wrong.text).not.toContain('s3cret');
+    const right = await run(owner, server, echo('x'), { headers: { 'x-key': 'right' } });
+    expect(right.body.result.content[0].text).toBe('x');
+  });
 });
 
 describe('the official client', () => {
@@ -826,7 +830,7 @@ describe('the record of invocations', () => {
       }
     });
 
-    it('says how each of them ended', () => {
+    it('contains the outcome of each', () => {
       const { server, bundle, dead, locked } = served;
       const mcp = url(server, '/mcp');
       expect(
@@ -856,7 +860,7 @@ describe('the record of invocations', () => {
       ]);
     });
 
-    it('says whose they are and when they were', () => {
+    it('contains the server, the release and the time of each', () => {
       const { serverId, releaseId } = served.server;
       expect(heard[0]).toMatchObject({ serverId, releaseId });
       for (const one of heard) {
@@ -866,7 +870,7 @@ describe('the record of invocations', () => {
       }
     });
 
-    it('tells the owner why an upstream failed, and holds no secret', () => {
+    it('contains the reason of an upstream failure, and no secret', () => {
       expect(heard[10].exceptions[0].message).toContain('127.0.0.1');
       expect(JSON.stringify(heard)).not.toContain('s3cret');
     });
