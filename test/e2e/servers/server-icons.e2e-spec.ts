@@ -105,7 +105,7 @@ describe('an uploaded icon', () => {
     expect((await get(path.replace('%2F', '/'))).status).toBe(200);
   });
 
-  verifies(['icon:cached'], 'is not sent again to who has it', async () => {
+  verifies(['icon:cached'], 'is not sent again to a client that has it', async () => {
     const name = await createServer(app, owner);
     await uploadIcon(app, owner, name, png);
     const { etag, 'cache-control': cache } = (await getIcon(name)).headers;
@@ -302,7 +302,7 @@ describe('an icon the server names', () => {
     },
   );
 
-  verifies('icon:upload:wins', 'gives way to what the owner says', async () => {
+  verifies('icon:upload:wins', 'has lower precedence than the one of the owner', async () => {
     const name = await createServer(app, owner);
     const id = await serverIdOf(app, name);
     const icons = app.get(ServerIconsService);
@@ -358,7 +358,7 @@ describe('an icon the server names', () => {
     expect((await getIcon(name)).status).toBe(200);
   });
 
-  it('of a server that went is nobody’s', async () => {
+  it('of a deleted server is not stored', async () => {
     const name = await createServer(app, owner);
     const id = await serverIdOf(app, name);
     await app.as(owner).delete(pathOf(name));

@@ -83,7 +83,7 @@ describe('the runtime settings of a server', () => {
     expect(await app.get(ProgramSettingsService).egressAllowOf(randomUUID())).toBeNull();
   });
 
-  verifies('server:runtime:announced', 'are told to every process when they change', async () => {
+  verifies('server:runtime:announced', 'are published to every process when they change', async () => {
     const name = await createServer(app, owner);
     const id = await serverIdOf(app, name);
     const sibling = await app.sibling();
@@ -118,7 +118,7 @@ describe('the runtime settings of a server', () => {
     expect((await change(name, { egressAllow: most })).body.egressAllow).toEqual(most);
   });
 
-  verifies('server:runtime:owner-only', 'are nobody else’s to see or change', async () => {
+  verifies('server:runtime:owner-only', 'can be read and changed by the owner only', async () => {
     const name = await createServer(app, owner);
     await change(name, { logPayloads: true });
     const missing = `${name}-not`;
@@ -195,7 +195,7 @@ describe('payloads in the records of invocations', () => {
     await payloads(server, path, false);
   });
 
-  verifies('log:payload:on', 'have bounds, and tell errors too', async () => {
+  verifies('log:payload:on', 'are bounded, and contain errors too', async () => {
     const { server, path } = await start();
     await payloads(server, path, true);
     for (const { payload } of await calls(server, path, 'mirror', { text: 'many words '.repeat(3_000) })) {

@@ -198,7 +198,7 @@ describe('GET /servers', () => {
     }
   });
 
-  verifies('server:list:unlisted', 'unlisted servers are shown to their owner alone, who asks for them', async () => {
+  verifies('server:list:unlisted', 'unlisted servers are shown only to their owner, on request', async () => {
     const account = await app.account();
     const namespace = await createNamespace(app, account);
     const word = uniqueName('hidden').replace('-', '');
@@ -222,7 +222,7 @@ describe('GET /servers', () => {
     expect(detail.status).toBe(200);
   });
 
-  verifies('server:list:fields', '`fields` leaves the members that were asked for', async () => {
+  verifies('server:list:fields', '`fields` selects members', async () => {
     const namespace = await createNamespace(app, owner);
     await createServer(app, owner, { namespace, server: 'weather' });
     const { servers } = await list(`namespace=${namespace}&fields=qualifiedName,verified,%20useCount,nonsense`);
@@ -273,28 +273,24 @@ describe('GET /servers?q=', () => {
     for (const score of scores) expect(score).toBeGreaterThan(0);
   });
 
-  verifies(
-    'server:search:exact-first',
-    'an exact name comes before everything, however little it is used',
-    async () => {
-      const name = uniqueName('exact');
-      const [mine, theirs] = [await createNamespace(app, owner), await createNamespace(app, owner)];
-      const popular = Array.from({ length: 1_100 }, (_, i) => ({ name: `${name}-${i}`, useCount: 1_000 }));
-      await seedServers(app, theirs, popular);
-      await seedServers(app, mine, [{ name }]);
-      const first = async (q: string) => (await list(`q=${encodeURIComponent(q)}`)).servers[0].qualifiedName;
-      expect(await first(name)).toBe(`${mine}/${name}`);
-      expect(await first(name.toUpperCase())).toBe(`${mine}/${name}`);
-      expect(await first(`${mine}/${name}`)).toBe(`${mine}/${name}`);
-      expect(await first(`@${mine}/${name}`)).toBe(`${mine}/${name}`);
-      const { pagination } = await list(`q=${name}&topK=50&pageSize=20`);
-      expect(pagination).toEqual({ currentPage: 1, pageSize: 20, totalPages: 3, totalCount: 50 });
-      const seen = (
-        await Promise.all([1, 2, 3].map((page) => names(`q=${name}&topK=50&pageSize=20&page=${page}`)))
-      ).flat();
-      expect(new Set(seen).size).toBe(50);
-    },
-  );
+  verifies('server:search:exact-first', 'an exact name is first, whatever its use count', async () => {
+    const name = uniqueName('exact');
+    const [mine, theirs] = [await createNamespace(app, owner), await createNamespace(app, owner)];
+    const popular = Array.from({ length: 1_100 }, (_, i) => ({ name: `${name}-${i}`, useCount: 1_000 }));
+    await seedServers(app, theirs, popular);
+    await seedServers(app, mine, [{ name }]);
+    const first = async (q: string) => (await list(`q=${encodeURIComponent(q)}`)).servers[0].qualifiedName;
+    expect(await first(name)).toBe(`${mine}/${name}`);
+    expect(await first(name.toUpperCase())).toBe(`${mine}/${name}`);
+    expect(await first(`${mine}/${name}`)).toBe(`${mine}/${name}`);
+    expect(await first(`@${mine}/${name}`)).toBe(`${mine}/${name}`);
+    const { pagination } = await list(`q=${name}&topK=50&pageSize=20`);
+    expect(pagination).toEqual({ currentPage: 1, pageSize: 20, totalPages: 3, totalCount: 50 });
+    const seen = (
+      await Promise.all([1, 2, 3].map((page) => names(`q=${name}&topK=50&pageSize=20&page=${page}`)))
+    ).flat();
+    expect(new Set(seen).size).toBe(50);
+  });
 
   verifies('server:search:words', 'finds half-written words, other forms, parts of names and of tools', async () => {
     expect(await found('weath')).toContain('weather');
@@ -316,7 +312,7 @@ describe('GET /servers?q=', () => {
     expect(await found('xylophone')).toEqual([]);
   });
 
-  verifies('server:search:words', 'tools are found with the release that brings them, and no longer', async () => {
+  verifies('server:search:words', 'tools are found while the current release has them', async () => {
     const name = await createServer(app, owner);
     const word = uniqueName('tool').replace('-', '');
     await releaseServer(app, name, { tools: [{ name: `call_${word}` }] });

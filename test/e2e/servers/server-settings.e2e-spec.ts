@@ -236,7 +236,7 @@ describe('POST /servers/{qualifiedName}/transfer', () => {
 });
 
 describe('secrets of a server', () => {
-  verifies(['server:secret:set', 'server:secret:never-returned'], 'are kept sealed and never told', async () => {
+  verifies(['server:secret:set', 'server:secret:never-returned'], 'are stored sealed and never returned', async () => {
     const namespace = await createNamespace(app, owner);
     for (const server of ['weather', '']) {
       const name = await createServer(app, owner, { namespace, server });
@@ -394,7 +394,7 @@ describe('the managed domain of a server', () => {
 });
 
 describe('what only the owner of a server may know', () => {
-  verifies('server:owner-only', 'looks to everybody else as if there were no server', async () => {
+  verifies('server:owner-only', 'has the answer of a missing server for all others', async () => {
     const name = await createServer(app, owner);
     await app.as(owner).put(pathOf(name, '/secrets'), { name: 'A', value: 'x' });
     const missing = `${name.split('/')[0]}/never`;
@@ -417,7 +417,7 @@ describe('what only the owner of a server may know', () => {
 });
 
 describe('a change of a server', () => {
-  it('is told to every process, and so is its end', async () => {
+  it('is published to every process, and so is its deletion', async () => {
     const sibling = await app.sibling();
     const told: unknown[] = [];
     const relay = sibling.get(PubSub);

@@ -272,7 +272,7 @@ describe('PUT of a server', () => {
     expect(await storedIn(namespace)).toHaveLength(4);
   });
 
-  verifies('server:create:name-reserved', 'refuses the words that stand behind a server in a path', async () => {
+  verifies('server:create:name-reserved', 'refuses the names of sub-resources of servers', async () => {
     const namespace = await createNamespace(app, owner);
     const published = [
       'releases',
@@ -353,7 +353,7 @@ describe('GET /servers/{qualifiedName}', () => {
       'server:detail:prompts-null',
       'name:two-part',
     ],
-    'a server that was never released has every key, and nothing a release brings',
+    'a server that was never released has every key, with the values of no release',
     async () => {
       const namespace = await createNamespace(app, owner);
       for (const server of ['weather', '']) {
@@ -504,7 +504,7 @@ describe('GET /servers/{qualifiedName}', () => {
       'server:detail:prompts',
       'server:detail:prompts-arguments',
     ],
-    'a released server has what its current release brings',
+    'a released server has the values of its current release',
     async () => {
       const namespace = await createNamespace(app, owner);
       for (const server of ['Weather_2', '']) {
@@ -586,7 +586,7 @@ describe('GET /servers/{qualifiedName}', () => {
 });
 
 describe('DELETE /servers/{qualifiedName}', () => {
-  verifies('server:delete:deleted', 'it is gone for good', async () => {
+  verifies('server:delete:deleted', 'it is deleted permanently', async () => {
     const namespace = await createNamespace(app, owner);
     await createServer(app, owner, { namespace, server: 'weather', displayName: 'Old' });
     await createServer(app, owner, { namespace, server: 'weather-2' });
@@ -661,26 +661,30 @@ describe('DELETE /servers/{qualifiedName}', () => {
     }
   });
 
-  verifies('server:delete:foreign', 'another account’s server looks like none, and stays', async () => {
-    const name = await createServer(app, owner);
-    const [namespace = '', server = ''] = name.split('/');
-    await createServer(app, owner, { namespace, server: '' });
-    const before = await storedIn(namespace);
-    const ghost = await app.as(other).delete(`/servers/${uniqueName('never')}%2F${server}`);
-    for (const path of [
-      `/servers/${namespace}%2F${server}`,
-      `/servers/${namespace}`,
-      `/servers/${namespace}%2Fnever`,
-    ]) {
-      for (const account of [other, app.operator]) {
-        const response = await app.as(account).delete(path);
-        expect([response.status, response.text]).toEqual([404, ghost.text]);
-        expect(Object.keys(response.headers).sort()).toEqual(Object.keys(ghost.headers).sort());
+  verifies(
+    'server:delete:foreign',
+    'another account’s server has the answer of a missing one, and is kept',
+    async () => {
+      const name = await createServer(app, owner);
+      const [namespace = '', server = ''] = name.split('/');
+      await createServer(app, owner, { namespace, server: '' });
+      const before = await storedIn(namespace);
+      const ghost = await app.as(other).delete(`/servers/${uniqueName('never')}%2F${server}`);
+      for (const path of [
+        `/servers/${namespace}%2F${server}`,
+        `/servers/${namespace}`,
+        `/servers/${namespace}%2Fnever`,
+      ]) {
+        for (const account of [other, app.operator]) {
+          const response = await app.as(account).delete(path);
+          expect([response.status, response.text]).toEqual([404, ghost.text]);
+          expect(Object.keys(response.headers).sort()).toEqual(Object.keys(ghost.headers).sort());
+        }
       }
-    }
-    expect(ghost.body).toEqual(notFound);
-    expect(await storedIn(namespace)).toEqual(before);
-  });
+      expect(ghost.body).toEqual(notFound);
+      expect(await storedIn(namespace)).toEqual(before);
+    },
+  );
 
   it('and DELETE of its namespace, in this order, free the namespace', async () => {
     const name = await createServer(app, owner);
