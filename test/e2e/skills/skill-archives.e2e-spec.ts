@@ -103,7 +103,7 @@ describe('an uploaded archive', () => {
     expect([status, error]).toEqual([413, 'The archive is larger than 25 MB']);
   });
 
-  it('needs one SKILL.md that is meant', async () => {
+  it('needs exactly one visible SKILL.md', async () => {
     for (const [files, word] of [
       [{ 'README.md': 'x' }, 'no SKILL.md'],
       [{ 'skill.md': skillMd() }, 'no SKILL.md'],

@@ -97,7 +97,7 @@ describe('PUT /skills/{namespace}/{slug}', () => {
     expect((await app.as(other).put(path, { gitUrl })).status).toBe(201);
   });
 
-  verifies(['skill:publish:error-shape', 'skill:publish:skill-md'], 'says what is missing or wrong', async () => {
+  verifies(['skill:publish:error-shape', 'skill:publish:skill-md'], 'names what is missing or invalid', async () => {
     const path = await freePath();
     const failure = async (gitUrl: string) => {
       const { status, body } = await app.as(owner).put(path, { gitUrl });

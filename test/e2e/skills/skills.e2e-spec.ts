@@ -283,7 +283,7 @@ describe('GET /skills', () => {
     expect(body.pagination).toEqual({ currentPage: 2, pageSize: 8, totalPages: 2, totalCount: 10 });
   });
 
-  it('narrows by category, slug, owner and verification, and shows the fields that are asked for', async () => {
+  it('filters by category, slug, owner and verification, and selects fields', async () => {
     const category = uniqueName('cat');
     const { slug, namespace } = await createSkill(app, other, { metadata: { categories: [category, 'x'] } });
     expect(await slugsFound(`category=${category}`)).toEqual([slug]);
