@@ -155,7 +155,7 @@ describe('the output schema of a tool', () => {
     expect(await app.as(owner).get(pathOf(namespaceOnly, '%ff'))).toMatchObject({ status: 400 });
   });
 
-  verifies('output-schema:drift', 'tells where answers depart from what the tool declares', async () => {
+  verifies('output-schema:drift', 'lists where results differ from the declared schema of the tool', async () => {
     const name = await createServer(app, owner);
     const outputSchema = {
       type: 'object',
@@ -291,7 +291,7 @@ describe('samples', () => {
 });
 
 describe('access', () => {
-  verifies('output-schema:owner-only', 'is for the owner: others cannot tell it from a missing server', async () => {
+  verifies('output-schema:owner-only', 'is readable by the owner only: for others the server is missing', async () => {
     const namespace = await createNamespace(app, owner);
     const name = await createServer(app, owner, { namespace });
     await answered(name, 'list', [structured({ a: 1 })]);
