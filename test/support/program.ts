@@ -9,7 +9,7 @@ import { builtFile } from './built.js';
 import { endAfterFile } from './jest/leftovers.mjs';
 import { until } from './until.js';
 
-/** A built program of ours, running in a process of its own. */
+/** A built program of this repository in a process of its own. */
 export interface Program {
   /** Everything it wrote so far, on both outputs. */
   output(): string;

@@ -55,7 +55,7 @@ export interface NamedOperation {
   operation: Operation;
 }
 
-/** Schemas of what an MCP server said, which passes unchanged and may hold more than is written; every other object is closed. */
+/** Schemas of values of MCP servers, which pass unchanged and may have further members; every other object is closed. */
 const open = new Set([
   'ToolDto',
   'ObjectSchemaDto',
@@ -139,7 +139,7 @@ export class ApiDocument {
   }
 }
 
-/** True if an operation needs an API key. `[{}]` is how a document says that nothing is needed. */
+/** True if an operation needs an API key. `[{}]` means that no key is needed. */
 export function needsKey({ security = [] }: Operation): boolean {
   return security.some((scheme) => 'apiKey' in scheme);
 }

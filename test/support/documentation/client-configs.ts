@@ -39,7 +39,7 @@ function claudeLines(text: string): ServerEntry[] {
   });
 }
 
-/** Connects a real MCP client as the configuration says. @returns the names of the tools it lists */
+/** Connects a real MCP client with the configuration. @returns the names of the tools it lists */
 export async function toolsThrough(
   { entry }: ClientConfig,
   { env, localize }: Pick<PageRun, 'env' | 'localize'>,

@@ -7,7 +7,7 @@ import { watchersIn } from '../releases/published-cli.js';
 
 /** Time for all commands of one page. The first run downloads npm packages. */
 const PAGE_MS_MAX = 600_000;
-/** Time until a background command prints what its page says. */
+/** Time until a background command prints the output that its page documents. */
 const READY_SECONDS_MAX = 180;
 
 /** Variables of this process that reach the npm registry; nothing else of its environment is passed on. */

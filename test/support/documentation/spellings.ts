@@ -4,7 +4,7 @@ import { isNamespaceName, SERVER_NAME, SERVER_SUBRESOURCES } from '../../../src/
 const lower = 'abcdefghijklmnopqrstuvwxyz0123456789'.split('');
 const letters = [...lower, ...'ABCDEFGHIJKLMNOPQRSTUVWXYZ'.split('')];
 
-/** A namespace name that somebody may own. */
+/** A valid namespace name. */
 export const namespaceNames = fc
   .string({ unit: fc.constantFrom(...lower, '-'), minLength: 3, maxLength: 39 })
   .filter(isNamespaceName);
@@ -76,7 +76,7 @@ function spelledSegment(segment: string): fc.Arbitrary<string> {
   );
 }
 
-/** Request targets that look like the one with these segments: equal to it, close to it, or only meant to confuse. */
+/** Spellings of the request target with these segments: equal to it, similar to it, or malformed. */
 export function hostileSpellings(segments: string[]): fc.Arbitrary<string> {
   const [first, ...rest] = segments as [string, ...string[]];
   const separator = fc.oneof({ weight: 2, arbitrary: fc.constant('/') }, fc.constantFrom(...separators));

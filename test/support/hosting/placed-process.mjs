@@ -1,6 +1,6 @@
 /**
  * A process of its own that runs programs: `node placed-process.mjs <dist> <name>`, with the service's settings in its
- * environment. It says `ready` once it listens.
+ * environment. It prints `ready` once it listens.
  */
 import { pathToFileURL } from 'node:url';
 import { PlacedPrograms } from './placed-programs.mjs';

@@ -33,7 +33,7 @@ const PROTO = `
 `;
 const { root } = protobuf.parse(PROTO, { keepCase: false });
 
-/** A log record as an exporter tells it; attributes by name. */
+/** A log record as an exporter sends it; attributes by name. */
 export interface SentLog {
   at?: Date;
   severity?: number;

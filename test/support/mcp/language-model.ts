@@ -14,11 +14,11 @@ export interface Question {
 /** A text of the model, or a whole HTTP answer; null: no answer, ever. */
 export type ModelAnswer = string | { status: number; body: string } | null;
 
-/** A language model on loopback that speaks both dialects, by the path of the request. */
+/** A language model on loopback that supports both APIs, by the path of the request. */
 export interface LanguageModel {
   origin: string;
   questions: Question[];
-  /** Says what comes next. */
+  /** Returns the answer to a question; a test may replace it. */
   answer: (question: Question) => ModelAnswer;
   close(): Promise<void>;
 }

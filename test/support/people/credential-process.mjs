@@ -1,6 +1,6 @@
 /**
  * A process of its own that asks for a token: `node credential-process.mjs <dist> <owner id> <upstream URL> <callers>`, with
- * the service's settings in its environment. It says `ready`, waits for a line, and writes its outcome as one line of JSON.
+ * the service's settings in its environment. It prints `ready`, waits for a line, and writes its outcome as one line of JSON.
  */
 import { once } from 'node:events';
 import { pathToFileURL } from 'node:url';

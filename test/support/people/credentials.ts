@@ -11,7 +11,7 @@ export function newOwner(kind: CredentialOwner['kind'] = 'server'): CredentialOw
   return { kind, id: randomUUID() };
 }
 
-/** Somebody in front of this service. */
+/** A person who uses this service. */
 export function personAt(app: TestApp): Person {
   return newPerson({ publicUrl: app.env.baseUrl, url: app.url });
 }

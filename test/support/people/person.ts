@@ -5,7 +5,7 @@ import { parseUrl } from '../../../src/config/parse-url.js';
 export interface Shown {
   status: number;
   headers: Record<string, string>;
-  /** The page's text, or its HTML where there is no other way to say it. */
+  /** The page's text, or its HTML where text does not suffice. */
   html: string;
   /** URL of the page. */
   url: string;

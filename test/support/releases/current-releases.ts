@@ -44,12 +44,12 @@ export async function setCurrent(
   return { name, serverId: found[0].id, slug: found[0].slug, releaseId };
 }
 
-/** Tells every process that another release is current, as publishing does. */
+/** Publishes to every process that another release is current, as publishing does. */
 export function announceCurrent(app: TestApp, { serverId, slug, releaseId }: SeededServer): void {
   app.get(PubSub).publish('releases.current', { serverId, slug, releaseId } satisfies ReleaseCurrent);
 }
 
-/** Makes an external release current past the API and tells every process. */
+/** Makes an external release current without the API and informs every process. */
 export async function publishExternal(
   app: TestApp,
   name: string,

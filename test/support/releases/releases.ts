@@ -3,7 +3,7 @@ import supertest from 'supertest';
 import type { TestAccount, TestApp } from '../app.js';
 import { until } from '../until.js';
 
-/** A release as the API tells it. */
+/** A release as the API returns it. */
 export interface ReleaseBody {
   id: string;
   status: string;
@@ -119,7 +119,7 @@ export async function serverRow(app: Pick<TestApp, 'database'>, name: string): P
   return row;
 }
 
-/** Stores a release past the API, in any state: its id. */
+/** Stores a release without the API, in any state. @returns its id */
 export async function insertRelease(
   app: Pick<TestApp, 'database'>,
   name: string,
@@ -145,7 +145,7 @@ export function steps({ logs }: ReleaseBody): string[] {
   return logs.map(({ stage, level }) => `${stage} ${level}`);
 }
 
-/** The line that says why it failed. */
+/** The line with the reason of the failure. */
 export function errorOf({ logs }: ReleaseBody): string {
   return logs.find(({ level }) => level === 'error')?.message ?? '';
 }

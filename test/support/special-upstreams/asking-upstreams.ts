@@ -24,11 +24,11 @@ import { listen, shut } from '../upstream/upstream-net.js';
 
 /**
  * A server made with an official SDK whose tool `ask` asks its user's name and greets them, whose tool `steps` reports
- * three steps, and that can say that its tools changed.
+ * three steps, and that can announce changed tools.
  */
 export interface AskingUpstream extends SdkUpstream {
   toolsChanged(): void;
-  /** Resources somebody subscribed to, in the order they were. */
+  /** Subscribed resources, in the order of the subscriptions. */
   subscribed: string[];
   resourceUpdated(uri: string): void;
 }
@@ -90,7 +90,10 @@ export async function startAskingV1(): Promise<AskingUpstream> {
   };
 }
 
-/** With the v1 SDK: its tool `later` runs as a task only, greets after 100 ms, and nobody never. */
+/**
+ * With the v1 SDK: its tool `later` runs as a task only and greets after 100 ms, except for the name `nobody`, which it
+ * never answers.
+ */
 export async function startTasksV1(): Promise<SdkUpstream & { store: InMemoryTaskStore }> {
   const store = new InMemoryTaskStore();
   const completions: NodeJS.Timeout[] = [];

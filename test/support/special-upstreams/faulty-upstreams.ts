@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { selfSignedCertificate } from './faulty-tls.js';
 import { listen, shut } from '../upstream/upstream-net.js';
 
-/** The ways an endpoint may fail to be an MCP server; each line says what happens to every request, on every path. */
+/** The ways an endpoint may fail to be an MCP server; each line describes the answer to every request, on every path. */
 export type FaultKind =
   /** 200 with a web page. */
   | 'html'

@@ -23,7 +23,7 @@ export interface GuardedUpstream {
 
 /** Behaviour of a guarded upstream that a test can change later. */
 export interface GuardBehaviour {
-  /** Wants authorization: `oauth` with a server to authorize at, `bare` with a 401 that says nothing, `forbidden` with 403. */
+  /** Requires authorization: `oauth` with an authorization server, `bare` with a 401 without challenge, `forbidden` with 403. */
   wants?: 'oauth' | 'bare' | 'forbidden';
   /** Whoever sends this header is let in all the same. */
   key?: [name: string, value: string];

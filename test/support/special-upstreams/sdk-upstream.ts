@@ -125,7 +125,7 @@ function echoServerV1(): McpServerV1 {
 }
 
 /**
- * A server made with the v2 SDK (2.4), with one tool `echo {message}`. It speaks 2026-07-28; `stateless` serves
+ * A server made with the v2 SDK (2.4), with one tool `echo {message}`. It supports 2026-07-28; `stateless` serves
  * `initialize` clients too, `reject` answers them 400 with -32022.
  */
 export async function startSdkV2({

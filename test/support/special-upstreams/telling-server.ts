@@ -8,7 +8,7 @@ import { freePort } from '../upstream/upstream-net.js';
 export interface TellingServer {
   /** Its MCP endpoint. */
   url: string;
-  /** Sends changes to every session, as the program says. */
+  /** Sends list changes to every session, and updates of resources to subscribers. */
   tell(): Promise<void>;
   /** The log levels of its sessions. */
   levels(): Promise<string[]>;

@@ -24,7 +24,7 @@ const user = {
 };
 const byId = { type: 'object', required: ['issue_id'], properties: { issue_id: { type: 'integer' } } };
 
-/** A tracker whose tools declare what they answer, but for the notes, which say nothing of it. */
+/** A tracker whose tools declare output schemas, except for the notes. */
 export const trackerTools = [
   {
     name: 'create_issue',

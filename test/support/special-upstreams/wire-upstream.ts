@@ -29,7 +29,7 @@ export interface WireUpstream {
   close(): Promise<void>;
 }
 
-/** Starts a server at `http://127.0.0.1:<port>/mcp` that does what the script says, and nothing by itself. */
+/** Starts a server at `http://127.0.0.1:<port>/mcp` that follows the script, and does nothing by itself. */
 export async function startWire(script: WireScript): Promise<WireUpstream> {
   const seen: WireMessage[] = [];
   const nameOf = ({ method, http }: WireMessage) => method ?? http;

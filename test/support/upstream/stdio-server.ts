@@ -1,6 +1,6 @@
 /**
  * A server over stdio, as bundles bring one: `echo`, `spin` (loops), `die` (exits), `spawn` (leaves a child behind),
- * `hold` (never answers), `env` (what it sees), `progress`. Its error stream says what it does.
+ * `hold` (never answers), `env` (its environment), `progress`. Its error stream logs its actions.
  */
 export const stdioServer = `
 import { createInterface } from 'node:readline';

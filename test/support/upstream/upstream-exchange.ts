@@ -11,7 +11,7 @@ export class RpcError extends Error {
     message: string,
     readonly data?: unknown,
     readonly status = 200,
-    /** Says `id: null` instead of the request's id, as servers do that refuse before they dispatch. */
+    /** Answers with `id: null` instead of the request's id, as servers do that refuse before they dispatch. */
     readonly withoutId = false,
   ) {
     super(message);

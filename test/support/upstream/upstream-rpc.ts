@@ -11,7 +11,7 @@ export interface RpcOptions {
   pageSize?: number;
   /** `initialize` answers after this many milliseconds. */
   delayInitializeMs?: number;
-  /** Speaks 2026-07-28 alone: no `initialize`, no session. */
+  /** Supports 2026-07-28 only: no `initialize`, no session. */
   modernOnly?: boolean;
   /** Put into `serverInfo.icons`. */
   iconUrl?: string;
