@@ -14,6 +14,14 @@ describe('ResultCache', () => {
     expect(cache.keyOf('tools/call', '{}', '')).toBeNull();
   });
 
+  it('has separate results for callers with other capabilities, and for other channels', () => {
+    const store = new ResultStore();
+    const [one, other] = [store.forChannel(), store.forChannel()];
+    const keys = [one.keyOf('tools/list', '{}', '{}'), one.keyOf('tools/list', '{}', '{"roots":{}}')];
+    expect(new Set([...keys, other.keyOf('tools/list', '{}', '{}')]).size).toBe(3);
+    expect(one.keyOf('tools/list', '{}', '{}')).toBe(keys[0]);
+  });
+
   it('looks for lists under other keys once they are others, and for what was read under the same', () => {
     const cache = new ResultStore().forChannel();
     const keys = () =>
