@@ -90,7 +90,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
 
     longVerifies(
       'contract:connect-cli',
-      'makes a connection anew under its id when it is given another target',
+      'replaces a connection under its id when its target changes',
       async () => {
         const id = uniqueName('cli');
         const other = await externalServer(app, owner, upstream.url);
@@ -105,7 +105,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
 
     longVerifies(
       'contract:connect-cli',
-      'lists, finds, shows and calls tools, and tells a failing one',
+      'lists, finds, shows and calls tools, and reports a failing one',
       async () => {
         const id = uniqueName('cli');
         await ok('mcp', 'add', server, '--id', id);

@@ -60,7 +60,7 @@ async function bundleUrl(): Promise<string> {
 describe('a bundle of the public MCPB tool', () => {
   verifies(
     'contract:bundle',
-    'is downloaded byte for byte without a key, and not again while it is known',
+    'is downloaded byte for byte without a key, and not sent again for its ETag',
     async () => {
       const url = await bundleUrl();
       const download = await fetch(url);

@@ -131,7 +131,7 @@ describe('the API document', () => {
     expect(failing(({ parameters = [] }) => parameters.every((one) => (one.description ?? '') !== ''))).toEqual([]);
   });
 
-  verifies('openapi:complete', 'gives every operation examples that fit, and fills no filter in unasked', () => {
+  verifies('openapi:complete', 'has valid examples for every operation, and none for optional filters', () => {
     const wrong: string[] = [];
     let examples = 0;
     const check = (name: string, { schema = {}, example, examples: several = {} }: Media) => {
@@ -167,7 +167,7 @@ describe('the API document', () => {
     expect(examples).toBeGreaterThan(operations.length);
   });
 
-  verifies('openapi:complete', 'gives every operation its statuses, each failure with the body of its family', () => {
+  verifies('openapi:complete', 'has the statuses of every operation, each failure with the body of its prefix', () => {
     expect(failing(({ responses }) => Object.keys(responses).some((status) => status.startsWith('2')))).toEqual([]);
     expect(
       failing(({ responses }, path, method) =>
@@ -213,7 +213,7 @@ describe('the API document', () => {
     expect(Object.keys(committed.components.securitySchemes)).toEqual(['apiKey']);
   });
 
-  verifies('openapi:experimental', 'serves what is experimental under that segment and nowhere else', () => {
+  verifies('openapi:experimental', 'has experimental operations only under that segment', () => {
     const about = operations.filter(({ operation }) => /infer/i.test(JSON.stringify(operation.summary)));
     expect(about.map(({ name }) => name)).toEqual([
       'GET /servers/{qualifiedName}/experimental/tools/{toolName}/output-schema',
@@ -223,7 +223,7 @@ describe('the API document', () => {
     ]);
   });
 
-  verifies('openapi:security', 'wants the bearer key everywhere but for health', () => {
+  verifies('openapi:security', 'requires the bearer key on every operation except health', () => {
     expect(committed.components.securitySchemes.apiKey).toMatchObject({ type: 'http', scheme: 'bearer' });
     const isOpen = (path: string) => ['/health', '/ready', '/metrics'].includes(path);
     expect(
@@ -266,7 +266,7 @@ describe('the answers of the service', () => {
     }
   });
 
-  verifies('openapi:complete', 'have shown every operation at work', () => {
+  verifies('openapi:complete', 'cover every operation', () => {
     expect(walk.unproven().map(({ name }) => name)).toEqual([]);
   });
 });

@@ -91,7 +91,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
 
     longVerifies(
       'contract:published-cli',
-      'is told what is missing when the namespace is, and creates nothing',
+      'reports a missing namespace, and creates nothing',
       async () => {
         const missing = uniqueName('none');
         const run = await cli.run('mcp', 'publish', everything.url, '-n', `${missing}/server`);
@@ -103,7 +103,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
 
     longVerifies(
       'contract:published-cli',
-      'prints why a release failed',
+      'prints the reason of a failed release',
       async () => {
         const name = await createServer(app, owner, { namespace });
         const run = await cli.run('--table', 'mcp', 'publish', 'http://127.0.0.1:9/mcp', '-n', name);
@@ -116,7 +116,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
 
     longVerifies(
       'contract:published-cli',
-      'shows where to authorize, and resumes',
+      'shows the authorization link, and resumes',
       async () => {
         const name = await createServer(app, owner, { namespace });
         const guarded = await authorization.protect(upstream.url);
@@ -140,7 +140,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
 
     longVerifies(
       'contract:published-cli',
-      'resumes a release of which the time to authorize is over',
+      'resumes a release whose authorization timed out',
       async () => {
         const name = await createServer(app, owner, { namespace });
         const guarded = await authorization.protect(upstream.url);
@@ -171,7 +171,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
 
     longVerifies(
       'contract:published-cli',
-      'publishes a configSchema in the command or in a file, and is told what is wrong with one',
+      'publishes a configSchema in the command or in a file, and reports the fault of an invalid one',
       async () => {
         const schema = {
           type: 'object',
@@ -205,7 +205,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
 
     longVerifies(
       'contract:published-cli',
-      'finds servers, in its own words and as JSON',
+      'finds servers, as text and as JSON',
       async () => {
         const word = uniqueName('word').replace('-', '');
         const name = await createServer(app, owner, { namespace, displayName: `Weather ${word}` });

@@ -208,7 +208,7 @@ describe('@smithery/api 0.68 with releases', () => {
 
   longVerifies(
     'contract:published-client',
-    'resumes the latest release when somebody has authorized',
+    'resumes the latest release after the authorization',
     async () => {
       const qualifiedName = await createServer(app, owner, { namespace });
       const guarded = await authorization.protect(upstream.url);
@@ -235,7 +235,7 @@ describe('@smithery/api 0.68 with releases', () => {
     SLOW_MS,
   );
 
-  verifies('contract:published-client', 'is told by its error classes what went wrong', async () => {
+  verifies('contract:published-client', 'throws the error class of each failure', async () => {
     const qualifiedName = `${namespace}/${uniqueName('none')}`;
     const noServer = client.servers.releases.deploy(qualifiedName, external(upstream.url));
     await expect(noServer).rejects.toMatchObject({ status: 404, error: { error: 'Server not found' } });

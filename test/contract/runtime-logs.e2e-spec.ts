@@ -56,7 +56,7 @@ describe('the published client', () => {
     },
   );
 
-  verifies(['contract:published-client', 'logs:list:not-found'], 'is told when there is no such server', async () => {
+  verifies(['contract:published-client', 'logs:list:not-found'], 'reports a missing server', async () => {
     const missing = client.servers.logs.list(`${name.split('/')[0]}/${uniqueName('none')}`);
     await expect(missing).rejects.toMatchObject({ status: 404, error: { error: 'Server not found' } });
     await expect(client.servers.logs.list(name, { limit: 101 })).rejects.toBeInstanceOf(newest.BadRequestError);
@@ -74,7 +74,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
 
     longVerifies(
       'contract:published-cli',
-      'shows the log of a server, also with times as people write them',
+      'shows the log of a server, also with times of the form YYYY-MM-DD HH:MM:SS',
       async () => {
         const all = await cli.run('--table', 'mcp', 'logs', name);
         expect(all).toMatchObject({ code: 0, output: expect.stringContaining('Showing 2 of 2 invocations') });

@@ -77,7 +77,7 @@ describe('@smithery/api 0.68', () => {
 
   verifies(
     ['skill:publish:git', 'skill:publish:git-conflict', 'skill:publish:error-shape'],
-    'sets, creates and syncs a skill from a repository, and reads what went wrong',
+    'sets, creates and syncs a skill from a repository, and reads the error',
     async () => {
       const namespace = await createNamespace(app, owner);
       const skills = client().skills;
@@ -152,7 +152,7 @@ describe('@smithery/cli 4.11', () => {
     },
   );
 
-  longVerifies('skill:publish:error-shape', 'says what was wrong with a skill', async () => {
+  longVerifies('skill:publish:error-shape', 'reports the fault of a skill', async () => {
     const namespace = await createNamespace(app, owner);
     const empty = join(folder, 'not-a-skill.zip');
     await writeFile(empty, await zipOf({ 'SKILL.md': '# Just text' }));

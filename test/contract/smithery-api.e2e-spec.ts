@@ -253,7 +253,7 @@ for (const { name, base, errors, open, createConnection } of dialects) {
       );
     }
 
-    verifies('contract:published-client', 'reads an existing connection for its transport, or makes it', async () => {
+    verifies('contract:published-client', 'reads an existing connection for its transport, or creates it', async () => {
       const namespace = await createNamespace(app, account);
       const options = { client, namespace, connectionId: 'mine' };
       expect(await failure(createConnection(options))).toBeInstanceOf(errors.NotFoundError);
@@ -263,7 +263,7 @@ for (const { name, base, errors, open, createConnection } of dialects) {
       expect((await client.connections.list(namespace)).connections).toHaveLength(1);
     });
 
-    verifies('contract:published-client', 'says so at once when the MCP server cannot be used', async () => {
+    verifies('contract:published-client', 'reports an unusable MCP server at once', async () => {
       const namespace = await createNamespace(app, account);
       const mcpUrl = `http://127.0.0.1:${await freePort()}/mcp`;
       const dead = await failure(createConnection({ client, namespace, mcpUrl }));

@@ -157,7 +157,7 @@ describe('the published client', () => {
 
   longVerifies(
     ['uplink:cli:replaced', 'uplink:pair:conflict'],
-    'hears of a conflict, replaces with --force, and stops when it is replaced',
+    'reports a conflict, replaces with --force, and stops when it is replaced',
     async () => {
       const { id, path, run } = await start();
       const refused = await cli.run('mcp', 'add', '--id', id, '--', ...everything);
@@ -177,7 +177,7 @@ describe('the published client', () => {
 
   longVerifies(
     'uplink:cli:replaced',
-    'comes back when its socket breaks, and ends when its connection is deleted',
+    'reconnects when its socket breaks, and ends when its connection is deleted',
     async () => {
       const { path, run } = await start();
       const tunnelOf = async () => {

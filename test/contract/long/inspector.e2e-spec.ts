@@ -62,7 +62,7 @@ describe("MCP Inspector's command line mode", () => {
     }
   });
 
-  verifies('mcp:no-key', 'says that a wrong bearer is refused', async () => {
+  verifies('mcp:no-key', 'reports a refused bearer', async () => {
     const { code, output, errors } = await inspect(endpoint, 'slipway_wrong', '--method', 'tools/list');
     expect(code).not.toBe(0);
     expect(output).toBe('');
