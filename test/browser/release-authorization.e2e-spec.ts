@@ -115,7 +115,7 @@ const external = (upstreamUrl: string) => ({ type: 'external', upstreamUrl });
 describe('a release of a server behind OAuth', () => {
   verifies(
     'contract:release-authorization',
-    'goes on by itself when its publisher has pressed the button, as everybody who follows it sees',
+    'continues after its publisher authorized it, and its stream shows that',
     async () => {
       const guarded = await authorization.protect(upstream.url);
       const name = await createServer(app, owner);
@@ -150,7 +150,7 @@ describe('a release of a server behind OAuth', () => {
 
   longVerifies(
     'contract:release-authorization',
-    'of another server needs an authorization of its own, and is not lost when that comes late',
+    'of another server needs its own authorization, which may come late',
     async () => {
       const guarded = await authorization.protect(upstream.url);
       const [first, other] = [await createServer(app, owner), await createServer(app, owner)];
@@ -171,7 +171,7 @@ describe('a release of a server behind OAuth', () => {
 
   longVerifies(
     'contract:release-authorization',
-    'is resumed by hand when its time is over, and gets a new link',
+    'is resumed by hand after its timeout, and has a new link',
     async () => {
       const guarded = await authorization.protect(upstream.url);
       const name = await createServer(app, owner);

@@ -46,16 +46,20 @@ beforeEach(async () => {
 afterEach(() => page.context().close());
 
 describe('the docs page', () => {
-  verifies('docs:page', 'is where GET / leads a browser, without a key, and loads nothing from elsewhere', async () => {
-    expect(page.url()).toBe(`${url}/docs`);
-    expect(await page.title()).toBe('Slipway API');
-    expect(await page.locator('.info .title').innerText()).toContain('Slipway');
-    expect(problems).toEqual([]);
+  verifies(
+    'docs:page',
+    'is the redirect target of GET / for a browser, without a key, and loads nothing from other origins',
+    async () => {
+      expect(page.url()).toBe(`${url}/docs`);
+      expect(await page.title()).toBe('Slipway API');
+      expect(await page.locator('.info .title').innerText()).toContain('Slipway');
+      expect(problems).toEqual([]);
 
-    const program = await fetch(url, { redirect: 'manual' });
-    expect(program.status).toBe(200);
-    expect(await program.json()).toMatchObject({ docs: '/docs', openapi: '/openapi.json' });
-  });
+      const program = await fetch(url, { redirect: 'manual' });
+      expect(program.status).toBe(200);
+      expect(await program.json()).toMatchObject({ docs: '/docs', openapi: '/openapi.json' });
+    },
+  );
 
   verifies('docs:page', 'shows the groups in the order a newcomer needs, with nothing hidden', async () => {
     expect(
@@ -80,7 +84,7 @@ describe('the docs page', () => {
     expect(await page.locator('.opblock').count()).toBe(documented.length);
   });
 
-  verifies('docs:safe', 'forgets the key with the page, runs only its own scripts and shows in no frame', async () => {
+  verifies('docs:safe', 'does not store the key, runs only its own scripts and cannot be framed', async () => {
     await authorize(page, key);
     await page.reload();
     await page.locator('.opblock').first().waitFor();
@@ -99,7 +103,7 @@ describe('the docs page', () => {
     await trap.close();
   });
 
-  verifies('docs:try-it-out', 'says what is wrong while no key is entered', async () => {
+  verifies('docs:try-it-out', 'shows the error while no key is entered', async () => {
     const claim = new Operation(page, 'Namespaces', 'Namespaces_claim');
     await claim.open();
     expect(await claim.execute()).toMatchObject({ status: 401, body: { error: 'Unauthorized' } });
@@ -107,7 +111,7 @@ describe('the docs page', () => {
 
   longVerifies(
     'docs:try-it-out',
-    'takes a newcomer through the five first steps with the key entered there and the examples as they stand',
+    'runs the first five steps with the entered key and the unmodified examples',
     async () => {
       await authorize(page, key);
 

@@ -122,7 +122,7 @@ describe('with the key of another account', () => {
 
   longVerifies(
     'path:no-bypass',
-    'no detour over a namespace of one’s own does either',
+    'no path through an own namespace does either',
     async () => {
       const before = await possessions();
       const seen = upstream.requests.length;
@@ -151,7 +151,7 @@ describe('with the key of another account', () => {
 
   longVerifies(
     ['path:no-bypass', 'server:delete:foreign'],
-    'no spelling tells a foreign connection or a foreign server’s deletion from one that never was',
+    'no spelling distinguishes a foreign connection, or the deletion of a foreign server, from a missing one',
     async () => {
       await fc.assert(
         fc.asyncProperty(hostile, async ([index, target]) => {

@@ -102,7 +102,7 @@ const echo = (path: string) => app.as(owner).post(`${path}/.tools/echo`, { messa
 describe('the setup page of a connection', () => {
   verifies(
     ['connection:setup:page', 'connection:state:authorized'],
-    'leads with one press to the authorization server and back, and the connection works by itself',
+    'leads with one click to the authorization server and back, and the connection works',
     async () => {
       const guarded = await authorization.protect(upstream.url);
       const { path, label, link } = await connect({ mcpUrl: guarded.url });
@@ -128,7 +128,7 @@ describe('the setup page of a connection', () => {
 
   verifies(
     ['connection:setup:form', 'connection:state:input-supplied'],
-    'is a form by keyboard, with labels, password fields and choices, that says what is wrong and repeats nothing',
+    'is a form that works with the keyboard, with labels, password fields and choices, that shows errors and repeats no value',
     async () => {
       const { path, label, link } = await connect({ server });
       await page.goto(link);
@@ -167,7 +167,7 @@ describe('the setup page of a connection', () => {
 
   verifies(
     'connection:setup:header',
-    'takes a key where no authorization can be asked for',
+    'accepts a key if OAuth is not possible',
     async () => {
       const bare = await startUpstream({ requireHeaders: { authorization: `Bearer ${SECRET}` } });
       const { path, link } = await connect({ mcpUrl: bare.url });
@@ -185,7 +185,7 @@ describe('the setup page of a connection', () => {
 
   verifies(
     'connection:setup:browser',
-    'shows in no frame, and takes no form of another site',
+    'cannot be framed, and accepts no form of another site',
     async () => {
       const { path, link } = await connect({ server });
       await page.goto(link);
@@ -217,7 +217,7 @@ describe('the setup page of a connection', () => {
 
   verifies(
     'connection:setup:link',
-    'is over for a second browser once the first one finished',
+    'has expired for a second browser once the first one finished',
     async () => {
       const { path, link } = await connect({ server });
       const other = await (await browser.newContext()).newPage();

@@ -71,7 +71,7 @@ const hasToken = async () => (await app.get(CredentialsService).accessToken(owne
 describe('the setup page', () => {
   verifies(
     ['oauth:page', 'oauth:flow'],
-    'leads with one press to the authorization server, and back to a page that says it worked',
+    'leads with one click to the authorization server, and back to a page that shows the success',
     async () => {
       await page.goto(link);
       expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Authorize acme/weather');
@@ -96,7 +96,7 @@ describe('the setup page', () => {
 
   verifies(
     'oauth:page',
-    'needs no mouse',
+    'works with the keyboard',
     async () => {
       await page.goto(link);
       await page.keyboard.press('Tab');
@@ -115,7 +115,7 @@ describe('the setup page', () => {
 
   verifies(
     'oauth:page',
-    'shows in no frame, of another site or of its own',
+    'cannot be framed, by another site or its own',
     async () => {
       const frame = { text: `<!doctype html><title>Trap</title><iframe src="${link}"></iframe>` };
       const trap = await startSite(() => ({ '/': frame }));
@@ -134,7 +134,7 @@ describe('the setup page', () => {
 
   verifies(
     'oauth:browser',
-    'is completed by the browser that pressed its button, not by another one that has the address',
+    'is completed by the browser that submitted it, not by another one with the address',
     async () => {
       await page.goto(link);
       await page.getByRole('button').click();

@@ -40,7 +40,7 @@ afterAll(async () => {
 describe('the docs page', () => {
   verifies(
     'docs:try-it-out',
-    'executes every operation with its examples as they stand',
+    'executes every operation with its unmodified examples',
     async () => {
       const page = await openDocs(browser, url);
       const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as {
