@@ -9,6 +9,7 @@ const USAGE = `Usage: npm run slipway -- COMMAND
   backup FOLDER [--with-keys]           copy the database and all files into a new folder
   restore FOLDER                        load a backup into an empty database and data folder
   move                                  copy the embedded database to DATABASE_URL, and files to BLOB_URL
+  prune [--older-than 7d] [--dry-run]   remove at once the data whose time is over
   doctor                                check what the service needs, and say what to do
 `;
 
@@ -25,6 +26,7 @@ const commands = new Map<string, () => Promise<Command>>([
   ['backup', () => import('./backup.command.js')],
   ['restore', () => import('./restore.command.js')],
   ['move', () => import('./move.command.js')],
+  ['prune', () => import('./prune.command.js')],
   ['doctor', () => import('./doctor.command.js')],
 ]);
 

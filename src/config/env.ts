@@ -633,8 +633,8 @@ export class Env {
 
   private limits?: AccountLimits;
 
-  /** A copy with some settings filled in, for what is found out at start. */
-  with(changes: Partial<Pick<Env, 'databaseUrl' | 'encryptionKeys' | 'migrate' | 'port'>>): Env {
+  /** A copy with some settings filled in, for what is found out at start, and for commands. */
+  with(changes: Partial<Pick<Env, 'databaseUrl' | 'encryptionKeys' | 'logRetentionDays' | 'migrate' | 'port'>>): Env {
     return Object.assign(new Env(), this, changes);
   }
 

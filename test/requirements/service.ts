@@ -730,6 +730,11 @@ export const service = {
       '`slipway move` copies the embedded database to `DATABASE_URL` and files to `BLOB_URL` while the service is stopped, with the same number of rows in each table.',
     isLong: true,
   },
+  'prune:removes': {
+    source: 'House',
+    behavior:
+      '`slipway prune` removes the days of the log and the files that the retention allows to go, beside a running service, and keeps all else; `--dry-run` prints the same counts and removes nothing.',
+  },
   'doctor:checks': {
     source: 'House',
     behavior:

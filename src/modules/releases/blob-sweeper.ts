@@ -4,7 +4,6 @@ import { DataSource } from 'typeorm';
 import { BlobStore } from '../../platform/blobs/blob-store.js';
 import { Schedule } from '../../platform/schedule/schedule.js';
 import { BlobsRepository } from './blobs.repository.js';
-import { ReleaseArtifact } from './release.entity.js';
 
 /** Time until the files of a deleted server are removed. */
 const GARBAGE_EVERY_MS = 5_000;
@@ -12,7 +11,7 @@ const GARBAGE_BATCH = 100;
 
 /** Refused uploads, and processes that died, leave files that no row names. */
 const ORPHANS_EVERY_MS = 60 * 60_000;
-const ORPHAN_AGE_MS = 24 * 60 * 60_000;
+export const ORPHAN_AGE_MS = 24 * 60 * 60_000;
 
 /** Removes stored files that no release names. */
 @Injectable()
@@ -40,10 +39,13 @@ export class BlobSweeper implements OnApplicationBootstrap {
     for await (const hash of this.blobs.list(ORPHAN_AGE_MS)) await this.removeUnused(hash);
   }
 
-  private async removeUnused(hash: string): Promise<void> {
-    await this.database.transaction(async (tx) => {
+  /** Removes a stored file unless a release names it. @returns true if none does */
+  async removeUnused(hash: string): Promise<boolean> {
+    return this.database.transaction(async (tx) => {
       await this.rows.lock(hash, tx);
-      if (!(await tx.existsBy(ReleaseArtifact, { hash }))) await this.blobs.delete(hash);
+      if (await this.rows.isNamed(hash, tx)) return false;
+      await this.blobs.delete(hash);
+      return true;
     });
   }
 }

@@ -12,9 +12,15 @@ export class BlobsRepository {
     await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('blob ' || $1, 0))`, [hash]);
   }
 
-  /** Hashes of files that may be unused. */
-  async findGarbage(limit: number): Promise<string[]> {
-    const rows = await this.database.query<{ hash: string }[]>('SELECT hash FROM blob_garbage LIMIT $1', [limit]);
+  /** True if a release names the file. */
+  async isNamed(hash: string, tx: EntityManager): Promise<boolean> {
+    const rows = await tx.query<object[]>('SELECT 1 FROM release_artifacts WHERE hash = $1 LIMIT 1', [hash]);
+    return rows.length > 0;
+  }
+
+  /** Hashes of files that may be unused; all with the limit null. */
+  async findGarbage(limit: number | null, database: Pick<DataSource, 'query'> = this.database): Promise<string[]> {
+    const rows = await database.query<{ hash: string }[]>('SELECT hash FROM blob_garbage LIMIT $1', [limit]);
     return rows.map(({ hash }) => hash);
   }
 

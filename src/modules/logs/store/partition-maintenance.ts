@@ -82,8 +82,17 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     });
   }
 
-  /** Runs `work` on a connection of its own, without the time limits of the pool, unless another worker does. */
-  private async alone(work: (client: Client) => Promise<void>): Promise<void> {
+  /** Drops the days that the retention allows to go. @returns false when a worker does maintenance meanwhile */
+  async dropOld(): Promise<boolean> {
+    return this.alone((client) => this.dropSurplus(Date.now(), client));
+  }
+
+  /**
+   * Runs `work` on a connection of its own, without the time limits of the pool, unless another worker does.
+   *
+   * @returns false when it did not run
+   */
+  private async alone(work: (client: Client) => Promise<void>): Promise<boolean> {
     const client = new Client({
       connectionString: this.env.databaseUrl ?? '',
       application_name: 'slipway logs',
@@ -96,9 +105,12 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     try {
       await client.connect();
       this.client = client;
-      if (await this.partitions.tryLock(MAINTENANCE_LOCK, client)) await work(client);
+      if (!(await this.partitions.tryLock(MAINTENANCE_LOCK, client))) return false;
+      await work(client);
+      return true;
     } catch (error) {
       if (!this.isStopping) throw error;
+      return false;
     } finally {
       this.client = null;
       await client.end();
@@ -114,9 +126,14 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     }
   }
 
-  private async dropSurplus(now: number, client: Client): Promise<void> {
+  /** The days that go. */
+  async surplus(now: number): Promise<LogPartition[]> {
     const { logRetentionDays, logRetentionGb } = this.env;
-    for (const partition of surplusOf(await this.partitions.list(), now, logRetentionDays, logRetentionGb * GB)) {
+    return surplusOf(await this.partitions.list(), now, logRetentionDays, logRetentionGb * GB);
+  }
+
+  private async dropSurplus(now: number, client: Client): Promise<void> {
+    for (const partition of await this.surplus(now)) {
       await this.partitions.drop(partition, client);
       const megabytes = Math.round(partition.bytes / 1024 ** 2);
       this.logger.log(`the log of ${partition.day} was dropped (${megabytes} MB)`);
