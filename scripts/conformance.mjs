@@ -1,11 +1,14 @@
 /**
- * `npm run conformance`: the official MCP conformance suite against Slipway. Its server scenarios run against the MCP
- * endpoints of connections with a fixture server behind them, its client scenarios against Slipway as the client of
- * the suite's own servers. `test/conformance/expected` holds a list of known failures for each run, with reasons: a
- * failure that is not listed fails the run, and so does a listed one that passes. Extensions are not offered, and their
- * scenarios not counted.
+ * `npm run conformance`: the official MCP conformance suite against Slipway.
  *
- *   npm run conformance -- [--only <run>] [--scenario <client scenario>]
+ * Server scenarios run in three revisions against the three kinds of MCP endpoint (connection, run, namespace), with two
+ * fixtures of one era each and two reference servers behind them, and against the servers directly. A check that fails
+ * through Slipway only fails the run, unless `test/conformance/expected/server.yaml` lists it with a reason; a listed one
+ * that passes fails it too. Client scenarios run against Slipway as the client of the suite's servers, each with a list of
+ * its own. Scenarios of extensions that a server lacks are not counted. A scenario without a passed and without a failed
+ * check is "not exercised" and named.
+ *
+ *   npm run conformance -- [--only <part of a run's name>] [--scenario <client scenario>]
  *
  * The suite is no dependency: it is installed on first use, into node_modules/.cache/conformance, with a Node 22 where
  * this one is older. What each scenario saw is left there in `results`.
@@ -15,8 +18,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from 'node:path';
 import process from 'node:process';
 import { parseArgs } from 'node:util';
+import { parse } from 'yaml';
 import { runBench, startServer, startService } from '../bench/run.mjs';
 import { startForwarder } from '../test/conformance/forwarder.mjs';
+import { referenceServers, startReferenceServer } from '../test/support/upstream/reference-servers.mjs';
 import { fail, npm, prepare, readText, root } from './lib.mjs';
 
 const suiteVersion = '0.2.0-alpha.12';
@@ -35,19 +40,21 @@ const client = join(root, 'test', 'conformance', 'client.mjs');
 /** https, so that Slipway shows authorization servers its metadata document; the scenarios' browser knows the way. */
 const publicUrl = 'https://conformance-test.local';
 
-const serverRuns = [
-  { name: 'server-2025-11-25', revision: '2025-11-25', fixture: 'legacy' },
-  { name: 'server-2026-07-28', revision: '2026-07-28', fixture: 'modern' },
-  { name: 'server-2025-11-25-on-modern', revision: '2025-11-25', fixture: 'modern' },
-  { name: 'server-2026-07-28-on-legacy', revision: '2026-07-28', fixture: 'legacy' },
-];
+const revisions = ['2025-06-18', '2025-11-25', '2026-07-28'];
+/** The suite lists the scenarios of these revisions; of others it takes those that apply. */
+const listedRevisions = ['2025-11-25', '2026-07-28'];
+/** Our fixtures of one era each, and the reference servers of test/vendor, which speak all revisions. */
+const fixtures = { legacy: ['2025-06-18', '2025-11-25'], modern: ['2026-07-28'] };
+const endpoints = ['connection', 'run', 'namespace'];
+/** Servers tested side by side. */
+const lanes = 2;
 const clientRuns = [
   { name: 'client-2025-11-25', revision: '2025-11-25' },
   { name: 'client-2026-07-28', revision: '2026-07-28' },
 ];
 
 const { values: options } = parseArgs({ options: { only: { type: 'string' }, scenario: { type: 'string' } } });
-const chosen = (runs) => runs.filter(({ name }) => options.only === undefined || name === options.only);
+const chosen = (runs) => runs.filter(({ name }) => options.only === undefined || name.includes(options.only));
 
 // ---- The suite itself.
 
@@ -102,7 +109,6 @@ function resultsOf(run) {
 
 /** Scenarios that a revision requires of a `server` or `client`, and those that the suite runs without counting them. */
 async function scenariosOf(revision, leg) {
-  const { parse } = await import('yaml');
   const requirements = parse(readFileSync(join(suite, 'requirements', `${revision}.yaml`), 'utf8'));
   const others = requirements.not_scored.filter((each) => each.leg === leg && each.reason !== 'extension');
   const isChosen = (name) => leg === 'server' || options.scenario === undefined || name === options.scenario;
@@ -157,32 +163,138 @@ function report(run, { required, others }, { isGood, expected, notes }) {
 
 // ---- The runs.
 
+/** Starts a server; gives its address and the revisions in which it is tested directly. */
+async function startTarget(server) {
+  if (!(server in fixtures)) return { ...(await startReferenceServer(server)), direct: revisions };
+  const { url } = await startServer(server, `../test/conformance/${server}-server.mjs`, []);
+  return { url: `${url}/mcp`, direct: fixtures[server] };
+}
+
+/** The addresses of a server: its own and those of the three endpoints, to which a forwarder adds the key. */
+async function addressesOf(service, server, target) {
+  const namespace = `conformance-${server}`;
+  await service.request('PUT', `/namespaces/${namespace}`);
+  await service.connect(namespace, 'server', target.url);
+  const run = await service.publish(`${namespace}/server`, { type: 'external', upstreamUrl: target.url });
+  const connection = `${service.url}/connect/${namespace}`;
+  const to = async (url) => (await startForwarder(url, service.key)).url;
+  return {
+    direct: target.url,
+    connection: await to(`${connection}/server/mcp`),
+    run: await to(run),
+    namespace: await to(`${connection}/.mcp`),
+  };
+}
+
+/** Tells the scenarios of extensions of a revision. */
+async function extensionsOf(revision) {
+  if (!listedRevisions.includes(revision)) return () => false;
+  const requirements = parse(readFileSync(join(suite, 'requirements', `${revision}.yaml`), 'utf8'));
+  const names = requirements.not_scored.filter(({ reason }) => reason === 'extension').map(({ scenario }) => scenario);
+  return (scenario) => names.includes(scenario);
+}
+
+/** Runs the scenarios of a server once; gives each scenario's checks. */
+async function runServer(run, url) {
+  run.folder = resultsOf(run);
+  const which = listedRevisions.includes(run.revision) ? '--requirements' : '--spec-version';
+  const { output } = await runSuite(['server', '--url', url, which, run.revision, '-o', run.folder]);
+  writeFileSync(join(run.folder, 'output.txt'), output);
+  // Extensions are counted where the server has them.
+  const isExtension = await extensionsOf(run.revision);
+  const found = checksIn(run.folder).filter(({ scenario, checks }) => !isExtension(scenario) || !checks.some(isFailed));
+  if (found.length === 0) throw new Error(`${run.name}: the suite ran no scenario:\n${output.slice(-1000)}`);
+  const isPassed = ({ status }) => status === 'SUCCESS';
+  const failing = found.flatMap(({ scenario, checks }) => checks.filter(isFailed).map(({ id }) => `${scenario}:${id}`));
+  const names = (isWanted) => found.filter(({ checks }) => isWanted(checks)).map(({ scenario }) => scenario);
+  return {
+    passed: names((checks) => checks.some(isPassed) && !checks.some(isFailed)),
+    failed: names((checks) => checks.some(isFailed)),
+    idle: names((checks) => !checks.some(isPassed) && !checks.some(isFailed)),
+    failing: new Set(failing),
+    checks: found.flatMap(({ scenario, checks }) =>
+      checks.map((check) => ({ entry: `${scenario}:${check.id}`, ...check })),
+    ),
+  };
+}
+
+/** Expected failures of server runs by endpoint and by server and revision, and those that were seen. */
+const lists = parse(readText(join(root, 'test', 'conformance', 'expected', 'server.yaml')));
+const seen = new Set();
+
+/** True if a list names the check or its scenario. */
+function isExpected({ endpoint, server, revision }, entry) {
+  const names = [endpoint, `${server}-${revision}`];
+  return names.some((list) =>
+    [entry, entry.split(':')[0]]
+      .filter((one) => lists[list]?.includes(one))
+      .map((one) => seen.add(`${list}: ${one}`))
+      .some(Boolean),
+  );
+}
+
+const countsOf = ({ passed, failed, idle }) => `${passed.length}/${failed.length}/${idle.length}`;
+
+/**
+ * Compares a run through Slipway with the run against the server itself. What fails in both is the server's or the
+ * suite's; what fails through Slipway only must be in a list.
+ */
+function compare(run, through, direct) {
+  const own = [...through.failing].filter((entry) => !direct?.failing.has(entry));
+  const faults = own.filter((entry) => !isExpected(run, entry));
+  const lost = through.idle.filter((scenario) => direct?.passed.includes(scenario) && !isExpected(run, scenario));
+  const isGood = faults.length + lost.length === 0;
+  console.log(
+    `${isGood ? '✓' : '✗'} ${run.name}: ${countsOf(through)}${direct ? `, direct ${countsOf(direct)}` : ''}; ` +
+      `${own.length} checks fail through Slipway only, ${own.length - faults.length} of them expected`,
+  );
+  for (const entry of faults) {
+    const { errorMessage, description } = through.checks.find((check) => check.entry === entry && isFailed(check));
+    console.log(`    ${entry} ${(errorMessage ?? description).slice(0, 300)}`);
+  }
+  for (const scenario of lost) console.log(`    ${scenario} has checks that pass directly, and none through Slipway.`);
+  if (through.idle.length > 0) console.log(`    not exercised: ${through.idle.join(', ')}`);
+  if (!isGood) process.exitCode = 1;
+}
+
 async function runServerScenarios() {
-  const runs = chosen(serverRuns);
+  const all = [...Object.keys(fixtures), ...referenceServers].flatMap((server) =>
+    revisions.flatMap((revision) =>
+      endpoints.map((endpoint) => ({ name: `server-${endpoint}-${server}-${revision}`, server, revision, endpoint })),
+    ),
+  );
+  const runs = chosen(all);
   if (runs.length === 0) return;
+  console.log('Server scenarios: passed/failed/not exercised.');
   const service = await startService();
-  await service.request('PUT', '/namespaces/conformance');
-  const forwarders = {};
-  for (const fixture of new Set(runs.map((run) => run.fixture))) {
-    const server = await startServer(fixture, `../test/conformance/${fixture}-server.mjs`, []);
-    await service.connect('conformance', fixture, `${server.url}/mcp`);
-    forwarders[fixture] = await startForwarder(`${service.url}/connect/conformance/${fixture}/mcp`, service.key);
+  const servers = [...new Set(runs.map(({ server }) => server))];
+  const targets = {};
+  for (const server of servers) {
+    const target = await startTarget(server);
+    targets[server] = { ...target, addresses: await addressesOf(service, server, target), results: {} };
   }
-  for (const run of runs) {
-    run.folder = resultsOf(run);
-    const where = ['--url', forwarders[run.fixture].url, '--requirements', run.revision];
-    const { code, output } = await runSuite([
-      'server',
-      ...where,
-      '--expected-failures',
-      expectedOf(run),
-      '-o',
-      run.folder,
-    ]);
-    writeFileSync(join(run.folder, 'output.txt'), output);
-    report(run, await scenariosOf(run.revision, 'server'), { isGood: code === 0, ...verdictsIn(output) });
+  // One run of a server at a time: some scenarios change it for all its clients.
+  const queue = servers.values();
+  await Promise.all(
+    Array.from({ length: lanes }, async () => {
+      for (const server of queue) {
+        const { direct, addresses, results: known } = targets[server];
+        for (const run of runs.filter((each) => each.server === server)) {
+          const { revision } = run;
+          const base = { name: `server-direct-${server}-${revision}`, revision };
+          if (direct.includes(revision)) known[revision] ??= await runServer(base, addresses.direct);
+          compare(run, await runServer(run, addresses[run.endpoint]), known[revision]);
+        }
+      }
+    }),
+  );
+  if (runs.length < all.length) return;
+  for (const [list, entries] of Object.entries(lists)) {
+    for (const entry of entries.filter((one) => !seen.has(`${list}: ${one}`))) {
+      console.log(`✗ ${list}: ${entry} is listed as expected to fail, and passed.`);
+      process.exitCode = 1;
+    }
   }
-  await Promise.all(Object.values(forwarders).map((forwarder) => forwarder.close()));
 }
 
 async function runClientScenarios() {

@@ -84,6 +84,11 @@ export const connectionInsight = {
     source: 'House',
     behavior: 'Lists hold the tools that a server offers to clients with the capabilities of the caller.',
   },
+  'union:foreign-state': {
+    source: 'House',
+    behavior:
+      'A call with a `requestState` that belongs to no waiting call is refused with -32602 and does not reach a server of an earlier revision.',
+  },
   'union:any-method': {
     source: 'House',
     behavior: '`logging/setLevel` and methods without a connection name work if one of the connections supports them.',

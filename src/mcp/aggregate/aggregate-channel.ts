@@ -14,7 +14,7 @@ import type { UpstreamHandle } from '../client/upstream-handle.js';
 import { mcpLists, type ListKind } from '../protocol/list-pages.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import { UpstreamFailure } from '../protocol/mcp-errors.js';
-import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
+import { rpcCode, type Era, type UpstreamIdentity } from '../protocol/protocol.js';
 import { readUri, withQualifiedLinks, type Separator } from './member-names.js';
 import { errorReply, toolFailureReply } from '../protocol/messages.js';
 import { SearchTools } from './search-tools.js';
@@ -69,8 +69,8 @@ export class AggregateChannel implements Channel {
     );
   }
 
-  open(): Promise<UpstreamIdentity> {
-    return this.identity.read();
+  open(_timeoutMs: number, era?: Era): Promise<UpstreamIdentity> {
+    return this.identity.read(era);
   }
 
   async request(call: McpCall): Promise<McpReply> {
@@ -193,6 +193,13 @@ export class AggregateChannel implements Channel {
   ): Promise<McpReply> {
     const handle = await this.source.handle(connectionId);
     const { onNotification } = call;
+    // A server of an earlier revision does not know them: it would run the call as a new one.
+    if (isContinued(params) && (await handle.open(call.timeoutMs)).era === 'legacy') {
+      return errorReply(
+        rpcCode.invalidParams,
+        'This call waits for no answers: make it without requestState and inputResponses',
+      );
+    }
     const reply = await this.source.watch(handle, call.method, tool, async ({ timing, invocationId }) => {
       try {
         const profile = await this.profileFor(handle, call);
@@ -235,6 +242,14 @@ export class AggregateChannel implements Channel {
     const [oldest] = this.profiles.keys();
     if (this.profiles.size > PROFILES_MAX && oldest !== undefined) void this.release(oldest);
   }
+}
+
+/** True if a call claims to continue one that waits for answers. Answers alone are those of a new call. */
+function isContinued(params: string | undefined): boolean {
+  if (!params?.includes('"requestState"') && !params?.includes('"inputResponses"')) return false;
+  const members = membersOf(params);
+  const answers = members.get('inputResponses');
+  return members.has('requestState') || (answers !== undefined && !slice(params, answers).startsWith('{'));
 }
 
 function withRef(params: string, member: string, value: string): string {

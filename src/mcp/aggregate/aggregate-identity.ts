@@ -1,5 +1,5 @@
 import { deadlineIn, withinDeadline } from '../protocol/deadline.js';
-import { CLIENT_INFO, MODERN_VERSION, type UpstreamIdentity } from '../protocol/protocol.js';
+import { CLIENT_INFO, MODERN_VERSION, type Era, type UpstreamIdentity } from '../protocol/protocol.js';
 import { isObject } from '../../platform/text/json.js';
 import { isDeclared } from '../protocol/list-pages.js';
 import type { AggregateMember, AggregateSource } from './member-requests.js';
@@ -27,7 +27,7 @@ interface MemberIdentity {
 
 /** Identity of an aggregate: its own, with the instructions and the optional capabilities of its connections. */
 export class AggregateIdentity {
-  private known: { of: string; until: number; identity: Promise<UpstreamIdentity> } | null = null;
+  private readonly known = new Map<Era, { of: string; until: number; identity: Promise<UpstreamIdentity> }>();
 
   /** @param instructions those of the aggregate itself */
   constructor(
@@ -35,20 +35,24 @@ export class AggregateIdentity {
     private readonly instructions: string,
   ) {}
 
-  /** Reads the identities of connected members, in 3 s at most; one that is slower is left out. */
-  async read(): Promise<UpstreamIdentity> {
+  /**
+   * Reads the identities of connected members, in 3 s at most; one that is slower is left out.
+   *
+   * @param era in which members of both eras are asked: they offer clients of the two eras different capabilities
+   */
+  async read(era: Era = 'modern'): Promise<UpstreamIdentity> {
     const { members } = await this.source.members();
     const of = members.map(({ seq, state }) => `${seq} ${state}`).join();
-    if (this.known?.of !== of || this.known.until < Date.now()) {
-      const identity = this.compose(members);
-      identity.catch(() => (this.known = null));
-      this.known = { of, until: Date.now() + FRESH_MS, identity };
-    }
-    return this.known.identity;
+    const known = this.known.get(era);
+    if (known?.of === of && known.until >= Date.now()) return known.identity;
+    const identity = this.compose(members, era);
+    identity.catch(() => this.known.delete(era));
+    this.known.set(era, { of, until: Date.now() + FRESH_MS, identity });
+    return identity;
   }
 
-  private async compose(members: AggregateMember[]): Promise<UpstreamIdentity> {
-    const found = await this.gather(members.filter(({ state }) => state === 'connected').slice(0, MEMBERS_MAX));
+  private async compose(members: AggregateMember[], era: Era): Promise<UpstreamIdentity> {
+    const found = await this.gather(members.filter(({ state }) => state === 'connected').slice(0, MEMBERS_MAX), era);
     const offered = found.map(({ identity }) => identity.capabilities);
     const experimental = offered.map((one) => one.experimental).filter(isObject);
     return {
@@ -68,14 +72,14 @@ export class AggregateIdentity {
     };
   }
 
-  private async gather(members: AggregateMember[]): Promise<MemberIdentity[]> {
+  private async gather(members: AggregateMember[], era: Era): Promise<MemberIdentity[]> {
     const left = deadlineIn(WAIT_MS);
     const found: MemberIdentity[] = [];
     const queue = members.entries();
     const worker = async () => {
       for (const [i, { connectionId }] of queue) {
         try {
-          const opened = this.source.handle(connectionId).then((handle) => handle.open(OPEN_MS));
+          const opened = this.source.handle(connectionId).then((handle) => handle.open(OPEN_MS, era));
           const identity = await withinDeadline(opened, left(), 'The MCP server did not introduce itself in time.');
           found[i] = { connectionId, identity };
         } catch (error) {

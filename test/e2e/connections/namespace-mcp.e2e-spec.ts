@@ -20,6 +20,7 @@ import { createConnection, createNamespace, createServer } from '../../support/f
 import { refusedPort, startFaulty } from '../../support/special-upstreams/faulty-upstreams.js';
 import { startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
 import { until } from '../../support/until.js';
+import { startReferenceServer } from '../../support/upstream/reference-servers.mjs';
 import { closing, connectV1, start, textOf } from '../../support/upstream/upstream-clients.js';
 import { RAW_TOOL_RESULT, textResult, type ToolDef } from '../../support/upstream/upstream.js';
 import { longVerifies, verifies } from '../../support/verifies.js';
@@ -35,6 +36,21 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const keyed = (): RequestInit => ({ headers: { authorization: `Bearer ${owner.key}` } });
+
+const modernHeaders = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'old__echo' };
+const modernCall = (params: object) => ({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: {
+    ...params,
+    _meta: {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientCapabilities': {},
+      'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+    },
+  },
+});
 
 /** Asks the endpoint of a namespace. */
 function ask(namespace: string, message: object, query = ''): Promise<Answer> {
@@ -383,6 +399,41 @@ describe('a server with everything', () => {
       expect(heard).toEqual(['error: called']);
       expect((await ask(namespace, request(1, 'acme/ping'))).body.result).toEqual({ pong: true });
       expect((await ask(namespace, request(2, 'acme/other'))).body.error.code).toBe(-32601);
+    },
+  );
+
+  verifies(
+    'union:any-method',
+    'a log level is set at a server that has logging in its older revision only',
+    async () => {
+      const server = await startReferenceServer('conformance-server');
+      try {
+        const namespace = await namespaceWith({ dual: server.url });
+        const client = await connectV1(`${app.url}/connect/${namespace}/.mcp`, {}, keyed());
+        expect(client.getServerCapabilities()).toMatchObject({ logging: {} });
+        expect(await client.setLoggingLevel('error')).toEqual({});
+      } finally {
+        await server.kill();
+      }
+    },
+  );
+
+  verifies(
+    'union:foreign-state',
+    'a requestState that no call waits for runs nothing at a server of an earlier revision',
+    async () => {
+      const upstream = closing(await start());
+      const namespace = await namespaceWith({ old: upstream.url });
+      const echo = { name: 'old__echo', arguments: { message: 'a' } };
+      const modern = (params: object) =>
+        send(app, owner, `/connect/${namespace}/.mcp`, modernCall(params), {
+          headers: { ...mcpAccept, ...modernHeaders },
+        });
+      expect((await modern(echo)).body.result.content[0].text).toContain('a');
+      const calls = upstream.requests.length;
+      const { body } = await modern({ ...echo, requestState: 'sw1.pending.k1.changed' });
+      expect(body.error).toEqual({ code: -32602, message: expect.stringContaining('waits for no answers') });
+      expect(upstream.requests).toHaveLength(calls);
     },
   );
 });
