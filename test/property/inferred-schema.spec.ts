@@ -253,6 +253,7 @@ describe('a shape', () => {
         const text = toShapeText(together(values));
         for (const [, secret] of members) expect(text).not.toContain(secret);
       }),
+      { examples: [[[['id', 'sk_live_aAAAaaaaAaAAAaaaaAaaAAaa']]]] },
     );
   });
 

@@ -5,9 +5,9 @@ import { formatOf, type TextFormat } from './text-format.js';
 
 const NAME_CHARS_MAX = 64;
 
-/** Names made from data: a path, an address, a date, four digits, invisible characters, or a token. */
+/** Names made from data: a path, an address, a date, four digits, invisible characters, a token, or a known prefix of one. */
 const DATA_NAME =
-  /.@.|[/\\]|^-?\d+(?:\.\d+)?$|^\d{4}-\d\d|(?:\d\D*){4}|^[0-9a-f]{12,}$|[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]|^(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w+=-]{20,}$/u;
+  /.@.|[/\\]|^-?\d+(?:\.\d+)?$|^\d{4}-\d\d|(?:\d\D*){4}|^[0-9a-f]{12,}$|[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]|^(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w+=-]{20,}$|^(?:[prs]k_(?:live|test)|gh[oprsu]|github_pat|glpat|xox[abeprs])[_-]/u;
 
 /** The first part of a media type such as `application/json`, which programs choose although it looks like a path. */
 const MEDIA_TYPE = /^(?:application|audio|font|image|message|model|multipart|text|video)\/(?=[a-z][a-z\d.+-]*$)/;
