@@ -510,7 +510,12 @@ export const service = {
   'limits:requests': {
     source: 'House',
     behavior:
-      'Requests of a key, of an account, and of an address without a valid key beyond their limit per minute answer 429 in the shape of their path, with `Retry-After`.',
+      'Requests of a key, of an account, and of an address without a valid key beyond their limit per minute answer 429 in the shape of their path, with `Retry-After`, and close the connection.',
+  },
+  'limits:keyless-bodies': {
+    source: 'House',
+    behavior:
+      'Of requests with a body and without a key two are handled in a turn of the event loop, the rest in later turns.',
   },
   'limits:headers': {
     source: 'House',

@@ -60,6 +60,7 @@ describe('requests beyond the limit', () => {
   verifies('limits:requests', 'of a key are 429 in the body of their path, and other keys pass', async () => {
     const refused = await exhaust(() => send('/accounts/me', account.key), 20);
     expect(await refused.json()).toEqual(ofRest);
+    expect(refused.headers.get('connection')).toBe('close');
     const wait = Number(refused.headers.get('retry-after'));
     expect(wait).toBeGreaterThan(0);
     expect(wait).toBeLessThanOrEqual(60);

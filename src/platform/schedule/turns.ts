@@ -1,0 +1,26 @@
+/**
+ * Runs a few tasks in each turn of the event loop and the rest, in order, in later turns, so that other work runs in
+ * between. Without a rush a task runs at once.
+ */
+export class Turns {
+  private started = 0;
+  private readonly waiting: (() => void)[] = [];
+
+  /** @param perTurn how many tasks start in one turn */
+  constructor(private readonly perTurn: number) {}
+
+  run(task: () => void): void {
+    if (this.started === this.perTurn) {
+      this.waiting.push(task);
+      return;
+    }
+    if (this.started === 0) setImmediate(() => this.next());
+    this.started += 1;
+    task();
+  }
+
+  private next(): void {
+    this.started = 0;
+    for (const task of this.waiting.splice(0, this.perTurn)) this.run(task);
+  }
+}
