@@ -718,16 +718,19 @@ export const service = {
     source: 'House',
     behavior:
       '`slipway backup` of a running service and `slipway restore` to an empty database and data folder preserve every row, stored file, session of hosted code and secret; a non-empty target is refused.',
+    isLong: true,
   },
   'backup:damaged': {
     source: 'House',
     behavior:
       '`slipway restore` refuses a backup that is damaged, incomplete or of a newer version before it writes, and names the file.',
+    isLong: true,
   },
   'backup:keys': {
     source: 'House',
     behavior:
       'A backup contains encryption keys only with `--with-keys`; a restore without them names the required keys.',
+    isLong: true,
   },
   'move:counts': {
     source: 'House',
@@ -744,6 +747,7 @@ export const service = {
     source: 'House',
     behavior:
       '`slipway doctor` checks settings, database, migrations, keys, queue, clock, storage, isolation and egress: one line each with the next step, exit code 1 if a check failed, and no secret.',
+    isLong: true,
   },
   'start:secret-file': {
     source: 'House',

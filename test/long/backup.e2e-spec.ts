@@ -4,20 +4,20 @@ import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import supertest from 'supertest';
-import { DatabaseSnapshot, loadDatabase, type TableOutline } from '../../../src/platform/database/database-copy.js';
-import { migrate } from '../../../src/platform/database/migrations.js';
-import { emptyDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { query } from '../../support/database/query.js';
-import { createConnection, createNamespace } from '../../support/factories.js';
-import { bundled } from '../../support/hosting/hosted-programs.js';
-import { publishHosted, type HostedServer } from '../../support/hosting/hosted-releases.js';
-import { endAfterFile } from '../../support/jest/leftovers.mjs';
-import { cleanUpPrograms, dataFolder, runProgram } from '../../support/program.js';
-import { createSkill } from '../../support/releases/skills.js';
-import { startS3 } from '../../support/s3.js';
-import { until } from '../../support/until.js';
-import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
-import { longVerifies, verifies } from '../../support/verifies.js';
+import { DatabaseSnapshot, loadDatabase, type TableOutline } from '../../src/platform/database/database-copy.js';
+import { migrate } from '../../src/platform/database/migrations.js';
+import { emptyDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
+import { query } from '../support/database/query.js';
+import { createConnection, createNamespace } from '../support/factories.js';
+import { bundled } from '../support/hosting/hosted-programs.js';
+import { publishHosted, type HostedServer } from '../support/hosting/hosted-releases.js';
+import { endAfterFile } from '../support/jest/leftovers.mjs';
+import { cleanUpPrograms, dataFolder, runProgram } from '../support/program.js';
+import { createSkill } from '../support/releases/skills.js';
+import { startS3 } from '../support/s3.js';
+import { until } from '../support/until.js';
+import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
+import { verifies } from '../support/verifies.js';
 
 const SLOW_MS = 300_000;
 
@@ -247,7 +247,7 @@ describe('slipway backup and restore', () => {
 });
 
 describe('slipway move', () => {
-  longVerifies(
+  verifies(
     'move:counts',
     'copies the embedded database and files to Postgres and S3, with equal counts',
     async () => {

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect } from '@jest/globals';
-import { generateApiKey } from '../../../src/modules/auth/api-key.js';
-import { Vault } from '../../../src/platform/vault/vault.js';
-import { query } from '../../support/database/query.js';
+import { generateApiKey } from '../../src/modules/auth/api-key.js';
+import { Vault } from '../../src/platform/vault/vault.js';
+import { query } from '../support/database/query.js';
 import {
   cleanUpPrograms,
   dataFolder,
@@ -9,8 +9,8 @@ import {
   readySettings,
   runProgram,
   usedDataFolder,
-} from '../../support/program.js';
-import { verifies } from '../../support/verifies.js';
+} from '../support/program.js';
+import { verifies } from '../support/verifies.js';
 
 const SLOW_MS = 300_000;
 
