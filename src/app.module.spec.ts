@@ -38,7 +38,7 @@ describe('modules by role', () => {
     },
   );
 
-  it('the language model of mocks is loaded only where one is configured, and changes no controller', async () => {
+  it('the language model of mocks is loaded only if one is configured, and changes no controller', async () => {
     const without = await instances({});
     const configured = await instances({ SIMULATOR_URL: 'http://127.0.0.1:1/v1', SIMULATOR_MODEL: 'any' });
     expect(without.providers).not.toContain('MockModel');

@@ -19,7 +19,7 @@ function faults(source: NodeJS.ProcessEnv): string[] {
 }
 
 describe('loadEnv', () => {
-  it('needs no setting at all', () => {
+  it('requires no setting', () => {
     expect(loadEnv({})).toMatchObject({
       host: '127.0.0.1',
       port: 3000,
@@ -39,13 +39,13 @@ describe('loadEnv', () => {
     });
   });
 
-  it('counts an empty value as unset, and trims what it reads', () => {
+  it('reads an empty value as unset, and trims values', () => {
     const settings = Object.fromEntries(settingDocs().map(({ name }) => [name, '  ']));
     expect(loadEnv(settings)).toEqual(loadEnv({}));
     expect(loadEnv({ PORT: ' 8080 ', HOST: ' 0.0.0.0\n' })).toMatchObject({ port: 8080, host: '0.0.0.0' });
   });
 
-  it('reports all faults together, in the order of the settings, and repeats no value', () => {
+  it('reports all errors together, in the order of the settings, without values', () => {
     const found = faults({
       PORT: 'canary',
       DATABASE_URL: 'mysql://me:canary@host/x',
@@ -70,7 +70,7 @@ describe('loadEnv', () => {
     expect(found.join()).not.toContain('canary');
   });
 
-  it('adds the faults that other rooms find', () => {
+  it('includes the errors of other modules', () => {
     const load = () =>
       loadEnv({ PORT: '-1', HOST: 'here' }, [
         ({ host }) => {
@@ -101,7 +101,7 @@ describe('loadEnv', () => {
       [`k1:${base64Key}`, `new:${base64Key},old:${base64Key.replace('A', 'B')}`],
       ['k1', `k1:${base64Key.slice(4)}`, `:${base64Key}`, `k 1:${base64Key}`, `k1:${base64Key},`, `k.1:${base64Key}`],
     ],
-  ])('%s takes %p and refuses %p', (name, good, bad) => {
+  ])('%s accepts %p and refuses %p', (name, good, bad) => {
     for (const value of good) expect([value, faults({ [name]: value })]).toEqual([value, []]);
     for (const value of bad)
       expect([value, faults({ [name]: value })]).toEqual([value, [expect.stringMatching(`^${name} must`)]]);
@@ -111,7 +111,7 @@ describe('loadEnv', () => {
     [256, { httpBodiesBytes: 64, databasePoolMax: 8, runtimeLiveMax: 4 }],
     [2_048, { httpBodiesBytes: 256, databasePoolMax: 16, runtimeLiveMax: 32 }],
     [1_024, { httpBodiesBytes: 128, databasePoolMax: 16, runtimeLiveMax: 16 }],
-  ])('follows the memory of a container of %p MB', (memoryMb, expected) => {
+  ])('derives sizes from the memory of a container of %p MB', (memoryMb, expected) => {
     const limit = jest.spyOn(process, 'constrainedMemory').mockReturnValue(memoryMb * 1024 * 1024);
     const { httpBodiesBytes, databasePoolMax, runtimeLiveMax } = loadEnv({});
     const chosen = loadEnv({ DATABASE_POOL_MAX: '3', RUNTIME_LIVE_MAX: '2' });
@@ -124,20 +124,20 @@ describe('loadEnv', () => {
     expect(chosen).toMatchObject({ databasePoolMax: 3, runtimeLiveMax: 2 });
   });
 
-  it('wants keys of its own beside a database of its own', () => {
+  it('requires an encryption key with an external database', () => {
     expect(faults({ DATABASE_URL: 'postgres://h/x' })).toEqual([
       expect.stringMatching(/^ENCRYPTION_KEYS must be set with/),
     ]);
     expect(faults({ DATABASE_URL: 'postgresql://h/x', ENCRYPTION_KEYS: `k1:${base64Key}` })).toEqual([]);
   });
 
-  it('refuses two encryption keys under one name: what the first seals, the second could not open', () => {
+  it('refuses two encryption keys of one name, since values sealed with the first could not be opened with the second', () => {
     expect(faults({ ENCRYPTION_KEYS: `k1:${base64Key},k1:${base64Key}` })).toEqual([
       'ENCRYPTION_KEYS must not give two keys the same id.',
     ]);
   });
 
-  it('knows when only this machine can reach it', () => {
+  it('detects that the service is reachable from this machine only', () => {
     const local = (HOST: string) => loadEnv({ HOST }).isLocalOnly;
     expect(['127.0.0.1', '127.1.2.3', 'localhost', '::1'].map(local)).toEqual([true, true, true, true]);
     expect(['0.0.0.0', '::', '10.0.0.1', 'example.com'].map(local)).toEqual([false, false, false, false]);
@@ -149,13 +149,13 @@ describe('loadEnv', () => {
     ]);
   });
 
-  it('builds the base of its URLs', () => {
+  it('builds the base URL', () => {
     expect(loadEnv({ HOST: '::1', PORT: '80' }).baseUrl).toBe('http://[::1]:80');
     expect(loadEnv({ PUBLIC_URL: 'https://mcp.example.com/base//' }).baseUrl).toBe('https://mcp.example.com/base');
     expect(loadEnv({}).with({ port: 7 }).baseUrl).toBe('http://127.0.0.1:7');
   });
 
-  it('leaves the original alone when some settings are filled in', () => {
+  it('does not change the original when it fills in settings', () => {
     const env = loadEnv({});
     const changed = env.with({ databaseUrl: 'postgres://h/x' });
     expect([env.databaseUrl, changed.databaseUrl, changed.host]).toEqual([null, 'postgres://h/x', env.host]);
@@ -183,14 +183,14 @@ describe('a secret in a file', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it('is read as the variable would be, without the line break at its end', () => {
+  it('is read like the variable, without a final line break', () => {
     const named = settingDocs().flatMap(({ name, isSecret }) => (isSecret ? [name] : []));
     expect(named.sort()).toEqual(Object.keys(secrets).sort());
     const files = Object.entries(secrets).map(([name, value]) => [`${name}_FILE`, file(name, `${value}\n`)]);
     expect(loadEnv(Object.fromEntries(files) as Record<string, string>)).toEqual(loadEnv(secrets));
   });
 
-  it('is refused beside the variable, unreadable, empty or wrong, without its content', () => {
+  it('is refused if the variable is set too, or the file is unreadable, empty or invalid, without its content', () => {
     const keys = file('keys', 'canary');
     expect(faults({ ENCRYPTION_KEYS: secrets.ENCRYPTION_KEYS, ENCRYPTION_KEYS_FILE: keys })).toEqual([
       'ENCRYPTION_KEYS must not be set together with ENCRYPTION_KEYS_FILE: remove one of them.',
@@ -212,7 +212,7 @@ describe('a secret in a file', () => {
 });
 
 describe('settingDocs', () => {
-  it('says something about every setting, and gives defaults that are valid', () => {
+  it('describes every setting, with valid defaults', () => {
     const docs = settingDocs();
     expect(new Set(docs.map(({ name }) => name)).size).toBe(docs.length);
     for (const { name, doc, fallback } of docs) {

@@ -78,11 +78,11 @@ async function faults(...controllers: Type[]): Promise<string[]> {
 }
 
 describe('checkRoutes', () => {
-  it('accepts routes that say who may use them', async () => {
+  it('accepts routes that declare their access', async () => {
     expect(await faults(GoodController, OpenController)).toEqual([]);
   });
 
-  it('names every route that says nothing, and only those', async () => {
+  it('names each route without a declaration, and no other', async () => {
     expect(await faults(GoodController, ForgetfulController)).toEqual([
       'GET /servers/a declares neither @Access(…) nor @Public()',
       'POST /servers/b declares neither @Access(…) nor @Public()',
@@ -95,14 +95,14 @@ describe('checkRoutes', () => {
     ]);
   });
 
-  it('names a route whose rule is about a parameter it does not have', async () => {
+  it('names a route whose rule refers to a parameter that the route does not have', async () => {
     expect(await faults(MisspeltController)).toEqual([
       'GET /accounts/:accountId has no parameter "account" to check',
       'DELETE /accounts/:accountId has no parameter "namespace" to check',
     ]);
   });
 
-  it('reads the method’s declaration before its class’', async () => {
+  it('reads the declaration of the method before that of its class', async () => {
     const declared = (await routesOf(OpenController)).map((route) => [route.path, declarationOf(route)]);
     expect(declared).toEqual([
       ['/health', 'public'],

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
 
 describe('API keys', () => {
-  it('are a recognisable prefix and 32 random bytes, never the same twice', () => {
+  it('consist of a recognisable prefix and 32 random bytes, and are unique', () => {
     const keys = Array.from({ length: 1_000 }, generateApiKey);
     for (const key of keys) {
       expect(key).toMatch(/^slipway_[A-Za-z0-9_-]{43}$/);
@@ -13,23 +13,23 @@ describe('API keys', () => {
   });
 
   it.each(['', 'slipway_', 'x', `slipway_${'a'.repeat(42)}`, `slipway_${'a'.repeat(44)}`, `SLIPWAY_${'a'.repeat(43)}`])(
-    'are not to be confused with %p',
+    'do not match %p',
     (text) => {
       expect(isApiKey(text)).toBe(false);
     },
   );
 
-  it.each([' ', '\n', '\u0000', '%0A'])('hold no %p, in front or behind', (extra) => {
+  it.each([' ', '\n', '\u0000', '%0A'])('are not found in %p, with text before or after', (extra) => {
     const key = generateApiKey();
     expect([isApiKey(extra + key), isApiKey(key + extra)]).toEqual([false, false]);
   });
 
-  it('are known by their SHA-256', () => {
+  it('are identified by their SHA-256', () => {
     const hash = hashApiKey('slipway_test');
     expect(hash.toString('hex')).toBe('745f157dfca1898712ea6a8a3f027f3af77a27276a1bec927298edd10949eea4');
   });
 
-  it('show four characters of their secret, too few to guess the rest', () => {
+  it('show four characters of the secret, too few to guess the rest', () => {
     expect(prefixOf('slipway_abcdefgh')).toBe('slipway_abcd');
   });
 });

@@ -12,7 +12,7 @@ import { RequestLimits } from './request-limits.service.js';
 describe('the requests of a minute', () => {
   const keys = times(2, (i) => ({ accountId: 'a', keyId: `k${i}`, isOperator: false }));
 
-  verifies('limits:requests', 'are as many as the limit of a key, of an account and of an address says', async () => {
+  verifies('limits:requests', 'are limited by key, by account and by address', async () => {
     jest.useFakeTimers({ now: 0 });
     try {
       const env = loadEnv({ ACCOUNT_LIMITS: 'keyRequestsPerMinute=3,requestsPerMinute=5', REQUESTS_PER_ADDRESS: '2' });
@@ -43,7 +43,7 @@ describe('the requests of a minute', () => {
 });
 
 describe('a call whose client left before it began', () => {
-  verifies('limits:calls-at-once', 'is not counted, since its end would never come', async () => {
+  verifies('limits:calls-at-once', 'is not counted, since its end would not be reported', async () => {
     const env = loadEnv({ ACCOUNT_LIMITS: 'callsAtOnce=1' });
     const limits = new RequestLimits(env, new RateCounter(env));
     const caller = { accountId: 'a', keyId: 'k', isOperator: false };

@@ -24,8 +24,8 @@ function on(written: ConnectionCall[], isAway = () => false): ConnectionCallsSer
   return new ConnectionCallsService(store, {} as InvocationSearchRepository, {} as CallMetricsService, metrics);
 }
 
-describe('lines of connections', () => {
-  verifies('log:bounded', 'take no more than 16 Mi characters while the database is away', async () => {
+describe('buffered lines of connections', () => {
+  verifies('log:bounded', 'have 16 Mi characters at most while the database is unavailable', async () => {
     let isAway = true;
     const written: ConnectionCall[] = [];
     const recorder = on(written, () => isAway);
@@ -43,7 +43,7 @@ describe('lines of connections', () => {
     await recorder.onApplicationShutdown();
   });
 
-  verifies('log:bounded', 'take no more than 1 Mi characters of one connection a minute', async () => {
+  verifies('log:bounded', 'have 1 Mi characters at most per connection and minute', async () => {
     const written: ConnectionCall[] = [];
     const recorder = on(written);
     const clock = jest.spyOn(Date, 'now').mockReturnValue(Date.now());

@@ -29,11 +29,11 @@ describe('the status of a release', () => {
     expect(statusesBefore(to)).not.toContain(from);
   });
 
-  it('can be resumed while somebody is expected to authorize, and only then', () => {
+  it('can be resumed only if authorization is required or has timed out', () => {
     expect(releaseStatuses.filter(isResumable)).toEqual(['AUTH_REQUIRED', 'AUTH_TIMEOUT']);
   });
 
-  it('is final when nothing happens any more', () => {
+  it('is final when it cannot change any more', () => {
     expect(releaseStatuses.filter(isFinal)).toEqual([
       'SUCCESS',
       'FAILURE',
@@ -43,7 +43,7 @@ describe('the status of a release', () => {
     ]);
   });
 
-  it('is at rest when it is final or nobody authorized in time', () => {
+  it('is idle when it is final or the time for authorization is over', () => {
     expect(releaseStatuses.filter((status) => isAtRest(status) && !isFinal(status))).toEqual(['AUTH_TIMEOUT']);
   });
 });

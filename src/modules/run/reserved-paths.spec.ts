@@ -34,7 +34,7 @@ describe('isReserved', () => {
     '/__smithery%00/auth',
     '/__smith%0aery/auth',
     '/__smith%e2%80%8bery/auth',
-  ])('knows %s', (path) => {
+  ])('returns true for %s', (path) => {
     expect(isReserved(path)).toBe(true);
   });
 
@@ -47,11 +47,11 @@ describe('isReserved', () => {
     '/auth?next=/__smithery/auth',
     '/%zz',
     '/%25',
-  ])('leaves %s to the code', (path) => {
+  ])('returns false for %s', (path) => {
     expect(isReserved(path)).toBe(false);
   });
 
-  it('reads long paths of any kind', () => {
+  it('accepts long paths of any kind', () => {
     for (const piece of ['%25', '%', '.', ' .', '/', '%2', '%e2']) {
       expect(isReserved(`/${piece.repeat(20_000)}a`)).toBe(false);
     }

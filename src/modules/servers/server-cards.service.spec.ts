@@ -39,7 +39,7 @@ async function cards(): Promise<ServerCardsService> {
 }
 
 describe('the card of a server', () => {
-  verifies('extension:card', 'gets the members of other modules, with one call to each for a page', async () => {
+  verifies('extension:card', 'includes the members of other modules, with one call of each per page', async () => {
     const service = await cards();
     expect(service.keys.sort()).toEqual(['likes', 'reviewed']);
     const added = await service.read(['a', 'b']);
@@ -53,14 +53,14 @@ describe('the card of a server', () => {
     ]);
   });
 
-  verifies('extension:card', 'reads only the members that are asked for, and nothing for an empty page', async () => {
+  verifies('extension:card', 'reads only the requested members, and none for an empty page', async () => {
     const service = await cards();
     expect((await service.read(['a'], ['id', 'likes']))('a')).toEqual({ likes: 3 });
     expect((await service.read([]))('a')).toEqual({});
     expect(calls).toEqual([['likes', ['a']]]);
   });
 
-  verifies('extension:card', 'shows them in the examples of the document, and refuses a name that is taken', () => {
+  verifies('extension:card', 'has these members in the examples of the document; a duplicate name is refused', () => {
     expect(serverDetailExample).toMatchObject({ likes: 0, reviewed: null });
     expect(serverListExample.servers).toMatchObject([{ likes: 0, reviewed: null }]);
     expect(() => ServerCardField({ key: 'displayName', schema: {}, absent: '' })).toThrow('a member "displayName"');

@@ -23,11 +23,11 @@ describe('parseGitUrl', () => {
     ['https://bitbucket.org/a/b/src/main/x', 'https://bitbucket.org/a/b/get/main.zip', 'x'],
     ['https://codeberg.org/a/b/src/branch/main/x', 'https://codeberg.org/a/b/archive/main.zip', 'x'],
     ['http://git.acme.dev:3000/a/b/src/tag/v1/x', 'http://git.acme.dev:3000/a/b/archive/v1.zip', 'x'],
-  ])('%s is had from %s', (url, archive, folder) => {
+  ])('%s is downloaded from %s', (url, archive, folder) => {
     expect(read(url)).toEqual({ archives: [archive], folder });
   });
 
-  it('tries both kinds of archives on a host it does not know', () => {
+  it('tries both archive formats on an unknown host', () => {
     expect(read('https://git.acme.dev/team/skills.git')).toEqual({
       archives: [
         'https://git.acme.dev/team/skills/archive/HEAD.zip',
@@ -37,7 +37,7 @@ describe('parseGitUrl', () => {
     });
   });
 
-  it('gives every spelling of one folder one key', () => {
+  it('returns the same key for each spelling of a folder', () => {
     const key = (url: string) => parseGitUrl(url).key;
     expect(key('https://GitHub.com/Acme/Skills.git')).toBe(key('https://github.com/acme/skills/'));
     expect(key('https://github.com/acme/skills/tree/main/pdf')).toBe(

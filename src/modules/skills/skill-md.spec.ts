@@ -10,7 +10,7 @@ const parse = (text: string) => parseSkillMd(Buffer.from(text));
 const good = 'name: pdf\ndescription: Fills in forms.';
 
 describe('parseSkillMd', () => {
-  it('reads name, description and what follows', () => {
+  it('reads the name, the description and the body', () => {
     expect(parse(`---\n${good}\n---\n\n# How\n\nLike this.\n`)).toEqual({
       name: 'pdf',
       description: 'Fills in forms.',
@@ -32,12 +32,12 @@ describe('parseSkillMd', () => {
     expect(parse(text)).toMatchObject({ name: 'pdf', description: 'Fills in forms.', prompt: 'text' });
   });
 
-  it('needs nothing behind the front matter, and leaves a rule in the text alone', () => {
+  it('accepts front matter without a body, and does not read a horizontal rule as front matter', () => {
     expect(parse(`---\n${good}\n---`).prompt).toBe('');
     expect(parse(`---\n${good}\n---\na\n---\nb`).prompt).toBe('a\n---\nb');
   });
 
-  it('reads categories and servers however they are written, and leaves out what is no word', () => {
+  it('reads categories and servers in each notation, and ignores values that are not strings', () => {
     const fields = (metadata: string) => parse(`---\n${good}\nmetadata: ${metadata}\n---\n`);
     expect(fields('{categories: [code, " data ", code, 7, ""], servers: "acme/a, @acme/b"}')).toMatchObject({
       categories: ['code', 'data'],
@@ -78,7 +78,7 @@ describe('parseSkillMd', () => {
     expect(() => parse(text)).toThrow(problem);
   });
 
-  it('refuses another encoding and more than a megabyte', () => {
+  it('refuses encodings other than UTF-8 and files over 1 MB', () => {
     expect(() => parseSkillMd(Buffer.from(`---\n${good}\n---\nä`, 'latin1'))).toThrow('is not UTF-8');
     expect(() => parseSkillMd(Buffer.from(`---\n${good}\n---\n`, 'utf16le'))).toThrow(InvalidSkillMdError);
     const full = `---\n${good}\n---\n`.padEnd(1024 * 1024, 'x');
@@ -86,7 +86,7 @@ describe('parseSkillMd', () => {
     expect(() => parse(`${full}x`)).toThrow('larger than 1 MB');
   });
 
-  it('takes longest name and description', () => {
+  it('accepts a name and a description of the maximum length', () => {
     const name = 'a'.repeat(64);
     expect(parse(`---\nname: ${name}\ndescription: ${'b'.repeat(1024)}\n---\n`)).toMatchObject({ name });
   });
@@ -111,7 +111,7 @@ describe('parseSkillMd', () => {
     expect(performance.now() - startedAt).toBeLessThan(20_000);
   });
 
-  it('gives the prototype of objects to nobody', () => {
+  it('does not expose Object.prototype through keys', () => {
     expect(() => parse('---\n__proto__: {name: a, description: b}\n---\n')).toThrow('has no name');
   });
 

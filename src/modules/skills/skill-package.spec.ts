@@ -46,7 +46,7 @@ describe('a skill of a repository', () => {
     await expect(skillOf(files(10))).rejects.toBeInstanceOf(TooLargeError);
   });
 
-  it('holds no file of more than 5 MB', async () => {
+  it('contains no file over 5 MB', async () => {
     const refused = skillOf({ 'large.bin': Buffer.concat([randomBytes(MB / 8), Buffer.alloc(5 * MB)]) });
     await expect(refused).rejects.toThrow('"large.bin" is larger than 5 MB');
   });

@@ -28,7 +28,7 @@ describe('a declared output schema', () => {
         ),
       },
     ],
-  ])('that stands for %s says nothing', (_, schema) => {
+  ])('that consists of %s is ignored', (_, schema) => {
     expect(new DeclaredSchema(schema).read()).toBeNull();
   });
 });

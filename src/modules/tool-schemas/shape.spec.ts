@@ -18,14 +18,14 @@ function objectsOf({ objects }: Shape): ObjectShape {
 }
 
 describe('an object', () => {
-  it('has fields up to the limit, and is a dictionary with one more', () => {
+  it('has fields up to the limit, and is a dictionary above it', () => {
     const full = objectsOf(shapeOf(objectWith(FIELDS_MAX)));
     expect([full.isMap, full.fields.size, full.rest]).toEqual([false, FIELDS_MAX, null]);
     const over = objectsOf(shapeOf(objectWith(FIELDS_MAX + 1)));
     expect([over.isMap, over.fields.size, over.rest?.integers]).toEqual([true, 0, FIELDS_MAX + 1]);
   });
 
-  it('is a dictionary when the fields of several answers are too many together', () => {
+  it('is a dictionary if the merged fields of several results exceed the limit', () => {
     const half = FIELDS_MAX / 2;
     const full = objectsOf(merged(shapeOf(objectWith(half)), shapeOf(objectWith(half, half))));
     expect([full.isMap, full.fields.size]).toEqual([false, FIELDS_MAX]);
@@ -33,7 +33,7 @@ describe('an object', () => {
     expect([over.isMap, over.fields.size, over.rest?.integers]).toEqual([true, 0, FIELDS_MAX + 1]);
   });
 
-  it('that is a dictionary stays one beside an object with few fields, in either order', () => {
+  it('that is a dictionary stays one when merged with an object of few fields, in either order', () => {
     const [map, few] = [shapeOf(objectWith(FIELDS_MAX + 1)), shapeOf(objectWith(2))];
     for (const { count, isMap, fields, rest } of [merged(map, few), merged(few, map)].map(objectsOf)) {
       expect([count, isMap, fields.size, rest?.integers]).toEqual([2, true, 0, FIELDS_MAX + 3]);

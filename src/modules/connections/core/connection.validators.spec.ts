@@ -45,7 +45,7 @@ describe('a URL', () => {
       'http://localhost',
     ],
     `https://example.com/${'x'.repeat(2048 - 20)}`,
-  ])('%p is taken', (url) => expect(fault('mcpUrl', url)).toBeUndefined());
+  ])('%p is accepted', (url) => expect(fault('mcpUrl', url)).toBeUndefined());
 
   it.each([
     [null, 'must be a URL such as'],
@@ -68,7 +68,7 @@ describe('a URL', () => {
     [`https://example.com/${'x'.repeat(2048 - 19)}`, 'must be at most 2048 characters'],
   ])('%p is refused, since it %s', (url, message) => expect(fault('mcpUrl', url)).toContain(`mcpUrl ${message}`));
 
-  it('is never repeated in the refusal, since it may hold a password', () => {
+  it('is not repeated in the error, since it may contain a password', () => {
     expect(fault('mcpUrl', 'https://user:hush@example.com')).not.toMatch(/hush|user:/);
   });
 });
@@ -84,7 +84,7 @@ describe('metadata', () => {
       { a: 'x'.repeat(16 * 1024 - 8) },
     ],
     JSON.parse('{"a":'.repeat(100) + '1' + '}'.repeat(100)) as object,
-  ])('%j is taken and kept as it was given', (metadata) => {
+  ])('%j is accepted and stored unchanged', (metadata) => {
     expect(fault('metadata', metadata)).toBeUndefined();
     expect(plainToInstance(Body, { metadata }).metadata).toBe(metadata);
   });
@@ -103,7 +103,7 @@ describe('metadata', () => {
     expect(fault('metadata', metadata)).toContain(`metadata ${message}`);
   });
 
-  it('that passes survives JSON, which is how it is stored', () => {
+  it('that is accepted survives JSON, in which it is stored', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()), (given) => {
         const metadata = JSON.parse(JSON.stringify(given)) as object;
@@ -132,7 +132,7 @@ describe('headers', () => {
       { [`x${'a'.repeat(255)}`]: 'x' },
     ],
     Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`X-${i}`, 'x'])),
-  ])('%j are taken', (headers) => expect(fault('headers', headers)).toBeUndefined());
+  ])('%j are accepted', (headers) => expect(fault('headers', headers)).toBeUndefined());
 
   it.each<Case>([
     ...[null, 'x', 5, ['X-A: b']].map((value): Case => [value, 'must be an object of texts']),
@@ -167,7 +167,7 @@ describe('headers', () => {
     expect(fault('headers', headers)).toContain(`headers ${message}`);
   });
 
-  it('that pass can be sent by HTTP as they are, and a refusal never repeats a value', () => {
+  it('that are accepted can be sent by HTTP unchanged, and an error never repeats a value', () => {
     const names = fc.oneof(fc.string({ maxLength: 8 }), fc.constantFrom('X-A', 'x-a', 'Host', 'Authorization'));
     const values = fc.oneof(fc.string({ unit: 'binary', maxLength: 8 }), fc.string({ maxLength: 8 }));
     fc.assert(
@@ -185,9 +185,9 @@ describe('headers', () => {
   });
 });
 
-describe('a property that may be left out', () => {
+describe('an optional property', () => {
   it.each(['mcpUrl', 'metadata', 'headers', 'text'] as const)(
-    '%s: undefined is left out, null is judged',
+    '%s: undefined is skipped, null is validated',
     (property) => {
       expect(fault(property, undefined)).toBeUndefined();
       expect(validateSync(plainToInstance(Body, {}))).toEqual([]);
@@ -197,7 +197,7 @@ describe('a property that may be left out', () => {
 });
 
 describe('text to compare with stored text', () => {
-  it.each(['', 'x', 'ünï 🚀', '\n', '%_'])('%p is taken', (text) => expect(fault('text', text)).toBeUndefined());
+  it.each(['', 'x', 'ünï 🚀', '\n', '%_'])('%p is accepted', (text) => expect(fault('text', text)).toBeUndefined());
   it.each(['\0', 'a\0b', '\ud800', 'a\udc00'])('%p is refused', (text) => {
     expect(fault('text', text)).toBe('text must not hold NUL characters or broken unicode');
   });

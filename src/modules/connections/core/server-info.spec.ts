@@ -5,15 +5,15 @@ import { toStoredServerInfo } from './server-info.js';
 import { storableFault, toStorableText } from '../../../platform/database/storable.js';
 import { randomRuns } from '../../../../test/support/random-runs.js';
 
-describe('what a server said of itself', () => {
-  it('is kept where it is of the right type, and nothing else of it', () => {
+describe('the serverInfo of an upstream', () => {
+  it('is stored as far as its members are known and of the right type', () => {
     const icons = [{ src: 'https://a.example/i.png', mimeType: 'image/png', sizes: ['48x48'], theme: 'dark' }];
     const known = { name: 'a', version: '1', title: 'A', description: 'd', websiteUrl: 'https://a.example', icons };
     expect(toStoredServerInfo({ ...known, more: 'x' } as ServerInfo)).toEqual(known);
     expect(toStoredServerInfo({ name: 'a', version: '1' })).toEqual({ name: 'a', version: '1' });
   });
 
-  it('can always be stored and read, whatever it is', () => {
+  it('can be stored and read for any input', () => {
     const anything = fc.anything({ withNullPrototype: true, maxDepth: 3 });
     const icon = fc.oneof(anything, fc.record({ src: anything, mimeType: anything, sizes: anything }));
     const info = fc.oneof(
@@ -35,7 +35,7 @@ describe('what a server said of itself', () => {
 });
 
 describe('text for Postgres', () => {
-  it('loses what Postgres refuses and nothing else', () => {
+  it('loses only the characters that Postgres refuses', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const kept = toStorableText(text);

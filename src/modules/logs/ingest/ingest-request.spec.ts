@@ -9,8 +9,8 @@ const timestamp = '2026-11-20 10:14:59';
 const read = (body: unknown) => readIngestRequest(serverId, body, now);
 const one = (record: object) => read([record])[0];
 
-describe('invocations that are sent', () => {
-  it('are read as answers show them', () => {
+describe('ingested invocations', () => {
+  it('are read in the form of the log API', () => {
     const id = uuidV7(now.getTime());
     expect(
       read({
@@ -49,7 +49,7 @@ describe('invocations that are sent', () => {
     ]);
   });
 
-  it('may leave out everything', () => {
+  it('may omit every optional member', () => {
     expect(one({})).toMatchObject({
       at: now.getTime(),
       method: 'POST',
@@ -65,7 +65,7 @@ describe('invocations that are sent', () => {
     expect(one({ response: { status: 503 } }).outcome).toBe('exception');
   });
 
-  it('are known again: an id of version 7 is kept, of any other a stable one is made', () => {
+  it('have a stable id: version 7 stays, any other is mapped to one', () => {
     const id = uuidV7(now.getTime());
     expect(one({ id: id.toUpperCase() }).id).toBe(id);
     const given = randomUUID();
@@ -102,7 +102,7 @@ describe('invocations that are sent', () => {
     expect(() => read(body)).toThrow(message);
   });
 
-  it('are refused with the outcomes there are when theirs is none', () => {
+  it('are refused with the list of outcomes if theirs is unknown', () => {
     expect(() => one({ response: { outcome: 'fine' } })).toThrow(
       /^invocations\[0\]\.response\.outcome must be one of ok, exception, .*unknown$/,
     );

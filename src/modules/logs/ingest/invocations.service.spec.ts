@@ -47,7 +47,7 @@ beforeAll(() => Logger.overrideLogger(false));
 describe('InvocationsService', () => {
   verifies(
     'log-ingestion:bounded',
-    'drops and counts what finds no room while the queue is away, and never lets one server take all of it',
+    'drops and counts invocations beyond the buffer while the queue is unavailable, and limits each server’s share',
     () => {
       const { service } = on({ rowsWanted: () => new Promise(() => undefined) });
       for (let n = 0; n < WAITING_OF_ONE_MAX + 10; n += 1) service.record(invocation());
@@ -57,7 +57,7 @@ describe('InvocationsService', () => {
     },
   );
 
-  it('takes no more characters than it may, of one server and of all, in whichever member they stand', () => {
+  it('limits the buffered characters, per server and in all, in every member', () => {
     const { service } = on({ rowsWanted: () => new Promise(() => undefined) });
     const long = 'x'.repeat(1024 * 1024);
     const at = Date.now();
@@ -77,16 +77,20 @@ describe('InvocationsService', () => {
     expect(service.stats()).toMatchObject({ waiting: 63, dropped: 77 });
   });
 
-  verifies('log-ingestion:bounded', 'counts only what waits: what the queue took leaves its room to others', () => {
-    const buffer = new InvocationBuffer();
-    const long = 'x'.repeat(1024 * 1024);
-    for (let n = 0; n < 100; n += 1) {
-      buffer.add(invocation({ url: long }));
-      expect([buffer.take(1_000, Infinity).length, buffer.size, buffer.dropped]).toEqual([1, 0, 0]);
-    }
-  });
+  verifies(
+    'log-ingestion:bounded',
+    'counts only buffered invocations: those that the queue accepted free their room',
+    () => {
+      const buffer = new InvocationBuffer();
+      const long = 'x'.repeat(1024 * 1024);
+      for (let n = 0; n < 100; n += 1) {
+        buffer.add(invocation({ url: long }));
+        expect([buffer.take(1_000, Infinity).length, buffer.size, buffer.dropped]).toEqual([1, 0, 0]);
+      }
+    },
+  );
 
-  it('says that there is no room for what waits under the same id of another server', () => {
+  it('has no room for an invocation whose id is buffered for another server', () => {
     const { service } = on({ rowsWanted: () => new Promise(() => undefined) });
     const one = invocation();
     service.record(one);
@@ -94,7 +98,7 @@ describe('InvocationsService', () => {
     expect(service.hasRoomFor(idOf(2), [{ ...one, serverId: idOf(2) }])).toBe(false);
   });
 
-  it('brings a record and its pieces together, in the order of time; what a piece says of the outcome holds', async () => {
+  it('merges a record and its parts in order of time; the outcome in a part wins', async () => {
     const { service, jobs } = on({});
     const { id, serverId, ...rest } = invocation({ lines: [{ at: 20, level: 'log', message: 'second' }] });
     const early = [{ at: 10, level: 'warn', message: 'first' }];
@@ -116,7 +120,7 @@ describe('InvocationsService', () => {
     ]);
   });
 
-  it('stores a record that comes twice once, with what was added to it', async () => {
+  it('stores a repeated record once, with the additions', async () => {
     const { service, jobs } = on({});
     const line = { at: 1, level: 'log', message: 'once' };
     const one = invocation({ lines: [line] });
@@ -126,7 +130,7 @@ describe('InvocationsService', () => {
     expect(jobs[0].rows).toMatchObject([{ toolName: 'echo', lines: [line, { message: 'added' }] }]);
   });
 
-  it('blanks credentials and what Postgres cannot hold before the queue sees them', async () => {
+  it('redacts credentials and replaces what Postgres cannot store, before the queue', async () => {
     const { service, jobs } = on({});
     const lines = [{ at: Date.now(), level: 'log', message: 'Authorization: Bearer abcdefghijkl \0 \ud800 end' }];
     service.record(invocation({ lines, toolName: 'a\0b', wallMs: Infinity, status: NaN }));
@@ -136,7 +140,7 @@ describe('InvocationsService', () => {
     expect(row).toMatchObject({ toolName: 'a\ufffdb', wallMs: null, status: 0 });
   });
 
-  it('blanks credentials that stand where a long text is cut', async () => {
+  it('redacts credentials at the place where a long text is cut', async () => {
     const { service, jobs } = on({});
     const secret = 'hunter2hunter2hunter2';
     const message = (before: number) => `${'x '.repeat(before / 2)}postgres://u:${secret}@db ${'y'.repeat(3_000)}`;
@@ -148,7 +152,7 @@ describe('InvocationsService', () => {
     expect(kept.map((text) => text.length)).toEqual([8_181, 8_181, 8_192, 8_192]);
   });
 
-  it('keeps the first 1,000 lines of an invocation and says how many it left out', async () => {
+  it('stores the first 1,000 lines of an invocation and the number of the omitted ones', async () => {
     const { service, jobs } = on({});
     const lines = Array.from({ length: 1_200 }, (_, n) => ({ at: n, level: 'log', message: `line ${n}` }));
     service.record(invocation({ lines: lines.toReversed() }));
@@ -157,7 +161,7 @@ describe('InvocationsService', () => {
     expect([row.lines.length, row.lines[0].message, row.leftOut]).toEqual([1_000, 'line 0', 200]);
   });
 
-  it('never throws, and one that cannot be read does not keep the others back', async () => {
+  it('never throws, and an unreadable invocation does not delay the others', async () => {
     const { service, jobs } = on({});
     service.record(null as unknown as Invocation);
     service.record(invocation({ lines: [{ at: 'noon', level: 1, message: 'x' }] as never }));
@@ -166,7 +170,7 @@ describe('InvocationsService', () => {
     expect([jobs[0].rows.length, service.stats().unreadable]).toEqual([1, 2]);
   });
 
-  it('offers the very same job again when the queue failed, since it may have taken it', async () => {
+  it('sends the same job again after a failure of the queue, which may have accepted it', async () => {
     let failures = 1;
     const { service, jobs } = on({
       add: () => (failures-- > 0 ? Promise.reject(new Error('away')) : Promise.resolve()),
@@ -177,7 +181,7 @@ describe('InvocationsService', () => {
     expect(service.stats()).toMatchObject({ sent: 1, waiting: 0 });
   });
 
-  it('hands over 1,000 at a time while many jobs wait', async () => {
+  it('sends 1,000 at a time while many jobs wait', async () => {
     const { service, jobs } = on({ rowsWanted: () => Promise.resolve(1_000) });
     for (let n = 0; n < 1_500; n += 1) service.record(invocation());
     await until(() => jobs.length > 0, 'the queue has some');

@@ -25,8 +25,8 @@ const record = ({
 const group = (records: OtlpRecord[], beginnings = new TraceStartCache(), server = serverId): GroupedRecords =>
   groupRecords(server, records, now, beginnings);
 
-describe('invocations of OTLP records', () => {
-  it('hold all records of their trace, and what those say of the request', () => {
+describe('invocations made from OTLP records', () => {
+  it('contain all records of their trace, and the attributes of the request', () => {
     const { invocations, rejected } = group([
       record({ traceId: traceA, message: 'one', attributes: { 'mcp.method.name': 'tools/call' } }),
       record({ traceId: traceB, message: 'other' }),
@@ -69,14 +69,14 @@ describe('invocations of OTLP records', () => {
     ]);
   });
 
-  it('turn exception attributes into exceptions, and their outcome into `exception`', () => {
+  it('have the outcome `exception` if a record has exception attributes', () => {
     const attributes = { 'exception.type': 'RangeError', 'exception.message': 'too far' };
     const [thrown] = group([record({ traceId: traceA, message: '', level: 'error', attributes })]).invocations;
     expect(thrown).toMatchObject({ status: 500, outcome: 'exception', lines: [] });
     expect(thrown.exceptions).toEqual([{ at: now.getTime(), name: 'RangeError', message: 'too far' }]);
   });
 
-  it('have one id however often and in how many exports a trace is told, of one server', () => {
+  it('have one id per trace and server, in any number of exports', () => {
     const beginnings = new TraceStartCache();
     const idOf = (at: Date, known = beginnings, server = serverId) =>
       group([record({ traceId: traceA, at })], known, server).invocations[0].id;
@@ -88,7 +88,7 @@ describe('invocations of OTLP records', () => {
     expect(idOf(now, beginnings, randomUUID())).not.toBe(id);
   });
 
-  it('put what belongs to no trace together, under an id that a repeated export has again', () => {
+  it('collect the records without a trace, under an id that a repeated export has again', () => {
     const loose = [record({ message: 'one' }), record({ message: 'two', at: later(5) })];
     const [first, ...rest] = group(loose).invocations;
     expect(rest).toEqual([]);
@@ -97,7 +97,7 @@ describe('invocations of OTLP records', () => {
     expect(group(loose.slice(1)).invocations[0].id).not.toBe(first.id);
   });
 
-  it('leave out what is too old, ahead, or too much, and count it', () => {
+  it('exclude records that are too old, in the future, or too many, and count them', () => {
     const day = 86_400_000;
     expect(group([record({ at: later(-day - 1) }), record({ at: later(day) }), record({})])).toMatchObject({
       rejected: 2,

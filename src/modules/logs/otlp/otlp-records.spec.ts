@@ -16,8 +16,8 @@ const read = (request: unknown): OtlpRecord[] => [...recordsOf(request)];
 const one = (record: object): OtlpRecord | undefined =>
   read({ resourceLogs: [{ scopeLogs: [{ logRecords: [record] }] }] })[0];
 
-describe('records of OTLP', () => {
-  it('are the same from protobuf and from JSON', () => {
+describe('OTLP records', () => {
+  it('are equal from protobuf and from JSON', () => {
     const records = read(decodeExport(exportBytes(logs)));
     expect(records).toEqual(read(exportJson(logs)));
     expect(records).toEqual([
@@ -37,13 +37,13 @@ describe('records of OTLP', () => {
     ]);
   });
 
-  it('have the time they were observed at when they have none of their own, or none', () => {
+  it('have the observed time if they have no time of their own, or none', () => {
     expect(one({ timeUnixNano: '0', observedTimeUnixNano: `${at.getTime()}500000` })?.at).toEqual(at);
     expect(one({})?.at).toBeNull();
     expect(one({ timeUnixNano: '99999999999999999999999999' })?.at).toBeNull();
   });
 
-  it('have a level from the text when the number is missing', () => {
+  it('have the level of the severity text if the number is missing', () => {
     for (const [text, level] of Object.entries({ WARNING: 'warn', Fatal: 'error', trace: 'debug', Notice: 'info' })) {
       expect(one({ severityText: text })?.level).toBe(level);
     }
@@ -51,12 +51,12 @@ describe('records of OTLP', () => {
     expect(one({ severityNumber: 99 })?.level).toBe('info');
   });
 
-  it('belong to no trace when the id is none', () => {
+  it('belong to no trace if the id is zero or invalid', () => {
     for (const id of ['0'.repeat(32), 'abc', 7, `${traceId}00`]) expect(one({ traceId: id })?.traceId).toBeNull();
     expect(one({ traceId: traceId.toUpperCase() })?.traceId).toBe(traceId);
   });
 
-  it('survive whatever JSON can hold in the place of a value', () => {
+  it('accept any JSON in the place of a value', () => {
     const hostile: unknown[] = [
       { toString: 1, valueOf: 1 },
       [],
@@ -84,13 +84,13 @@ describe('records of OTLP', () => {
     );
   });
 
-  it('end where a value is nested too deeply', () => {
+  it('are cut where a value is nested too deeply', () => {
     let body: object = { stringValue: 'deep' };
     for (let i = 0; i < 50_000; i += 1) body = { arrayValue: { values: [body] } };
     expect(one({ body })?.message).toBe(`${'['.repeat(21)}null${']'.repeat(21)}`);
   });
 
-  it('are refused when it is no export at all', () => {
+  it('are refused if the body is not an export', () => {
     for (const request of [null, 7, 'x', { resourceLogs: {} }]) {
       expect(() => read(request)).toThrow('The body must be an ExportLogsServiceRequest');
     }
@@ -102,8 +102,8 @@ describe('records of OTLP', () => {
   });
 });
 
-describe('the answer to an export', () => {
-  it('is empty when everything was taken, and says what was not', () => {
+describe('the response to an export', () => {
+  it('is empty if all records were accepted, and otherwise counts the rejected ones', () => {
     expect(encodeAnswer({})).toHaveLength(0);
     const partialSuccess = { rejectedLogRecords: 3, errorMessage: 'Too old' };
     expect(answerOf(encodeAnswer({ partialSuccess }))).toEqual({ partialSuccess });

@@ -14,7 +14,7 @@ function parts(from: number, to: number, indexed: IndexedRange[]) {
 }
 
 describe('searchSlices', () => {
-  it('reads each index and each gap on its own, newest first', () => {
+  it('reads each index and each gap separately, newest first', () => {
     expect(parts(0, 24, [range(8, 12), range(2, 8)])).toEqual([
       ['20', 12, 24],
       ['20', 8, 12],
@@ -23,11 +23,11 @@ describe('searchSlices', () => {
     ]);
   });
 
-  it('reads a day with an index over all of it at once, whatever else there is', () => {
+  it('reads a day whose index covers all of it at once', () => {
     expect(parts(0, 24, [range(2, 8), range(0, 24)])).toEqual([['20', 0, 24]]);
   });
 
-  it('keeps to the time it is given, day by day', () => {
+  it('keeps within the given time, day by day', () => {
     expect(parts(-3, 5, [range(-24, 0), range(2, 8)])).toEqual([
       ['20', 2, 5],
       ['20', 0, 2],
@@ -36,7 +36,7 @@ describe('searchSlices', () => {
     expect(parts(5, 5, [])).toEqual([]);
   });
 
-  it('loses nothing when indexes overlap', () => {
+  it('omits nothing if indexes overlap', () => {
     expect(parts(0, 24, [range(2, 8), range(6, 9), range(2, 3), range(3, 4)])).toEqual([
       ['20', 9, 24],
       ['20', 8, 9],
@@ -45,7 +45,7 @@ describe('searchSlices', () => {
     ]);
   });
 
-  it('names bounds that ids of the time lie within', () => {
+  it('returns bounds that contain the ids of the time', () => {
     expect(leastIdAt(0x0123456789ab)).toBe('01234567-89ab-0000-0000-000000000000');
   });
 });

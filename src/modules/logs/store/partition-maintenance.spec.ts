@@ -15,20 +15,20 @@ const dropped = (partitions: LogPartition[], daysMax: number, bytesMax: number) 
 describe('surplusOf', () => {
   const days = ['2026-11-17', '2026-11-18', '2026-11-19', '2026-11-20', '2026-11-21'];
 
-  it('drops days over their age: 2 days are today and yesterday', () => {
+  it('returns days over the maximum age: 2 days are today and yesterday', () => {
     const partitions = days.map((day) => partition(day, 1));
     expect(dropped(partitions, 2, 100)).toEqual(['2026-11-17', '2026-11-18']);
     expect(dropped(partitions, 1, 100)).toEqual(['2026-11-17', '2026-11-18', '2026-11-19']);
   });
 
-  verifies('log-ingestion:retention', 'drops the oldest until the rest fits, and never today', () => {
+  verifies('log-ingestion:retention', 'returns the oldest days until the rest fits, and never today', () => {
     const partitions = days.map((day) => partition(day, 10));
     expect(dropped(partitions, 14, 50)).toEqual([]);
     expect(dropped(partitions, 14, 35)).toEqual(['2026-11-17', '2026-11-18']);
     expect(dropped(partitions, 14, 1)).toEqual(['2026-11-17', '2026-11-18', '2026-11-19']);
   });
 
-  it('drops what was half dropped', () => {
+  it('returns partitions whose removal was interrupted', () => {
     const partitions = [
       partition('2026-11-18', 1, { attached: false }),
       partition('2026-11-19', 1, { detaching: true }),

@@ -39,13 +39,13 @@ function reader(broken: Partial<ServerResponse> = {}) {
 }
 
 describe('a reader of a stream', () => {
-  verifies('runtime-log:stream:end', 'who takes nothing is cut off', async () => {
+  verifies('runtime-log:stream:end', 'that reads nothing is disconnected', async () => {
     const stalled = reader();
     await new LogStream(empty, followed, stalled.response, 50).run();
     expect(stalled.seen).toMatchObject({ isCut: true, written: expect.stringMatching(/^id: \nevent: init\ndata: \{/) });
   });
 
-  verifies('runtime-log:stream:end', 'who takes it late, but in time, is not', async () => {
+  verifies('runtime-log:stream:end', 'that reads slowly, but in time, is not', async () => {
     const slow = reader();
     const stream = new LogStream(empty, followed, slow.response, 60_000);
     const running = stream.run();
@@ -57,14 +57,14 @@ describe('a reader of a stream', () => {
   });
 });
 
-describe('a stream that fails', () => {
+describe('a log stream that fails', () => {
   beforeAll(() => Logger.overrideLogger(false));
 
   const fail = () => {
     throw new Error('the headers are sent');
   };
 
-  verifies('runtime-log:stream:bound', 'takes no place, whether it never began or broke off', async () => {
+  verifies('runtime-log:stream:bound', 'occupies no slot, whether it failed before its start or later', async () => {
     const streams = new LogStreams(empty, {} as PubSub, { gauge: () => undefined } as unknown as Metrics);
     const follow = (broken: Partial<ServerResponse>) =>
       streams.follow({ ...followed, accountId: 'one' }, reader(broken).response);

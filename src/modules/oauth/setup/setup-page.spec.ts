@@ -41,7 +41,7 @@ const pages = [
 ];
 
 describe('every page', () => {
-  it('shows text of others as text', () => {
+  it('escapes text from outside', () => {
     for (const { html } of pages) {
       expect(html).toContain('&quot;&gt;&lt;script&gt;');
       expect(html).not.toContain('<script');
@@ -50,7 +50,7 @@ describe('every page', () => {
     }
   });
 
-  it('needs nothing from elsewhere, and allows nothing else than its own style', () => {
+  it('loads nothing from other URLs, and its policy allows only its own style', () => {
     for (const { html, headers } of pages) {
       const style = /<style>([^]*)<\/style>/.exec(html)?.[1] ?? '';
       const hash = createHash('sha256').update(style).digest('base64');

@@ -61,7 +61,7 @@ async function faultOf(reading: Promise<BundleFacts>): Promise<string> {
 }
 
 describe('a bundle', () => {
-  it('as the official packer makes it is read', async () => {
+  it('is read as the official packer writes it', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'slipway-bundle-'));
     try {
       await mkdir(join(dir, 'in', 'server'), { recursive: true });
@@ -96,7 +96,7 @@ describe('a bundle', () => {
     }
   });
 
-  it('may be the least there is, of any version, with unknown members', async () => {
+  it('may have the required members only, any version, and unknown members', async () => {
     for (const more of [
       { dxt_version: '0.1', manifest_version: undefined },
       { manifest_version: '0.4' },
@@ -110,7 +110,7 @@ describe('a bundle', () => {
     expect(await read({ 'manifest.json': `\uFEFF${JSON.stringify(manifest)}` })).toMatchObject({ runtime: 'node' });
   });
 
-  it('is run by what its command and type say', async () => {
+  it('is started by the command and type of its manifest', async () => {
     const mcp = (command: string) => ({ mcp_config: { command } });
     const cases: [object, object, string][] = [
       [{ type: 'python' }, {}, 'python'],
@@ -127,7 +127,7 @@ describe('a bundle', () => {
     expect(await faultOf(readServer({ type: 'ruby' }))).toContain('server.type must be "node", "python"');
   });
 
-  it('has all its tools in the manifest when each has a schema and none comes later', async () => {
+  it('declares all its tools if each has a schema and none is generated', async () => {
     const [full, bare] = [{ name: 'a', inputSchema }, { name: 'b' }];
     expect((await readWith({ tools: [full] })).isComplete).toBe(true);
     expect((await readWith({ tools: [full, bare] })).isComplete).toBe(false);
@@ -152,10 +152,10 @@ describe('a bundle', () => {
   });
 });
 
-describe('what a bundle asks its user', () => {
+describe('the user configuration of a bundle', () => {
   const configOf = async (user_config: object) => (await readWith({ user_config })).configSchema;
 
-  it('becomes a schema as published tools write it', async () => {
+  it('becomes a schema in the form that published tools write', async () => {
     const config = await configOf({
       key: { type: 'string', title: 'Key', description: 'Yours', required: true, sensitive: true },
       dirs: { type: 'directory', multiple: true, required: true, default: ['${HOME}'] },
@@ -189,7 +189,7 @@ describe('what a bundle asks its user', () => {
     expect(await configOf({})).toEqual({});
   });
 
-  it('is refused where it makes no schema', async () => {
+  it('is refused if it makes no valid schema', async () => {
     const faults: [object, string][] = [
       [{ key: 'string' }, 'user_config.key must be an object'],
       [{ key: { type: 'secret' } }, 'user_config.key.type must be one of string, number, boolean, file, directory'],
@@ -203,7 +203,7 @@ describe('what a bundle asks its user', () => {
     expect(await faultOf(readWith({ user_config: [] }))).toContain('user_config must be an object');
   });
 
-  it('may be named as it likes, without touching anything else', async () => {
+  it('may have any names, and changes no prototype', async () => {
     const user_config = JSON.parse(
       '{"__proto__": {"type": "string"}, "constructor.prototype.x": {"type": "string"}}',
     ) as object;
@@ -225,7 +225,7 @@ describe('a bundle that cannot be installed', () => {
     );
   });
 
-  it('has one that says too little, or nothing that can be read', async () => {
+  it('has an incomplete or unreadable manifest', async () => {
     const cases: [object, string][] = [
       [{ name: undefined }, 'manifest.json: name must be a string.'],
       [{ version: '' }, 'manifest.json: version must not be empty.'],

@@ -35,7 +35,7 @@ describe('a config schema', () => {
     expect(messageOf(one({ ...string, pattern: '^(a+)+$' }))).toBe('accepted');
   });
 
-  it('is taken with everything it says, and without a warning when it keeps the documented limits', () => {
+  it('is accepted with all its keywords, and without a warning within the documented limits', () => {
     const schema = {
       $schema: 'http://json-schema.org/draft-07/schema#',
       type: 'object',
@@ -60,7 +60,7 @@ describe('a config schema', () => {
     for (const kind of kinds) expect(requireConfigSchema({}, kind)).toEqual(empty);
   });
 
-  it('beyond the documented 20 properties and 1 KB is taken with a warning', () => {
+  it('is accepted with a warning beyond the documented 20 properties and 1 KB', () => {
     const many = Object.fromEntries(Array.from({ length: 21 }, (_, i) => [`p${i}`, string]));
     const long = { ...string, description: 'x'.repeat(1_000) };
     expect(requireConfigSchema({ properties: many }, 'external').warnings).toEqual([
@@ -74,7 +74,7 @@ describe('a config schema', () => {
     expect(messageOf({ properties: tooMany })).toBe('configSchema must have at most 200 properties');
   });
 
-  it('nests only where its build tool nests: in bundles and hosted modules', () => {
+  it('may be nested only where its build tool nests: in bundles and hosted modules', () => {
     const nested = {
       type: 'object',
       properties: {
@@ -93,7 +93,7 @@ describe('a config schema', () => {
     );
   });
 
-  it('does not take the names of credentials and proxies from callers', () => {
+  it('may not declare names of credentials and proxies', () => {
     for (const header of ['authorization', 'Cookie', 'CF-Ray', 'cf-', 'Smithery-Config']) {
       for (const kind of kinds) {
         expect(messageOf(one({ ...string, 'x-from': { header } }), kind)).toMatch(
@@ -105,14 +105,14 @@ describe('a config schema', () => {
     expect(messageOf(one({ ...string, 'x-from': { header: 'x-cf-ray' } }))).toBe('accepted');
   });
 
-  it('does not write headers that carry the request itself', () => {
+  it('may not declare headers that carry the request itself', () => {
     for (const header of ['Host', 'content-length', 'Transfer-Encoding', 'mcp-session-id', 'Connection', '__proto__']) {
       expect(messageOf(one({ ...string, 'x-to': { header } }))).toContain('belongs to the HTTP exchange or to MCP');
       expect(messageOf(one({ ...string, 'x-from': { header } }))).toContain('belongs to the HTTP exchange or to MCP');
     }
   });
 
-  it('is refused with the place and what belongs there', () => {
+  it('is refused with the path and the expected value', () => {
     const cases: [unknown, string][] = [
       [null, 'configSchema must be an object'],
       [[], 'configSchema must be an object'],
@@ -155,7 +155,7 @@ describe('a config schema', () => {
     for (const [value, message] of cases) expect(messageOf(value)).toBe(message);
   });
 
-  it('is taken or refused with an InvalidInputError, whatever it is; what is taken maps every request', () => {
+  it('is accepted or refused with an InvalidInputError for any input; an accepted one maps every request', () => {
     const property = fc.record(
       {
         type: fc.oneof(fc.constantFrom('string', 'number', 'boolean', 'integer', 'object', 'array'), fc.jsonValue()),
@@ -207,7 +207,7 @@ describe('the configuration of a caller', () => {
   const map = (headers: Record<string, string | string[]>, query: string) =>
     mapConfig(compiled, { headers, query: new URLSearchParams(query) });
 
-  it('goes from where callers pass it to where the server wants it, with defaults, and nothing else does', () => {
+  it('is moved from the caller’s place to the server’s place, with defaults, and nothing else is', () => {
     expect(map({ 'x-api-key': 'Bearer k', cookie: 'c', 'x-other': 'o' }, 't=1&region=eu&ratio=1e-3&other=2')).toEqual({
       headers: { Authorization: 'Bearer k', 'X-Region': 'eu' },
       query: [
@@ -222,12 +222,12 @@ describe('the configuration of a caller', () => {
     });
   });
 
-  it('lacks what is required, has no default and was not sent, or sent empty', () => {
+  it('is refused without a required value that has no default, or with an empty one', () => {
     expect(map({}, 't=').missing).toEqual({ headers: ['X-Api-Key'], query: ['t'] });
     expect(map({ 'x-api-key': 'k' }, 't=1').missing).toEqual({ headers: [], query: [] });
   });
 
-  it('must be of the declared types, and no fault repeats a value', () => {
+  it('must be of the declared types, and no error repeats a value', () => {
     const { faults, query } = map(
       { 'x-api-key': 's\u00e9cret' },
       't=1&days=1.5&ratio=0x10&debug=yes&units=secret&region=a%0D%0Ab',
@@ -246,7 +246,7 @@ describe('the configuration of a caller', () => {
       expect(map({}, `ratio=${number}`).faults).toHaveLength(1);
   });
 
-  it('of a hosted module goes to the query of its worker, under dotted names', () => {
+  it('of a hosted module is sent in the query of its worker, under dotted names', () => {
     const hosted = configFields(
       requireConfigSchema(
         {
@@ -296,7 +296,7 @@ describe('a config schema with more than types', () => {
       query: new URLSearchParams(query),
     }).faults.map(({ message }) => message);
 
-  verifies('config:whole-schema', 'is enforced whole, and no fault repeats a value', () => {
+  verifies('config:whole-schema', 'is enforced completely, and no error repeats a value', () => {
     expect(faultsOf(rich, 'count=5&r=abc&mode=fast', { 'x-mail': 'a@example.com' })).toEqual([]);
     expect(faultsOf(rich, 'count=99')).toEqual(['The query "count" must be <= 5.']);
     expect(faultsOf(rich, 'r=abcd')).toEqual(['The query "r" must NOT have more than 3 characters.']);
@@ -310,7 +310,7 @@ describe('a config schema with more than types', () => {
     expect(faultsOf(nested, 'db.port=70000', {}, 'hosted')).toEqual(['The query "db.port" must be <= 65535.']);
   });
 
-  verifies('config:whole-schema', 'is refused where a part of it has no check, naming it', () => {
+  verifies('config:whole-schema', 'is refused where a keyword cannot be checked, with the name of the keyword', () => {
     expect(messageOf(one({ ...string, format: 'zip-code' }))).toBe(
       'configSchema.properties.key.format "zip-code" has no check: leave it out, or say it with pattern',
     );

@@ -24,15 +24,15 @@ const input = (before: object, after: object) => changes(tool(before), tool(afte
 const output = (before: object, after: object) => changes(tool({}, before), tool({}, after));
 const object = (properties: object, more = {}) => ({ type: 'object', properties, ...more });
 
-describe('what changed between two releases', () => {
-  verifies('contract:tools', 'is breaking where a tool is gone, compatible where one came', () => {
+describe('the difference between two releases', () => {
+  verifies('contract:tools', 'is breaking for a removed tool and compatible for an added one', () => {
     const [a, b] = [tool({}).tools[0], { name: 'b', inputSchema: {} }];
     expect(changes({ tools: [a] }, { tools: [a, b] })).toEqual(['compatible tool_added b -']);
     expect(changes({ tools: [a, b] }, { tools: [a] })).toEqual(['breaking tool_removed b -']);
     expect(changes({ tools: [a] }, { tools: [b] })).toEqual(['breaking tool_removed t -', 'compatible tool_added b -']);
   });
 
-  verifies('contract:texts', 'is risky where models read something else', () => {
+  verifies('contract:texts', 'is risky for a changed text that models read', () => {
     expect(changes(tool({}), tool({}, undefined, { description: 'Send it to me too.' }))).toEqual([
       'risky description_changed t -',
     ]);
@@ -45,7 +45,7 @@ describe('what changed between two releases', () => {
     expect(changes(tool({}), tool({}, undefined, { icons: [{ src: 'x' }], _meta: { build: 7 } }))).toEqual([]);
   });
 
-  verifies('contract:inputs', 'is told of inputs by what it means to those who send them', () => {
+  verifies('contract:inputs', 'classifies a changed input by its effect on senders', () => {
     const a = { a: { type: 'string' } };
     const b = { b: { type: 'integer' } };
     expect(input(object(a), object({ ...a, ...b }))).toEqual(['compatible added t inputSchema.b']);
@@ -79,7 +79,7 @@ describe('what changed between two releases', () => {
     ]);
   });
 
-  verifies('contract:outputs', 'is told of outputs by what it means to those who read them', () => {
+  verifies('contract:outputs', 'classifies a changed output by its effect on readers', () => {
     const a = { a: { type: 'string' } };
     const b = { b: { type: 'integer' } };
     expect(output(object(a), object({ ...a, ...b }))).toEqual(['compatible added t outputSchema.b']);
@@ -93,7 +93,7 @@ describe('what changed between two releases', () => {
     expect(changes(tool({}), tool({}, object(a)))).toEqual(['compatible output_schema_added t outputSchema']);
   });
 
-  it('follows references, also those that lead back, and says what it does not understand', () => {
+  it('follows references, recursive ones too, and reports keywords it does not know', () => {
     const tree = (type: string) => ({
       $ref: '#/$defs/node',
       $defs: { node: object({ value: { type }, next: { $ref: '#/$defs/node' }, other: { $ref: '#/$defs/node' } }) },
@@ -106,7 +106,7 @@ describe('what changed between two releases', () => {
     expect(input(choice('string'), choice('integer'))).toEqual(['risky schema_changed t inputSchema']);
   });
 
-  verifies('contract:others', 'is told of resources, templates and prompts too', () => {
+  verifies('contract:others', 'includes resources, templates and prompts', () => {
     const prompt = (...args: object[]) => ({ prompts: [{ name: 'review', arguments: args }] });
     const code = { name: 'code', description: 'Of what' };
     expect(changes({ resources: [{ uri: 'a:b', name: 'x' }] }, { resources: [] })).toEqual([
@@ -125,7 +125,7 @@ describe('what changed between two releases', () => {
     expect(changes({ prompts: null }, prompt(code))).toEqual([]);
   });
 
-  verifies('contract:hash', 'is nothing, and the hash the same, where only the writing differs', () => {
+  verifies('contract:hash', 'is empty, and the hash is equal, if only the notation differs', () => {
     const one = tool(
       {
         $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -150,7 +150,7 @@ describe('what changed between two releases', () => {
     expect(hashOf(contract(one))).not.toBe(hashOf(contract(after)));
   });
 
-  verifies('contract:log-bounded', 'takes at most 50 lines of a release log, the worst first', () => {
+  verifies('contract:log-bounded', 'writes at most 50 lines to a release log, the most severe first', () => {
     const many = (count: number) => ({ tools: Array.from({ length: count }, (_, at) => ({ name: `t${at}` })) });
     const lines = (before: Offers, after: Offers) =>
       contractLines(contractChanges(contract(before), contract(after)), { stage: 'publish', since: 'since release r' });
@@ -172,7 +172,7 @@ describe('what changed between two releases', () => {
     expect(lines(many(2), many(2))).toEqual([]);
   });
 
-  it('are told of schemas that repeat themselves endlessly, about a thousand at most', () => {
+  it('of recursive schemas has fewer than 11,000 entries', () => {
     const schema = (prefix: string) => ({
       type: 'object',
       properties: Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`p${at}`, { $ref: '#' }])),

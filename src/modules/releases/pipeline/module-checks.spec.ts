@@ -35,7 +35,7 @@ const muchCode = (bytes = 10 * MEGABYTE) => {
 };
 
 describe('a module that is checked in a process of its own', () => {
-  it('says the same as here', async () => {
+  it('has the same result as a check in this process', async () => {
     const path = await fileOf('\uFEFFexport default () => {}; export const stateful = true; import "node:fs";');
     expect(await checks.check(path, held)).toEqual({
       form: 'factory',
@@ -52,7 +52,7 @@ describe('a module that is checked in a process of its own', () => {
     expect(await checks.check(await fileOf(muchCode()), held, LIMITS)).toMatchObject({ form: 'factory' });
   });
 
-  it('is refused when it takes too much memory, and harms nothing', async () => {
+  it('is refused if it takes too much memory, and does not harm the process', async () => {
     const path = await fileOf(manyNames());
     const check = checks.check(path, held, { ...LIMITS, memoryMbMax: 48 });
     await expect(check).rejects.toThrow(InvalidModuleError);
@@ -68,7 +68,7 @@ describe('a module that is checked in a process of its own', () => {
     expect(performance.now() - from).toBeLessThan(20_000);
   });
 
-  it('waits for the one before, and holds nobody up once nobody waits for it', async () => {
+  it('waits for the check before it, and is skipped when its caller has left', async () => {
     const over: string[] = [];
     const [large, small] = [await fileOf(muchCode()), await fileOf('export default () => {}')];
     const leaving = new AbortController();
@@ -85,7 +85,7 @@ describe('a module that is checked in a process of its own', () => {
     expect(over).toEqual(['abandoned', 'never', 'last']);
   });
 
-  it('fails as ours when its file is gone', async () => {
+  it('fails as an internal error when its file is missing', async () => {
     const check = checks.check(join(folder, 'gone.mjs'), held);
     await expect(check).rejects.not.toThrow(InvalidModuleError);
     await expect(check).rejects.toThrow(/ended with 1 and did not answer/);

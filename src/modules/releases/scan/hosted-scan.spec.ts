@@ -4,7 +4,7 @@ import { UpstreamError } from '../../../mcp/protocol/mcp-errors.js';
 import type { Release } from '../release.entity.js';
 import { HostedScan } from './hosted-scan.js';
 
-it('the program of a scan is forgotten after its sessions have ended, which would place it again', async () => {
+it('the program of a scan is removed after its sessions have ended, because closing a session would start it again', async () => {
   const order: string[] = [];
   // One session for each path that is tried.
   const sessions: (() => void)[] = [];

@@ -23,24 +23,24 @@ function targetOf(credentials: object | null, schema: ConfigSchema | null = conf
 }
 
 describe('the target of a scan', () => {
-  it('is the upstream itself without credentials', () => {
+  it('is the upstream itself if there are no credentials', () => {
     expect(targetOf(null)).toEqual({ url: new URL('https://example.com/mcp?area=old&v=1'), headers: {}, secrets: [] });
   });
 
-  it('has each value where the schema sends it, and others in headers', () => {
+  it('has each value at the place that the schema names, and others in headers', () => {
     const { url, headers, secrets } = targetOf({ region: 'eu & us', token: 't', Authorization: 'Bearer x' });
     expect(Object.fromEntries(url.searchParams)).toEqual({ area: 'eu & us', v: '1' });
     expect(headers).toEqual({ 'x-token': 't', authorization: 'Bearer x' });
     expect(secrets).toEqual(['eu & us', 't', 'Bearer x']);
   });
 
-  it('takes every value as a header without a schema', () => {
+  it('has every value in a header if there is no schema', () => {
     expect(targetOf({ region: 'eu' }, null).headers).toEqual({ region: 'eu' });
   });
 });
 
-describe('credentials from a publisher', () => {
-  it('are taken when they can be sent', () => {
+describe('credentials of a publisher', () => {
+  it('are accepted if they can be sent', () => {
     expect(() =>
       requireScanCredentials({ region: 'Zürich\n', token: 'abc', 'x-key': 'k y' }, configSchema),
     ).not.toThrow();
@@ -55,7 +55,7 @@ describe('credentials from a publisher', () => {
     [{ 'a b': 'x' }, 'scanCredentials "a b" must be named like'],
     [{ ['__proto__']: 'x' }, 'scanCredentials.__proto__ must be named like'],
   ])(
-    'are refused otherwise, without their values: %j',
+    'are refused otherwise, and the error does not contain the values: %j',
     (credentials, message, schema: ConfigSchema | null = configSchema) => {
       const refuse = () => requireScanCredentials(credentials, schema);
       expect(refuse).toThrow(InvalidInputError);
@@ -64,8 +64,8 @@ describe('credentials from a publisher', () => {
   );
 });
 
-describe('concealing', () => {
-  it('takes out a value as it is and as it stands in URLs, once or twice encoded', () => {
+describe('redaction of credentials', () => {
+  it('removes a value in plain form and in URLs, encoded once or twice', () => {
     const secret = 'a secret/ö+';
     const query = new URLSearchParams({ k: secret }).toString();
     const text = `${secret} ?${query} ${encodeURIComponent(secret)} ${encodeURIComponent(query)}`;
@@ -74,11 +74,11 @@ describe('concealing', () => {
     );
   });
 
-  it('leaves values that stand in any sentence', () => {
+  it('does not remove values that occur in ordinary sentences', () => {
     expect(redactCredentials('answered 404: is it', { secrets: ['404', 'is', ''] })).toBe('answered 404: is it');
   });
 
-  it('takes no value for a pattern', () => {
+  it('does not read a value as a pattern', () => {
     expect(redactCredentials('cost: $& and $1.(x)+', { secrets: ['$1.(x)+'] })).toBe('cost: $& and [credential]');
   });
 });
@@ -86,7 +86,7 @@ describe('concealing', () => {
 describe('a scan credential', () => {
   const typed: ConfigSchema = { type: 'object', properties: { count: { type: 'integer' }, isOn: { type: 'boolean' } } };
 
-  verifies('scan-credentials:types', 'has the type that its property declares, or is a text', () => {
+  verifies('scan-credentials:types', 'has the type that its property declares, or is a string', () => {
     expect(requireScanCredentials({ count: 3, isOn: true, token: 't' }, typed)).toEqual({
       count: '3',
       isOn: 'true',

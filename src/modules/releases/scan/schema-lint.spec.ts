@@ -9,7 +9,7 @@ const rules = (schema: unknown) => schemaIssues(schema).map(({ rule }) => rule);
 const string = { type: 'string' };
 
 describe('the schema of a tool', () => {
-  it('may be anything its dialect allows', () => {
+  it('may use every keyword of its dialect', () => {
     for (const schema of [
       {},
       { type: 'object' },
@@ -34,7 +34,7 @@ describe('the schema of a tool', () => {
     }
   });
 
-  it('may hold values with any members, and many of them, but none twice where its dialect forbids that', () => {
+  it('may contain values with any members, many of them, but no duplicates where its dialect forbids them', () => {
     const $schema = 'http://json-schema.org/draft-07/schema#';
     expect(texts({ $schema, enum: [{ valueOf: 1 }, { valueOf: 1 }] })).toEqual([
       'is no valid JSON Schema (draft-07): "enum" must NOT have duplicate items',
@@ -43,7 +43,7 @@ describe('the schema of a tool', () => {
     expect(texts({ $schema, enum: Array.from({ length: 20_000 }, (_, at) => [at]) })).toEqual([]);
   });
 
-  it('may refer to itself, in circles too', () => {
+  it('may refer to itself, also in a cycle', () => {
     for (const schema of [
       { $ref: '#' },
       { $defs: { node: { properties: { next: { $ref: '#/$defs/node' } } } }, $ref: '#/$defs/node' },
@@ -84,7 +84,7 @@ describe('the schema of a tool', () => {
     }
   });
 
-  it('must not refer to anything outside, by whatever member', () => {
+  it('must not refer to an external schema, with any keyword', () => {
     for (const [name, text] of [
       ['$ref', 'https://evil.test/schema.json'],
       ['$ref', '//evil.test/s#/a'],
@@ -111,7 +111,7 @@ describe('the schema of a tool', () => {
     }
   });
 
-  it('does not hide references in unknown members, or in values that are referred to', () => {
+  it('may not contain external references in unknown members or in referenced values', () => {
     const remote = { $ref: 'https://evil.test' };
     for (const schema of [
       { 'x-more': { deep: [{ deeper: remote }] } },
@@ -127,7 +127,7 @@ describe('the schema of a tool', () => {
     }
   });
 
-  it('must not refer to nothing', () => {
+  it('must not refer to a missing schema', () => {
     for (const $ref of [
       '#/$defs/missing',
       '#missing',
@@ -142,7 +142,7 @@ describe('the schema of a tool', () => {
     }
   });
 
-  it('must have patterns that are regular expressions; they are never run', () => {
+  it('must have valid regular expressions as patterns, which are never run', () => {
     expect(texts({ properties: { a: { ...string, pattern: '(?P<x>' } } })).toEqual([
       'has a pattern that is no regular expression of JavaScript, "(?P<x>" at "properties.a.pattern"',
     ]);
@@ -154,14 +154,14 @@ describe('the schema of a tool', () => {
     expect(performance.now() - from).toBeLessThan(10_000);
   });
 
-  it('must be of a size a model can take', () => {
+  it('must not exceed the size that a model can read', () => {
     expect(schemaIssues({ description: 'é'.repeat(150 * 1024) })).toEqual([
       { rule: 'schema-too-large', text: expect.stringContaining('has 301 KB') },
     ]);
     expect(schemaIssues({ description: 'x'.repeat(250 * 1024) })).toEqual([]);
   });
 
-  it('is checked in a moment, whatever fills it', () => {
+  it('is checked in bounded time for any content', () => {
     const many = (count: number, one: (at: number) => [string, unknown]) =>
       Object.fromEntries(Array.from({ length: count }, (_, at) => one(at)));
     const nested = (depth: number): object => (depth === 0 ? {} : { allOf: [nested(depth - 1)], anyOf: [{}] });

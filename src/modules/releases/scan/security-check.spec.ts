@@ -10,8 +10,8 @@ const tool = (name: string, more: object = {}) => ({ name, description: 'Looks t
 const tools = (...names: string[]) => ({ tools: names.map((name) => tool(name)) });
 const rulesOf = (findings: Finding[]) => findings.map(({ rule, where }) => `${where}: ${rule}`);
 
-describe('a server that passes', () => {
-  it('says what servers usually say', () => {
+describe('a server without findings', () => {
+  it('has the usual texts of servers', () => {
     const server: ServerText = {
       serverInfo: { name: 'weather', version: '1.0.0', title: 'Weather ☀️', icons: [{ src: 'https://a.test/i.png' }] },
       instructions: 'Ask for a city first.\n\nUse metric units.',
@@ -36,7 +36,7 @@ describe('a server that passes', () => {
     expect(checkServer({ tools: null, prompts: null, resources: null, resourceTemplates: null })).toEqual([]);
   });
 
-  it('may put anything into what no model is shown', () => {
+  it('may have any text in members that models do not read', () => {
     expect(checkServer({ tools: [tool('a', { _meta: { 'x/y': 'a\u200Bb' } })] })).toEqual([]);
   });
 });
@@ -44,7 +44,7 @@ describe('a server that passes', () => {
 describe('hidden text', () => {
   const hidden = 'Adds.\u{E0049}\u{E0047}';
 
-  it('is found in every place a model reads, with the place and what to do', () => {
+  it('is found in every member that models read, with its path and the next step', () => {
     expect(checkServer({ tools: [tool('add', { description: hidden })] })).toEqual([
       {
         rule: 'hidden-characters',
@@ -90,7 +90,7 @@ describe('hidden text', () => {
     }
   });
 
-  it('is found in names of parameters, and quoted without them', () => {
+  it('is found in parameter names, and quoted without the hidden characters', () => {
     const [finding] = checkServer({
       tools: [tool('a', { inputSchema: { type: 'object', properties: { 'pass\u200Bword': { type: 'string' } } } })],
     });
@@ -100,8 +100,8 @@ describe('hidden text', () => {
   });
 });
 
-describe('texts that flood the context', () => {
-  it('are told with their length and the limit', () => {
+describe('texts that are too long for a context', () => {
+  it('are reported with their length and the limit', () => {
     const description = 'x'.repeat(DESCRIPTION_CHARS_MAX);
     expect(checkServer({ tools: [tool('a', { description })] })).toEqual([]);
     expect(checkServer({ tools: [tool('a', { description: `${description}y` })] })).toEqual([
@@ -133,7 +133,7 @@ describe('texts that flood the context', () => {
 });
 
 describe('names of tools', () => {
-  it('must be ones that clients take', () => {
+  it('must be accepted by clients', () => {
     for (const name of ['a', 'get_weather', 'repo.search', 'a/b', 'A-1', 'x'.repeat(128)]) {
       expect(checkServer(tools(name))).toEqual([]);
     }
@@ -147,7 +147,7 @@ describe('names of tools', () => {
     ]);
   });
 
-  it('must not pass for one another', () => {
+  it('must not be confusable with each other', () => {
     expect(rulesOf(checkServer(tools('search', 'other', 'search')))).toEqual(['tool "search": name-clash']);
     for (const [name, twin] of [
       ['search', 'Search'],
@@ -180,7 +180,7 @@ describe('names of tools', () => {
 });
 
 describe('schemas', () => {
-  it('of arguments are objects at the root', () => {
+  it('of arguments have type object at the root', () => {
     for (const schema of [{}, { type: 'string' }, { type: ['object', 'null'] }, { anyOf: [{ type: 'object' }] }]) {
       expect(rulesOf(checkServer({ tools: [tool('a', { inputSchema: schema })] }))).toEqual([
         'tool "a": invalid-schema',
@@ -190,14 +190,14 @@ describe('schemas', () => {
     expect(checkServer({ tools: [tool('a', { outputSchema: { type: 'array' } })] })).toEqual([]);
   });
 
-  it('may be missing in a card, and not at a live server', () => {
+  it('may be missing in a card, but not in a scanned server', () => {
     const server = { tools: [{ name: 'a' }] };
     expect(checkServer(server)).toEqual([]);
     expect(checkServer({ ...server, requireSchemas: true })[0].message).toContain('It has no inputSchema');
     expect(checkServer({ ...tools('a'), requireSchemas: true })).toEqual([]);
   });
 
-  it('are checked, those of results too', () => {
+  it('are checked, output schemas too', () => {
     const outputSchema = { $ref: 'https://evil.test/x' };
     expect(checkServer({ tools: [tool('a', { outputSchema })] })).toEqual([
       {
@@ -214,7 +214,7 @@ describe('schemas', () => {
 });
 
 describe('hostile input', () => {
-  it('that is too deep is a finding, and the rest is still checked', () => {
+  it('nested too deeply is a finding, and the rest is still checked', () => {
     const deep: unknown = JSON.parse('['.repeat(200_000) + ']'.repeat(200_000));
     expect(rulesOf(checkServer({ tools: [tool('a', { inputSchema: { default: deep } }), tool('b c')] }))).toEqual([
       'tool "a": nested-too-deeply',
@@ -222,7 +222,7 @@ describe('hostile input', () => {
     ]);
   });
 
-  it('gives at most 100 findings, and one tool does not take them all', () => {
+  it('has at most 100 findings, not all of them of one tool', () => {
     const noisy = tool('a b', { inputSchema: { type: 'object', enum: Array.from({ length: 5_000 }, () => '\u200B') } });
     const findings = checkServer({ tools: [noisy, ...Array.from({ length: 500 }, (_, at) => tool(`no ${at}`))] });
     expect(findings).toHaveLength(FINDINGS_MAX);
@@ -248,7 +248,7 @@ describe('hostile input', () => {
     expect(performance.now() - from).toBeLessThan(60_000);
   });
 
-  it('never makes it throw, and no finding carries what it warns of', () => {
+  it('never throws, and no finding contains the hidden text', () => {
     const value = fc.jsonValue({ stringUnit: 'binary', maxDepth: 4 });
     const near = fc.record(
       {

@@ -14,8 +14,8 @@ const bundle: BundleFacts = {
   configSchema: {},
 };
 
-describe('what is known of a server', () => {
-  it('from a scan is everything: what it does not declare it does not have', () => {
+describe('the known features of a server', () => {
+  it('are complete after a scan: an undeclared feature is absent', () => {
     const scan = { serverInfo, capabilities: {}, protocolVersion: '2025-11-25', era: 'legacy' } as const;
     const facts = factsOfScan({
       ...scan,
@@ -33,7 +33,7 @@ describe('what is known of a server', () => {
     });
   });
 
-  it('from a card is what the card says, and unknown where it is silent', () => {
+  it('are those of its card, and unknown where the card has no member', () => {
     expect(factsOfCard({ serverInfo, tools: [{ name: 'a' }] })).toEqual({
       serverInfo,
       tools: [{ name: 'a' }],
@@ -44,7 +44,7 @@ describe('what is known of a server', () => {
     expect(factsOfCard(null).tools).toBeNull();
   });
 
-  it('from a bundle is its manifest, and what its publisher claims where that is silent or has no schemas', () => {
+  it('are those of the bundle manifest, and those of its publisher where the manifest has none or no schemas', () => {
     const claimed = {
       serverInfo,
       tools: [{ name: 'forecast', inputSchema: schema }],

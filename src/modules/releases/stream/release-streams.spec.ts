@@ -23,10 +23,10 @@ const response = {
   end: () => undefined,
 };
 
-describe('a stream of a release that fails', () => {
+describe('a release stream that fails', () => {
   beforeAll(() => Logger.overrideLogger(false));
 
-  it('takes no slot, whether it never began or broke off', async () => {
+  it('occupies no slot, whether it failed before its start or later', async () => {
     const releases = { find: () => Promise.resolve({ id: 'one' }) } as unknown as ReleasesService;
     const streams = new ReleaseStreams(releases, {} as PubSub, { gauge: () => undefined } as unknown as Metrics);
     const follow = (broken: object) =>

@@ -45,7 +45,7 @@ describe('a rule of a fixture', () => {
       { content: [{ type: 'text', text: 'one' }], structuredContent: [1], isError: true },
     ],
     ['an error', { error: 'rate limited' }, { content: [{ type: 'text', text: 'rate limited' }], isError: true }],
-  ])('answers with %s', async (_name, rule, result) => {
+  ])('returns %s', async (_name, rule, result) => {
     const answer = await mockOf({ echo: [rule] })('echo');
     expect(answer).toEqual({ result: { ...result, _meta: byFixture } });
   });
@@ -66,7 +66,7 @@ describe('a rule of a fixture', () => {
     expect(result._meta).toEqual(isMatch ? byFixture : unmatched);
   });
 
-  it('gives way to the next one after its number of calls', async () => {
+  it('is replaced by the next rule after its number of calls', async () => {
     const call = mockOf({
       create_issue: [{ times: 2 }, { times: 1, error: 'late' }, { arguments: title, times: 1, result: 'last' }],
       get_weather: [{ error: 'down' }],
@@ -86,7 +86,7 @@ describe('a rule of a fixture', () => {
     ]);
   });
 
-  it('delays its answer, also one of the schema', async () => {
+  it('delays its result, also a generated one', async () => {
     const call = mockOf({ echo: [{ result: 'slow', delayMs: 250 }], list_notes: [{ delayMs: 50 }] });
     expect(await call('echo')).toMatchObject({ delayMs: 250 });
     expect(await call('list_notes')).toMatchObject({ delayMs: 50, result: { _meta: bySchema } });
@@ -102,7 +102,7 @@ describe('a rule of a fixture', () => {
     expect((await call('create_issue', title)).result).toMatchObject({ content: [{ text: 'first' }] });
   });
 
-  it('is asked only for calls of its tool', async () => {
+  it('applies only to calls of its tool', async () => {
     const { result } = await mockOf({ echo: [{ result: 'Hello' }] })('get_weather', { city: 'Oslo' });
     expect(result).toMatchObject({ structuredContent: { city: 'Oslo' }, _meta: unmatched });
   });
@@ -110,7 +110,7 @@ describe('a rule of a fixture', () => {
 
 describe('a scenario', () => {
   it.each(['3 open issues', '{"issues": 3}', '[1]', '7', '"tools"', 'null', '{ a world of tools'])(
-    '%s is prose',
+    '%s is a prose scenario',
     (scenario) => {
       expect(parseFixture(scenario)).toBeNull();
     },
@@ -141,13 +141,13 @@ describe('a scenario', () => {
     [rule('{"times": 1e999}'), /\.echo\[0\]\.times must be a whole number/],
     [rule('{"times": null}'), /\.echo\[0\]\.times must be a whole number/],
     [rule(`{"result": ${deep}}`), /^mock\.scenario: \$ is no JSON: it has more than 100 nested levels$/],
-  ])('%s is refused with the path of what is wrong', (scenario, message) => {
+  ])('%s is refused with the path of the error', (scenario, message) => {
     const read = () => parseFixture(scenario);
     expect(read).toThrow(InvalidInputError);
     expect(read).toThrow(message);
   });
 
-  it('must name tools of the server', () => {
+  it('may name only tools of the server', () => {
     const fixture = parseFixture('{"tools": {"echo": [], "ecko": []}}');
     expect(() => requireTools(fixture ?? new Map(), tracker.tools)).toThrow(
       'mock.scenario: $.tools.ecko names a tool the server does not have',

@@ -59,7 +59,7 @@ describe('a language model', () => {
     ['/v1', '/v1/chat/completions', { authorization: 'Bearer the-key' }],
     ['/v1/chat/completions', '/v1/chat/completions', { authorization: 'Bearer the-key' }],
     ['/v1/messages', '/v1/messages', { 'x-api-key': 'the-key', 'anthropic-version': '2023-06-01' }],
-  ])('is asked at %s, and its answer is marked', async (base, path, headers) => {
+  ])('is called at %s, and its result is marked', async (base, path, headers) => {
     model.answer = () => JSON.stringify({ result: rain });
     const recent = [{ seq: 1, tool: 'get_weather', arguments: '{"city":"Oslo"}', answer: '{"snow":true}' }];
     expect(await complete({ base, recent })).toEqual({
@@ -74,7 +74,7 @@ describe('a language model', () => {
     }
   });
 
-  it('may answer in a fence, without the wrapper, with a text, or with an error of the tool', async () => {
+  it('may answer in a code fence, without the wrapper, with a string, or with a tool error', async () => {
     model.answer = () => '```json\n' + JSON.stringify(rain) + '\n```';
     expect(await complete()).toMatchObject({ structuredContent: rain, _meta: byModel });
     model.answer = () => '{"text": "Hello back"}';
@@ -88,7 +88,7 @@ describe('a language model', () => {
     });
   });
 
-  it('is asked once more when its answer does not fit, and told why', async () => {
+  it('is called again if its result does not match the schema, with the reason', async () => {
     model.answer = ({ prompt }) => JSON.stringify({ result: prompt.includes('was refused') ? rain : { city: 7 } });
     expect(await complete()).toMatchObject({ structuredContent: rain, _meta: byModel });
     expect(model.questions.map(({ prompt }) => prompt.includes("must have required property 'temperature'"))).toEqual([
@@ -98,7 +98,7 @@ describe('a language model', () => {
   });
 });
 
-describe('the schemas answer, and say why, when the model', () => {
+describe('the schema simulator answers, with the reason, when the model', () => {
   const huge = 'x'.repeat(1024 * 1024 + 1);
 
   it.each<[string, () => LanguageModel['answer'], RegExp, number]>([
@@ -124,13 +124,13 @@ describe('the schemas answer, and say why, when the model', () => {
     });
   });
 
-  it('may not be asked now', async () => {
+  it('is over its limit of calls', async () => {
     const result = await complete({ spend: () => Promise.reject(new ModelFailure('No.')) });
     expect(result._meta).toEqual({ 'slipway/simulator': 'schema', 'slipway/reason': 'No.' });
     expect(model.questions).toHaveLength(0);
   });
 
-  it('would have to read too much', async () => {
+  it('would receive too much input', async () => {
     const given = { city: 'x'.repeat(20_000) };
     expect((await complete({ given }))._meta).toMatchObject({ 'slipway/reason': expect.stringMatching(/too long/) });
     expect(model.questions).toHaveLength(0);

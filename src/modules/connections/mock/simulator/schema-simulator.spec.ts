@@ -27,8 +27,8 @@ function serverOf(...tools: JsonObject[]): FrozenServer {
   return { serverInfo: null, tools, resources: null, resourceTemplates: null, prompts: null };
 }
 
-describe('an answer of the schemas', () => {
-  it('is the same for the same call, and another one for another seed, scenario or call', () => {
+describe('a simulated result', () => {
+  it('is equal for equal calls, and differs by seed, scenario or call', () => {
     const first = call('list_users');
     expect(call('list_users')).toEqual(first);
     expect(call('list_users', {}, { seed: 'acme/other' })).not.toEqual(first);
@@ -50,13 +50,13 @@ describe('an answer of the schemas', () => {
     expect(call(tool, given)).toEqual({ content: [{ type: 'text', text }] });
   });
 
-  it('follows the inferred schema of a tool that declares none', () => {
+  it('matches the inferred schema of a tool that declares none', () => {
     const inferred = { read: { type: 'object', required: ['lines'], properties: { lines: { type: 'integer' } } } };
     const server = { ...serverOf({ name: 'read', inputSchema: {} }), inferred };
     expect(call('read', {}, { server }).structuredContent).toEqual({ lines: expect.any(Number) });
   });
 
-  it('satisfies its output schema, whatever is called', () => {
+  it('matches the output schema of every call', () => {
     const checks = new Map(
       trackerTools.map((tool) => [tool.name, 'outputSchema' in tool ? schemaCheck(tool.outputSchema) : null]),
     );
@@ -94,7 +94,7 @@ describe('an answer of the schemas', () => {
     });
   });
 
-  it.each(['constructor', '__proto__', 'toString'])('comes from a tool named %s, too', (name) => {
+  it.each(['constructor', '__proto__', 'toString'])('is returned for a tool named %s, too', (name) => {
     expect(call(name, {}, { server: serverOf({ name, inputSchema: {} }) })).toMatchObject({
       content: [{ text: `${name}: done.` }],
     });
@@ -107,7 +107,7 @@ describe('arguments', () => {
     [{ title: 7 }, 'title must be string'],
     [{ title: 'a', more: 1 }, 'must NOT have additional properties (more)'],
     [{ title: 'a', state: 'new' }, 'state must be equal to one of the allowed values (open, closed)'],
-  ])('%j are refused as SDK servers do', (given, fault) => {
+  ])('%j are refused like SDK servers do', (given, fault) => {
     const text = `MCP error -32602: Input validation error: Invalid arguments for tool create_issue: ${fault}`;
     expect(call('create_issue', given)).toEqual({ isError: true, content: [{ type: 'text', text }] });
   });

@@ -49,8 +49,8 @@ const { schema: schemas } = fc.letrec<{ schema: object; leaf: object }>((tie) =>
   ),
 }));
 
-describe('a value for a schema', () => {
-  it('satisfies it, whatever is known of it, and is the same each time', () => {
+describe('a generated value for a schema', () => {
+  it('matches the schema and is the same each time', () => {
     fc.assert(
       fc.property(schemas, fc.string(), fc.option(fc.jsonValue()), (schema, seed, known) => {
         const check = schemaCheck(schema);
@@ -62,7 +62,7 @@ describe('a value for a schema', () => {
     );
   });
 
-  it('follows references, also endless ones', () => {
+  it('follows references, recursive ones too', () => {
     const schema = {
       type: 'object',
       required: ['root'],
@@ -88,11 +88,11 @@ describe('a value for a schema', () => {
     ['no choice', { enum: [] }],
     ['an empty range', { type: 'integer', minimum: 3, maximum: 2 }],
     ['alternatives of itself', { type: 'object', required: ['x'], properties: { x: { anyOf: [{ $ref: '#' }] } } }],
-  ])('says that %s cannot be had', (_name, schema) => {
+  ])('is refused with UnsatisfiableError for %s', (_name, schema) => {
     expect(() => valueFor(schema, { seed: 'a' })).toThrow(UnsatisfiableError);
   });
 
-  it('uses what is known where it fits, by names in any spelling, and makes up the rest', () => {
+  it('uses known values that match, by names in any spelling, and generates the rest', () => {
     const schema = {
       type: 'object',
       required: ['issue_number', 'title', 'state'],
