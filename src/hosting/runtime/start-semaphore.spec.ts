@@ -11,7 +11,7 @@ function gates() {
 
 const turn = () => new Promise(setImmediate);
 
-describe('Starts', () => {
+describe('StartSemaphore', () => {
   it('lets so many start at once, and the next when one has', async () => {
     const starts = new StartSemaphore(10_000, 2);
     const { ends, start } = gates();

@@ -52,7 +52,7 @@ function pool(max = 10): { links: HandlePool<HeldLink>; put: (key: string, accou
   };
 }
 
-describe('LinkPool', () => {
+describe('HandlePool', () => {
   afterEach(() => void jest.useRealTimers());
 
   it('lets an account push out its own links when it holds a quarter, and nobody else’s', async () => {

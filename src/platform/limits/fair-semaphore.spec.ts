@@ -15,7 +15,7 @@ function gauge() {
 
 const turn = () => new Promise(setImmediate);
 
-describe('Slots', () => {
+describe('FairSemaphore', () => {
   it('lets half of them be of one kind, and starts what waits in order', async () => {
     const slots = new FairSemaphore(4, 10_000);
     const { work, ends, now } = gauge();

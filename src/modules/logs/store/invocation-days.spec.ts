@@ -13,7 +13,7 @@ function parts(from: number, to: number, indexed: IndexedRange[]) {
   });
 }
 
-describe('searchSlices', () => {
+describe('searchRanges', () => {
   it('reads each index and each gap separately, newest first', () => {
     expect(parts(0, 24, [range(8, 12), range(2, 8)])).toEqual([
       ['20', 12, 24],
