@@ -303,7 +303,9 @@ describe('scopes that do not reach', () => {
     const wanting = await server.protect(upstream.url, { toolScope: 'tools:admin', challengeScope: 'tools:read' });
     const { path } = await authorized(wanting.url);
     expect(await echo(path)).toMatchObject({ status: 409, body: { error: 'auth_required' } });
-    expect(await statusOf(path, sibling)).toMatchObject({ state: 'auth_required', reason: 'insufficient_scope' });
+    // The process that called writes the status behind the answer.
+    await until(async () => (await statusOf(path, sibling)).reason === 'insufficient_scope', 'the refusal is written');
+    expect(await statusOf(path, sibling)).toMatchObject({ state: 'auth_required' });
     await authorize(path);
     const asked = server.seen
       .findLast(({ endpoint }) => endpoint === 'authorize')
