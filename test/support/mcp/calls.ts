@@ -54,15 +54,23 @@ export async function send(...given: Parameters<typeof open>): Promise<Answer> {
   return { status: response.status, headers: response.headers, text, body };
 }
 
-/** Posts one JSON-RPC message to the MCP endpoint of the connection at `path`, as an MCP client does. */
-export function mcp(
+/**
+ * Posts one JSON-RPC message to the MCP endpoint of the connection at `path`, as an MCP client does. The body is the
+ * response, also when it came as the last event of a stream, as it does when the call takes long.
+ */
+export async function mcp(
   app: TestApp,
   account: TestAccount | undefined,
   path: string,
   message: string | object,
   { headers = {}, ...options }: CallOptions = {},
 ): Promise<Answer> {
-  return send(app, account, `${path}/mcp`, message, { headers: { ...mcpAccept, ...headers }, ...options });
+  const answer = await send(app, account, `${path}/mcp`, message, {
+    headers: { ...mcpAccept, ...headers },
+    ...options,
+  });
+  const last = answer.headers.get('content-type') === 'text/event-stream' ? eventsOf(answer.text).at(-1) : undefined;
+  return last === undefined ? answer : { ...answer, body: JSON.parse(last) as unknown };
 }
 
 /** A JSON-RPC request. */
