@@ -253,7 +253,9 @@ describe('a shape', () => {
         const text = toShapeText(together(values));
         for (const [, secret] of members) expect(text).not.toContain(secret);
       }),
-      { examples: [[[['id', 'sk_live_aAAAaaaaAaAAAaaaaAaaAAaa']]]] },
+      {
+        examples: [[[['id', 'sk_live_aAAAaaaaAaAAAaaaaAaaAAaa']]], [[['id', 'aaaaaa9a-fffa-4fff-aaaa-aa9afaaaaaaa']]]],
+      },
     );
   });
 

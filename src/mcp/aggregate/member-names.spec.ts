@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import '../../../test/support/random-runs.js';
 import { MemberNames, qualifyUri, readUri, separators, type Separator } from './member-names.js';
 import type { AggregateMember } from './member-requests.js';
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import '../../../test/support/random-runs.js';
 import { bearerChallenge, CHALLENGE_CHARS_MAX, challengeHeaders, parseChallenges } from './challenges.js';
 
 const one = (scheme: string, params: Record<string, string> = {}) => ({ scheme, params });

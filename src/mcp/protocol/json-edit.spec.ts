@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import '../../../test/support/random-runs.js';
 import { memberText, rewriteMembers, spliceAll, withFirst, withMember, withoutMembers } from './json-edit.js';
 
 /** JSON text of an object with random white space, and its value. */

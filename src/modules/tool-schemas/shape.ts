@@ -243,6 +243,7 @@ function isFieldName(name: string): boolean {
     name !== '' &&
     name.length <= NAME_CHARS_MAX &&
     !(name in Object.prototype) &&
+    formatOf(name) === null &&
     !DATA_NAME.test(name.replace(MEDIA_TYPE, ''))
   );
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import '../../../test/support/random-runs.js';
 import { storableFault, toStorableJson } from './storable.js';
 
 describe('what Postgres cannot hold', () => {

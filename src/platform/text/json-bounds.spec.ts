@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import '../../../test/support/random-runs.js';
 import { boundExceeded, JsonScanner, parseBounded, useJsonBounds } from './json-bounds.js';
 
 const usual = { depth: 100, members: 50_000, elements: 500_000 };

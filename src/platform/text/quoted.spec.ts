@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import '../../../test/support/random-runs.js';
 import { codePointName, quoted } from './quoted.js';
 
 describe('quoting the text of others', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import '../../../../test/support/random-runs.js';
 import { hiddenCharacters } from './hidden-characters.js';
 
 const tagged = (text: string) => [...text].map((char) => String.fromCodePoint(0xe0000 + char.charCodeAt(0))).join('');
