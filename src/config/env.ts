@@ -1,13 +1,12 @@
-import type { BlockList } from 'node:net';
 import { availableParallelism, totalmem } from 'node:os';
 import path from 'node:path';
 import { accountLimitDefaults, parseAccountLimits, type AccountLimits } from './account-limits.js';
 import {
-  type SettingDoc,
-  settings,
-  SecretSetting,
+  optional,
+  secret,
   secretText,
-  Setting,
+  setting,
+  type SettingDoc,
   text,
   integer,
   oneOf,
@@ -17,9 +16,7 @@ import {
   publicUrl,
   proxyUrl,
   certificateFile,
-  type S3Place,
   s3Place,
-  type EncryptionKey,
   encryptionKeys,
   bootstrapKey,
   issuerPattern,
@@ -47,590 +44,462 @@ export const ISOLATION_MEASURES = [
 ] as const;
 export type IsolationMeasure = (typeof ISOLATION_MEASURES)[number];
 
-/** Every setting of a process, read once at start by {@link loadEnv}. All are optional. */
-export class Env {
-  @Setting('HOST', text, '127.0.0.1', 'Address to listen on. `0.0.0.0` opens the service to the network.')
-  readonly host: string;
-
-  @Setting('PORT', integer(0, 65_535), '3000', 'Port to listen on; 0 picks a free one.')
-  readonly port: number;
-
-  @Setting(
+/** Every setting of a process, in the order of docs/settings.md. All are optional. */
+const settings = {
+  host: setting('HOST', text, '127.0.0.1', 'Address to listen on. `0.0.0.0` opens the service to the network.'),
+  port: setting('PORT', integer(0, 65_535), '3000', 'Port to listen on; 0 picks a free one.'),
+  publicUrl: optional(
     'PUBLIC_URL',
     publicUrl,
-    null,
     'URL of the service for its users. Default: `http://HOST:PORT`, or `http://localhost:PORT` with a warning where `HOST` is ' +
       '`0.0.0.0` or `::`.',
-  )
-  readonly publicUrl: string | null;
-
-  @Setting(
+  ),
+  corsOrigins: optional(
     'CORS_ORIGINS',
     listOf((value) => (value === '*' ? value : webOrigin(value))),
-    null,
     'Origins of web pages whose scripts may use REST and MCP endpoints with an API key, comma-separated; `*`: all. ' +
       'Default: none, or those on loopback while `HOST` and `PUBLIC_URL` are local.',
-  )
-  readonly corsOrigins: string[] | null;
-
-  @Setting(
+  ),
+  advertiseUrl: optional(
     'ADVERTISE_URL',
     publicUrl,
-    null,
     'URL of this process for other processes of the service, for calls that only it can serve. ' +
       'Default: `http://HOST:PORT`; needed where `HOST` is `0.0.0.0` and several processes run.',
-  )
-  readonly advertiseUrl: string | null;
-
-  @Setting(
+  ),
+  dataDir: setting(
     'DATA_DIR',
     (value) => path.resolve(value),
     '.data',
     'Folder of the embedded database, generated keys and uploaded files. Processes of one service share it, unless they have ' +
       '`DATABASE_URL` and `BLOB_URL`.',
-  )
-  readonly dataDir: string;
-
-  @Setting(
+  ),
+  blobUrl: optional(
     'BLOB_URL',
     s3Place,
-    null,
     'S3 bucket for uploaded files: `s3://bucket/prefix?region=eu-central-1`, for servers other than AWS with ' +
       '`&endpoint=https://…`. Credentials: `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or any other source of the ' +
       'AWS SDK, such as the file that `AWS_SHARED_CREDENTIALS_FILE` names. Default: a folder in `DATA_DIR`.',
-  )
-  readonly blobUrl: S3Place | null;
-
-  @SecretSetting(
+  ),
+  databaseUrl: secret(
     'DATABASE_URL',
     url('postgres:', 'postgresql:'),
     'Postgres 14 or newer to use. Default: the embedded one.',
-  )
-  readonly databaseUrl: string | null;
-
-  @Setting(
+  ),
+  staleReadMs: setting(
     'STALE_READ_MS',
     integer(0, 3_600_000),
     '60000',
     'How long calls use what was read in the 5 s before the database stopped answering: keys, namespaces, connections, ' +
       'servers. 0: calls need the database.',
-  )
-  readonly staleReadMs: number;
-
-  @Setting(
+  ),
+  ownDatabasePoolMax: optional(
     'DATABASE_POOL_MAX',
     integer(1, 500),
-    null,
     'Database connections one process may hold for queries. Default: 8 for each processor, and at most one for each 32 MB ' +
       'of memory of the container or machine; 4 to 16.',
-  )
-  readonly ownDatabasePoolMax: number | null;
-
-  @SecretSetting(
+  ),
+  redisUrl: secret(
     'REDIS_URL',
     url('redis:', 'rediss:'),
     'Redis 6.2 or newer for the queue (`noeviction`). Default: the queue lives in Postgres.',
-  )
-  readonly redisUrl: string | null;
-
-  @Setting('QUEUE_PREFIX', text, 'slipway', 'Prefix of queue keys and messages, for several services on one Redis.')
-  readonly queuePrefix: string;
-
-  @Setting(
+  ),
+  queuePrefix: setting(
+    'QUEUE_PREFIX',
+    text,
+    'slipway',
+    'Prefix of queue keys and messages, for several services on one Redis.',
+  ),
+  roles: setting(
     'ROLES',
     listOf(oneOf<Role>('api', 'worker', 'host')),
     'api,worker,host',
     'What this process does: `api` serves requests, `worker` runs jobs, `host` runs hosted code.',
-  )
-  readonly roles: Role[];
-
-  @Setting(
+  ),
+  publicReads: setting(
     'PUBLIC_READS',
     flag,
     'false',
     '`true`: servers, skills, icons and downloads may be read without a key. A wrong key is still refused.',
-  )
-  readonly publicReads: boolean;
-
-  @Setting(
+  ),
+  modules: optional(
     'SLIPWAY_MODULES',
     listOf((value) => path.resolve(value)),
-    null,
     'Folders of npm packages that add modules to the service, comma-separated. Default: none.',
-  )
-  readonly modules: string[] | null;
-
-  @Setting('MIGRATE', oneOf('auto', 'off'), 'auto', '`off`: do not migrate at start; use `npm run migrate`.')
-  readonly migrate: 'auto' | 'off';
-
-  @SecretSetting('BOOTSTRAP_API_KEY', bootstrapKey, "The operator's first key, instead of a generated one.")
-  readonly bootstrapApiKey: string | null;
-
-  @SecretSetting(
+  ),
+  migrate: setting('MIGRATE', oneOf('auto', 'off'), 'auto', '`off`: do not migrate at start; use `npm run migrate`.'),
+  bootstrapApiKey: secret('BOOTSTRAP_API_KEY', bootstrapKey, "The operator's first key, instead of a generated one."),
+  encryptionKeys: secret(
     'ENCRYPTION_KEYS',
     encryptionKeys,
     'Keys that seal stored secrets: `id:base64,…`, 32 bytes each; the first one writes. ' +
       'Required with `DATABASE_URL`, generated into `DATA_DIR` otherwise.',
-  )
-  readonly encryptionKeys: EncryptionKey[] | null;
-
-  @Setting(
+  ),
+  egressAllow: optional(
     'EGRESS_ALLOW',
     text,
-    null,
     'Private addresses that may be dialled: CIDRs, hosts, or `loopback`, comma-separated. ' +
       'Default: `loopback` while `HOST` and `PUBLIC_URL` are loopback addresses, nothing otherwise; a list of your own ' +
       'replaces it. The local ports of this service, its database and its Redis are never dialled.',
-  )
-  readonly egressAllow: string | null;
-
-  @Setting(
+  ),
+  extraCaFile: optional(
     'NODE_EXTRA_CA_CERTS',
     certificateFile,
-    null,
     'File of PEM certificates of authorities that are trusted besides the public ones, for Postgres, Redis, S3 and all other ' +
       'requests, and in bundles that reach the network. Node.js reads it.',
-  )
-  readonly extraCaFile: string | null;
-
-  @SecretSetting(
+  ),
+  egressProxy: secret(
     'EGRESS_PROXY',
     proxyUrl,
     'HTTP proxy, `http://user:password@host:port`, for every request to MCP servers, authorization servers, S3, language ' +
       'models and Git, and of hosted code; it must allow CONNECT. What `EGRESS_ALLOW` lists is dialled without it: see ' +
       '[networks](networks.md#a-proxy-to-the-internet). Default: none.',
-  )
-  readonly egressProxy: string | null;
-
-  @Setting(
+  ),
+  trustProxy: optional(
     'TRUST_PROXY',
     addressRanges,
-    null,
     'Addresses of reverse proxies whose `X-Forwarded-For` names the client: CIDRs, comma-separated. Bounds for one address ' +
       'do not apply to a proxy itself. Default: none, and the header is ignored.',
-  )
-  readonly trustProxy: BlockList | null;
-
-  @Setting(
+  ),
+  drainMs: setting(
     'DRAIN_MS',
     integer(0, 600_000),
     '0',
     'How long a process that was told to stop still serves while `/ready` answers 503, so that balancers send their ' +
       'requests elsewhere. The container image sets 5000.',
-  )
-  readonly drainMs: number;
-
-  @Setting('HTTP_CONNECTIONS_MAX', integer(1, 1_000_000), '20000', 'Connections one process accepts.')
-  readonly httpConnectionsMax: number;
-
-  @Setting(
+  ),
+  httpConnectionsMax: setting(
+    'HTTP_CONNECTIONS_MAX',
+    integer(1, 1_000_000),
+    '20000',
+    'Connections one process accepts.',
+  ),
+  httpConnectionsPerAddressMax: setting(
     'HTTP_CONNECTIONS_PER_ADDRESS_MAX',
     integer(1, 1_000_000),
     '2000',
     'Connections of one address, or of one /64 network of IPv6.',
-  )
-  readonly httpConnectionsPerAddressMax: number;
-
-  @Setting(
+  ),
+  httpRequestTimeoutMs: setting(
     'HTTP_REQUEST_TIMEOUT_MS',
     integer(1_000, 3_600_000),
     '300000',
     'How long a request may take to arrive, with its body.',
-  )
-  readonly httpRequestTimeoutMs: number;
-
-  @Setting(
+  ),
+  httpBodiesMb: optional(
     'HTTP_BODIES_MB',
     integer(1, 1_000_000),
-    null,
     'Request bodies held in memory, from the first byte to the end of the answer; one account may hold a quarter, or one ' +
       'body. Default: an eighth of the memory of the container or machine, at least 64.',
-  )
-  readonly httpBodiesMb: number | null;
-
-  @Setting(
+  ),
+  httpUnreadMb: optional(
     'HTTP_UNREAD_MB',
     integer(1, 1_000_000),
-    null,
     'Answers that clients have not read yet; one address may cause a quarter. Beyond it the connection that ' +
       'is behind for the longest time is closed. Default: as `HTTP_BODIES_MB`.',
-  )
-  readonly httpUnreadMb: number | null;
-
-  @Setting(
+  ),
+  httpFormKb: setting(
     'HTTP_FORM_KB',
     integer(1, 1_024),
     '64',
     'Size of a body that is read without an API key: the forms of setup pages.',
-  )
-  readonly httpFormKb: number;
-
-  @Setting('HTTP_FORMS_MB', integer(1, 1_024), '4', 'Such bodies held in memory; one address may cause a quarter.')
-  readonly httpFormsMb: number;
-
-  @Setting(
+  ),
+  httpFormsMb: setting(
+    'HTTP_FORMS_MB',
+    integer(1, 1_024),
+    '4',
+    'Such bodies held in memory; one address may cause a quarter.',
+  ),
+  ownAccountLimits: optional(
     'ACCOUNT_LIMITS',
     parseAccountLimits,
-    null,
     'Limits of every account that differ from the defaults, such as `namespaces=20,requestsPerMinute=6000`: see ' +
       '[operate](operate.md#limits-of-accounts).',
-  )
-  readonly ownAccountLimits: Partial<AccountLimits> | null;
-
-  @Setting(
+  ),
+  requestsPerAddress: setting(
     'REQUESTS_PER_ADDRESS',
     integer(1, 1_000_000_000),
     '60000',
     'Requests without a valid key of one address, or of one /64 network of IPv6, in a minute.',
-  )
-  readonly requestsPerAddress: number;
-
-  @Setting(
+  ),
+  authFailuresMax: setting(
     'AUTH_FAILURES_MAX',
     integer(1, 1_000_000_000),
     '1000',
     'Requests with a wrong key of one address in 15 minutes. Further ones are 429, with a longer `Retry-After` each time.',
-  )
-  readonly authFailuresMax: number;
-
-  @Setting('JSON_DEPTH_MAX', integer(10, 1_000), '100', 'Nested levels of JSON that clients and MCP servers send.')
-  readonly jsonDepthMax: number;
-
-  @Setting('JSON_MEMBERS_MAX', integer(100, 10_000_000), '50000', 'Members of all objects of such JSON.')
-  readonly jsonMembersMax: number;
-
-  @Setting('JSON_ELEMENTS_MAX', integer(100, 100_000_000), '500000', 'Elements of all arrays of such JSON.')
-  readonly jsonElementsMax: number;
-
-  @Setting(
+  ),
+  jsonDepthMax: setting(
+    'JSON_DEPTH_MAX',
+    integer(10, 1_000),
+    '100',
+    'Nested levels of JSON that clients and MCP servers send.',
+  ),
+  jsonMembersMax: setting(
+    'JSON_MEMBERS_MAX',
+    integer(100, 10_000_000),
+    '50000',
+    'Members of all objects of such JSON.',
+  ),
+  jsonElementsMax: setting(
+    'JSON_ELEMENTS_MAX',
+    integer(100, 100_000_000),
+    '500000',
+    'Elements of all arrays of such JSON.',
+  ),
+  upstreamConnectTimeoutMs: setting(
     'UPSTREAM_CONNECT_TIMEOUT_MS',
     integer(100, 54_000),
     '15000',
     'Time limit for opening a session with an MCP server.',
-  )
-  readonly upstreamConnectTimeoutMs: number;
-
-  @Setting(
+  ),
+  upstreamCallTimeoutMs: setting(
     'UPSTREAM_CALL_TIMEOUT_MS',
     integer(100, 54_000),
     '50000',
     'Time limit of a REST call of a tool, of a list, and of the handshake with an MCP server. Published REST clients repeat a call after 60 s, hence the maximum.',
-  )
-  readonly upstreamCallTimeoutMs: number;
-
-  @Setting(
+  ),
+  mcpCallTimeoutMs: setting(
     'MCP_CALL_TIMEOUT_MS',
     integer(100, 3_600_000),
     '300000',
     'Silence of an MCP server after which a call at an MCP endpoint fails. Each message of the call restarts it, up to an hour in all. A connection may have its own: `callTimeoutMs`.',
-  )
-  readonly mcpCallTimeoutMs: number;
-
-  @Setting('UPSTREAM_ANSWER_MB', integer(1, 256), '16', 'Size of one answer or event of an MCP server.')
-  readonly upstreamAnswerMb: number;
-
-  @Setting(
+  ),
+  upstreamAnswerMb: setting(
+    'UPSTREAM_ANSWER_MB',
+    integer(1, 256),
+    '16',
+    'Size of one answer or event of an MCP server.',
+  ),
+  upstreamMessagesMax: setting(
     'UPSTREAM_MESSAGES_MAX',
     integer(1, 10_000_000),
     '10000',
     'Messages an MCP server may send with one answer, or in a minute on a stream without answers.',
-  )
-  readonly upstreamMessagesMax: number;
-
-  @Setting('UPSTREAM_MESSAGES_MB', integer(1, 1_024), '64', 'Size of these messages together.')
-  readonly upstreamMessagesMb: number;
-
-  @Setting(
+  ),
+  upstreamMessagesMb: setting('UPSTREAM_MESSAGES_MB', integer(1, 1_024), '64', 'Size of these messages together.'),
+  uplinkPingMs: setting(
     'UPLINK_PING_MS',
     integer(100, 600_000),
     '25000',
     'Interval of pings to a paired local server. Its tunnel is closed after two without an answer.',
-  )
-  readonly uplinkPingMs: number;
-
-  @Setting(
+  ),
+  uplinkLeaseMs: setting(
     'UPLINK_LEASE_MS',
     integer(300, 600_000),
     '15000',
     'A tunnel counts as closed after this long without a heartbeat of its process. A process that serves and hosts uses the shorter of this and RUNTIME_LEASE_MS.',
-  )
-  readonly uplinkLeaseMs: number;
-
-  @Setting('RELEASE_SCAN_TIMEOUT_MS', integer(1_000, 600_000), '60000', 'Time limit of the scan of an external server.')
-  readonly releaseScanTimeoutMs: number;
-
-  @Setting(
+  ),
+  releaseScanTimeoutMs: setting(
+    'RELEASE_SCAN_TIMEOUT_MS',
+    integer(1_000, 600_000),
+    '60000',
+    'Time limit of the scan of an external server.',
+  ),
+  releaseAuthTimeoutMs: setting(
     'RELEASE_AUTH_TIMEOUT_MS',
     integer(1_000, 30 * 24 * 60 * 60_000),
     '3600000',
     'Time for which a release waits for its authorization. Then it is `AUTH_TIMEOUT` and must be resumed.',
-  )
-  readonly releaseAuthTimeoutMs: number;
-
-  @Setting(
+  ),
+  releaseLeaseMs: setting(
     'RELEASE_LEASE_MS',
     integer(300, 600_000),
     '15000',
     'A release passes to another worker after this long without a heartbeat of its own.',
-  )
-  readonly releaseLeaseMs: number;
-
-  @Setting('RELEASE_KEEP', integer(1, 100_000), '20', 'Newest releases of a server that are stored whatever their age.')
-  readonly releaseKeep: number;
-
-  @Setting(
+  ),
+  releaseKeep: setting(
+    'RELEASE_KEEP',
+    integer(1, 100_000),
+    '20',
+    'Newest releases of a server that are stored whatever their age.',
+  ),
+  releaseKeepDays: setting(
     'RELEASE_KEEP_DAYS',
     integer(1, 36_500),
     '90',
     'Age above which other releases, but for the current one, are deleted with their files.',
-  )
-  readonly releaseKeepDays: number;
-
-  @Setting(
+  ),
+  releaseRescanHours: setting(
     'RELEASE_RESCAN_HOURS',
     integer(0, 720),
     '24',
     'Interval of scans of the current releases of servers that run elsewhere. 0: only on request.',
-  )
-  readonly releaseRescanHours: number;
-
-  @Setting(
+  ),
+  oauthPkceUnannounced: optional(
     'OAUTH_PKCE_UNANNOUNCED',
     listOf(issuerPattern),
-    null,
     'Issuers known to support PKCE without announcing it, `*` for one label of the host or any path; others are refused. ' +
       'Default: those of Entra ID and Cognito.',
-  )
-  readonly oauthPkceUnannounced: string[] | null;
-
-  @Setting(
+  ),
+  oauthSetupTtlMinutes: setting(
     'OAUTH_SETUP_TTL_MINUTES',
     integer(1, 1_440),
     '60',
     'Lifetime of a link to authorize Slipway at an MCP server.',
-  )
-  readonly oauthSetupTtlMinutes: number;
-
-  @Setting(
+  ),
+  setupReturnOrigins: optional(
     'SETUP_RETURN_ORIGINS',
     listOf(webOrigin),
-    null,
     'Origins of apps to which setup pages return, comma-separated: an app adds `&returnUrl=` to the link. Default: none.',
-  )
-  readonly setupReturnOrigins: string[] | null;
-
-  @Setting(
+  ),
+  connectionRecheckHours: setting(
     'CONNECTION_RECHECK_HOURS',
     integer(0, 720),
     '6',
     'A connection is checked after this long without a call. 0: never. Broken ones are checked within an hour in any case.',
-  )
-  readonly connectionRecheckHours: number;
-
-  @Setting(
+  ),
+  simulatorUrl: optional(
     'SIMULATOR_URL',
     url('http:', 'https:'),
-    null,
     'Language model that answers for simulated connections: an OpenAI-compatible base such as `https://host/v1`, or ' +
       "Anthropic's. Default: answers are made from schemas, without one.",
-  )
-  readonly simulatorUrl: string | null;
-
-  @Setting('SIMULATOR_MODEL', text, null, 'Name of that model. Required with `SIMULATOR_URL`.')
-  readonly simulatorModel: string | null;
-
-  @SecretSetting('SIMULATOR_API_KEY', text, 'API key of the model.')
-  readonly simulatorApiKey: string | null;
-
-  @Setting(
+  ),
+  simulatorModel: optional('SIMULATOR_MODEL', text, 'Name of that model. Required with `SIMULATOR_URL`.'),
+  simulatorApiKey: secret('SIMULATOR_API_KEY', text, 'API key of the model.'),
+  simulatorTimeoutMs: setting(
     'SIMULATOR_TIMEOUT_MS',
     integer(100, 50_000),
     '20000',
     'Time limit of the model for one call. After it, the answer is made from schemas.',
-  )
-  readonly simulatorTimeoutMs: number;
-
-  @Setting(
+  ),
+  simulatorDailyCallsMax: setting(
     'SIMULATOR_DAILY_CALLS_MAX',
     integer(1, 10_000_000),
     '1000',
     'Requests to the model in a day; one namespace may use a quarter. After that, answers are made from schemas.',
-  )
-  readonly simulatorDailyCallsMax: number;
-
-  @Setting('RUNTIME_CPU_MS', integer(50, 300_000), '5000', 'CPU time of one request to hosted code.')
-  readonly runtimeCpuMs: number;
-
-  @Setting(
+  ),
+  runtimeCpuMs: setting('RUNTIME_CPU_MS', integer(50, 300_000), '5000', 'CPU time of one request to hosted code.'),
+  runtimeStallMs: setting(
     'RUNTIME_STALL_MS',
     integer(200, 60_000),
     '1500',
     'Hosted code that blocks its event loop for this long, such as an endless loop, is ended.',
-  )
-  readonly runtimeStallMs: number;
-
-  @Setting(
+  ),
+  runtimeWallMs: setting(
     'RUNTIME_WALL_MS',
     integer(100, 3_600_000),
     '3600000',
     'Time limit of one answer of hosted code. The limits of its callers, such as MCP_CALL_TIMEOUT_MS, also apply.',
-  )
-  readonly runtimeWallMs: number;
-
-  @Setting('RUNTIME_MEMORY_MB', integer(32, 65_536), '128', 'Memory hosted code may allocate, for each release.')
-  readonly runtimeMemoryMb: number;
-
-  @Setting('RUNTIME_RESPONSE_MB', integer(1, 1_024), '16', 'Size of one answer of hosted code.')
-  readonly runtimeResponseMb: number;
-
-  @Setting(
+  ),
+  runtimeMemoryMb: setting(
+    'RUNTIME_MEMORY_MB',
+    integer(32, 65_536),
+    '128',
+    'Memory hosted code may allocate, for each release.',
+  ),
+  runtimeResponseMb: setting('RUNTIME_RESPONSE_MB', integer(1, 1_024), '16', 'Size of one answer of hosted code.'),
+  runtimeLogKb: setting(
     'RUNTIME_LOG_KB',
     integer(1, 1_024),
     '256',
     'Size of the stored console lines of one request to hosted code.',
-  )
-  readonly runtimeLogKb: number;
-
-  @Setting('RUNTIME_CONCURRENCY', integer(1, 10_000), '64', 'Concurrent requests to one hosted release.')
-  readonly runtimeConcurrency: number;
-
-  @Setting(
+  ),
+  runtimeConcurrency: setting(
+    'RUNTIME_CONCURRENCY',
+    integer(1, 10_000),
+    '64',
+    'Concurrent requests to one hosted release.',
+  ),
+  ownRuntimeLiveMax: optional(
     'RUNTIME_LIVE_MAX',
     integer(1, 10_000),
-    null,
     'Hosted programs that run at once in one process. The longest idle one is stopped to start another. Default: one for ' +
       'each 64 MB of memory of the container or machine, since one takes some 30 MB; 4 to 100.',
-  )
-  readonly ownRuntimeLiveMax: number | null;
-
-  @Setting(
+  ),
+  runtimeIdleMs: setting(
     'RUNTIME_IDLE_MS',
     integer(100, 86_400_000),
     '300000',
     'Hosted code without a request for this long is stopped.',
-  )
-  readonly runtimeIdleMs: number;
-
-  @Setting(
+  ),
+  logRetentionDays: setting(
     'LOG_RETENTION_DAYS',
     integer(1, 3_650),
     '14',
     'Days for which the logs of servers and connections are stored.',
-  )
-  readonly logRetentionDays: number;
-
-  @Setting(
+  ),
+  logRetentionGb: setting(
     'LOG_RETENTION_GB',
     integer(1, 100_000),
     '10',
     'Size above which the oldest days of these logs are deleted earlier. The current day is never deleted.',
-  )
-  readonly logRetentionGb: number;
-
-  @Setting(
+  ),
+  runtimeBundles: setting(
     'RUNTIME_BUNDLES',
     oneOf('off', 'isolated', 'network'),
     'off',
     'Execution of MCPB bundles, one process for each session. `isolated`: without network. `network`: through a proxy, ' +
       'to public addresses or, if their owner lists hosts, only to those.',
-  )
-  readonly runtimeBundles: 'off' | 'isolated' | 'network';
-
-  @Setting(
+  ),
+  runtimeBundleSessionsMax: setting(
     'RUNTIME_BUNDLE_SESSIONS_MAX',
     integer(1, 10_000),
     '100',
     'Concurrent sessions of bundles in one process, each in a child process. One bundle may have a quarter.',
-  )
-  readonly runtimeBundleSessionsMax: number;
-
-  @Setting(
+  ),
+  runtimeBundleDiskMb: setting(
     'RUNTIME_BUNDLE_DISK_MB',
     integer(1, 10_240),
     '64',
     'Size of the files that one session of a bundle may write. They are in memory and deleted with the session.',
-  )
-  readonly runtimeBundleDiskMb: number;
-
-  @Setting(
+  ),
+  hostingIsolation: setting(
     'HOSTING_ISOLATION',
     oneOf('auto', 'container', 'isolated'),
     'auto',
     'Isolation of hosted code. `isolated`: a user and a network of its own, for which the service must be root or may ' +
       'create namespaces. `container`: the sandbox of workerd in the user and network of the service. `auto`: `isolated` ' +
       'where the host can, otherwise `container`. Bundles need `isolated`.',
-  )
-  readonly hostingIsolation: 'auto' | 'container' | 'isolated';
-
-  @Setting(
+  ),
+  runtimeLeaseMs: setting(
     'RUNTIME_LEASE_MS',
     integer(600, 600_000),
     '15000',
     'Hosted code that keeps sessions may start in another process after this long without a heartbeat of its own. A process that serves and hosts uses the shorter of this and UPLINK_LEASE_MS.',
-  )
-  readonly runtimeLeaseMs: number;
-
-  @SecretSetting(
+  ),
+  metricsToken: secret(
     'METRICS_TOKEN',
     metricsToken,
     'Bearer token for `/metrics`, 16 characters or more. `open`: without a token. Default: no metrics.',
-  )
-  readonly metricsToken: string | null;
-
-  @Setting(
+  ),
+  commit: setting(
     'SLIPWAY_COMMIT',
     text,
     'unknown',
     'Commit of the code, for `slipway_build_info`. The container image sets it from its build argument `COMMIT`.',
-  )
-  readonly commit: string;
-
-  @Setting(
+  ),
+  logLevel: setting(
     'LOG_LEVEL',
     oneOf<LogLevel>('trace', 'debug', 'info', 'warn', 'error', 'fatal'),
     'info',
     'Lowest level that is logged; requests are logged at `debug`, see `ACCESS_LOG`.',
-  )
-  readonly logLevel: LogLevel;
-
-  @Setting('ACCESS_LOG', flag, 'false', '`true`: every request is logged at `info`, with its account.')
-  readonly accessLog: boolean;
-
-  @Setting('LOG_FORMAT', oneOf('pretty', 'json'), null, 'Default: `pretty` in a terminal, `json` otherwise.')
-  readonly logFormat: 'pretty' | 'json' | null;
-
-  @Setting(
+  ),
+  accessLog: setting('ACCESS_LOG', flag, 'false', '`true`: every request is logged at `info`, with its account.'),
+  logFormat: optional('LOG_FORMAT', oneOf('pretty', 'json'), 'Default: `pretty` in a terminal, `json` otherwise.'),
+  otelEndpoint: optional(
     'OTEL_EXPORTER_OTLP_ENDPOINT',
     url('http:', 'https:'),
-    null,
     'Collector for traces and runtime logs by OTLP over HTTP, such as `http://collector:4318`. The other standard variables ' +
       'of OpenTelemetry (`OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, `OTEL_SERVICE_NAME`, …) have their meaning: see ' +
       '[metrics and traces](metrics.md#traces-and-logs-to-a-collector). Default: none.',
-  )
-  readonly otelEndpoint: string | null;
-
-  @Setting(
+  ),
+  otelTracesEndpoint: optional(
     'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
     url('http:', 'https:'),
-    null,
     'Collector for traces only: the complete URL, with `/v1/traces`.',
-  )
-  readonly otelTracesEndpoint: string | null;
-
-  @Setting(
+  ),
+  otelLogsEndpoint: optional(
     'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT',
     url('http:', 'https:'),
-    null,
     'Collector for runtime logs only: the complete URL, with `/v1/logs`.',
-  )
-  readonly otelLogsEndpoint: string | null;
+  ),
+  otelTracesExporter: setting('OTEL_TRACES_EXPORTER', oneOf('otlp', 'none'), 'otlp', '`none`: no traces are sent.'),
+  otelLogsExporter: setting('OTEL_LOGS_EXPORTER', oneOf('otlp', 'none'), 'otlp', '`none`: no runtime logs are sent.'),
+};
 
-  @Setting('OTEL_TRACES_EXPORTER', oneOf('otlp', 'none'), 'otlp', '`none`: no traces are sent.')
-  readonly otelTracesExporter: 'otlp' | 'none';
+type Values = { readonly [Name in keyof typeof settings]: ReturnType<(typeof settings)[Name]['parse']> };
 
-  @Setting('OTEL_LOGS_EXPORTER', oneOf('otlp', 'none'), 'otlp', '`none`: no runtime logs are sent.')
-  readonly otelLogsExporter: 'otlp' | 'none';
-
+/** The settings of a process and what follows from them. */
+export class Env extends (class {} as new () => Values) {
   private limits?: AccountLimits;
 
   /** A copy with some settings filled in, for what is found out at start, and for commands. */
@@ -722,7 +591,7 @@ export class SettingsError extends StartError {}
 
 /** The documentation of every setting, in the order of docs/settings.md. */
 export function settingDocs(): SettingDoc[] {
-  return settings.map(({ name, fallback, doc, isSecret }) => ({ name, fallback, doc, isSecret }));
+  return Object.values(settings).map(({ name, fallback, doc, isSecret }) => ({ name, fallback, doc, isSecret }));
 }
 
 /**
@@ -734,7 +603,7 @@ export function settingDocs(): SettingDoc[] {
 export function loadEnv(source: NodeJS.ProcessEnv = process.env, checks: ((env: Env) => void)[] = []): Env {
   const env = new Env();
   const faults: string[] = [];
-  for (const { name, property, parse, fallback, isSecret } of settings) {
+  for (const [property, { name, parse, fallback, isSecret }] of Object.entries(settings)) {
     try {
       const given = (isSecret ? secretText(source, name) : source[name]?.trim()) || fallback;
       Object.assign(env, { [property]: given === null ? null : parse(given) });

@@ -15,26 +15,24 @@ export interface SettingDoc {
   isSecret: boolean;
 }
 
-interface SettingEntry extends SettingDoc {
-  property: string;
-  parse: Parse<unknown>;
+/** A setting whose value has the type `T`. */
+interface Setting<T> extends SettingDoc {
+  parse: Parse<T>;
 }
 
-/** Every declared setting, in the order of docs/settings.md. */
-export const settings: SettingEntry[] = [];
-
-/** Declares one environment variable on the property that holds its value. */
-export function Setting<T>(name: string, parse: Parse<T>, fallback: string | null, doc: string): PropertyDecorator {
-  return (_target, property) => {
-    settings.push({ name, property: String(property), parse, fallback, doc, isSecret: false });
-  };
+/** Declares one environment variable with its default. */
+export function setting<T>(name: string, parse: Parse<T>, fallback: string, doc: string): Setting<T> {
+  return { name, parse, fallback, doc, isSecret: false };
 }
 
-/** Declares a setting without a default that holds a secret: it may stand in the file that `NAME_FILE` names. */
-export function SecretSetting<T>(name: string, parse: Parse<T>, doc: string): PropertyDecorator {
-  return (_target, property) => {
-    settings.push({ name, property: String(property), parse, fallback: null, doc, isSecret: true });
-  };
+/** Declares one environment variable. Its value is null when it is not set. */
+export function optional<T>(name: string, parse: Parse<T>, doc: string, isSecret = false): Setting<T | null> {
+  return { name, parse, fallback: null, doc, isSecret };
+}
+
+/** Declares an {@link optional} setting that holds a secret: it may stand in the file that `NAME_FILE` names. */
+export function secret<T>(name: string, parse: Parse<T>, doc: string): Setting<T | null> {
+  return optional(name, parse, doc, true);
 }
 
 /**
