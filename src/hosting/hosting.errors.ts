@@ -1,4 +1,4 @@
-import { DomainError } from '../platform/errors/domain-error.js';
+import { DomainError, errorOf } from '../platform/errors/domain-error.js';
 import { Serializable } from '../platform/internal-http/error-codec.js';
 import type { RuntimeOutcome } from './hosting.types.js';
 
@@ -28,10 +28,7 @@ abstract class RetryLaterFailure extends NotRunFailure {
 }
 
 /** The module of a hosted release is invalid; the message says where and why. */
-export class InvalidModuleError extends DomainError {
-  readonly kind = 'invalid';
-  readonly code = 'invalid_module';
-}
+export class InvalidModuleError extends errorOf('invalid', 'invalid_module') {}
 
 /** No process runs hosted code, or this kind of it. */
 @Serializable()

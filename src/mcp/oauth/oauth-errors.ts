@@ -1,13 +1,10 @@
-import { DomainError } from '../../platform/errors/domain-error.js';
+import { errorOf } from '../../platform/errors/domain-error.js';
 
 /**
  * An authorization cannot be set up, or was not completed. The message is for the person who publishes or connects the
  * server: the problem, the host, and a remedy.
  */
-export class OAuthSetupError extends DomainError {
-  readonly kind = 'unprocessable';
-  readonly code = 'auth_setup_failed';
-}
+export class OAuthSetupError extends errorOf('unprocessable', 'auth_setup_failed') {}
 
 /** The authorization server has no client of ours and does not register one; an administrator must create it there. */
 export class OAuthClientNeededError extends OAuthSetupError {

@@ -1,4 +1,4 @@
-import { DomainError } from '../../platform/errors/domain-error.js';
+import { DomainError, errorOf } from '../../platform/errors/domain-error.js';
 import { Serializable } from '../../platform/internal-http/error-codec.js';
 import { rpcCode } from '../protocol/protocol.js';
 
@@ -20,9 +20,7 @@ export class McpLoopError extends McpRefusal {
 }
 
 /** Only sessions of this service have a GET stream, or can be deleted. */
-export class McpMethodNotAllowedError extends DomainError {
-  readonly kind = 'method_not_allowed';
-  readonly code = 'method_not_allowed';
+export class McpMethodNotAllowedError extends errorOf('method_not_allowed') {
   override readonly headers = { Allow: 'POST' };
 
   constructor() {
@@ -35,10 +33,7 @@ export class McpMethodNotAllowedError extends DomainError {
  * management).
  */
 @Serializable()
-export class McpSessionNotFoundError extends DomainError {
-  readonly kind = 'not_found';
-  readonly code = 'not_found';
-
+export class McpSessionNotFoundError extends errorOf('not_found') {
   constructor() {
     super('Session not found: send initialize without a session id');
   }
@@ -46,29 +41,21 @@ export class McpSessionNotFoundError extends DomainError {
 
 /** The stream of a `Last-Event-ID` belongs to another session, or its events are no longer stored. */
 @Serializable()
-export class McpStreamGoneError extends DomainError {
-  readonly kind = 'not_found';
-  readonly code = 'not_found';
-
+export class McpStreamGoneError extends errorOf('not_found') {
   constructor() {
     super('The stream of this Last-Event-ID cannot be resumed: open a new one without it');
   }
 }
 
 /** The session has an open GET stream already. */
-export class McpStreamOpenError extends DomainError {
-  readonly kind = 'conflict';
-  readonly code = 'conflict';
-
+export class McpStreamOpenError extends errorOf('conflict') {
   constructor() {
     super('The session has its stream already: close it first');
   }
 }
 
 /** The account has reached its limit of concurrent requests or streams. */
-export class McpTooManyError extends DomainError {
-  readonly kind = 'rate_limited';
-  readonly code = 'rate_limited';
+export class McpTooManyError extends errorOf('rate_limited') {
   override readonly retryAfterSeconds = 1;
 
   /** @param what in the plural */
@@ -78,10 +65,7 @@ export class McpTooManyError extends DomainError {
 }
 
 /** A web page of another origin must not reach a local service through its visitor's browser (DNS rebinding). */
-export class OriginRefusedError extends DomainError {
-  readonly kind = 'forbidden';
-  readonly code = 'forbidden';
-
+export class OriginRefusedError extends errorOf('forbidden') {
   constructor() {
     super('The Origin header names a web site that is not this service');
   }

@@ -1,17 +1,14 @@
 import { statfs } from 'node:fs/promises';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
-import { DomainError } from '../errors/domain-error.js';
+import { errorOf } from '../errors/domain-error.js';
 import { Metrics } from '../telemetry/metrics.js';
 
 /** Free space below which `/ready` calls the storage full: the largest form of a publish. */
 const NEEDED_BYTES = 40 * 1024 * 1024;
 
 /** The disk of the data folder, or of the database, is full. */
-export class StorageFullError extends DomainError {
-  readonly kind = 'storage_full';
-  readonly code = 'storage_full';
-
+export class StorageFullError extends errorOf('storage_full') {
   constructor(detail?: unknown) {
     super('This service has no space left to store this: its operator must free some. Nothing was stored.', detail);
   }

@@ -1,14 +1,11 @@
-import { DomainError } from '../errors/domain-error.js';
+import { errorOf } from '../errors/domain-error.js';
 import { HOST_RULE_KINDS, type AddressKind } from './address-policy.js';
 
 /**
  * Slipway will not dial what a URL points at. The message says what was refused and what would help; it carries at most
  * the scheme, host and port of the URL, because user name, password, path and query may hold secrets.
  */
-export class EgressRefusedError extends DomainError {
-  readonly kind = 'invalid';
-  readonly code = 'validation_error';
-
+export class EgressRefusedError extends errorOf('invalid', 'validation_error') {
   /** `addressKind` is what the address is; undefined when the URL itself was refused. */
   constructor(
     message: string,
@@ -42,10 +39,7 @@ export class EgressRefusedError extends DomainError {
 }
 
 /** The operator's HTTP proxy opened no tunnel. The message has neither its address nor its password. */
-export class EgressProxyError extends DomainError {
-  readonly kind = 'upstream';
-  readonly code = 'upstream_error';
-
+export class EgressProxyError extends errorOf('upstream', 'upstream_error') {
   /** The proxy was not reached, or its answer was no HTTP. */
   static away(error: NodeJS.ErrnoException): EgressProxyError {
     return new EgressProxyError(

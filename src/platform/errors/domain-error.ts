@@ -70,29 +70,26 @@ export abstract class DomainError extends Error {
   }
 }
 
-/** The input does not have the promised form; the message says which part and what was expected. */
-export class InvalidInputError extends DomainError {
-  readonly kind = 'invalid';
-  readonly code = 'validation_error';
+/** Base class of the errors of one kind; `code` is the word that clients match on. */
+export function errorOf<Kind extends ErrorKind>(kind: Kind, code: string = kind) {
+  abstract class OfKind extends DomainError {
+    readonly kind = kind;
+    readonly code = code;
+  }
+  return OfKind;
 }
+
+/** The input does not have the promised form; the message says which part and what was expected. */
+export class InvalidInputError extends errorOf('invalid', 'validation_error') {}
 
 /** The thing does not exist, or the caller may not know of it. */
-export class NotFoundError extends DomainError {
-  readonly kind = 'not_found';
-  readonly code = 'not_found';
-}
+export class NotFoundError extends errorOf('not_found') {}
 
 /** The caller may not do this. */
-export class ForbiddenError extends DomainError {
-  readonly kind = 'forbidden';
-  readonly code = 'forbidden';
-}
+export class ForbiddenError extends errorOf('forbidden') {}
 
 /** The request contradicts the state of the thing; repeating it does not help. */
-export class ConflictError extends DomainError {
-  readonly kind = 'conflict';
-  readonly code = 'conflict';
-}
+export class ConflictError extends errorOf('conflict') {}
 
 /** No route for this path and method. */
 export class RouteNotFoundError extends NotFoundError {
@@ -102,9 +99,7 @@ export class RouteNotFoundError extends NotFoundError {
 }
 
 /** The path has routes, none of them for this method. `Allow` names theirs (RFC 9110 section 15.5.6). */
-export class MethodNotAllowedError extends DomainError {
-  readonly kind = 'method_not_allowed';
-  readonly code = 'method_not_allowed';
+export class MethodNotAllowedError extends errorOf('method_not_allowed') {
   override readonly headers: { Allow: string };
 
   constructor(method: string, allowed: readonly string[]) {
@@ -115,16 +110,10 @@ export class MethodNotAllowedError extends DomainError {
 }
 
 /** The request brings more bytes than are accepted. */
-export class TooLargeError extends DomainError {
-  readonly kind = 'too_large';
-  readonly code = 'validation_error';
-}
+export class TooLargeError extends errorOf('too_large', 'validation_error') {}
 
 /** The caller, or all callers together, have as many as they may. */
-export class TooManyError extends DomainError {
-  readonly kind = 'rate_limited';
-  readonly code = 'rate_limited';
-
+export class TooManyError extends errorOf('rate_limited') {
   constructor(
     message: string,
     override readonly retryAfterSeconds: number,
@@ -134,10 +123,7 @@ export class TooManyError extends DomainError {
 }
 
 /** The service cannot do this right now. */
-export class UnavailableError extends DomainError {
-  readonly kind = 'unavailable';
-  readonly code = 'unavailable';
-
+export class UnavailableError extends errorOf('unavailable') {
   constructor(
     message: string,
     override readonly retryAfterSeconds: number,

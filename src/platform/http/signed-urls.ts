@@ -1,14 +1,11 @@
 import { createHmac } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
-import { DomainError } from '../errors/domain-error.js';
+import { errorOf } from '../errors/domain-error.js';
 import { isSameSignature, keysFor } from './secrets.js';
 
 /** The link is not ours, was changed, or its time is over. */
-export class LinkExpiredError extends DomainError {
-  readonly kind = 'forbidden';
-  readonly code = 'forbidden';
-
+export class LinkExpiredError extends errorOf('forbidden') {
   constructor() {
     super('The link is not valid or has expired: read it anew from the API.');
   }

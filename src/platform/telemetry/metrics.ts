@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { collectDefaultMetrics, Counter, Histogram, Registry, type Metric } from 'prom-client';
 import { Env } from '../../config/env.js';
-import { DomainError, NotFoundError } from '../errors/domain-error.js';
+import { errorOf, NotFoundError } from '../errors/domain-error.js';
 import { hashSecret } from '../http/secrets.js';
 
 /** Names and values from fixed lists only: a label that tenants choose would grow without end, and show what they do. */
@@ -28,10 +28,7 @@ type Type = 'counter' | 'gauge' | 'histogram';
 const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 /** The metrics were asked for without their token. */
-class MetricsTokenError extends DomainError {
-  readonly kind = 'unauthenticated';
-  readonly code = 'unauthorized';
-
+class MetricsTokenError extends errorOf('unauthenticated', 'unauthorized') {
   constructor() {
     super('Send the METRICS_TOKEN of this service as "Authorization: Bearer <token>"');
   }

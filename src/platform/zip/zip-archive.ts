@@ -1,16 +1,13 @@
 import { crc32 } from 'node:zlib';
 import type * as Yauzl from 'yauzl';
 import type { Entry, ZipFile } from 'yauzl';
-import { DomainError } from '../errors/domain-error.js';
+import { errorOf } from '../errors/domain-error.js';
 import { lazyRequire } from '../lazy-require.js';
 
 const yauzl = lazyRequire<typeof Yauzl>('yauzl');
 
 /** The archive is broken or hostile; the message says in which way. */
-export class InvalidArchiveError extends DomainError {
-  readonly kind = 'invalid';
-  readonly code = 'validation_error';
-}
+export class InvalidArchiveError extends errorOf('invalid', 'validation_error') {}
 
 /** Limits of an archive. */
 export interface ZipLimits {
