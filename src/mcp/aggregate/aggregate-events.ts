@@ -1,3 +1,4 @@
+import { someAtOnce } from '../../platform/limits/some-at-once.js';
 import { Logger } from '@nestjs/common';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { ListenFilter, Listening, UpstreamListener } from '../protocol/channel.js';
@@ -94,11 +95,8 @@ export class AggregateEvents {
       this.streams.delete(connectionId);
       await listening?.close();
     }
-    const queue = [...wanted].filter((connectionId) => !this.streams.has(connectionId)).values();
-    const worker = async () => {
-      for (const connectionId of queue) await this.listenTo(connectionId);
-    };
-    await Promise.all(Array.from({ length: PARALLEL }, worker));
+    const fresh = [...wanted].filter((connectionId) => !this.streams.has(connectionId));
+    await someAtOnce(PARALLEL, fresh.values(), (connectionId) => this.listenTo(connectionId));
   }
 
   private async listenTo(connectionId: string): Promise<void> {

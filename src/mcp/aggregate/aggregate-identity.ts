@@ -1,3 +1,4 @@
+import { someAtOnce } from '../../platform/limits/some-at-once.js';
 import { deadlineIn, withinDeadline } from '../protocol/deadline.js';
 import { CLIENT_INFO, MODERN_VERSION, type Era, type UpstreamIdentity } from '../protocol/protocol.js';
 import { isObject } from '../../platform/text/json.js';
@@ -75,20 +76,16 @@ export class AggregateIdentity {
   private async gather(members: AggregateMember[], era: Era): Promise<MemberIdentity[]> {
     const left = deadlineIn(WAIT_MS);
     const found: MemberIdentity[] = [];
-    const queue = members.entries();
-    const worker = async () => {
-      for (const [i, { connectionId }] of queue) {
-        try {
-          const opened = this.source.handle(connectionId).then((handle) => handle.open(OPEN_MS, era));
-          const identity = await withinDeadline(opened, left(), 'The MCP server did not introduce itself in time.');
-          found[i] = { connectionId, identity };
-        } catch (error) {
-          // Rethrows errors that are not failures of the connection.
-          this.source.faultOf(connectionId, error);
-        }
+    await someAtOnce(PARALLEL, members.entries(), async ([i, { connectionId }]) => {
+      try {
+        const opened = this.source.handle(connectionId).then((handle) => handle.open(OPEN_MS, era));
+        const identity = await withinDeadline(opened, left(), 'The MCP server did not introduce itself in time.');
+        found[i] = { connectionId, identity };
+      } catch (error) {
+        // Rethrows errors that are not failures of the connection.
+        this.source.faultOf(connectionId, error);
       }
-    };
-    await Promise.all(Array.from({ length: PARALLEL }, worker));
+    });
     return found.filter((one) => one !== undefined);
   }
 }

@@ -1,3 +1,4 @@
+import { someAtOnce } from '../../platform/limits/some-at-once.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import type { UpstreamHandle } from '../client/upstream-handle.js';
 import { isDeclared, type ListKind, mcpLists, readList } from '../protocol/list-pages.js';
@@ -92,21 +93,15 @@ export class MemberRequests {
     const left = deadlineIn(Math.min(timeoutMs, ANSWER_MS_MAX));
     const gathered: GatheredItems[] = [];
     let items = 0;
-    const queue = members.entries();
     // Not started with less than its full timeout: it would be reported as failed because of the others.
     const neededMs = Math.min(MEMBER_WAIT_MS, timeoutMs / 2);
     const isOver = () => items >= itemsMax || left() < neededMs || cancellation?.isCancelled === true;
-    const worker = async () => {
-      while (!isOver()) {
-        const next = queue.next();
-        if (next.done) return;
-        const [i, member] = next.value;
-        const one = await this.one(member, kind, { timeoutMs: Math.min(left(), MEMBER_WAIT_MS), profile });
-        gathered[i] = one;
-        if ('items' in one) items += one.items.length;
-      }
-    };
-    await Promise.all(Array.from({ length: PARALLEL }, worker));
+    await someAtOnce(PARALLEL, members.entries(), async ([i, member]) => {
+      if (isOver()) return;
+      const one = await this.one(member, kind, { timeoutMs: Math.min(left(), MEMBER_WAIT_MS), profile });
+      gathered[i] = one;
+      if ('items' in one) items += one.items.length;
+    });
     return gathered;
   }
 

@@ -1,3 +1,4 @@
+import { someAtOnce } from '../../platform/limits/some-at-once.js';
 import type {
   CallerProfile,
   Listening,
@@ -256,8 +257,7 @@ export class LegacyAdapter implements ProtocolAdapter {
   }
 
   private async requestInSession(slot: SessionSlot, call: McpCall, timeoutMs: number): Promise<McpReply> {
-    const from = performance.now();
-    const left = () => Math.max(1, from + timeoutMs - performance.now());
+    const left = deadlineIn(timeoutMs);
     const open = slot.value;
     const session = open ?? (await this.session(slot, timeoutMs, call));
     const ms = open ? timeoutMs : left();
@@ -266,8 +266,7 @@ export class LegacyAdapter implements ProtocolAdapter {
   }
 
   private async send(slot: SessionSlot, session: LegacySession, call: McpCall, timeoutMs: number): Promise<McpReply> {
-    const from = performance.now();
-    const left = () => Math.max(1, from + timeoutMs - performance.now());
+    const left = deadlineIn(timeoutMs);
     try {
       return await this.requestWithLevel(slot, session, call, timeoutMs, false);
     } catch (error) {
@@ -358,8 +357,8 @@ async function subscribe(
   const gone = [...subscribed].filter((uri) => !wanted.includes(uri));
   for (const uri of gone) subscribed.delete(uri);
   const fresh = wanted.filter((uri) => !subscribed.has(uri));
-  await someAtOnce(fresh, async (uri) => (await ask('subscribe', uri)).error ?? subscribed.add(uri));
-  await someAtOnce(gone, (uri) =>
+  await someAtOnce(PARALLEL, fresh.values(), async (uri) => (await ask('subscribe', uri)).error ?? subscribed.add(uri));
+  await someAtOnce(PARALLEL, gone.values(), (uri) =>
     ask('unsubscribe', uri).catch((error: unknown) => {
       // A failed unsubscribe only causes notifications without a listener.
       if (!(error instanceof UpstreamFailure || error instanceof SessionLostError)) throw error;
@@ -369,14 +368,6 @@ async function subscribe(
 
 function forgotten(): UpstreamError {
   return new UpstreamError('The MCP server forgot the session of its change notifications.');
-}
-
-async function someAtOnce(uris: string[], work: (uri: string) => Promise<unknown>): Promise<void> {
-  const queue = uris.values();
-  const worker = async () => {
-    for (const uri of queue) await work(uri);
-  };
-  await Promise.all(Array.from({ length: Math.min(PARALLEL, uris.length) }, worker));
 }
 
 function honoured(capabilities: Record<string, unknown>, wanted: ListenFilter, subscribed: Set<string>): ListenFilter {

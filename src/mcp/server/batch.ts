@@ -1,8 +1,9 @@
+import { someAtOnce } from '../../platform/limits/some-at-once.js';
 import { isObject } from '../../platform/text/json.js';
 import { elements, slice } from '../protocol/json-text.js';
 import { envelope, rpcCode } from '../protocol/protocol.js';
 import { errorText } from './mcp-responses.js';
-import type { McpRequestContext, McpResponseSink } from './mcp-request.js';
+import { type McpRequestContext, type McpResponseSink, silentSink } from './mcp-request.js';
 import { invalid, type Fault } from './classify.js';
 
 /** The only revision with batches. */
@@ -34,8 +35,6 @@ function hasEnvelope(message: unknown): boolean {
   return isObject(meta) && envelope.version in meta;
 }
 
-const nothing = () => undefined;
-
 /**
  * Processes the messages of a batch independently and answers with the array of their answers, in the order of the
  * messages.
@@ -48,19 +47,14 @@ export async function serveBatch(
   const texts = elements(request.text).map((span) => slice(request.text, span));
   const answers = new Array<string | null>(texts.length).fill(null);
   let chars = 0;
-  let next = 0;
-  const work = async () => {
-    for (let i = next++; i < texts.length; i = next++) {
-      const reply = (_status: number, text: string | null) => void (answers[i] = text);
-      // A JSON array carries only answers: no server requests, no progress.
-      const own = { reply, event: nothing, open: nothing, openAnswer: nothing, openWhenLate: nothing, end: nothing };
-      await serve({ ...request, text: texts[i] ?? '', acceptsStream: false }, own);
-      const answer = answers[i] ?? null;
-      chars += answer?.length ?? 0;
-      if (answer !== null && chars > ANSWERS_CHARS_MAX) answers[i] = tooMuch(answer);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE_MAX, texts.length) }, work));
+  await someAtOnce(AT_ONCE_MAX, texts.entries(), async ([i, text]) => {
+    const reply = (_status: number, answer: string | null) => void (answers[i] = answer);
+    // A JSON array carries only answers: no server requests, no progress.
+    await serve({ ...request, text, acceptsStream: false }, { ...silentSink, reply });
+    const answer = answers[i] ?? null;
+    chars += answer?.length ?? 0;
+    if (answer !== null && chars > ANSWERS_CHARS_MAX) answers[i] = tooMuch(answer);
+  });
   const given = answers.filter((answer) => answer !== null);
   if (given.length === 0) sink.reply(202, null);
   else sink.reply(200, `[${given.join(',')}]`);

@@ -68,6 +68,16 @@ export interface McpResponseSink {
   end(): void;
 }
 
+/** Discards all that it receives. */
+export const silentSink: McpResponseSink = {
+  reply: () => undefined,
+  event: () => undefined,
+  open: () => undefined,
+  openAnswer: () => undefined,
+  openWhenLate: () => undefined,
+  end: () => undefined,
+};
+
 /** A request in progress. */
 export interface McpRequest {
   channel: Channel;

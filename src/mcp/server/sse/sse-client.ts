@@ -1,5 +1,5 @@
 import { Cancellation } from '../../protocol/cancellation.js';
-import type { CallObserver, McpResponseSink } from '../mcp-request.js';
+import { type CallObserver, type McpResponseSink, silentSink } from '../mcp-request.js';
 import type { ClientSession } from '../sessions/session-ids.js';
 
 /** Functions of the MCP server that a client of HTTP+SSE uses. */
@@ -39,16 +39,13 @@ export class SseClient {
     const cancellation = new Cancellation();
     this.running.add(cancellation);
     const sink: McpResponseSink = {
+      ...silentSink,
       reply: (_status, answer, headers) => {
         this.begin(headers?.['mcp-session-id']);
         // A cancelled request is not answered.
         if (answer !== null && !cancellation.isCancelled) this.stream.event(answer);
       },
       event: (message) => this.stream.event(message),
-      open: () => undefined,
-      openAnswer: () => undefined,
-      openWhenLate: () => undefined,
-      end: () => undefined,
     };
     try {
       await this.server.serve(text, this.session, sink, cancellation, observer);
@@ -72,11 +69,8 @@ export class SseClient {
     if (!session) return;
     this.session = session;
     this.stop = this.server.listen(session, {
-      reply: () => undefined,
+      ...silentSink,
       event: (message) => this.stream.event(message),
-      open: () => undefined,
-      openAnswer: () => undefined,
-      openWhenLate: () => undefined,
       end: () => this.stream.end(),
     });
   }

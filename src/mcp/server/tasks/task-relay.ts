@@ -1,3 +1,4 @@
+import { someAtOnce } from '../../../platform/limits/some-at-once.js';
 import { isObject } from '../../../platform/text/json.js';
 import { type Vault, VaultError } from '../../../platform/vault/vault.js';
 import { offersTasks } from '../../client/legacy-tasks.js';
@@ -108,24 +109,14 @@ export class TaskRelay {
     const owner = ownerOf(incoming);
     const given = await this.tasks.list(owner);
     const listed: string[] = [];
-    const queue = given.entries();
-    const worker = async () => {
-      for (const [at, one] of queue) {
-        const task = this.opened(one, owner);
-        if (!task) continue;
-        const params = JSON.stringify({ taskId: task.taskId });
-        const call = {
-          method: 'tasks/get',
-          params,
-          session: task.session,
-          era: 'legacy',
-          timeoutMs: GET_TIMEOUT_MS,
-        } as const;
-        const { text, result } = await channel.request(call);
-        if (result) listed[at] = withId(slice(text, result), one);
-      }
-    };
-    await Promise.all(Array.from({ length: PARALLEL }, worker));
+    await someAtOnce(PARALLEL, given.entries(), async ([at, one]) => {
+      const task = this.opened(one, owner);
+      if (!task) return;
+      const about = { params: JSON.stringify({ taskId: task.taskId }), session: task.session };
+      const call = { method: 'tasks/get', ...about, era: 'legacy', timeoutMs: GET_TIMEOUT_MS } as const;
+      const { text, result } = await channel.request(call);
+      if (result) listed[at] = withId(slice(text, result), one);
+    });
     sink.reply(200, resultText(id, `{"tasks":[${listed.filter((one) => one !== undefined).join(',')}]}`));
   }
 

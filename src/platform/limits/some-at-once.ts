@@ -1,0 +1,11 @@
+/** Runs `work` for each item in order, `atOnce` at a time. @throws the first error of `work`; items under way go on */
+export async function someAtOnce<T>(
+  atOnce: number,
+  items: IterableIterator<T>,
+  work: (item: T) => Promise<unknown>,
+): Promise<void> {
+  const worker = async () => {
+    for (const item of items) await work(item);
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+}
