@@ -68,7 +68,7 @@ export class NewBackup {
 
   /** Completes the backup. @param hashes files that {@link blobs} received */
   async finish(manifest: Omit<Manifest, 'format' | 'createdAt'>, hashes: string[]): Promise<void> {
-    for (const hash of hashes) this.sums.push(`${hash}  ${blobPath(hash)}\n`);
+    for (const hash of hashes) this.sums.push(`${hash}  blobs/${hash.slice(0, 2)}/${hash}\n`);
     const content: Manifest = { format: FORMAT, createdAt: new Date().toISOString(), ...manifest };
     await this.write(MANIFEST, [`${JSON.stringify(content, null, 2)}\n`]);
     await writeFile(path.join(this.folder, CHECKSUMS), this.sums.join(''), { mode: 0o600, flush: true });
@@ -136,8 +136,4 @@ async function hashOf(file: string): Promise<string | null> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;
   }
-}
-
-function blobPath(hash: string): string {
-  return `blobs/${hash.slice(0, 2)}/${hash}`;
 }

@@ -16,7 +16,7 @@ export interface SettingDoc {
 }
 
 /** A setting whose value has the type `T`. */
-interface Setting<T> extends SettingDoc {
+export interface Setting<T> extends SettingDoc {
   parse: Parse<T>;
 }
 

@@ -102,6 +102,17 @@ export abstract class LocalHosting extends Hosting {
   abstract livePrograms(): Record<string, number>;
 }
 
+/** A handler that passes everything on to this one. */
+export function passingTo(handler: Dispatcher.DispatchHandler): Dispatcher.DispatchHandler {
+  return {
+    onRequestStart: (...given) => handler.onRequestStart?.(...given),
+    onResponseStart: (...given) => handler.onResponseStart?.(...given),
+    onResponseData: (...given) => handler.onResponseData?.(...given),
+    onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
+    onResponseError: (...given) => handler.onResponseError?.(...given),
+  };
+}
+
 /**
  * A forwarded request. Controls it for its caller by the controller of the current attempt. The raw headers are hidden,
  * since they include hop-by-hop ones.

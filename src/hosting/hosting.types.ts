@@ -88,6 +88,14 @@ export interface TraceLine {
   message: string;
 }
 
+/** Added to the size of each line, so that empty lines count towards the limit. */
+export const LINE_BYTES = 16;
+
+/** Text of the line that stands for those above the limit of one request. */
+export function cutLine(logBytes: number): string {
+  return `Lines were left out: one request may log ${Math.floor(logBytes / 1_024)} KB.`;
+}
+
 /** Exception of the code, or the reason for its termination. */
 export interface TraceException {
   /** Milliseconds since 1970. */

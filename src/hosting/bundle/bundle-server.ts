@@ -81,7 +81,8 @@ export class BundleServer {
       }
       const body = await readBody(request);
       if (session) return await session.serve(request, response, body);
-      if (!isInitialize(body)) return refuse(response, 400, -32000, 'No session: initialize first.');
+      if (!(isObject(body) && body.method === 'initialize'))
+        return refuse(response, 400, -32000, 'No session: initialize first.');
       await (await this.open(request)).serve(request, response, body);
     } catch (error) {
       this.failed(error, response);
@@ -153,10 +154,6 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
   } catch {
     throw new BodyError(400, 'The message is no JSON.');
   }
-}
-
-function isInitialize(body: unknown): boolean {
-  return isObject(body) && body.method === 'initialize';
 }
 
 function refuse(response: ServerResponse, status: number, code: number, message: string): void {

@@ -5,7 +5,7 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import type { JSONRPCMessage, MessageExtraInfo, RequestId } from '@modelcontextprotocol/sdk/types.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import { LineReader } from '../../platform/text/line-reader.js';
-import { INVOCATION_HEADER, type RuntimeOutcome, type TraceLine } from '../hosting.types.js';
+import { cutLine, INVOCATION_HEADER, LINE_BYTES, type RuntimeOutcome, type TraceLine } from '../hosting.types.js';
 import type { ProgramLog } from '../engine.js';
 import type { Launch } from '../sandbox/sandbox.js';
 import { CpuSample } from './process-cpu.js';
@@ -16,9 +16,6 @@ const MESSAGE_CHARS_MAX = 16 * 1024 * 1024;
 
 /** Length limit of a console line. */
 const LINE_CHARS_MAX = 8 * 1024;
-
-/** Added to the size of each line, so that empty lines count. */
-const LINE_BYTES = 16;
 
 /** Number of last output lines in an error: an error of Node takes about ten. */
 const WORDS_MAX = 12;
@@ -221,11 +218,8 @@ export class BundleSession {
     const { logBytes } = this.limits;
     if (only.loggedBytes > logBytes) return;
     only.loggedBytes += Buffer.byteLength(line.message) + LINE_BYTES;
-    const cut = `Lines were left out: one request may log ${Math.floor(logBytes / 1_024)} KB.`;
-    this.handlers.onLine(
-      only.invocationId,
-      only.loggedBytes > logBytes ? { ...line, level: 'warn', message: cut } : line,
-    );
+    const isOver = only.loggedBytes > logBytes;
+    this.handlers.onLine(only.invocationId, isOver ? { ...line, level: 'warn', message: cutLine(logBytes) } : line);
   }
 
   private sampleCpu(): void {

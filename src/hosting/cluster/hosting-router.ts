@@ -77,7 +77,9 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   async onApplicationBootstrap(): Promise<void> {
     if (!this.local) return;
     await this.registry.join(this.holder);
-    this.schedule.every('check for deleted programs', this.registry.leaseMs / 3, () => this.endTakenAway());
+    this.schedule.every('check for deleted programs', this.registry.leaseMs / 3, async () => {
+      for (const ownerId of await this.placements.takenAway()) await this.forgetHere(ownerId);
+    });
   }
 
   /** Replaces the local runtime, in a process that is a host already. */
@@ -217,10 +219,6 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   private async forgetHere(ownerId: string): Promise<void> {
     this.placements.released(ownerId);
     await this.local?.forget(ownerId);
-  }
-
-  private async endTakenAway(): Promise<void> {
-    for (const ownerId of await this.placements.takenAway()) await this.forgetHere(ownerId);
   }
 
   /** Removes state of owners that were deleted, or that ran with another data folder since. */

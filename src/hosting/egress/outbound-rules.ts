@@ -37,12 +37,9 @@ export class OutboundRules {
     const named = this.patterns?.filter((pattern) => namesHost(pattern.host, url.hostname)) ?? null;
     if (named?.some((pattern) => pattern.port === port)) return;
     if (named && named.every((pattern) => pattern.port !== null)) throw unlisted(url, port);
-    if (!isOpen(port, kind)) throw closedPort(url, port, kind);
+    const isOpen = WEB_PORTS.has(port) || (kind === 'http' && port >= FREE_PORT_MIN);
+    if (!isOpen) throw closedPort(url, port, kind);
   }
-}
-
-function isOpen(port: number, kind: OutboundKind): boolean {
-  return WEB_PORTS.has(port) || (kind === 'http' && port >= FREE_PORT_MIN);
 }
 
 function unlisted({ hostname }: URL, port: number): OutboundDeniedError {

@@ -8,7 +8,7 @@ import {
   type UpstreamFailure,
 } from '../../mcp/protocol/mcp-errors.js';
 import { HostedFailure, HostingUnavailableError, LimitExceededError, ProgramBusyError } from '../hosting.errors.js';
-import type { Hosting } from '../hosting.js';
+import { passingTo, type Hosting } from '../hosting.js';
 import { INVOCATION_HEADER, RPC_METHOD_HEADER, type ProgramRef } from '../hosting.types.js';
 
 /** Method of a message in the form of `requestText`. */
@@ -37,37 +37,16 @@ export class HostedDispatcher implements HttpDispatcher {
       body: text,
       isStream: dispatcherKind === 'stream',
     };
-    this.hosting.dispatch(this.ref, request, new UpstreamFailureHandler(handler));
+    this.hosting.dispatch(this.ref, request, {
+      ...passingTo(handler),
+      onResponseError: (controller, error) =>
+        handler.onResponseError?.(controller, error instanceof HostedFailure ? asUpstreamFailure(error) : error),
+    });
   }
 
   /** Requests use no socket. */
   lastConnect(): undefined {
     return undefined;
-  }
-}
-
-/** Converts failures of hosting to upstream failures. */
-class UpstreamFailureHandler implements Dispatcher.DispatchHandler {
-  constructor(private readonly handler: Dispatcher.DispatchHandler) {}
-
-  onRequestStart(controller: Dispatcher.DispatchController, context: object): void {
-    this.handler.onRequestStart?.(controller, context);
-  }
-
-  onResponseStart(...args: Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>): void {
-    this.handler.onResponseStart?.(...args);
-  }
-
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.handler.onResponseData?.(controller, chunk);
-  }
-
-  onResponseEnd(...args: Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseEnd']>>): void {
-    this.handler.onResponseEnd?.(...args);
-  }
-
-  onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
-    this.handler.onResponseError?.(controller, error instanceof HostedFailure ? asUpstreamFailure(error) : error);
   }
 }
 

@@ -1,6 +1,5 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { isUUID } from 'class-validator';
 import type { Env } from '../../config/env.js';
@@ -17,6 +16,7 @@ import type { RunDirs } from './run-dirs.js';
 import { StartSemaphore } from './start-semaphore.js';
 import { removeUnusedState } from './unused-state.js';
 import { Watchdog } from './watchdog.js';
+import { withTimeout } from '../../platform/limits/with-timeout.js';
 
 /** Upper limit of the sweep interval for idle programs. */
 const SWEEP_MS = 5_000;
@@ -154,11 +154,9 @@ export class Fleet {
     this.stateSweeper.stop();
     const programs = this.live;
     const ended = Promise.all(programs.map((program) => program.stop()));
-    const patience = new AbortController();
-    await Promise.race([ended, wait(CLOSE_MS, undefined, { signal: patience.signal }).catch(() => undefined)]);
+    await withTimeout(CLOSE_MS, ended, undefined);
     for (const program of programs) if (!program.isGone) program.instance?.kill();
-    await Promise.race([ended, wait(CLOSE_BY_FORCE_MS, undefined, { signal: patience.signal }).catch(() => undefined)]);
-    patience.abort();
+    await withTimeout(CLOSE_BY_FORCE_MS, ended, undefined);
     this.watchdog.close();
     await this.setting.runDirs.close();
   }
@@ -232,9 +230,7 @@ export class Fleet {
     const others = [...owner.programs];
     const hasPlace = owner.taking.length > 0;
     const drainMs = Math.min(limits.wallMs, AWAITED_MS_MAX);
-    const awaited = isStateful
-      ? others.map((program) => program.drain(drainMs))
-      : others.slice(0, Math.max(0, others.length - 1)).map((program) => program.drain(drainMs));
+    const awaited = others.slice(0, isStateful ? undefined : -1).map((program) => program.drain(drainMs));
     const taking = this.live.filter((program) => program.takesCalls);
     if (hasPlace || taking.length < env.runtimeLiveMax) return Promise.all(awaited);
     const victim = idleLongest(taking);

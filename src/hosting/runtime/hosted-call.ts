@@ -172,6 +172,11 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     this.deliver(error, trailers);
   }
 
+  private get rpcMethod(): string | null {
+    const method = this.request.headers[RPC_METHOD_HEADER];
+    return typeof method === 'string' ? method : null;
+  }
+
   /** Called from timers and exits too, so exceptions of the caller's handler are caught here. */
   private deliver(error: Error | null, trailers: IncomingHttpHeaders): void {
     try {
@@ -184,27 +189,19 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
 
   private recordSpan(error: Error | null): void {
     const { headers, method } = this.request;
-    const rpcMethod = headers[RPC_METHOD_HEADER];
     const attributes = {
       'http.request.method': method,
       'http.response.status_code': this.status || undefined,
-      'mcp.method.name': typeof rpcMethod === 'string' ? rpcMethod : undefined,
+      'mcp.method.name': this.rpcMethod ?? undefined,
       'slipway.invocation.id': this.invocationId,
     };
     tracing()?.record('hosted call', headers, { at: this.at, endedAt: Date.now(), attributes, error });
   }
 
   private traceOf(error: Error | null, outcome: RuntimeOutcome | undefined, cpuMs: number): Omit<Trace, 'ref'> {
-    const { method, path, headers } = this.request;
-    const rpcMethod = headers[RPC_METHOD_HEADER];
+    const { method, path } = this.request;
     const status = this.status || (error instanceof HostedFailure ? statusOf[error.kind] : 0);
-    const request = {
-      at: this.at,
-      method,
-      path: path.split('?', 1)[0] ?? '/',
-      status,
-      rpcMethod: typeof rpcMethod === 'string' ? rpcMethod : null,
-    };
+    const request = { at: this.at, method, path: path.split('?', 1)[0] ?? '/', status, rpcMethod: this.rpcMethod };
     const isOurs = error instanceof HostedFailure;
     return {
       invocationId: this.invocationId,

@@ -1,6 +1,7 @@
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import type { Dispatcher } from 'undici';
 import { INVOCATION_HEADER } from '../hosting.types.js';
+import { passingTo } from '../hosting.js';
 
 /** Limit of remembered finished invocations of one program, for late lines. */
 const ENDED_MAX = 10_000;
@@ -61,34 +62,20 @@ export class InFlight {
         if (!isOver) this.end(id);
         isOver = true;
       };
-      return dispatch(
-        options,
-        watched(handler, over, () => !isOver && this.break(id)),
-      );
+      return dispatch(options, {
+        ...passingTo(handler),
+        onResponseEnd: (controller, trailers) => {
+          over();
+          handler.onResponseEnd?.(controller, trailers);
+        },
+        onResponseError: (controller, error) => {
+          if (!isOver) this.break(id);
+          over();
+          handler.onResponseError?.(controller, error);
+        },
+      });
     });
   }
-}
-
-function watched(
-  handler: Dispatcher.DispatchHandler,
-  over: () => void,
-  broken: () => void,
-): Dispatcher.DispatchHandler {
-  return {
-    onRequestStart: (controller, context: unknown) => handler.onRequestStart?.(controller, context),
-    onResponseStart: (controller, status, headers, message) =>
-      handler.onResponseStart?.(controller, status, headers, message),
-    onResponseData: (controller, chunk) => handler.onResponseData?.(controller, chunk),
-    onResponseEnd: (controller, trailers) => {
-      over();
-      handler.onResponseEnd?.(controller, trailers);
-    },
-    onResponseError: (controller, error) => {
-      broken();
-      over();
-      handler.onResponseError?.(controller, error);
-    },
-  };
 }
 
 function invocationIn(headers: Dispatcher.DispatchOptions['headers']): string | null {

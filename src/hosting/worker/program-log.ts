@@ -1,11 +1,15 @@
 import { growingLru } from '../../platform/limits/growing-lru.js';
-import type { ProgramRef, Trace, TraceException, TraceLine } from '../hosting.types.js';
+import {
+  cutLine,
+  LINE_BYTES,
+  type ProgramRef,
+  type Trace,
+  type TraceException,
+  type TraceLine,
+} from '../hosting.types.js';
 import type { InFlight } from './in-flight-requests.js';
 import type { TailItem } from './trace-sink.js';
 import { levelOf, withoutOurs } from './workerd-process.js';
-
-/** Added to the size of each line, so that empty lines count towards the limit. */
-const LINE_BYTES = 16;
 
 /** Limit of invocations whose bytes are counted; the oldest is forgotten. */
 const COUNTED_MAX = 2_000;
@@ -115,11 +119,7 @@ export class ProgramLog {
   /** Receives a report of the tail. */
   report(items: TailItem[]): void {
     for (const item of items) {
-      const lines = item.lines.map(([at, level, message]): TraceLine => ({
-        at,
-        level: levelOf(level),
-        message,
-      }));
+      const lines = item.lines.map(([at, level, message]): TraceLine => ({ at, level: levelOf(level), message }));
       for (const line of lines) this.take(line);
       const exceptions = item.exceptions.map(({ at, name, message, stack }) => ({
         at,
@@ -180,14 +180,10 @@ export class ProgramLog {
     const kept = lines.filter(({ message }) => fits(message));
     const isTruncated = kept.length < lines.length || thrown.length < exceptions.length;
     if (isTruncated && before <= this.logBytes) {
-      kept.push({ at: lines.at(-1)?.at ?? Date.now(), level: 'warn', message: this.cutLine });
+      kept.push({ at: lines.at(-1)?.at ?? Date.now(), level: 'warn', message: cutLine(this.logBytes) });
     }
     this.bytes.set(id, used);
     return { lines: kept, exceptions: thrown, isTruncated };
-  }
-
-  private get cutLine(): string {
-    return `Lines were left out: one request may log ${Math.floor(this.logBytes / 1_024)} KB.`;
   }
 }
 

@@ -1,4 +1,3 @@
-import { someAtOnce } from '../../platform/limits/some-at-once.js';
 import { Logger } from '@nestjs/common';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { ListenFilter, Listening, UpstreamListener } from '../protocol/channel.js';
@@ -6,6 +5,7 @@ import { members as membersOf, slice, splice } from '../protocol/json-text.js';
 import { listChanges, listFilter, RESOURCE_UPDATED } from '../protocol/list-pages.js';
 import { qualifyUri, readUri, withQualifiedUri } from './member-names.js';
 import type { AggregateSource } from './member-requests.js';
+import { someAtOnce } from '../../platform/limits/some-at-once.js';
 
 /** Limits of connections listened to, and of concurrent attempts. */
 const LISTENED_MAX = 100;

@@ -10,7 +10,6 @@ import {
   type GatheredItems,
   type MemberCall,
   type MemberRequests,
-  type AggregateItem,
   type AggregateMembers,
   type AggregateSource,
 } from './member-requests.js';
@@ -125,9 +124,11 @@ export class AggregateLists {
       const isNamed = kind === mcpLists.tools || kind === mcpLists.prompts;
       const own = isNamed ? names.namesOf(connectionId, one.items) : null;
       return one.items.flatMap((item) => {
-        const text = qualified(kind, item, own ? own.get(item.name) : qualifyUri(connectionId, item.name));
-        if (text === null) shadowed.push({ connectionId, name: item.name });
-        return text ?? [];
+        const name = own ? own.get(item.name) : qualifyUri(connectionId, item.name);
+        if (name !== undefined) return withMember(item.text, kind.id, JSON.stringify(name));
+        // Without a name, because that name is read as another item's.
+        shadowed.push({ connectionId, name: item.name });
+        return [];
       });
     });
     const failed = gathered.flatMap((one) => ('fault' in one ? [one.fault] : []));
@@ -146,11 +147,6 @@ export class AggregateLists {
     this.known.set(all, known);
     return known;
   }
-}
-
-/** The item with its aggregate name; null without one, because that name is read as another item's. */
-function qualified({ id }: ListKind, { text }: AggregateItem, name: string | undefined): string | null {
-  return name === undefined ? null : withMember(text, id, JSON.stringify(name));
 }
 
 /** The first lists that fit on one page; the rest goes to the next page. */

@@ -54,12 +54,9 @@ export class ChosenToolsChannel implements Channel {
 
 /** True if the choice offers a tool of this name. */
 export function isChosen(name: string, { allow, deny = [] }: ToolChoice): boolean {
-  const isIn = (patterns: string[]) => patterns.some((pattern) => matches(name, pattern));
+  const isIn = (patterns: string[]) =>
+    patterns.some((one) => (one.endsWith('*') ? name.startsWith(one.slice(0, -1)) : name === one));
   return !isIn(deny) && (allow === undefined || isIn(allow));
-}
-
-function matches(name: string, pattern: string): boolean {
-  return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
 }
 
 /** The tool that params name; null if a server may read another name in them than we do. */

@@ -59,7 +59,8 @@ export function classify(message: RpcHead, headers: McpRequestHeaders): Classifi
   if (claims) return isRequest ? modernRequest(message, meta, headers) : modernNotification(message, meta, headers);
   if (namesModern && isRequest) return refused(rpcCode.invalidParams, missingKeys(version, meta));
   if (namesModern) return methodMismatch(headers, method) ?? { era: 'modern', envelope: null };
-  if (version !== undefined && method !== 'initialize' && !isServed(version)) return unsupported(version);
+  if (version !== undefined && method !== 'initialize' && !SERVED_VERSIONS.includes(version))
+    return unsupported(version);
   return legacy;
 }
 
@@ -202,10 +203,6 @@ function missingKeys(version: string, meta: Record<string, unknown> | undefined)
 function metaOf(params: unknown): Record<string, unknown> | undefined {
   const meta = isObject(params) ? params._meta : undefined;
   return isObject(meta) ? meta : undefined;
-}
-
-function isServed(version: string): boolean {
-  return SERVED_VERSIONS.includes(version);
 }
 
 function refused(code: number, message: string): Classified {

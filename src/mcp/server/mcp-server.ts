@@ -1,3 +1,4 @@
+import { memberText } from '../protocol/json-edit.js';
 import { isObject } from '../../platform/text/json.js';
 import { statusOf } from '../../platform/errors/domain-error.js';
 import type { Channel } from '../protocol/channel.js';
@@ -74,7 +75,7 @@ export class McpServer {
     const fault = shapeFault(message);
     if (fault) return refuse(sink, fault);
     const classified = classify(message, request.headers);
-    if (classified.era === null) return refuse(sink, classified.fault, idIn(request.text));
+    if (classified.era === null) return refuse(sink, classified.fault, memberText(request.text, 'id'));
     const { method } = message;
     request.observer?.received(typeof method === 'string' ? method : null, message.params);
     if (typeof method !== 'string') {
@@ -121,9 +122,8 @@ export class McpServer {
   private cancel(request: McpRequestContext, { params }: RpcHead): void {
     const requestId = isObject(params) ? params.requestId : undefined;
     if (typeof requestId !== 'string' && typeof requestId !== 'number') return;
-    const span = members(request.text).get('params');
-    const raw = span && members(request.text, span[0]).get('requestId');
-    if (raw) this.parts.calls.cancel(request, slice(request.text, raw));
+    const raw = memberText(memberText(request.text, 'params') ?? '{}', 'requestId');
+    if (raw) this.parts.calls.cancel(request, raw);
   }
 }
 
@@ -138,10 +138,4 @@ function isOfSession(
 
 function refuse(sink: McpResponseSink, { status, code, message, data }: Fault, id = 'null'): void {
   sink.reply(status, errorText(id, code, message, data));
-}
-
-/** Id of a valid message as JSON text. */
-function idIn(text: string): string {
-  const span = members(text).get('id');
-  return span ? slice(text, span) : 'null';
 }

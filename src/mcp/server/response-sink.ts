@@ -1,10 +1,10 @@
-import { JSON_TYPE } from '../../platform/http/json-answer.js';
 import type { ServerResponse } from 'node:http';
 import { EVENT_STREAM_HEADERS } from '../../platform/http/event-stream.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { McpResponseSink } from './mcp-request.js';
 import { Cancellation } from '../protocol/cancellation.js';
 import type { ResumableStream, StreamReader } from './resume/resumable-streams.js';
+import { JSON_TYPE } from '../../platform/http/json-answer.js';
 
 /** Interval of SSE comment lines, which prevent proxies from closing the stream of a slow tool. */
 const KEEP_ALIVE_MS = 10_000;
@@ -63,7 +63,8 @@ export class ResponseSink implements McpResponseSink {
   event(text: string): void {
     if (this.isOver) return;
     this.begin();
-    this.send(frame(text));
+    if (this.stream) this.stream.send(frame(text));
+    else this.write(frame(text));
   }
 
   open(): void {
@@ -105,11 +106,6 @@ export class ResponseSink implements McpResponseSink {
     this.stream.leave(this.reader);
     this.stream.whenUnread(() => cancellation.cancel());
     return true;
-  }
-
-  private send(text: string): void {
-    if (this.stream) this.stream.send(text);
-    else this.write(text);
   }
 
   /** Writes to an open stream as it is. */

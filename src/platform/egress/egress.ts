@@ -323,7 +323,8 @@ export class Egress {
   /** Throws if the host is an address, or a localhost name (RFC 6761), that is closed. Other names pass. */
   private judgeHost(hostname: string, origin: string, port: number): void {
     const literal = bareLiteral(hostname);
-    const addresses = isIP(literal) !== 0 ? [literal] : isLocalhost(hostname) ? ['127.0.0.1', '::1'] : [];
+    const addresses =
+      isIP(literal) !== 0 ? [literal] : /(^|\.)localhost\.?$/.test(hostname) ? ['127.0.0.1', '::1'] : [];
     const [first] = addresses;
     if (first === undefined || addresses.some((address) => this.allows(address, hostname, this.closedPorts.has(port))))
       return;
@@ -418,10 +419,6 @@ function refuseHostHeader(headers: EgressRequestOptions['headers']): void {
       throw new EgressRefusedError('The header "Host" cannot be set: it always names the host of the URL.');
     }
   }
-}
-
-function isLocalhost(hostname: string): boolean {
-  return /(^|\.)localhost\.?$/.test(hostname);
 }
 
 function noAddress(hostname: string, addresses: LookupAddress[]): Error {

@@ -38,14 +38,18 @@ const tags: [name: string, description: string][] = [
   ['Health', 'For monitors; no API key needed.'],
 ];
 
-const usualTexts: Record<number, string> = {
-  400: 'Something in the request is wrong; the text says what.',
-  401: 'The API key is missing, misspelt, revoked or expired.',
-  403: 'The key is valid, and not enough.',
-  404: 'It does not exist, or belongs to somebody else.',
-  409: 'It conflicts with what exists.',
-  413: 'The body is too large.',
-  429: 'Too many requests, or a limit of the account is reached.',
+/** Code and text of a status, where an error has no others. */
+const usual: Record<number, [code: string, text?: string]> = {
+  400: ['validation_error', 'Something in the request is wrong; the text says what.'],
+  401: ['unauthorized', 'The API key is missing, misspelt, revoked or expired.'],
+  403: ['forbidden', 'The key is valid, and not enough.'],
+  404: ['not_found', 'It does not exist, or belongs to somebody else.'],
+  409: ['conflict', 'It conflicts with what exists.'],
+  413: ['validation_error', 'The body is too large.'],
+  422: ['tool_error'],
+  429: ['rate_limited', 'Too many requests, or a limit of the account is reached.'],
+  502: ['upstream_error'],
+  504: ['timeout'],
 };
 
 /** An example body of each family; code and text are those of the status unless given. */
@@ -54,59 +58,29 @@ function exampleBody(
   status: number,
   given: { code?: string; rpcCode?: number; message?: string },
 ): object {
-  const codes: Record<number, string> = {
-    400: 'validation_error',
-    401: 'unauthorized',
-    403: 'forbidden',
-    404: 'not_found',
-    409: 'conflict',
-    413: 'validation_error',
-    422: 'tool_error',
-    429: 'rate_limited',
-    502: 'upstream_error',
-    504: 'timeout',
-  };
-  const message =
-    given.message ?? (status === 404 ? 'Resource not found' : (usualTexts[status] ?? 'What happened, and what to do.'));
-  if (family === 'json-rpc')
+  const [usualCode = 'internal_error', text = 'What happened, and what to do.'] = usual[status] ?? [];
+  const code = given.code ?? usualCode;
+  const message = given.message ?? (status === 404 ? 'Resource not found' : text);
+  if (family === 'json-rpc') {
     return { jsonrpc: '2.0', id: null, error: { code: given.rpcCode ?? rpcCodeOf(status), message } };
-  if (family === 'publishing') {
-    const code = given.code ?? codes[status] ?? 'internal_error';
-    return { error: status === 401 ? 'Unauthorized' : message, code: code.toUpperCase() };
   }
-  if (family === 'connections') return { error: given.code ?? codes[status] ?? 'internal_error', message };
-  return { error: status === 401 ? 'Unauthorized' : message };
+  if (family === 'connections') return { error: code, message };
+  const error = status === 401 ? 'Unauthorized' : message;
+  return family === 'publishing' ? { error, code: code.toUpperCase() } : { error };
 }
 
-const hint = { type: 'string', description: 'Advice, such as the nearest name, where the text of the error is fixed.' };
+const string = (description: string) => ({ type: 'string', description });
+const [forPeople, forPrograms] = [string('What happened and what to do, for people.'), string('A word for programs.')];
+const hint = string('Advice, such as the nearest name, where the text of the error is fixed.');
+
+function errorSchema(properties: object): object {
+  return { type: 'object', required: Object.keys(properties), properties: { ...properties, hint } };
+}
 
 const schemas = {
-  RegistryError: {
-    type: 'object',
-    required: ['error'],
-    properties: {
-      error: { type: 'string', description: 'What happened, for people.' },
-      hint,
-    },
-  },
-  PublishingError: {
-    type: 'object',
-    required: ['error', 'code'],
-    properties: {
-      error: { type: 'string', description: 'What happened and what to do, for people.' },
-      code: { type: 'string', description: 'A word for programs.' },
-      hint,
-    },
-  },
-  ConnectionsError: {
-    type: 'object',
-    required: ['error', 'message'],
-    properties: {
-      error: { type: 'string', description: 'A word for programs.' },
-      message: { type: 'string', description: 'What happened and what to do, for people.' },
-      hint,
-    },
-  },
+  RegistryError: errorSchema({ error: string('What happened, for people.') }),
+  PublishingError: errorSchema({ error: forPeople, code: forPrograms }),
+  ConnectionsError: errorSchema({ error: forPrograms, message: forPeople }),
   JsonRpcError: {
     type: 'object',
     required: ['jsonrpc', 'error'],
@@ -120,7 +94,7 @@ const schemas = {
       },
     },
   },
-} as const;
+};
 
 const schemaOf: Record<ErrorFamily, keyof typeof schemas> = {
   registry: 'RegistryError',
@@ -165,7 +139,7 @@ function addErrors(path: string, method: string, operation: Operation): void {
     const { status, text, ...given } =
       typeof error === 'number' ? ({ status: error } as Exclude<ApiError, number>) : error;
     operation.responses[status] = {
-      description: text ?? usualTexts[status] ?? `Status ${status}.`,
+      description: text ?? usual[status]?.[1] ?? `Status ${status}.`,
       content: {
         'application/json': {
           schema: { $ref: `#/components/schemas/${schemaOf[family]}` },
@@ -231,7 +205,7 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
   document.tags = [...(document.tags ?? []), ...others.map((name) => ({ name }))];
   document.components = {
     ...document.components,
-    schemas: { ...document.components?.schemas, ...(schemas as object) },
+    schemas: { ...document.components?.schemas, ...schemas },
   };
   return document;
 }

@@ -1,6 +1,6 @@
 import { BullModule } from '@nestjs/bullmq';
 import { Logger, type DynamicModule } from '@nestjs/common';
-import { Queue, Worker, type Job, type JobsOptions, type Processor } from 'bullmq';
+import { Queue, Worker, type JobsOptions, type Processor } from 'bullmq';
 import { withTimeout } from '../limits/with-timeout.js';
 import { tracing } from '../telemetry/tracing.js';
 
@@ -45,7 +45,7 @@ class LoggedWorker extends Worker {
     const logger = new Logger(this.name);
     this.on('error', (error) => logger.warn({ msg: 'the queue does not answer', err: error }));
     this.on('failed', (job, error) => {
-      if (isTriedAgain(job)) logger.warn({ msg: `job ${job?.id} is tried again`, err: error });
+      if (job && job.finishedOn === undefined) logger.warn({ msg: `job ${job.id} is tried again`, err: error });
       else logger.error({ msg: `job ${job?.id} failed`, err: error });
     });
   }
@@ -57,10 +57,6 @@ class LoggedWorker extends Worker {
   override close(force?: boolean): Promise<void> {
     return withTimeout(CLOSE_MS_MAX, super.close(force), undefined);
   }
-}
-
-function isTriedAgain(job: Job | undefined): boolean {
-  return job !== undefined && job.finishedOn === undefined;
 }
 
 BullModule.queueClass = LoggedQueue;
