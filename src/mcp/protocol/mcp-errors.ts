@@ -1,4 +1,4 @@
-import { DomainError } from '../../platform/errors/domain-error.js';
+import { DomainError, type ErrorKind } from '../../platform/errors/domain-error.js';
 import { Serializable } from '../../platform/internal-http/error-codec.js';
 import { quoted, visible } from '../../platform/text/quoted.js';
 
@@ -23,6 +23,15 @@ export abstract class UpstreamFailure extends DomainError {
   }
 }
 
+/** Base class of the upstream failures of one kind; `code` is the word that clients match on. */
+function failureOf<Kind extends ErrorKind>(kind: Kind, code: string = kind) {
+  abstract class OfKind extends UpstreamFailure {
+    readonly kind = kind;
+    readonly code = code;
+  }
+  return OfKind;
+}
+
 /** The error of a request for its caller: of a tool call, it states that the call may have run. */
 export function asCallError(error: unknown, { method }: { method: string }): unknown {
   return error instanceof UpstreamFailure && method === 'tools/call' ? error.ofCall() : error;
@@ -30,10 +39,7 @@ export function asCallError(error: unknown, { method }: { method: string }): unk
 
 /** The upstream is unreachable, refuses us, or does not speak MCP. */
 @Serializable('outcomeUnknown', 'hint', 'status')
-export class UpstreamError extends UpstreamFailure {
-  readonly kind = 'upstream';
-  readonly code = 'upstream_error';
-
+export class UpstreamError extends failureOf('upstream', 'upstream_error') {
   constructor(
     message: string,
     detail?: unknown,
@@ -54,10 +60,7 @@ export class UpstreamError extends UpstreamFailure {
 
 /** The upstream answered 401, or 403 with required scopes. */
 @Serializable('challenges', 'wantsMore', 'setupUrl')
-export class UpstreamAuthRequiredError extends UpstreamFailure {
-  readonly kind = 'conflict';
-  readonly code = 'auth_required';
-
+export class UpstreamAuthRequiredError extends failureOf('conflict', 'auth_required') {
   /**
    * @param challenges values of its `WWW-Authenticate` headers, at most 8 KB
    *
@@ -86,10 +89,7 @@ const NO_HEADERS =
 
 /** The upstream requires input during a call, and the caller cannot answer server requests. */
 @Serializable()
-export class InputNeededError extends UpstreamFailure {
-  readonly kind = 'conflict';
-  readonly code = 'input_required';
-
+export class InputNeededError extends failureOf('conflict', 'input_required') {
   constructor() {
     super(
       'The MCP server asks its user for input before it goes on, and this way of calling cannot pass the question on. ' +
@@ -119,10 +119,7 @@ export function tooLate({ host }: { host: string }, { timeoutMs, isExtended, isO
 
 /** The upstream did not answer in time. */
 @Serializable('outcomeUnknown')
-export class UpstreamTimeoutError extends UpstreamFailure {
-  readonly kind = 'timeout';
-  readonly code = 'timeout';
-
+export class UpstreamTimeoutError extends failureOf('timeout') {
   constructor(
     message: string,
     override readonly outcomeUnknown: boolean,
@@ -138,10 +135,7 @@ const PAIR =
 
 /** No local server is paired with an uplink connection, or its tunnel has closed. */
 @Serializable('outcomeUnknown')
-export class UplinkDisconnectedError extends UpstreamFailure {
-  readonly kind = 'unavailable';
-  readonly code = 'uplink_disconnected';
-
+export class UplinkDisconnectedError extends failureOf('unavailable', 'uplink_disconnected') {
   /** @param outcomeUnknown true when the tunnel closed during the request */
   constructor(override readonly outcomeUnknown = false) {
     super(
@@ -154,9 +148,7 @@ export class UplinkDisconnectedError extends UpstreamFailure {
 
 /** This process stops before the upstream has answered. */
 @Serializable()
-export class RestartingError extends UpstreamFailure {
-  readonly kind = 'unavailable';
-  readonly code = 'unavailable';
+export class RestartingError extends failureOf('unavailable') {
   override readonly outcomeUnknown = true;
 
   constructor() {
@@ -166,24 +158,17 @@ export class RestartingError extends UpstreamFailure {
 
 /** The upstream has reached its limit of concurrent requests; the request was not sent. */
 @Serializable()
-export class UpstreamBusyError extends UpstreamFailure {
-  readonly kind = 'rate_limited';
-  readonly code = 'rate_limited';
+export class UpstreamBusyError extends failureOf('rate_limited') {
   override readonly retryAfterSeconds = 1;
 }
 
 /** The upstream is hosted code that does not run: hosting is off, or not available for this kind of code. */
 @Serializable()
-export class NotHostedError extends UpstreamFailure {
-  readonly kind = 'conflict';
-  readonly code = 'not_runnable';
-}
+export class NotHostedError extends failureOf('conflict', 'not_runnable') {}
 
 /** The caller left before the answer. The message is never sent. */
 @Serializable()
-export class CallerLeftError extends UpstreamFailure {
-  readonly kind = 'timeout';
-  readonly code = 'timeout';
+export class CallerLeftError extends failureOf('timeout') {
   override readonly outcomeUnknown = true;
 
   constructor() {
