@@ -18,27 +18,11 @@ import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { EgressModule } from './platform/egress/egress.module.js';
 import type { ExternalModule } from './platform/external-modules/load-external-modules.js';
-import { HttpModule } from './platform/http/http.module.js';
-import { ProcessesModule } from './platform/processes/processes.module.js';
-import { InternalHttpModule } from './platform/internal-http/internal-http.module.js';
-import { ScheduleModule } from './platform/schedule/schedule.module.js';
+import { PlatformModule } from './platform/platform.module.js';
 import { QueueModule } from './platform/queue/queue.module.js';
 import { TelemetryModule } from './platform/telemetry/telemetry.module.js';
-import { VaultModule } from './platform/vault/vault.module.js';
 
-const platform = [
-  DatabaseModule,
-  QueueModule,
-  ScheduleModule,
-  VaultModule,
-  EgressModule,
-  McpModule,
-  BlobsModule,
-  HttpModule,
-  InternalHttpModule,
-  ProcessesModule,
-  TelemetryModule,
-];
+const platform = [DatabaseModule, QueueModule, EgressModule, McpModule, BlobsModule, PlatformModule, TelemetryModule];
 
 /** One line per module. Each loads what the roles of the process need; one without `api` still answers health checks. */
 const modules = [
