@@ -57,6 +57,7 @@ export async function run(args: string[]): Promise<number> {
       if (runner.isTransactionActive) await runner.rollbackTransaction();
       await runner.release();
     }
+    if (!isDry) await blobs.removeUnfinished(ORPHAN_AGE_MS);
     const unused = new Set(garbage);
     for await (const hash of blobs.list(ORPHAN_AGE_MS)) unused.add(hash);
     let [files, bytes] = [0, 0];

@@ -36,6 +36,7 @@ export class BlobSweeper implements OnApplicationBootstrap {
   }
 
   private async removeOrphans(): Promise<void> {
+    await this.blobs.removeUnfinished(ORPHAN_AGE_MS);
     for await (const hash of this.blobs.list(ORPHAN_AGE_MS)) await this.removeUnused(hash);
   }
 

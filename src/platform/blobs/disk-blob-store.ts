@@ -33,8 +33,11 @@ export class DiskBlobStore extends BlobStore {
     return read(this.fileOf(hash));
   }
 
+  removeUnfinished(ageMs: number): Promise<void> {
+    return this.uploads.sweep(ageMs);
+  }
+
   async *list(ageMs: number): AsyncIterable<string> {
-    await this.uploads.sweep(ageMs);
     const before = Date.now() - ageMs;
     for (const shelf of await namesIn(this.folder)) {
       for (const name of await namesIn(path.join(this.folder, shelf))) {

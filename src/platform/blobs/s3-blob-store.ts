@@ -97,8 +97,11 @@ export class S3BlobStore extends BlobStore {
     }
   }
 
+  removeUnfinished(ageMs: number): Promise<void> {
+    return this.uploads.sweep(ageMs);
+  }
+
   async *list(ageMs: number): AsyncIterable<string> {
-    await this.uploads.sweep(ageMs);
     const { paginateListObjectsV2 } = sdk();
     const before = Date.now() - ageMs;
     const { bucket: Bucket, prefix: Prefix } = this.place;

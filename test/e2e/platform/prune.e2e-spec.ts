@@ -1,10 +1,12 @@
 import { afterAll, describe, expect } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
-import { utimes } from 'node:fs/promises';
+import { mkdir, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { PartitionsRepository } from '../../../src/modules/logs/store/partitions.repository.js';
 import { BlobStore } from '../../../src/platform/blobs/blob-store.js';
 import { startApp } from '../../support/app.js';
+import { blobFiles } from '../../support/database/blob-files.js';
 import { bundled } from '../../support/hosting/hosted-programs.js';
 import { publishHosted } from '../../support/hosting/hosted-releases.js';
 import { cleanUpPrograms, dataFolder, runProgram } from '../../support/program.js';
@@ -57,6 +59,10 @@ describe('slipway prune', () => {
         };
         await makeOld(used, 2);
         const [old, young] = [await store(2, 1024 ** 2), await store(0.5, 10)];
+        const incoming = join(app.env.dataDir, 'blobs', 'incoming');
+        await mkdir(incoming, { recursive: true });
+        await writeFile(join(incoming, 'cut-off'), 'half');
+        await utimes(join(incoming, 'cut-off'), new Date(0), new Date(0));
         const days = app.get(PartitionsRepository);
         for (const age of [3, 10]) await days.make(dayAgo(age));
         const kept = async () => [await blobs.has(old), await blobs.has(young), await blobs.has(used)];
@@ -70,11 +76,13 @@ describe('slipway prune', () => {
           [true, true, true],
           [dayAgo(10), dayAgo(3)],
         ]);
+        expect((await blobFiles(app)).incoming).toEqual(['cut-off']);
 
         const removed = await prune('--older-than', '7d');
         expect(removed.output).toContain(counted.output.replace('Would remove', 'Removed'));
         expect(removed.code).toBe(0);
         expect([await kept(), await logDays()]).toEqual([[false, true, true], [dayAgo(3)]]);
+        expect((await blobFiles(app)).incoming).toEqual([]);
         expect(await prune('--older-than', 'soon')).toMatchObject({ code: 2 });
       } finally {
         await app.close();
