@@ -18,12 +18,14 @@ import { Server } from './server.entity.js';
 import { ServersController } from './servers.controller.js';
 import { ServersRepository } from './servers.repository.js';
 import { ServersService } from './servers.service.js';
-import { ServerDomainsController } from './settings/server-domains.controller.js';
-import { ServerRuntimeController } from './settings/server-runtime.controller.js';
 import { ProgramSettingsService } from './settings/program-settings.service.js';
 import { ServerRuntime, ServerSecret } from './settings/server-settings.entity.js';
-import { ServerSecretsController } from './settings/server-secrets.controller.js';
 import { ServerSecretsService } from './settings/server-secrets.service.js';
+import {
+  ServerDomainsController,
+  ServerRuntimeController,
+  ServerSecretsController,
+} from './settings/server-settings.controller.js';
 import { ServerSettingsService } from './settings/server-settings.service.js';
 
 declare global {

@@ -1,0 +1,107 @@
+import { Body, Controller, Delete, Get, Param, Patch, Put } from '@nestjs/common';
+import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
+import { SuccessDto } from '../../../platform/http/success.dto.js';
+import { Access, CurrentCaller } from '../../auth/access.decorator.js';
+import type { Caller } from '../../auth/access.types.js';
+import { ApiServerName, ownServerOrNone, serverNotFound, TargetServer } from '../server.decorator.js';
+import type { ServerRef } from '../server.types.js';
+import { ServerSecretsService } from './server-secrets.service.js';
+import {
+  SecretDto,
+  ServerDomainDto,
+  ServerDomainListDto,
+  ServerRuntimeDto,
+  SetSecretDto,
+  UpdateDomainDto,
+  UpdateServerRuntimeDto,
+} from './server-settings.dto.js';
+import { ServerSettingsService } from './server-settings.service.js';
+
+@ApiTags('Server settings')
+@Controller('servers/:qualifiedName/secrets')
+@ApiServerName()
+export class ServerSecretsController {
+  constructor(private readonly secrets: ServerSecretsService) {}
+
+  /** List the secrets of a server. By name; values are never returned. */
+  @Get()
+  @Access('servers:read', ownServerOrNone)
+  @ApiOkResponse({ type: [SecretDto], example: [{ name: 'WEATHER_API_KEY', type: 'secret_text' }] })
+  @ApiErrors(serverNotFound)
+  list(@TargetServer() server: ServerRef): Promise<SecretDto[]> {
+    return this.secrets.list(server);
+  }
+
+  /** Create or replace a secret. Hosted code reads it by its name from the `env` of its factory. */
+  @Put()
+  @Access('servers:write', ownServerOrNone)
+  @ApiErrors(400, serverNotFound)
+  set(@TargetServer() server: ServerRef, @Body() body: SetSecretDto): Promise<SuccessDto> {
+    return this.secrets.set(server, body);
+  }
+
+  /** Delete a secret. */
+  @Delete(':secretName')
+  @ApiParam({ name: 'secretName', description: 'The name of the secret.', example: 'WEATHER_API_KEY' })
+  @Access('servers:write', ownServerOrNone)
+  @ApiErrors({ status: 404, message: 'Secret not found' })
+  remove(@TargetServer() server: ServerRef, @Param('secretName') secretName: string): Promise<SuccessDto> {
+    return this.secrets.remove(server, secretName);
+  }
+}
+
+@ApiTags('Server settings')
+@Controller('servers/:qualifiedName/domains')
+@ApiServerName()
+export class ServerDomainsController {
+  constructor(private readonly settings: ServerSettingsService) {}
+
+  /** List the domains of a server. There is one, the managed one; its `url` is the run endpoint. */
+  @Get()
+  @Access('servers:read', ownServerOrNone)
+  @ApiErrors(serverNotFound)
+  list(@TargetServer() server: ServerRef): Promise<ServerDomainListDto> {
+    return this.settings.domains(server);
+  }
+
+  /** Rename the run endpoint of a server. The old address answers no more. */
+  @Patch(':domainId')
+  @ApiParam({ name: 'domainId', description: 'Always `managed`.', example: 'managed' })
+  @Access('servers:write', ownServerOrNone)
+  @ApiErrors(400, serverNotFound, {
+    status: 409,
+    message: 'The subdomain "acme-weather" is taken: choose another one',
+  })
+  rename(
+    @TargetServer() server: ServerRef,
+    @Param('domainId') domainId: string,
+    @CurrentCaller() caller: Caller,
+    @Body() { subdomain }: UpdateDomainDto,
+  ): Promise<ServerDomainDto> {
+    return this.settings.rename(server, caller, domainId, subdomain);
+  }
+}
+
+@ApiTags('Server settings')
+@Controller('servers/:qualifiedName/runtime')
+@ApiServerName()
+export class ServerRuntimeController {
+  constructor(private readonly settings: ServerSettingsService) {}
+
+  /** Get the runtime settings of a server: reachable hosts and payload logging. */
+  @Get()
+  @Access('servers:read', ownServerOrNone)
+  @ApiErrors(serverNotFound)
+  get(@TargetServer() server: ServerRef): Promise<ServerRuntimeDto> {
+    return this.settings.runtime(server);
+  }
+
+  /** Change the runtime settings of a server. Running code restarts with them; requests in progress finish with the old ones. */
+  @Patch()
+  @Access('servers:write', ownServerOrNone)
+  @ApiErrors(400, serverNotFound)
+  update(@TargetServer() server: ServerRef, @Body() body: UpdateServerRuntimeDto): Promise<ServerRuntimeDto> {
+    return this.settings.updateRuntime(server, body);
+  }
+}
