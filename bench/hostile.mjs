@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // `npm run bench:hostile`: a neighbour that sends 50 reads and 20 calls a second at a fixed rate, first alone and then beside
-// hostile callers, in one run. Each kind of hostile caller is a process at nice 10:
+// hostile callers, in one run. Each kind of hostile caller, and the hostile tenant's MCP server, is a process at nice 10:
 //
 //   s1  8 callers without a key send 1 MB of nested JSON       s4  16 callers of a mock whose schema holds a slow pattern
 //   s2  1,200 sockets without a key, 1 MB unfinished each      s5  40 unfinished bodies of 15 MB with one key
@@ -14,6 +14,7 @@
 //   npm run bench:hostile -- [--seconds 60] [--only s1,w7] [--unlimited]
 
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { createServer, request as httpRequest, Agent } from 'node:http';
 import { connect } from 'node:net';
 import { setPriority } from 'node:os';
@@ -191,7 +192,14 @@ async function neighbour({ url, key, seconds }) {
 
 // ---- The hostile tenant's MCP server: one tool with a slow pattern, and at /flood a list that never comes.
 
+/** @returns the process, which begins to flood at SIGUSR2, and the address of its server */
 async function startTenantServer() {
+  const child = run('server', { port: await freePort() });
+  const [url] = await once(child.stdout, 'data');
+  return { url: String(url).trim(), startFlooding: () => child.kill('SIGUSR2') };
+}
+
+function serveTenant({ port }) {
   const slow = {
     name: 'slow',
     inputSchema: { type: 'object', properties: { m: { type: 'string', pattern: '^(a+)+$' } } },
@@ -225,9 +233,8 @@ async function startTenantServer() {
     more();
   };
   let isFlooding = false;
-  const port = await freePort();
-  await new Promise((resolve) => server.listen(port, '127.0.0.1', resolve));
-  return { url: `http://127.0.0.1:${port}`, startFlooding: () => (isFlooding = true) };
+  process.on('SIGUSR2', () => (isFlooding = true));
+  server.listen(port, '127.0.0.1', () => console.log(`http://127.0.0.1:${port}`));
 }
 
 // ---- The bench.
@@ -371,7 +378,7 @@ if (options.as) {
   if (options.as === 'neighbour') await neighbour(job);
   else {
     setPriority(nice);
-    hostile[options.as](job);
+    ({ ...hostile, server: serveTenant })[options.as](job);
   }
 } else {
   await runBench(main, { cleanUp: async () => running.forEach((child) => child.kill('SIGKILL')) });
