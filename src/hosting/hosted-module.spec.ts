@@ -29,7 +29,7 @@ function cpuMsOf(work: () => unknown): number {
 }
 
 describe('a hosted module', () => {
-  it('exports a function that makes the server, however it is written', () => {
+  it('exports a function that creates the server, in any syntax', () => {
     for (const source of [
       'export default function createServer({ config }) { return config; }',
       'export default async function () {}',
@@ -46,7 +46,7 @@ describe('a hosted module', () => {
     }
   });
 
-  it('or an object with fetch; what only running can tell is left open', () => {
+  it('may export an object with fetch; what only a run can show stays unknown', () => {
     const forms: [string, ModuleFacts['form']][] = [
       ['export default { fetch() {} }', 'fetch'],
       ['export default { async fetch(request) {}, scheduled() {} }', 'fetch'],
@@ -87,7 +87,7 @@ describe('a hosted module', () => {
     });
   });
 
-  it('says whether it is stateful, where its text tells', () => {
+  it('is stateful or not where its text shows it', () => {
     const said: [string, boolean | null][] = [
       ['', null],
       ['export const stateful = true', true],
@@ -106,7 +106,7 @@ describe('a hosted module', () => {
 });
 
 describe('a module that cannot be hosted', () => {
-  it('does not parse: the message says where and why', () => {
+  it('does not parse: the message names place and reason', () => {
     const faults: [string, string][] = [
       ['export default (\n  a: string\n) => a', 'The module has a syntax error at 2:4: Unexpected token.'],
       ['export default () => {', 'The module has a syntax error at 1:23: Unexpected token.'],
@@ -119,12 +119,12 @@ describe('a module that cannot be hosted', () => {
     for (const [source, message] of faults) expect(faultOf(source)).toBe(message);
   });
 
-  it('is told so without the hidden characters it carries', () => {
+  it('gets a message without its hidden characters', () => {
     expect(faultOf('export { "\u202E\u200B" as default }')).not.toMatch(/\p{Default_Ignorable_Code_Point}/u);
     expect(faultOf('import "\u202E"; export default () => {}')).toContain('"\\u{202E}" (1:1)');
   });
 
-  it('imports what nobody bundled into it', () => {
+  it('has an import that is not bundled', () => {
     expect(faultOf('import z from "zod";\nimport { a } from "./a.js";\nexport default () => {}')).toBe(
       'The module imports "zod" (1:1), "./a.js" (2:1), and only Node built-ins are there when it runs: ' +
         'bundle your dependencies into it, as `esbuild --bundle --format=esm --platform=node` does.',
@@ -137,7 +137,7 @@ describe('a module that cannot be hosted', () => {
     expect(faultOf(many)).toContain('"p4" (5:1) and 4 more, and only');
   });
 
-  it('exports no usable default', () => {
+  it('has no usable default export', () => {
     expect(faultOf('')).toContain('The module has no default export');
     expect(faultOf('export const a = () => {}')).toContain('The module has no default export');
     expect(faultOf('module.exports = () => {}')).toContain('The module is CommonJS');
@@ -147,7 +147,7 @@ describe('a module that cannot be hosted', () => {
     }
   });
 
-  it('nests deeper than any stack', () => {
+  it('is nested too deeply for recursion', () => {
     for (const [open, close] of [
       '()',
       '[]',
@@ -166,7 +166,7 @@ describe('a module that cannot be hosted', () => {
     );
   });
 
-  longIt('takes seconds of CPU, not hours, with whatever 4 MB hold', () => {
+  longIt('takes seconds of CPU at most for any 4 MB', () => {
     const fill = (piece: (at: number) => string) => {
       const pieces: string[] = [];
       for (let at = 0, size = 0; size < LARGE_MB * MEGABYTE; at += 1) size += pieces[pieces.push(piece(at)) - 1].length;
@@ -188,7 +188,7 @@ describe('a module that cannot be hosted', () => {
     expect(cpuMsOf(() => checkModule(nested))).toBeLessThan(LARGE_MS_MAX);
   });
 
-  it('is refused with an InvalidModuleError or taken, whatever the text is', () => {
+  it('any text is accepted or refused with an InvalidModuleError', () => {
     const token = fc.constantFrom(
       ...[
         'export',

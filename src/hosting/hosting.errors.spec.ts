@@ -27,7 +27,7 @@ describe('a failure between processes', () => {
     return [new (kind as Kind)(`Says ${name} "é"`, 15)];
   });
 
-  it.each(samples)('arrives as it was: $name $outcome', (failure) => {
+  it.each(samples)('arrives unchanged: $name $outcome', (failure) => {
     const arrived = sent(failure);
     expect(arrived.constructor).toBe(failure.constructor);
     const { kind, code, message, outcome, mayHaveRun, retryAfterSeconds, name } = failure;
@@ -40,7 +40,7 @@ describe('a failure between processes', () => {
     expect(arrived).toMatchObject({ message: 'other side closed', code: 'UND_ERR_SOCKET' });
   });
 
-  it('arrives with as much of its message as a frame holds, whatever the characters', () => {
+  it('arrives with as much of its message as fits into a frame, whatever the characters', () => {
     for (const character of ['a', '\u0000', '語', '😀', '\ud800']) {
       const arrived = sent(new errors.ProgramStartError(character.repeat(200_000)));
       expect(arrived).toBeInstanceOf(errors.ProgramStartError);
@@ -48,13 +48,13 @@ describe('a failure between processes', () => {
     }
   });
 
-  it('of a class this version does not know means that the outcome is unknown', () => {
+  it('of an unknown class means that the outcome is unknown', () => {
     const later = deserializeError({ class: 'LaterError', message: 'x', fields: {} });
     expect(later).toBeInstanceOf(OutcomeUnknownError);
     expect(later.message).toBe('x');
   });
 
-  it('of a class that is not meant for other processes says nothing of it', () => {
+  it('of a class that is not sent to other processes contains nothing of it', () => {
     const bug = sent(new TypeError('nobody may read this'));
     expect(bug).toBeInstanceOf(OutcomeUnknownError);
     expect(bug.message).not.toContain('nobody');

@@ -86,7 +86,7 @@ describe('the embedded Postgres', () => {
     expect(existsSync(dataDir)).toBe(false);
   });
 
-  it('lets in only the password of its 0600 file, and its superuser not at all', async () => {
+  it('accepts only the password of its 0600 file, and no login of its superuser', async () => {
     const dataDir = await folderWithDatabase();
     const server = await start(dataDir);
     const file = join(dataDir, 'pg', 'slipway.password');
@@ -278,7 +278,7 @@ describe('the embedded Postgres', () => {
       expect(await failure(dataDir)).toMatch(/was written by Postgres 12 and this is Postgres 18: .*DATABASE_URL\.$/);
     });
 
-    it('that something else lies in its place, which it leaves alone', async () => {
+    it('that other files are in its place, which it does not change', async () => {
       const dataDir = await emptyFolder();
       await fs.mkdir(join(dataDir, 'pg'));
       await fs.writeFile(join(dataDir, 'pg', 'diary.txt'), '');

@@ -118,7 +118,7 @@ describe('three processes', () => {
 describe('a process that is killed', () => {
   verifies(
     'oauth:crash',
-    'between the answer and the commit holds nobody up, and the next one says what is to do',
+    'between the answer and the commit blocks no caller, and the next call names the next step',
     async () => {
       const owner = newOwner();
       await authorize(app, owner, guarded.url);
@@ -147,7 +147,7 @@ describe('a process that is killed', () => {
 
   verifies(
     'oauth:crash',
-    'before the server looked at its request leaves a credential that works',
+    'before the server read its request leaves a working credential',
     async () => {
       const owner = newOwner();
       await authorize(app, owner, guarded.url);

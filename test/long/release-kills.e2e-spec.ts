@@ -159,7 +159,7 @@ describe('a worker that is killed', () => {
   );
 
   it(
-    'six times by the same release ends that',
+    'six times by the same release fails that release',
     async () => {
       await startWorker();
       const { name, id } = await scanning();
@@ -181,7 +181,7 @@ describe('a worker that is killed', () => {
 describe('a worker that is killed while it scans what is published', () => {
   verifies(
     'rescan:once',
-    'leaves that to another one, when the time of its claim is over',
+    'is replaced by another one when its claim has expired',
     async () => {
       const victim = await startWorker();
       const upstream = await startGuarded();
@@ -216,7 +216,7 @@ describe('a worker that is killed while it scans what is published', () => {
 
 describe('a release that only waits', () => {
   it(
-    'is not given up after five deaths, as long as no worker has it',
+    'does not fail after five killed workers while no worker has it',
     async () => {
       const upstream = await startGuarded();
       open.push(upstream);
@@ -235,7 +235,7 @@ describe('a release that only waits', () => {
 
 describe('a worker that is told to stop', () => {
   it(
-    'hands its release over at once, without waiting for the lease or counting as dead',
+    'hands its release over at once, without waiting for the lease and without counting as killed',
     async () => {
       // Nobody's patience: the lease is longer than the test.
       const patient = { RELEASE_LEASE_MS: '300000' };

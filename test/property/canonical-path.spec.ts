@@ -118,7 +118,7 @@ describe('the canonical path', () => {
     );
   });
 
-  it('of a long run of slashes and dots takes no time', () => {
+  it('of many slashes and dots takes linear time', () => {
     for (const piece of ['/', '%2F', '@', '../', '%']) {
       const started = performance.now();
       for (const prefix of ['/servers/a', '/connect/a', '/']) canonicalPath(`${prefix}${piece.repeat(16_384)}x`);

@@ -161,7 +161,7 @@ describe('an inferred schema', () => {
     }
   });
 
-  verifies('output-schema:fields-optional', 'has no field that must be there', () => {
+  verifies('output-schema:fields-optional', 'has no required field', () => {
     fc.assert(
       fc.property(day, (values) => {
         const shape = together(values);
@@ -236,7 +236,7 @@ describe('a shape', () => {
     );
   });
 
-  verifies('output-schema:no-values', 'holds nothing of what was answered but names and words of closed lists', () => {
+  verifies('output-schema:no-values', 'contains no values of results except member names and enum words', () => {
     const secrets = fc.oneof(
       fc.uuid(),
       fc.emailAddress(),
@@ -259,7 +259,7 @@ describe('a shape', () => {
     );
   });
 
-  it('stays within its bounds, whatever is answered', () => {
+  it('stays within its bounds for any result', () => {
     const size = (shape: Shape): number =>
       1 +
       placesBelow(shape)

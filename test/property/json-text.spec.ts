@@ -125,7 +125,7 @@ describe('finding values in JSON text', () => {
     );
   });
 
-  verifies('call:result-unchanged', 'works on a value inside of a longer text', () => {
+  verifies('call:result-unchanged', 'reads a value inside a longer text', () => {
     fc.assert(
       fc.property(object, array, text, (inner, list, noise) => {
         const whole = `{"a":${noise},"object": ${inner.json} ,"list":${list.json}}`;
@@ -174,31 +174,35 @@ describe('finding values in JSON text', () => {
     );
   });
 
-  verifies('mcp:id-kept', 'a reply is told by its id and result, whatever else stands in it and in which order', () => {
-    const extras = fc.uniqueArray(fc.tuple(fc.constantFrom('x', 'jsonrpc', 'ids', '_meta'), value), {
-      selector: ([name]) => name,
-    });
-    fc.assert(
-      fc.property(
-        extras,
-        value,
-        fc.integer({ min: 0 }),
-        fc.infiniteStream(fc.nat({ max: 9 })),
-        (more, result, id, order) => {
-          const all: [string, string][] = [...more, ['id', String(id)], ['result', result]];
-          const shuffled = all.map((one) => ({ one, by: order.next().value })).sort((a, b) => a.by - b.by);
-          const json = `{${shuffled.map(({ one: [name, json] }) => ` "${name}" :${json}`).join(',')}}`;
-          const reply = replyTo(id, json, JSON.parse(json) as object, 'legacy');
-          expect(reply?.result && slice(json, reply.result)).toBe(result);
-          expect(reply?.id && slice(json, reply.id)).toBe(String(id));
-          expect(replyTo(id + 1, json, JSON.parse(json) as object, 'legacy')).toBeNull();
-        },
-      ),
-      { numRuns: randomRuns(1_000) },
-    );
-  });
+  verifies(
+    'mcp:id-kept',
+    'a reply is recognized by its id and result, whatever else it contains and in any order',
+    () => {
+      const extras = fc.uniqueArray(fc.tuple(fc.constantFrom('x', 'jsonrpc', 'ids', '_meta'), value), {
+        selector: ([name]) => name,
+      });
+      fc.assert(
+        fc.property(
+          extras,
+          value,
+          fc.integer({ min: 0 }),
+          fc.infiniteStream(fc.nat({ max: 9 })),
+          (more, result, id, order) => {
+            const all: [string, string][] = [...more, ['id', String(id)], ['result', result]];
+            const shuffled = all.map((one) => ({ one, by: order.next().value })).sort((a, b) => a.by - b.by);
+            const json = `{${shuffled.map(({ one: [name, json] }) => ` "${name}" :${json}`).join(',')}}`;
+            const reply = replyTo(id, json, JSON.parse(json) as object, 'legacy');
+            expect(reply?.result && slice(json, reply.result)).toBe(result);
+            expect(reply?.id && slice(json, reply.id)).toBe(String(id));
+            expect(replyTo(id + 1, json, JSON.parse(json) as object, 'legacy')).toBeNull();
+          },
+        ),
+        { numRuns: randomRuns(1_000) },
+      );
+    },
+  );
 
-  it('is linear: 8 MB of backslashes, quotes or brackets take no time', () => {
+  it('takes linear time: 8 MB of backslashes, quotes or brackets', () => {
     const size = 8 * 1024 * 1024;
     for (const json of [
       `{"a":"${'\\\\'.repeat(size / 2)}","b":1}`,

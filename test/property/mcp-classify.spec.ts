@@ -75,7 +75,7 @@ describe('classification of what clients send', () => {
     );
   });
 
-  verifies('mcp:eras', 'takes from a modern request exactly what the revision lets it', () => {
+  verifies('mcp:eras', 'accepts of a modern request exactly what the revision allows', () => {
     const _meta = { [`${prefix}protocolVersion`]: '2026-07-28', [`${prefix}clientCapabilities`]: { roots: {} } };
     const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'ünï', _meta } };
     const name = `=?base64?${Buffer.from('ünï').toString('base64')}?=`;

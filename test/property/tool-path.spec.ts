@@ -39,7 +39,7 @@ describe('a tool path', () => {
       'tools:get:category-boundary',
       'tools:get:not-found',
     ],
-    'means what a list of segments means',
+    'has the meaning of its list of segments',
     () => {
       fc.assert(
         fc.property(names, word, (all, path) => {

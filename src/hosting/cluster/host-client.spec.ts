@@ -22,7 +22,7 @@ function refusedBy(refusal: Error): Error | undefined {
 }
 
 describe('a host that refuses a request', () => {
-  verifies('health:clock', 'for its clock is not called away: the error names the difference', () => {
+  verifies('health:clock', 'because of its clock is not reported as unreachable: the error names the skew', () => {
     expect(refusedBy(new RequestRefusedError('404', 3_600))).toMatchObject({
       name: 'HostingUnavailableError',
       message: 'The clocks of two processes of this service differ by 3600 s: its operator must set them.',

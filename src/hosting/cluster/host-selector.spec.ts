@@ -7,7 +7,7 @@ const owners = named(2_000).map(({ id }) => id);
 const first = (owner: string, hosts: { id: string }[]) => ranked(owner, hosts)[0]?.id;
 
 describe('the order of hosts', () => {
-  it('is the same for every process, in whatever order it knows them', () => {
+  it('is the same in every process, whatever the order of its list', () => {
     const hosts = named(5);
     for (const owner of owners.slice(0, 100)) {
       expect(ranked(owner, [...hosts].reverse())).toEqual(ranked(owner, hosts));
@@ -16,7 +16,7 @@ describe('the order of hosts', () => {
     expect(ranked('any', [])).toEqual([]);
   });
 
-  it('gives each host its share', () => {
+  it('gives each host an equal share', () => {
     const hosts = named(4);
     const counts = new Map<string, number>();
     for (const owner of owners) {
@@ -27,7 +27,7 @@ describe('the order of hosts', () => {
     for (const { id } of hosts) expect(Math.abs((counts.get(id) ?? 0) - 500)).toBeLessThan(120);
   });
 
-  it('moves only the programs of a host that goes', () => {
+  it('moves only the programs of a host that leaves', () => {
     const hosts = named(4);
     const [gone, ...rest] = hosts;
     for (const owner of owners) {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { endToEnd } from './hosted-call.js';
 
-describe('headers on their way to a program and back', () => {
-  it('lose those of one connection, those it names, and ours but for the name of a session', () => {
+describe('headers of requests to programs and of their answers', () => {
+  it('omit those of the connection, those it names, and those of the service except the session id', () => {
     const headers = {
       host: 'program',
       connection: 'close, X-Private',

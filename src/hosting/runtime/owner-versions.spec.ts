@@ -14,12 +14,12 @@ function rests(crashes: number): number[] {
   });
 }
 
-describe('the rest after crashes', () => {
-  it('is nothing after the first, then doubles from a second to a minute', () => {
+describe('the back-off after crashes', () => {
+  it('is 0 after the first, then doubles from a second to a minute', () => {
     expect(rests(10)).toEqual([0, 1, 2, 4, 8, 16, 32, 60, 60, 60]);
   });
 
-  it('begins anew after an answer', () => {
+  it('starts again after an answer', () => {
     const backoff = new Backoff();
     for (let crash = 0; crash < 5; crash += 1) backoff.crashed(0, 'boom');
     expect(backoff.restMs(0)).toBe(8_000);

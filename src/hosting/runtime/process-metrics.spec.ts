@@ -16,7 +16,7 @@ function metered() {
 }
 
 describe('the CPU time of requests', () => {
-  it('of one that is alone is what the process used meanwhile', () => {
+  it('of a single request is what the process used meanwhile', () => {
     const { meter, run } = metered();
     run(50);
     const account = meter.begin();
@@ -37,7 +37,7 @@ describe('the CPU time of requests', () => {
     expect(meter.end(second)).toBe(20);
   });
 
-  it('used beside requests is counted, less a tenth of a core', () => {
+  it('used outside of requests is counted, less a tenth of a core', () => {
     const { meter, run } = metered();
     meter.end(meter.begin());
     run(20, 1_000);
@@ -51,7 +51,7 @@ describe('the CPU time of requests', () => {
     expect(meter.besideMs).toBe(100);
   });
 
-  it('counts 0 where nothing can be read', () => {
+  it('is 0 where it cannot be read', () => {
     const meter = new CpuMeter(() => null);
     expect(meter.end(meter.begin())).toBe(0);
   });

@@ -19,7 +19,7 @@ function draining(withinMs: number) {
 }
 
 describe('the wait for the calls of a program that is replaced', () => {
-  it('is shortened by hurry, to the millisecond', async () => {
+  it('is shortened by hurry to exactly the given time', async () => {
     const { calls, over } = draining(LONG_MS);
     await jest.advanceTimersByTimeAsync(SHORT_MS);
     calls.hurry(SHORT_MS);
@@ -29,7 +29,7 @@ describe('the wait for the calls of a program that is replaced', () => {
     expect(over).toHaveBeenCalledTimes(1);
   });
 
-  it('is never made longer', async () => {
+  it('is never extended', async () => {
     const { calls, over } = draining(SHORT_MS);
     calls.hurry(LONG_MS);
     await jest.advanceTimersByTimeAsync(SHORT_MS);
@@ -38,7 +38,7 @@ describe('the wait for the calls of a program that is replaced', () => {
     expect(over).toHaveBeenCalledTimes(1);
   });
 
-  it('is over with the last call, hurried or not', async () => {
+  it('ends with the last call, with and without hurry', async () => {
     const { calls, call, over } = draining(LONG_MS);
     calls.hurry(SHORT_MS);
     calls.left(call, true);
@@ -46,7 +46,7 @@ describe('the wait for the calls of a program that is replaced', () => {
     expect(over).toHaveBeenCalledTimes(1);
   });
 
-  it('is not begun by hurry', async () => {
+  it('is not started by hurry', async () => {
     const calls = new ProgramCalls(1);
     calls.hurry(SHORT_MS);
     await jest.advanceTimersByTimeAsync(SHORT_MS);

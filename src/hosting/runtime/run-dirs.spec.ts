@@ -25,13 +25,13 @@ describe('folders of running programs', () => {
     expect(await readdir(base)).toEqual([]);
   });
 
-  it('lie in /tmp when the temporary folder is too deep for sockets', async () => {
+  it('are in /tmp when the path of the temporary folder is too long for sockets', async () => {
     const dirs = new RunDirs(join(base, 'd'.repeat(100)));
     expect(await dirs.make()).toMatch(/^\/tmp\/slipway-run-/);
     await dirs.close();
   });
 
-  it('of processes that are gone are removed at start; those of a living one, of a namesake and of others stay', async () => {
+  it('of ended processes are removed at start; those of live processes and of others stay', async () => {
     const living = new RunDirs(base);
     const kept = await living.make();
     const own = (await readFile(`/proc/${process.pid}/stat`, 'utf8')).split(') ')[1]?.split(' ')[19];

@@ -12,7 +12,7 @@ function gates() {
 const turn = () => new Promise(setImmediate);
 
 describe('StartSemaphore', () => {
-  it('lets so many start at once, and the next when one has', async () => {
+  it('limits concurrent starts; the next begins when one has ended', async () => {
     const starts = new StartSemaphore(10_000, 2);
     const { ends, start } = gates();
     const all = ['a', 'b', 'c'].map((owner) => starts.run(owner, start));
@@ -26,7 +26,7 @@ describe('StartSemaphore', () => {
     await Promise.all(all);
   });
 
-  it('gives the place of a start that takes too long to the next, and waits for its end all the same', async () => {
+  it('gives the slot of a slow start to the next, and still waits for its end', async () => {
     const starts = new StartSemaphore(10_000, 2, 5);
     const { ends, start } = gates();
     const endless = ['a', 'b'].map((owner) => starts.run(owner, start));
@@ -35,7 +35,7 @@ describe('StartSemaphore', () => {
     await Promise.all(endless);
   });
 
-  it('tells why one did not start, and that one waited too long', async () => {
+  it('reports why a start failed, and that a wait was too long', async () => {
     const starts = new StartSemaphore(5, 2);
     await expect(starts.run('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     const { ends, start } = gates();

@@ -3,8 +3,8 @@ import { resting, whenGone } from './termination-errors.js';
 
 const limits = { cpuMs: 1, wallMs: 1, memoryMb: 128, responseBytes: 1, logBytes: 1, concurrency: 1 };
 
-describe('what callers hear of a program that ended', () => {
-  it('names its last words from the fifth crash in a row on, in one line of bounded length', () => {
+describe('the error for callers of a program that ended', () => {
+  it('contains the last output from the fifth crash in a row on, in one line of limited length', () => {
     expect(resting(4, 900, 'boom').message).toBe('The program crashed 4 times in a row and is started again in 1 s.');
     const { message, retryAfterSeconds } = resting(5, 8_000, `${'x'.repeat(2_000)}\nError:\n  boom`);
     expect(message).toMatch(
@@ -14,7 +14,7 @@ describe('what callers hear of a program that ended', () => {
     expect(retryAfterSeconds).toBe(8);
   });
 
-  it('tells memory, an ordered stop and a crash apart', () => {
+  it('distinguishes lack of memory, a requested stop and a crash', () => {
     expect(whenGone({ reason: 'memory', detail: '' }, limits)).toMatchObject({ outcome: 'exceededMemory' });
     expect(whenGone({ reason: 'stopped', detail: '' }, limits)).toMatchObject({
       outcome: 'exception',

@@ -26,16 +26,20 @@ async function state(days: number): Promise<string> {
 }
 
 describe('session data', () => {
-  verifies('hosting:sessions-expire', 'goes when nobody called the program for longer than sessions live', async () => {
-    const [unused, recent, running] = [await state(8), await state(6), await state(30)];
-    await writeFile(join(root, 'notes.txt'), '');
-    await removeUnusedState(root, (ownerId) => ownerId === running);
-    const left = await readdir(root);
-    expect(left.sort()).toEqual([recent, running, 'notes.txt'].sort());
-    expect(left).not.toContain(unused);
-  });
+  verifies(
+    'hosting:sessions-expire',
+    'is deleted when the program had no call for longer than the session lifetime',
+    async () => {
+      const [unused, recent, running] = [await state(8), await state(6), await state(30)];
+      await writeFile(join(root, 'notes.txt'), '');
+      await removeUnusedState(root, (ownerId) => ownerId === running);
+      const left = await readdir(root);
+      expect(left.sort()).toEqual([recent, running, 'notes.txt'].sort());
+      expect(left).not.toContain(unused);
+    },
+  );
 
-  verifies('hosting:sessions-expire', 'stays where one session was called lately', async () => {
+  verifies('hosting:sessions-expire', 'stays if one session had a recent call', async () => {
     const ownerId = await state(30);
     await writeFile(join(root, ownerId, 'sessions', 'b.sqlite'), 'x');
     await removeUnusedState(root, () => false);

@@ -5,8 +5,8 @@ import { Watchdog } from './watchdog.js';
 
 const CPU_MS = 1_000;
 
-describe('CPU time that a program uses beside its requests', () => {
-  verifies('runtime:limit:cpu', 'ends it above the limit of a request, whose fault it is not', async () => {
+describe('CPU time that a program uses outside of requests', () => {
+  verifies('runtime:limit:cpu', 'ends it above the limit of a request, and no request is blamed', async () => {
     jest.useFakeTimers();
     const watchdog = new Watchdog();
     try {

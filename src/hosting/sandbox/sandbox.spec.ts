@@ -23,7 +23,7 @@ const root = { tree: { dir: '/tree', mounts: '/tree/mounts' }, workDir: '/bundle
 const alone = (user: number) => ({ user, dataBytes: 1, network: 'own', isLast: false, alone: true, root: null });
 
 describe('isolation of hosted code', () => {
-  it('are all there for root on a host that has the tools', async () => {
+  it('is complete for root on a host that has the tools', async () => {
     const sandbox = sandboxOf(hostWithout(), ROOT);
     expect((await sandbox.describeIsolation()).level).toBe('isolated');
     expect([await sandbox.whyNot(), await sandbox.whyNoBundles()]).toEqual([null, null]);
@@ -69,13 +69,13 @@ describe('isolation of hosted code', () => {
     });
   });
 
-  it('use the account nobody for all where a container has no more accounts', async () => {
+  it('uses the account nobody for all where a container has no more accounts', async () => {
     const many = await probeIsolation(hostWithout(), ROOT);
     const mapped = await probeIsolation(hostWithout([/reuid=19/, 'Invalid argument']), ROOT);
     expect([many.hasManyUsers, mapped.hasManyUsers, mapped.missing['own-user']]).toEqual([true, false, null]);
   });
 
-  it('wrap a program from the outside in: memory, network, account, and last what ends with the service', async () => {
+  it('wraps a program from the outside in: memory, network, account, and last the end with the service', async () => {
     const isolation = await probeIsolation(hostWithout(), ROOT);
     const wanted = { ...alone(1_900_000_007), dataBytes: 805_306_368, alone: false };
     expect(wrappers(isolation, wanted).join(' ')).toBe(
@@ -89,7 +89,7 @@ describe('isolation of hosted code', () => {
     );
   });
 
-  it('of many processes end with the service from both sides: the one that waits outside, and the first inside', async () => {
+  it('of a bundle ends with the service from both sides: the outer process and the first inner one', async () => {
     const isolation = await probeIsolation(hostWithout(), ROOT);
     const words = wrappers(isolation, { ...alone(7), root });
     expect(words.slice(0, 3)).toEqual(['setpriv', '--pdeathsig=KILL', '--']);
@@ -103,13 +103,13 @@ describe('isolation of hosted code', () => {
     expect(wrappers(noProcesses, { ...alone(7), root })).not.toContain('sh');
   });
 
-  it('are built without each other: a host that cannot end a program with the service still gives it an account', async () => {
+  it('has independent parts: a host that cannot end a program with the service still gives it an account', async () => {
     const isolation = await probeIsolation(hostWithout([/pdeathsig/, 'unrecognized option']), ROOT);
     const command = wrappers(isolation, { ...alone(7), alone: false }).join(' ');
     expect([command.includes('--reuid=7'), command.includes('pdeathsig')]).toEqual([true, false]);
   });
 
-  it('use an account space of their own where the service is not root', async () => {
+  it('uses a user namespace where the service is not root', async () => {
     const isolation = await probeIsolation(hostWithout(), SOMEBODY);
     const command = wrappers(isolation, { ...alone(7), alone: false }).join(' ');
     expect(command).toContain(
@@ -118,7 +118,7 @@ describe('isolation of hosted code', () => {
     expect(command).not.toContain('reuid');
   });
 
-  it('are really tried on this host, and whatever comes out is an answer', async () => {
+  it('is really tried on this host, with a result in every case', async () => {
     const { missing } = await probeIsolation();
     expect(Object.keys(missing)).toHaveLength(ISOLATION_MEASURES.length);
     const odd = await probeIsolation((file) => Promise.reject(new Error(file)));

@@ -24,7 +24,7 @@ const item = (id: string, ...messages: string[]): TailItem => ({
 });
 
 describe('the log of a program', () => {
-  it('hands a line on once, whichever of its two ways is faster', () => {
+  it('records a line once, whichever of its two sources is first', () => {
     const { traces, inFlight, log } = setUp();
     inFlight.begin(ONE);
     log.print(printed('early'));
@@ -34,7 +34,7 @@ describe('the log of a program', () => {
     expect(traces.map(({ lines }) => lines.map(({ message }) => message))).toEqual([['early', 'late']]);
   });
 
-  it('gives what died with its process to the one request that did, and to none of several', () => {
+  it('assigns the output of a crash to the only request in flight, and to none of several', () => {
     const alone = setUp();
     alone.inFlight.begin(ONE);
     alone.log.print(printed('x'));
@@ -50,7 +50,7 @@ describe('the log of a program', () => {
     expect(several.traces).toMatchObject([{ invocationId: '' }]);
   });
 
-  it('believes no id that no request to this program had', () => {
+  it('ignores ids that no request of this program had', () => {
     const { traces, inFlight, log } = setUp();
     inFlight.begin(ONE);
     inFlight.end(ONE);
@@ -58,7 +58,7 @@ describe('the log of a program', () => {
     expect(traces.map(({ invocationId }) => invocationId)).toEqual(['', '', ONE]);
   });
 
-  it('counts the bytes of a request over all its pieces, and says once that there were more', () => {
+  it('limits the bytes of a request over all its records, and states once that there were more', () => {
     const { traces, inFlight, log } = setUp(42);
     inFlight.begin(ONE);
     log.report([item(ONE, '12345'), item(ONE, '123456', 'x'), item(ONE, 'y')]);
@@ -69,7 +69,7 @@ describe('the log of a program', () => {
     ]);
   });
 
-  it('keeps no more than a bound of what waits', () => {
+  it('keeps a limited number of waiting lines', () => {
     const { traces, log } = setUp(Number.MAX_SAFE_INTEGER);
     for (let count = 0; count < 5_000; count += 1) log.print(printed(`${count}`));
     for (let count = 0; count < 40; count += 1) log.print(printed('x'.repeat(65_536)));

@@ -27,13 +27,13 @@ describe('the disk of sessions', () => {
   };
   const left = async () => [...new Set((await readdir(inside)).map((name) => name[0]))].sort();
 
-  it('is left alone while it is within its limits', async () => {
+  it('is not changed while it is within its limits', async () => {
     await session('a', 1);
     await trimSessions(folder, { bytes: 1_000_000, files: 10 });
     expect(await left()).toEqual(['a', 'm']);
   });
 
-  it('loses the sessions that were used longest ago, down to half of what may be', async () => {
+  it('above its limit loses the least recently used sessions, down to half of the limit', async () => {
     for (const [index, digit] of ['b', 'a', 'd', 'c'].entries()) await session(digit, index);
     await trimSessions(folder, { bytes: 65_536, files: 100 });
     expect(await left()).toEqual(['c', 'm']);
@@ -42,7 +42,7 @@ describe('the disk of sessions', () => {
     expect(await left()).toEqual(['3', '4', 'm'].sort());
   });
 
-  it('is watched while a program runs, until it is too much', async () => {
+  it('is checked while a program runs, until it is above the limit', async () => {
     let calls = 0;
     const limits = { bytes: 20_000, files: 100 };
     const stop = watchSessions(folder, () => (calls += 1), { limits, everyMs: 5 });

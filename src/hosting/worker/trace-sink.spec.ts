@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Pool } from 'undici';
 import { openTraceSink, type TailItem } from './trace-sink.js';
 
-describe('where a tail reports to', () => {
+describe('the receiver of tail reports', () => {
   let folder: string;
   let close: () => Promise<void>;
   let pool: Pool;
@@ -30,7 +30,7 @@ describe('where a tail reports to', () => {
     return statusCode;
   };
 
-  it('hears reports, and refuses what is none', async () => {
+  it('accepts reports and refuses anything else', async () => {
     const item = { id: 'x', hasThrown: false, isTruncated: false, lines: [[1, 'log', 'm']], exceptions: [] };
     expect(await post(JSON.stringify([item]))).toBe(204);
     const bad = ['', '{', '{}', '[1]', '[{"id":1}]', JSON.stringify([{ ...item, lines: [[1, 'log', 5]] }])];
@@ -40,7 +40,7 @@ describe('where a tail reports to', () => {
     expect(onItems).toHaveLength(1);
   });
 
-  it('reads no report of more than 2 MiB, and lives through what is no HTTP', async () => {
+  it('refuses a report of more than 2 MiB, and survives input that is not HTTP', async () => {
     await expect(post('x'.repeat(3_000_000))).rejects.toThrow();
     const socket = createConnection(path.join(folder, 'log'));
     await new Promise((resolve) => {

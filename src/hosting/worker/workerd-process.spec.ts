@@ -4,8 +4,8 @@ import { quoted } from './workerd-config.js';
 
 const now = new Date(5_000);
 
-describe('what workerd writes', () => {
-  it('is of the code when it has a number for its time and no source, and of workerd otherwise', () => {
+describe('the output of workerd', () => {
+  it('belongs to the hosted code when it has a numeric time and no source, and to workerd otherwise', () => {
     const line = (fields: object) => readOutputLine(JSON.stringify({ level: 'warn', message: 'm', ...fields }), now);
     expect(line({ timestamp: 7 })).toEqual({ by: 'code', line: { at: 7, level: 'warn', message: 'm' } });
     expect(line({ timestamp: 0 })).toMatchObject({ by: 'code', line: { at: now.getTime() } });
@@ -16,7 +16,7 @@ describe('what workerd writes', () => {
     }
   });
 
-  it('tells authors the errors of their code, and nothing of the inside', () => {
+  it('contains the errors of hosted code for authors, and no internals', () => {
     const loading = 'service program: Uncaught Error: no luck\n  at module.js:1:7\n  at main.mjs:2:3';
     expect(forAuthor(loading)).toBe('Error: no luck\n    at module.js:1:7');
     expect(forAuthor('Uncaught exception: workerd/jsg/value.h:1511: failed: remote.jsg.TypeError: boom')).toBe(
@@ -25,14 +25,14 @@ describe('what workerd writes', () => {
     expect(forAuthor('*** Received signal #6: Aborted stack: /usr/lib/x@0x8')).toBeNull();
   });
 
-  it('shows when there was no memory left', () => {
+  it('shows that memory ran out', () => {
     expect(saysOutOfMemory('V8 fatal error; message = : allocation failed: JavaScript heap out of memory')).toBe(true);
     expect(saysOutOfMemory('Uncaught exception: remote.jsg.Error: nothing left')).toBe(false);
   });
 });
 
 describe('a text in the configuration of workerd', () => {
-  it('cannot end before its end', () => {
+  it('cannot be closed by its content', () => {
     expect(quoted('a"b\\\n€')).toBe('"a\\x22b\\x5c\\x0a\\xe2\\x82\\xac"');
   });
 });

@@ -24,7 +24,7 @@ function meaning(read: MemberNames, name: string, itemsOf: (connectionId: string
 }
 
 describe('MemberNames', () => {
-  it('every name but a shadowed one is read back, in either form, and model APIs accept it', () => {
+  it('every name except a shadowed one can be resolved, in either form, and model APIs accept it', () => {
     const id = fc.stringMatching(/^[A-Za-z0-9_-][A-Za-z0-9._-]{0,6}$/);
     const name = fc.stringMatching(/^[a-z._/ ]{1,8}$/);
     const all = fc.uniqueArray(id, { minLength: 1, maxLength: 8 });
@@ -48,7 +48,7 @@ describe('MemberNames', () => {
     );
   });
 
-  it('gives a name with dots to the longest id that exists', () => {
+  it('resolves a name with dots to the longest id that exists', () => {
     const read = reader('.', 'a', 'a.b');
     expect(read.read('a.b.c')).toEqual([{ connectionId: 'a.b', rest: 'c', isExact: true }]);
     expect(read.read('a.c.b')).toEqual([{ connectionId: 'a', rest: 'c.b', isExact: true }]);
@@ -57,7 +57,7 @@ describe('MemberNames', () => {
     expect([read.read('x.y'), read.read('a'), read.read('a.')]).toEqual([[], [], []]);
   });
 
-  it('ends names in a hash that are too long or read as another item, and no others', () => {
+  it('ends only names in a hash that are too long or collide', () => {
     const read = reader('__', 'a', 'a.b', 'a_b', 'a__b', 'c'.repeat(60));
     const listed = (connectionId: string, ...names: string[]) => [
       ...read
@@ -82,13 +82,13 @@ describe('MemberNames', () => {
     expect(listed('c'.repeat(60), 't')).toEqual([expect.stringMatching(/^c{33}_[\w-]{6}__t$/)]);
   });
 
-  it('puts the connection in front of URIs and templates', () => {
+  it('prefixes URIs and templates with the connection', () => {
     expect(qualifyUri('a.b', 'docs://pages/{slug}')).toBe('connection://a.b/docs://pages/{slug}');
     expect(readUri('connection://a.b/docs://pages/x?y#z')).toEqual({ connectionId: 'a.b', rest: 'docs://pages/x?y#z' });
     expect([readUri('docs://x'), readUri('connection://a')]).toEqual([null, null]);
   });
 
-  it.each(separators)('takes no longer for long names and long lists (%s)', (separator) => {
+  it.each(separators)('takes linear time for long names and long lists (%s)', (separator) => {
     const read = reader(separator, 'a.b', 'c');
     const many = Array.from({ length: 10_000 }, (_, i) => ({ name: `x.${separator.repeat(2_000)}.${i}` }));
     expect(read.namesOf('c', many).size).toBe(10_000);

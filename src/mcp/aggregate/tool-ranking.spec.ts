@@ -19,7 +19,7 @@ const tools = [
 const found = (query: string) => rankTools(tools, query).map(({ name }) => name);
 
 describe('rankTools', () => {
-  it('puts names before descriptions and rare words before common ones', () => {
+  it('ranks names above descriptions and rare words above common ones', () => {
     expect(found('create issue')[0]).toBe('github.create_issue');
     expect(found('issues')).toEqual(
       expect.arrayContaining(['github.create_issue', 'github.listIssues', 'wiki.search']),
@@ -27,32 +27,32 @@ describe('rankTools', () => {
     expect(found('issues').at(-1)).toBe('wiki.search');
   });
 
-  it('finds by parameter, by beginnings, in any case and any script', () => {
+  it('finds by parameter and by prefix, in any letter case and script', () => {
     expect(found('RECIPIENT')).toEqual(['mail.send']);
     expect(found('fore')).toEqual(['weather.forecast']);
     expect(rankTools([tool('a', 'Tagesübersicht anzeigen')], 'tagesübersicht')).toHaveLength(1);
     expect(rankTools([tool('a', '天気 を調べる')], '天気')).toHaveLength(1);
   });
 
-  it('gives nothing for what is nowhere, and everything by name for no words at all', () => {
+  it('returns nothing without a match, and everything sorted by name without words', () => {
     expect(found('kubernetes')).toEqual([]);
     expect(found(' ,. ')).toEqual([...tools].map(({ name }) => name).sort());
   });
 
-  it('gives the same order whatever order the tools come in', () => {
+  it('returns the same order whatever the order of the tools', () => {
     const query = 'a repository of issues and messages for the city';
     const turned = rankTools([...tools].reverse(), query).map(({ name }) => name);
     expect(turned).toEqual(found(query));
   });
 
-  it('reads tools that are described in odd ways', () => {
+  it('accepts tools with unusual descriptions', () => {
     const odd = { name: 'odd', text: '{"name":"odd","description":5,"inputSchema":null,"title":["x"]}' };
     expect(rankTools([{ name: 'odd', tool: odd }], 'odd')).toHaveLength(1);
   });
 });
 
 describe('readTools', () => {
-  it('lets others work meanwhile, and changes nothing', async () => {
+  it('yields to the event loop and does not change the result', async () => {
     const long = Array.from({ length: 2_000 }, (_, i) => tool(`t${i}`, `word${i} `.repeat(100)));
     let turns = 0;
     const timer = setInterval(() => (turns += 1), 0);

@@ -55,7 +55,7 @@ function pool(max = 10): { links: HandlePool<HeldLink>; put: (key: string, accou
 describe('HandlePool', () => {
   afterEach(() => void jest.useRealTimers());
 
-  it('lets an account push out its own links when it holds a quarter, and nobody else’s', async () => {
+  it('an account with a quarter of the handles evicts its own and no others', async () => {
     const { links, put } = pool(12);
     const others = ['a', 'b'].map((key) => put(key));
     const own = ['1', '2', '3'].map((key) => put(key, 'busy'));
@@ -72,7 +72,7 @@ describe('HandlePool', () => {
     await links.close();
   });
 
-  it('holds as many as it may, and lets go of what was asked for least recently', async () => {
+  it('evicts the least recently used handle above its limit', async () => {
     const { links, put } = pool(3);
     const [a, b, c] = ['a', 'b', 'c'].map((key) => put(key));
     expect(links.get('a')).toBe(a);
@@ -86,7 +86,7 @@ describe('HandlePool', () => {
     await links.close();
   });
 
-  it('closes what it drops only when the calls on it are over, and what it replaces too', async () => {
+  it('closes evicted and replaced handles after their last call', async () => {
     const { links, put } = pool();
     const [dropped, replaced] = [put('dropped'), put('replaced')];
     const calls = [dropped.call(), replaced.call()];
@@ -105,7 +105,7 @@ describe('HandlePool', () => {
     expect(next.held.isClosed).toBe(true);
   });
 
-  it('closes what nobody used for ten minutes, unless something runs on it', async () => {
+  it('closes handles unused for ten minutes, unless a call runs on them', async () => {
     jest.useFakeTimers();
     const { links, put } = pool();
     const [idle, busy] = [put('idle'), put('busy')];

@@ -41,7 +41,7 @@ describe('listeners that share a stream', () => {
     await listeners.close();
   });
 
-  it('miss no update that comes while the filter changes', async () => {
+  it('miss no update during a change of the filter', async () => {
     const { listeners, add, notify, whenChanged } = resourceUpstream();
     const first = await add({ resourceSubscriptions: ['a:1'] });
     whenChanged(() => notify('a:2'));

@@ -33,7 +33,7 @@ function begin(calls: MultiplexedCalls, requests: string[], caller?: string) {
 const rootsRequest = '{"jsonrpc":"2.0","id":7,"method":"roots/list"}';
 
 describe('a request of the peer that names no call', () => {
-  it('is for the only caller who can answer, beside those who cannot', () => {
+  it('goes to the only caller that can answer', () => {
     const [calls, requests] = [new MultiplexedCalls(silentPeer()), [] as string[]];
     void begin(calls, requests, 'alice');
     void begin(calls, requests, 'alice');
@@ -43,7 +43,7 @@ describe('a request of the peer that names no call', () => {
     calls.end(() => new Error('over'));
   });
 
-  it('is for nobody when several callers could be meant, in whatever order they came', async () => {
+  it('goes to nobody when several callers could be meant, whatever their order', async () => {
     for (const callers of [
       ['alice', 'bob'],
       ['bob', 'alice', 'bob'],
@@ -76,7 +76,7 @@ describe('a request of the peer that names no call', () => {
 });
 
 describe('a notification that names no call', () => {
-  it('is for the only running call, and for nobody while calls of several callers run', () => {
+  it('goes to the only running call, and to nobody while calls of several callers run', () => {
     const [calls, heard] = [new MultiplexedCalls(silentPeer()), [] as string[]];
     const start = (name: string) =>
       calls
@@ -92,7 +92,7 @@ describe('a notification that names no call', () => {
 });
 
 describe('a tunnel whose peer does not read', () => {
-  it('takes no call beyond 4 MB that wait', async () => {
+  it('accepts no call while 4 MB wait', async () => {
     const call = { method: 'ping', timeoutMs: 60_000 };
     const bound = 4 * 1024 * 1024;
     const nothing = () => undefined;

@@ -5,7 +5,7 @@ import { ResultStore } from './result-cache.js';
 const HOUR_MS = 60 * 60_000;
 
 describe('ResultCache', () => {
-  it('knows what was asked for by a short key alone', () => {
+  it('stores a request under a short key', () => {
     const cache = new ResultStore().forChannel();
     const params = (uri: string) => JSON.stringify({ uri });
     expect(cache.keyOf('resources/read', params('a://b'), '')).toContain('a://b');
@@ -14,7 +14,7 @@ describe('ResultCache', () => {
     expect(cache.keyOf('tools/call', '{}', '')).toBeNull();
   });
 
-  it('has separate results for callers with other capabilities, and for other channels', () => {
+  it('separates results by the capabilities of callers and by channel', () => {
     const store = new ResultStore();
     const [one, other] = [store.forChannel(), store.forChannel()];
     const keys = [one.keyOf('tools/list', '{}', '{}'), one.keyOf('tools/list', '{}', '{"roots":{}}')];
@@ -22,7 +22,7 @@ describe('ResultCache', () => {
     expect(one.keyOf('tools/list', '{}', '{}')).toBe(keys[0]);
   });
 
-  it('looks for lists under other keys once they are others, and for what was read under the same', () => {
+  it('changes the keys of lists after a list change, and keeps those of reads', () => {
     const cache = new ResultStore().forChannel();
     const keys = () =>
       ['tools/list', 'resources/templates/list', 'resources/read'].map((one) => cache.keyOf(one, '{}', ''));
@@ -35,7 +35,7 @@ describe('ResultCache', () => {
     ]);
   });
 
-  it('forgets a result when its server says, and after an hour at the latest', async () => {
+  it('drops a result when its server says so, and after an hour at the latest', async () => {
     const cache = new ResultStore().forChannel();
     const startedAt = performance.now();
     const now = jest.spyOn(performance, 'now').mockReturnValue(startedAt);

@@ -17,7 +17,7 @@ function messageOf(value: unknown): string {
 }
 
 describe('a server card', () => {
-  it('keeps everything it says, known or not', () => {
+  it('keeps all members, known or not', () => {
     const card = {
       serverInfo: { ...serverInfo, title: 'Weather', icons: [{ src: 'https://a.test/i.png' }], vendor: { id: 1 } },
       authentication: { required: true, schemes: ['oauth2'] },
@@ -30,11 +30,11 @@ describe('a server card', () => {
     expect(parseServerCard(structuredClone(card))).toEqual(card);
   });
 
-  it('may be as little as a name and a version', () => {
+  it('needs only a name and a version', () => {
     expect(parseServerCard({ serverInfo })).toEqual({ serverInfo });
   });
 
-  it('may be what clients copy from a bundle manifest: tools without schemas, arguments that are only names', () => {
+  it('accepts what clients copy from a bundle manifest: tools without schemas, arguments with only names', () => {
     const tools = [{ name: 'now' }, { name: 'soon', description: 'Tomorrow.' }, { name: 'null', description: null }];
     const prompts = [{ name: 'pack', arguments: ['city', 'days'], text: 'Pack for ${arguments.city}' }];
     expect(parseServerCard({ serverInfo, tools, prompts, resources: null })).toEqual({
@@ -44,7 +44,7 @@ describe('a server card', () => {
     });
   });
 
-  it('is refused with the place and what belongs there', () => {
+  it('is refused with the place of the fault and the expected value', () => {
     const cases: [unknown, string][] = [
       [null, 'serverCard must be an object'],
       [[], 'serverCard must be an object'],
@@ -81,7 +81,7 @@ describe('a server card', () => {
     for (const [value, message] of cases) expect(messageOf(value)).toBe(message);
   });
 
-  it('is a card or an InvalidInputError, whatever it is, and stays one when read again', () => {
+  it('any input is a card or an InvalidInputError, and a card is stable when read again', () => {
     const list = fc.array(fc.record({ name: fc.string(), uri: fc.string() }, { requiredKeys: [] }), { maxLength: 3 });
     const near = fc.record(
       { serverInfo: fc.constant(serverInfo), tools: list, prompts: list, resources: fc.oneof(list, fc.jsonValue()) },

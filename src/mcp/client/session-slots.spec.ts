@@ -21,8 +21,8 @@ function slots() {
   return { made, ended, use };
 }
 
-describe('the sessions of callers who can be asked', () => {
-  it('end after ten minutes in which nobody used them', async () => {
+describe('sessions of callers that answer requests of the server', () => {
+  it('end after ten minutes without use', async () => {
     jest.useFakeTimers();
     const { made, ended, use } = slots();
     let finish: () => void = () => undefined;
@@ -38,7 +38,7 @@ describe('the sessions of callers who can be asked', () => {
     expect(ended).toEqual(['idle', 'busy']);
   });
 
-  it('are a hundred at most: the idlest one makes room, and none that is in use', async () => {
+  it('are at most a hundred: the least recently used idle one is ended, none in use', async () => {
     const { made, ended, use } = slots();
     for (let i = 0; i < 100; i += 1) await use(`${i}`);
     await use('0');

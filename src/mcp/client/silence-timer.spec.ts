@@ -14,7 +14,7 @@ describe('the timeout of silence', () => {
   const start = (timeoutMs: number, startedAt?: number) =>
     new SilenceTimer(timeoutMs, () => void (expired += 1), startedAt);
 
-  it('begins anew with every message', async () => {
+  it('restarts with every message', async () => {
     const timer = start(5 * MINUTE);
     for (let messages = 0; messages < 5; messages += 1) {
       await jest.advanceTimersByTimeAsync(4 * MINUTE);
@@ -36,13 +36,13 @@ describe('the timeout of silence', () => {
     expect([expired, timer.isOver]).toEqual([1, true]);
   });
 
-  it('counts the hour from the begin of the call, when its stream was resumed', async () => {
+  it('counts the hour from the start of the call, also after its stream was resumed', async () => {
     start(5 * MINUTE, Date.now() - 58 * MINUTE);
     await jest.advanceTimersByTimeAsync(2 * MINUTE);
     expect(expired).toBe(1);
   });
 
-  it('may be restarted when it has expired, because the client is asked', async () => {
+  it('can be restarted after it expired, when the client is asked for input', async () => {
     const timer = start(MINUTE);
     await jest.advanceTimersByTimeAsync(MINUTE);
     timer.restart();

@@ -5,7 +5,7 @@ const marked = (name: unknown, type: unknown = 'string') => ({ type, 'x-mcp-head
 const object = (properties: object) => ({ type: 'object', properties });
 
 describe('headerParams', () => {
-  it('finds marks at any depth of properties', () => {
+  it('finds `x-mcp-header` at any depth of properties', () => {
     const schema = object({ a: marked('A'), b: object({ c: marked('C', 'integer'), d: { type: 'string' } }) });
     expect(headerParams(schema)).toEqual([
       { path: ['a'], header: 'mcp-param-a' },
@@ -32,7 +32,7 @@ describe('headerParams', () => {
     expect(headerParams(schema)).toBeNull();
   });
 
-  it('is not led astray by a property of that name, nor by depth', () => {
+  it('ignores a property of that name, and too deep schemas', () => {
     expect(headerParams(object({ 'x-mcp-header': { type: 'string' } }))).toEqual([]);
     let deep: object = {};
     for (let i = 0; i < 10_000; i += 1) deep = { items: deep };
@@ -55,14 +55,14 @@ describe('paramHeaders', () => {
     expect(paramHeaders(params, { o: { a: value } })).toEqual({ 'mcp-param-a': header });
   });
 
-  it.each([null, undefined, {}, [], 2 ** 53, 'x'])('writes no header for what is not there: %j', (value) => {
+  it.each([null, undefined, {}, [], 2 ** 53, 'x'])('writes no header for a missing value: %j', (value) => {
     expect(paramHeaders(params, value === 'x' ? 'x' : { o: { a: value } })).toEqual({});
     expect(paramHeaders(params, undefined)).toEqual({});
   });
 });
 
 describe('ToolHeaders', () => {
-  it('follows the lists that pass by', () => {
+  it('is updated by each tool list', () => {
     const tools = new ToolHeaders();
     const text = (inputSchema: object) => JSON.stringify({ name: 't', inputSchema });
     expect(tools.learn([text(object({ a: marked('A') }))])).toEqual(new Set());

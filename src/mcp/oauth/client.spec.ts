@@ -29,7 +29,7 @@ async function sent(client: Partial<OAuthClientIdentity>, offered: string[] | nu
   return { basic: basic && Buffer.from(basic, 'base64').toString(), params: params.toString() };
 }
 
-describe('a client proves who it is', () => {
+describe('client authentication', () => {
   it.each([
     [{ clientSecret: 's' }, null, { basic: 'id:s', params: '' }],
     [{ clientSecret: 's', authMethod: 'client_secret_post' }, null, { params: 'client_id=id&client_secret=s' }],
@@ -51,6 +51,6 @@ it.each([
   ['http://localhost:3000/oauth/callback', 'native'],
   ['http://[::1]:3000/oauth/callback', 'native'],
   ['https://localhost.example/oauth/callback', 'web'],
-])('with the callback %s it is of the type %s', (redirectUri, type) => {
+])('with the callback %s has the application type %s', (redirectUri, type) => {
   expect(clientMetadata(redirectUri, 'none').application_type).toBe(type);
 });

@@ -34,7 +34,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
 }
 
 describe('a GET', () => {
-  it('gives status, headers and body, whatever the status', async () => {
+  it('returns status, headers and body for every status', async () => {
     const url = await serve((request, response) => {
       response.writeHead(418, { 'x-a': ['1', '2'], 'content-type': 'text/plain' }).end(`${request.headers.accept}`);
     });
@@ -59,21 +59,21 @@ describe('a GET', () => {
     expect(await refusal(createOAuthFetch(egress)(`${url}/4`))).toContain('not followed');
   });
 
-  it('says where a redirect leads without its query', async () => {
+  it('names the target of a redirect without its query', async () => {
     const url = await serve((_, response) => response.writeHead(302, { location: 'ftp://x/y?secret=1' }).end());
     const message = await refusal(createOAuthFetch(egress)(url));
     expect(message).toContain('The URL scheme "ftp:" is not supported');
     expect(message).not.toContain('secret');
   });
 
-  it('takes no credentials out of a redirect', async () => {
+  it('refuses credentials in the target of a redirect', async () => {
     const url = await serve((request, response) => {
       response.writeHead(302, { location: `http://user:word@${request.headers.host}/there` }).end();
     });
     expect(await refusal(createOAuthFetch(egress)(url))).toContain('carries a user name or password');
   });
 
-  it('reads 1 MB and no more', async () => {
+  it('reads at most 1 MB', async () => {
     const url = await serve((request, response) => {
       response.end(Buffer.alloc(DOCUMENT_BYTES_MAX + (request.url === '/more' ? 1 : 0)));
     });
@@ -81,7 +81,7 @@ describe('a GET', () => {
     expect(await refusal(createOAuthFetch(egress)(`${url}/more`))).toContain('more than 1 MB');
   });
 
-  it.each(['headers', 'body'])('ends when its time is over, while the %s are waited for', async (what) => {
+  it.each(['headers', 'body'])('ends at its time limit while it waits for the %s', async (what) => {
     const url = await serve((_, response) => {
       if (what === 'body') response.writeHead(200, { 'content-length': 10 }).write('x');
     });
@@ -89,7 +89,7 @@ describe('a GET', () => {
     expect(message).toBe(`${new URL(url).host} did not answer in time.`);
   });
 
-  it('says what cannot be reached', async () => {
+  it('names what cannot be reached', async () => {
     expect(await refusal(createOAuthFetch(egress)('http://127.0.0.1:1/'))).toBe(
       '127.0.0.1:1 cannot be reached (ECONNREFUSED).',
     );

@@ -29,7 +29,7 @@ describe('isPkceKnown', () => {
     expect(isPkceKnown(issuer, [pattern])).toBe(expected);
   });
 
-  it('knows nobody when the list is empty', () => {
+  it('is false for all when the list is empty', () => {
     expect(isPkceKnown('https://as.example', [])).toBe(false);
   });
 });

@@ -21,7 +21,7 @@ const written = fc
   });
 
 describe('rewriteMembers', () => {
-  it('drops and replaces members of any object, and nothing else', () => {
+  it('removes and replaces members of any object and nothing else', () => {
     fc.assert(
       fc.property(written, fc.nat(), ({ text, value }, seed) => {
         const names = Object.keys(value);
@@ -46,7 +46,7 @@ describe('rewriteMembers', () => {
     );
   });
 
-  it('keeps the bytes of what stays', () => {
+  it('keeps the bytes of all other members', () => {
     const text = '{ "a" : 1.0 ,"b":{"n":9007199254740993 } , "\\u0063" :"\\/" }';
     expect(withoutMembers(text, (name) => name === 'a')).toBe('{"b":{"n":9007199254740993 } , "\\u0063" :"\\/" }');
     expect(withoutMembers(text, (name) => name === 'c')).toBe('{ "a" : 1.0 ,"b":{"n":9007199254740993 }  }');

@@ -15,11 +15,11 @@ function enveloped(params: string | undefined): unknown {
 }
 
 describe('withEnvelope', () => {
-  it('makes params where there are none', () => {
+  it('creates missing params', () => {
     for (const params of [undefined, '{}', ' { } ']) expect(enveloped(params)).toEqual({ _meta: own });
   });
 
-  it('leaves every other member as it is, and what _meta holds', () => {
+  it('keeps every other member and the content of _meta', () => {
     const json = fc.jsonValue({ maxDepth: 3 }).map((value) => JSON.stringify(value));
     const plain = fc.dictionary(
       fc.string().filter((name) => name !== '_meta' && name !== '__proto__'),
@@ -40,13 +40,13 @@ describe('withEnvelope', () => {
     );
   });
 
-  it('keeps numbers, order and escapes of what passes', () => {
+  it('keeps numbers, order and escapes', () => {
     const params = '{ "b":9007199254740993, "_meta": { "x":1.10 }, "a":"\\u0041" }';
     expect(withEnvelope(params)).toMatch(/^\{ "b":9007199254740993, "_meta": ?\{.*"x":1\.10 ?\}, "a":"\\u0041" \}$/);
   });
 
   // An invalid `_meta` causes an error or valid JSON; text of other members is never taken for it.
-  it.each(['5', 'null', '[]', '"text"', '"\\\\"'])('is not led astray by _meta %s', (meta) => {
+  it.each(['5', 'null', '[]', '"text"', '"\\\\"'])('is not confused by _meta %s', (meta) => {
     const params = `{"_meta":${meta},"cursor":"c"}`;
     let result: unknown;
     try {
@@ -60,7 +60,7 @@ describe('withEnvelope', () => {
 });
 
 describe('headerValue', () => {
-  it('is plain where HTTP allows it, and base64 of UTF-8 everywhere else', () => {
+  it('is plain where HTTP allows it, and base64 of UTF-8 otherwise', () => {
     expect(headerValue('repo.search')).toBe('repo.search');
     expect(headerValue('a b\tc')).toBe('a b\tc');
     for (const [text, coded] of [
@@ -76,7 +76,7 @@ describe('headerValue', () => {
     }
   });
 
-  it('can be read back, and is a header value HTTP takes, for any text', () => {
+  it('can be read back and is a valid header value for any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const value = headerValue(text);
@@ -90,7 +90,7 @@ describe('headerValue', () => {
 });
 
 describe('requestText', () => {
-  it('puts params in as they are, and leaves out what there is not', () => {
+  it('inserts params unchanged and omits missing ones', () => {
     expect(requestText(7, 'a/"b"', '{"n":1.0}')).toBe(
       '{"jsonrpc":"2.0","id":7,"method":"a/\\"b\\"","params":{"n":1.0}}',
     );
@@ -99,7 +99,7 @@ describe('requestText', () => {
 });
 
 describe('parseMessage', () => {
-  it.each(['', '{', '[]', '[{"id":1}]', 'null', '5', '"a"'])('takes no %s', (text) => {
+  it.each(['', '{', '[]', '[{"id":1}]', 'null', '5', '"a"'])('refuses %s', (text) => {
     expect(parseMessage(text)).toBeNull();
   });
 });
@@ -107,14 +107,14 @@ describe('parseMessage', () => {
 describe('replyTo', () => {
   const reply = (text: string) => replyTo(7, text, parseMessage(text) ?? {}, 'legacy');
 
-  it('takes the result of its id only', () => {
+  it('accepts only the result with its id', () => {
     expect(reply('{"id":7,"result":null}')).toMatchObject({ id: [6, 7], result: [17, 21], error: null });
     for (const text of ['{"id":8,"result":{}}', '{"id":null,"result":{}}', '{"result":{}}', '{"id":7}', '{}']) {
       expect(reply(text)).toBeNull();
     }
   });
 
-  it('takes an error of its id, of null and of none', () => {
+  it('accepts an error with its id, with null and without an id', () => {
     const error = { code: -32000, message: 'No', data: [1] };
     for (const id of ['"id":7,', '"id":null,', '']) {
       expect(reply(`{${id}"error":${JSON.stringify(error)}}`)).toMatchObject({ result: null, error });
@@ -122,20 +122,20 @@ describe('replyTo', () => {
     expect(reply('{"id":8,"error":{"code":1,"message":""}}')).toBeNull();
   });
 
-  it('gives an error without a message one', () => {
+  it('adds a message to an error without one', () => {
     for (const error of ['{"code":1}', '{"code":1,"message":5}']) {
       expect(reply(`{"id":7,"error":${error}}`)?.error).toEqual({ code: 1, message: expect.stringMatching(/\w/) });
     }
   });
 
   it.each(['null', '"forbidden"', '[]', '{}', '{"code":"1","message":"No"}'])(
-    'takes %s for no JSON-RPC error',
+    'does not accept %s as a JSON-RPC error',
     (error) => {
       expect(reply(`{"id":7,"error":${error}}`)).toBeNull();
     },
   );
 
-  it('takes no request for a reply', () => {
+  it('does not accept a request as a reply', () => {
     expect(reply('{"id":7,"method":"ping","result":{}}')).toBeNull();
   });
 });

@@ -4,7 +4,7 @@ import { identityOfDiscover, identityOfInitialize, initializeParams } from './se
 
 const url = new URL('http://example.com/mcp');
 
-describe('what we say of ourselves', () => {
+describe('the `initialize` request of Slipway', () => {
   it('offers the newest revision with a handshake and no capability', () => {
     expect(JSON.parse(initializeParams())).toEqual({
       protocolVersion: '2025-11-25',
@@ -15,7 +15,7 @@ describe('what we say of ourselves', () => {
 });
 
 describe('helloOfInitialize', () => {
-  it('takes what the server says, unknown fields included', () => {
+  it('keeps what the server sends, unknown fields included', () => {
     const serverInfo = { name: 'a', version: '1', title: 'A', 'x-own': [1] };
     const result = {
       protocolVersion: '2025-03-26',
@@ -26,7 +26,7 @@ describe('helloOfInitialize', () => {
     expect(identityOfInitialize(result, url)).toEqual({ era: 'legacy', ...result });
   });
 
-  it('fills in what a sloppy server leaves out', () => {
+  it('fills in members that a server omits', () => {
     for (const serverInfo of [undefined, null, [], 'text', { name: 5, version: null }]) {
       const identity = identityOfInitialize(
         { protocolVersion: '2024-11-05', capabilities: null, serverInfo, instructions: 7 },
@@ -41,10 +41,13 @@ describe('helloOfInitialize', () => {
     }
   });
 
-  it.each([undefined, null, 'text', [], {}, { protocolVersion: 20251125 }])('refuses %j as no MCP', (result) => {
-    expect(() => identityOfInitialize(result, url)).toThrow(UpstreamError);
-    expect(() => identityOfInitialize(result, url)).toThrow('no MCP server');
-  });
+  it.each([undefined, null, 'text', [], {}, { protocolVersion: 20251125 }])(
+    'refuses %j, which is not MCP',
+    (result) => {
+      expect(() => identityOfInitialize(result, url)).toThrow(UpstreamError);
+      expect(() => identityOfInitialize(result, url)).toThrow('no MCP server');
+    },
+  );
 
   it.each(['2026-07-28', '1999-01-01', ''])('refuses revision "%s" and names those it knows', (protocolVersion) => {
     expect(() => identityOfInitialize({ protocolVersion }, url)).toThrow(UpstreamError);
@@ -56,7 +59,7 @@ describe('helloOfDiscover', () => {
   const serverInfo = { name: 'a', version: '1' };
   const _meta = { 'io.modelcontextprotocol/serverInfo': serverInfo };
 
-  it('takes a server that speaks our modern revision among others', () => {
+  it('accepts a server that supports our modern revision among others', () => {
     const capabilities = { tools: {} };
     const result = { supportedVersions: ['2099-01-01', '2026-07-28'], capabilities, instructions: 'Do.', _meta };
     expect(identityOfDiscover(result, url)).toEqual({

@@ -3,7 +3,7 @@ import { Cancellation } from '../protocol/cancellation.js';
 import { CancellableCalls } from './upstream-calls.js';
 
 describe('running calls', () => {
-  it('cancels the one call that a caller runs under an id', () => {
+  it('are cancelled by the id under which a caller runs one', () => {
     const calls = new CancellableCalls();
     const [mine, beside, theirs] = [new Cancellation(), new Cancellation(), new Cancellation()];
     calls.begin('me', '1', mine);
@@ -13,7 +13,7 @@ describe('running calls', () => {
     expect([mine.isCancelled, beside.isCancelled, theirs.isCancelled]).toEqual([true, false, false]);
   });
 
-  it('cancels none of two, and the one that is left when the other is over', () => {
+  it('are not cancelled while two have one id; the remaining one is when the other has ended', () => {
     const calls = new CancellableCalls();
     const [first, second] = [new Cancellation(), new Cancellation()];
     const end = calls.begin('me', '1', first);
@@ -25,7 +25,7 @@ describe('running calls', () => {
     expect([first.isCancelled, second.isCancelled]).toEqual([false, true]);
   });
 
-  it('knows nothing of a call that is over', () => {
+  it('do not include a call that has ended', () => {
     const calls = new CancellableCalls();
     const call = new Cancellation();
     calls.begin('me', '1', call)();

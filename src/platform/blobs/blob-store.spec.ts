@@ -59,7 +59,7 @@ describe.each([
   beforeAll(() => void (store = make('one')));
   const incoming = () => kind.incoming('one');
 
-  it('keeps a stream under the hash of its content, and gives it back', async () => {
+  it('stores a stream under the hash of its content and returns it', async () => {
     const content = randomBytes(100_000);
     const hash = hashOf(content);
     expect(await store.has(hash)).toBe(false);
@@ -77,14 +77,14 @@ describe.each([
     expect(await store.has(hash)).toBe(false);
   });
 
-  it('keeps nothing of a stream that is one byte too long, and all of one that is not', async () => {
+  it('stores no stream that is one byte too long, and one of exactly the limit whole', async () => {
     const content = randomBytes(1_000);
     await expect(store.put(Readable.from([content]), 999)).rejects.toThrow(TooLargeError);
     expect([await store.has(hashOf(content)), await incoming()]).toEqual([false, []]);
     expect((await store.put(Readable.from([content]), 1_000)).bytes).toBe(1_000);
   });
 
-  it('keeps nothing of streams that break, however early, and fails with their error', async () => {
+  it('stores nothing of streams that fail, and fails with their error', async () => {
     const breaking = (after: number) =>
       Readable.from(
         (function* () {
@@ -102,7 +102,7 @@ describe.each([
     expect([await incoming(), await listed(store, -60_000)]).toEqual([[], before]);
   });
 
-  it('keeps one file of the same content, also when it comes twice at the same time', async () => {
+  it('stores equal content once, also when it is uploaded twice at the same time', async () => {
     const content = randomBytes(50_000);
     const puts = Array.from({ length: 8 }, () => store.put(Readable.from([content]), 50_000));
     expect(new Set((await Promise.all(puts)).map(({ hash }) => hash))).toEqual(new Set([hashOf(content)]));
@@ -110,7 +110,7 @@ describe.each([
     expect(await incoming()).toEqual([]);
   });
 
-  it('takes no name that could lead elsewhere', async () => {
+  it('refuses names that lead out of its folder', async () => {
     for (const name of ['../../etc/passwd', '', 'A'.repeat(64), 'a'.repeat(63), `${'a'.repeat(64)}/..`]) {
       await expect(store.delete(name)).rejects.toThrow('64 hex digits');
       await expect(store.open(name)).rejects.toThrow('64 hex digits');
@@ -121,7 +121,7 @@ describe.each([
     expect(await listed(make('not-there'), -60_000)).toEqual([]);
   });
 
-  it('lists nothing that was stored a moment ago', async () => {
+  it('does not list what was stored a moment ago', async () => {
     const { hash } = await store.put(Readable.from([randomBytes(10)]), 10);
     expect(await listed(store, 60_000)).toEqual([]);
     expect(await listed(store, -60_000)).toContain(hash);
@@ -136,7 +136,7 @@ describe('a blob store on disk', () => {
     store = new DiskBlobStore(folder);
   });
 
-  it('lists what nobody stored for a while; storing it again makes it young', async () => {
+  it('lists what was not stored for a while; storing it again makes it recent', async () => {
     const content = randomBytes(10);
     const { hash } = await store.put(Readable.from([content]), 10);
     expect((await stat(join(folder, hash.slice(0, 2), hash))).mode & 0o077).toBe(0);
@@ -148,7 +148,7 @@ describe('a blob store on disk', () => {
     expect(await listed(store, 30_000)).toEqual([]);
   });
 
-  it('has content and name on the disk before it says so', async () => {
+  it('has synced content and name to the disk before it reports success', async () => {
     const handle = await open(folder);
     const handles = Object.getPrototypeOf(handle) as FileHandle;
     await handle.close();
@@ -185,7 +185,7 @@ describe('a blob store on S3', () => {
     await proxy.close();
   });
 
-  it('fails an upload of which the server stored a part only', async () => {
+  it('fails an upload of which the server stored only a part', async () => {
     const server = createServer((request, response) => {
       request
         .resume()
@@ -199,7 +199,7 @@ describe('a blob store on S3', () => {
     server.close();
   });
 
-  it('fails where the bucket is missing or the server refuses the credentials, and says that it can be tried again', async () => {
+  it('reports a missing bucket and refused credentials as failures that may be retried', async () => {
     const place = placeOf('one');
     const content = () => Readable.from([randomBytes(10)]);
     const elsewhere = new S3BlobStore({ ...place, bucket: 'another' }, join(root, 's3-elsewhere'));

@@ -6,7 +6,7 @@ const failed = (code: string) => new QueryFailedError('SELECT 1', [], Object.ass
 
 describe('isDatabaseAway', () => {
   it.each(['08000', '08006', '08P01', '53300', '53100', '57P01', '57P02', '57P03', 'ECONNREFUSED', 'ECONNRESET'])(
-    'says so of %s, bare and in a failed query',
+    'is true for %s, bare and in a failed query',
     (code) => {
       expect(isDatabaseAway(Object.assign(new Error(''), { code }))).toBe(true);
       expect(isDatabaseAway(failed(code))).toBe(true);
@@ -19,17 +19,14 @@ describe('isDatabaseAway', () => {
     'timeout exceeded when trying to connect',
     'Query read timeout',
     'Client has encountered a connection error and is not queryable',
-  ])('says so of “%s”', (message) => {
+  ])('is true for “%s”', (message) => {
     expect(isDatabaseAway(new Error(message))).toBe(true);
     expect(isDatabaseAway(new QueryFailedError('SELECT 1', [], new Error(message)))).toBe(true);
   });
 
-  it.each(['23505', '23503', '42P01', '22P02', '40001', '57014', '3D000', 'ENOENT'])(
-    'does not say so of %s',
-    (code) => {
-      expect(isDatabaseAway(failed(code))).toBe(false);
-    },
-  );
+  it.each(['23505', '23503', '42P01', '22P02', '40001', '57014', '3D000', 'ENOENT'])('is false for %s', (code) => {
+    expect(isDatabaseAway(failed(code))).toBe(false);
+  });
 
   it.each([undefined, null, 'ECONNREFUSED', { code: 'ECONNREFUSED' }, new Error('The connection terminated'), 7])(
     'does not say so of %p',
@@ -38,7 +35,7 @@ describe('isDatabaseAway', () => {
     },
   );
 
-  it('gives an error that tells when to try again, and keeps the cause to itself', () => {
+  it('the error states when to try again and does not reveal the cause', () => {
     const error = new DatabaseAwayError(new Error('password authentication'));
     expect(error).toMatchObject({ kind: 'unavailable', code: 'unavailable', retryAfterSeconds: 2 });
     expect(error.message).not.toContain('password');

@@ -12,7 +12,7 @@ function cacheWithReads() {
 }
 
 describe('RowCache', () => {
-  it('reads a row once for all who ask at once and later', async () => {
+  it('reads a row once for concurrent and later callers', async () => {
     const { cache, reads } = cacheWithReads();
     const asked = [cache.get('a'), cache.get('a')];
     reads[0]?.end({ n: 1 });
@@ -21,7 +21,7 @@ describe('RowCache', () => {
     expect(reads).toHaveLength(1);
   });
 
-  it('does not remember that a row is missing, nor that reading it failed', async () => {
+  it('caches neither a missing row nor a failed read', async () => {
     const { cache, reads } = cacheWithReads();
     const missing = cache.get('a');
     reads[0]?.end(null);
@@ -50,7 +50,7 @@ describe('RowCache', () => {
     expect(reads).toHaveLength(2);
   });
 
-  it('dropWhere forgets the rows that match and no others', async () => {
+  it('dropWhere removes the rows that match and no others', async () => {
     const { cache, reads } = cacheWithReads();
     for (const [i, key] of ['a', 'b'].entries()) {
       const asked = cache.get(key);
@@ -63,7 +63,7 @@ describe('RowCache', () => {
     expect(reads.map(({ key }) => key)).toEqual(['a', 'b', 'b']);
   });
 
-  it('believes a row only for its time', async () => {
+  it('returns a cached row only until it expires', async () => {
     let n = 0;
     const cache = new RowCache(async () => ({ n: (n += 1) }), { max: 10, ttlMs: 1 });
     expect(await cache.get('a')).toEqual({ n: 1 });

@@ -27,7 +27,7 @@ beforeEach(() => {
 afterEach(() => Logger.overrideLogger(false));
 
 describe('WriteBehind', () => {
-  it('writes the latest value of each key, once', async () => {
+  it('writes the latest value of each key once', async () => {
     const { behind, batches } = recorder();
     behind.set('a', 1);
     behind.set('b', 2);
@@ -39,7 +39,7 @@ describe('WriteBehind', () => {
     expect(behind.get('a')).toBeUndefined();
   });
 
-  it('writes on its own after a second', async () => {
+  it('writes after a second without a call', async () => {
     const { behind, batches } = recorder();
     const setAt = Date.now();
     behind.set('a', 1);
@@ -48,7 +48,7 @@ describe('WriteBehind', () => {
     expect(Date.now() - setAt).toBeGreaterThanOrEqual(900);
   });
 
-  it('does not write what was forgotten meanwhile', async () => {
+  it('does not write values that were deleted before the write', async () => {
     const { behind, batches } = recorder();
     behind.set('a', 1);
     behind.set('b', 2);
@@ -57,7 +57,7 @@ describe('WriteBehind', () => {
     expect(batches).toEqual([{ b: 2 }]);
   });
 
-  it('keeps what could not be written and tries again, without being asked', async () => {
+  it('keeps values whose write failed and tries again without a call', async () => {
     const { behind, batches, failNext } = recorder();
     failNext(2);
     behind.set('a', 1);
@@ -72,7 +72,7 @@ describe('WriteBehind', () => {
     expect(batches).toEqual([{ a: 1 }]);
   });
 
-  it('lets a value that came while the write failed win over the failed one', async () => {
+  it('writes a value that was set during a failed write instead of the failed one', async () => {
     const batches: [string, number][][] = [];
     let fail: (error: Error) => void = () => undefined;
     const behind = new WriteBehind<string, number>('bookkeeping', (batch) => {
@@ -99,7 +99,7 @@ describe('WriteBehind', () => {
     ]);
   });
 
-  it('writes one batch after the other, never two at once', async () => {
+  it('writes one batch after another, never two at once', async () => {
     let running = 0;
     let most = 0;
     const behind = new WriteBehind<string, number>('bookkeeping', async () => {
@@ -116,7 +116,7 @@ describe('WriteBehind', () => {
     expect(most).toBe(1);
   });
 
-  it('tells for metrics what waits in all of a name, and all that was dropped since the start', async () => {
+  it('the metrics have the waiting values of each name and all values dropped since the start', async () => {
     const { behind } = recorder();
     const other = recorder().behind;
     const stats = () => bufferStats().find(({ name }) => name === 'bookkeeping') as BufferStats;
@@ -130,7 +130,7 @@ describe('WriteBehind', () => {
     expect(stats()).toEqual({ ...before, dropped: before.dropped + 2 });
   });
 
-  it('holds 50,000 rows while the database is away, counts what it drops, and still takes news of those it has', async () => {
+  it('holds 50,000 keys while the database is away, counts dropped ones, and still updates those it holds', async () => {
     const { behind, batches, failNext } = recorder();
     failNext();
     for (let i = 0; i < 50_003; i += 1) behind.set(`k${i}`, i);
@@ -150,7 +150,7 @@ describe('WriteBehind', () => {
     expect(batches[1]).toEqual({ later: 1 });
   });
 
-  it('counts as dropped what a failed write finds no place for', async () => {
+  it('counts the values of a failed write that find no room as dropped', async () => {
     let fail: (error: Error) => void = () => undefined;
     const behind = new WriteBehind<string, number>('crowded', () => {
       return new Promise<void>((_, reject) => (fail = reject));
@@ -168,12 +168,12 @@ describe('WriteBehind', () => {
     behind.delete('a');
   });
 
-  describe('with values that may weigh 10 together', () => {
+  describe('with values of a total weight of 10', () => {
     const weighed = (write: (batch: Map<string, string>) => Promise<void>) =>
       new WriteBehind<string, string>('texts', write, { of: (text) => text.length, max: 10 });
     const dropped = () => lines.filter((line) => typeof line === 'string');
 
-    it('drops and counts what is too much, also after some were replaced, forgotten or put back', async () => {
+    it('drops and counts values above the weight, also after some were replaced, deleted or put back', async () => {
       const batches: Record<string, string>[] = [];
       let failures = 1;
       const behind = weighed((batch) => {
@@ -202,7 +202,7 @@ describe('WriteBehind', () => {
       expect(behind.get('f')).toBe('1234567890');
     });
 
-    it('counts those that are being written, until they are', async () => {
+    it('counts the weight of values until they are written', async () => {
       let finish: (error?: Error) => void = () => undefined;
       const behind = weighed(() => new Promise((resolve, reject) => (finish = (e) => (e ? reject(e) : resolve()))));
       behind.set('a', '123456');
@@ -226,7 +226,7 @@ describe('WriteBehind', () => {
     });
   });
 
-  it('puts nothing back that was forgotten while it was being written', async () => {
+  it('does not put back values that were deleted during their write', async () => {
     const batches: Record<string, number>[] = [];
     let fail: (error: Error) => void = () => undefined;
     const behind = new WriteBehind<string, number>('bookkeeping', (batch) => {
@@ -244,7 +244,7 @@ describe('WriteBehind', () => {
     expect(batches).toEqual([{ gone: 1, stays: 2 }, { stays: 2 }]);
   });
 
-  it('writes what waits when the service ends', async () => {
+  it('writes waiting values when the service stops', async () => {
     const { behind, batches } = recorder();
     behind.set('a', 1);
     await behind.onApplicationShutdown();

@@ -282,7 +282,7 @@ describe('an allowed URL', () => {
     expect(egress.check(new URL(url)).href).toBe(href);
   });
 
-  it('is copied, so that later changes of the argument do not reach what was checked', () => {
+  it('is copied, so that later changes of the argument have no effect', () => {
     const egress = open('');
     const given = new URL('https://mcp.example/');
     const checked = egress.check(given);
@@ -294,7 +294,7 @@ describe('an allowed URL', () => {
 describe('a refusal', () => {
   const strict = (): Egress => open('', resolver(['10.0.0.7', '169.254.169.254']));
 
-  it('says what was refused and what an operator can do', async () => {
+  it('names what was refused and what an operator can do', async () => {
     const error = await refusal(() => strict().check('http://10.0.0.7:8080/mcp'));
     expect(error).toMatchObject({ kind: 'invalid', code: 'validation_error', name: 'EgressRefusedError' });
     expect(error.message).toBe(
@@ -303,7 +303,7 @@ describe('a refusal', () => {
     );
   });
 
-  it('of a name tells the resolved addresses to the log only', async () => {
+  it('of a name shows the resolved addresses in the log only', async () => {
     const error = await refusal(() => strict().request(new URL('http://intra.example/'), GET));
     expect(error.message).toBe(
       'The host "intra.example" resolves to a private address: Slipway does not dial private addresses. ' +
@@ -316,7 +316,7 @@ describe('a refusal', () => {
     ...['http://us3r:s3cret@10.0.0.7/p4th?key=s3cret', 'http://10.0.0.7/p4th?key=s3cret#s3cret'],
     ...['ftp://us3r:s3cret@host/?s3cret', 'http://us3r:s3cret@:80/s3cret', 'http://us3r:s3cret@good\\s3cret'],
     ...['http://us3r:s3cret@intra.example/?s3cret', 'data:text/plain,s3cret'],
-  ])('of %p repeats no secret of the URL', async (url) => {
+  ])('of %p contains no secret of the URL', async (url) => {
     const egress = strict();
     const errors = [await refusal(() => egress.check(url))];
     const parsed = parse(url);
@@ -365,7 +365,7 @@ describe('a connection', () => {
     expect(await text(egress.request(new URL(`http://mixed.example:${port}/`), GET))).toBe(`mixed.example:${port}`);
   });
 
-  it('goes to the address that was checked, whatever the name resolves to afterwards', async () => {
+  it('goes to the checked address, whatever the name resolves to afterwards', async () => {
     const allowed = await target();
     const forbidden = await forbiddenTarget(allowed.port);
     const resolve = resolver([allowed.host], [forbidden.host]);
@@ -387,7 +387,7 @@ describe('a connection', () => {
     expect(forbidden.sockets).toHaveLength(0);
   });
 
-  it('is kept and used again', async () => {
+  it('is kept alive and reused', async () => {
     const { port, sockets } = await target();
     const egress = open('loopback', resolver(['127.0.0.1']));
     for (let i = 0; i < 3; i++) await text(egress.request(new URL(`http://mcp.example:${port}/${i}`), GET));
@@ -396,7 +396,7 @@ describe('a connection', () => {
     expect(sockets).toHaveLength(2);
   });
 
-  it('is one of at most 64 for calls; a stream never waits for one', async () => {
+  it('counts towards 64 connections for calls; a stream never waits for one', async () => {
     const { port, sockets } = await target((request, response) => {
       if (request.url === '/stream') response.end('streaming');
     });
@@ -422,7 +422,7 @@ describe('a connection', () => {
     expect(egress.check('http://[::1]:1/').hostname).toBe('[::1]');
   });
 
-  it('passes the error of the resolver on', async () => {
+  it('has the error of the resolver', async () => {
     const failure = Object.assign(new Error('no such host'), { code: 'ENOTFOUND' });
     const egress = open('', (_hostname, _options, callback) => callback(failure, []));
     await expect(egress.request(new URL('http://gone.example/'), GET)).rejects.toBe(failure);
@@ -432,7 +432,7 @@ describe('a connection', () => {
 });
 
 describe('a request', () => {
-  it('returns a redirect instead of following it, and the next hop is judged anew', async () => {
+  it('returns a redirect instead of following it; the next address is checked again', async () => {
     const forbidden = await forbiddenTarget();
     const host = forbidden.host === '::1' ? '[::1]' : forbidden.host;
     const location = `http://${host}:${forbidden.port}/`;
@@ -461,7 +461,7 @@ describe('a request', () => {
     expect(await response.body.text()).toBe('hello');
   });
 
-  it.each(['host', 'Host', 'HOST'])('may not set the header %s, which would choose another site', async (name) => {
+  it.each(['host', 'Host', 'HOST'])('may not set the header %s, which selects another site', async (name) => {
     const { port, sockets } = await target();
     const url = new URL(`http://127.0.0.1:${port}/`);
     const error = await refusal(() => open('loopback').request(url, { ...GET, headers: { [name]: 'other.example' } }));
@@ -497,7 +497,7 @@ describe('a request', () => {
     await expect(sent).rejects.toMatchObject({ code: 'UND_ERR_HEADERS_OVERFLOW' });
   });
 
-  it('that is still running ends when the door is closed, and none starts afterwards', async () => {
+  it('in flight ends when egress is closed, and none starts afterwards', async () => {
     const { port, sockets } = await target((_request, response) => void response.write('first'));
     const egress = open('loopback');
     const url = new URL(`http://127.0.0.1:${port}/`);
@@ -544,7 +544,7 @@ bh+uc5q2ujcvYT8W1YXzAiGb4VcSVWVW3g==
     return { ...(await listen(server, '127.0.0.1')), names };
   }
 
-  it('asks for the host of the URL by name at the checked address, and verifies that name', async () => {
+  it('names the host of the URL at the checked address and verifies its certificate', async () => {
     const { port, names } = await tlsTarget();
     const egress = open('loopback', resolver(['127.0.0.1']), { ca: cert });
     const host = `mcp.example.test:${port}`;
@@ -554,7 +554,7 @@ bh+uc5q2ujcvYT8W1YXzAiGb4VcSVWVW3g==
     await expect(other).rejects.toMatchObject({ code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
   });
 
-  it('trusts no certificate of its own making', async () => {
+  it('refuses a self-signed certificate', async () => {
     const { port } = await tlsTarget();
     const egress = open('loopback', resolver(['127.0.0.1']));
     const sent = egress.request(new URL(`https://mcp.example.test:${port}/`), GET);

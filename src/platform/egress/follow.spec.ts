@@ -66,7 +66,7 @@ describe('a redirect', () => {
     expect([start.seen, end.seen]).toEqual([['GET /here'], ['GET /there?a=1']]);
   });
 
-  it('that names a path alone stays at its origin', async () => {
+  it('with only a path stays at its origin', async () => {
     const one = await site((request, response) =>
       request.url === '/a/b' ? redirect('../c')(request, response) : echo(request, response),
     );
@@ -106,7 +106,7 @@ describe('a redirect', () => {
     await expect(followed(start.url)).rejects.toBeInstanceOf(EgressRefusedError);
   });
 
-  it('to a URL that the first address must not have either is refused, and its target gets no request', async () => {
+  it('to a URL that would be refused as the first one is refused, and its target gets no request', async () => {
     const end = await site(echo);
     const start = await site(redirect(end.url.replace('http://', 'http://user:password@')));
     await expect(followed(start.url)).rejects.toThrow('user name or password');
@@ -119,14 +119,14 @@ describe('a redirect', () => {
     expect(round.seen).toHaveLength(redirectsMax + 1);
   });
 
-  it('to nowhere is an answer', async () => {
+  it('without a location is returned as the answer', async () => {
     for (const location of [undefined, 'http://[']) {
       const { url } = await site(redirect(location));
       expect(await followed(url)).toEqual([`${url}/`, '302', 'moved']);
     }
   });
 
-  it('is a matter of the status: another answer with a location is an answer', async () => {
+  it('needs a redirect status: any other answer with a location is returned', async () => {
     for (const status of [201, 400]) {
       const { url } = await site(redirect('/elsewhere', status));
       expect(await followed(url)).toEqual([`${url}/`, String(status), 'moved']);
@@ -143,7 +143,7 @@ describe('the first address', () => {
 });
 
 describe('reading within a limit', () => {
-  it('gives a body of just that size, and null for one byte more', async () => {
+  it('returns a body of exactly the limit, and null for one byte more', async () => {
     const { url } = await site((request, response) => response.end('x'.repeat(Number(request.url?.slice(1)))));
     expect((await followed(`${url}/1000`))[2]).toHaveLength(1_000);
     expect((await followed(`${url}/1001`))[2]).toBe('null');

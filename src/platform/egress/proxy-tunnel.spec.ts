@@ -123,7 +123,7 @@ describe('a proxy', () => {
     return message;
   }
 
-  verifies('egress:proxy:failure', 'that is away is named, without its password', async () => {
+  verifies('egress:proxy:failure', 'that cannot be reached is named, without its password', async () => {
     const port = await freePort();
     const away = proxy.url.replace(/\d+$/, String(port));
     expect(await failure(away)).toContain('cannot be used (ECONNREFUSED): its operator must check its address');
@@ -137,7 +137,7 @@ describe('a proxy', () => {
     expect(await failure()).toContain('answered 503 for mcp.example.test:443: it does not reach this host');
   });
 
-  it('that speaks no HTTP is named', async () => {
+  it('that does not answer HTTP is named', async () => {
     expect(await failure(`http://127.0.0.1:${ports.https}`)).toContain('cannot be used (');
   });
 });

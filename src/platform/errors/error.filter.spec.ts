@@ -32,29 +32,29 @@ function logged(error: unknown) {
 }
 
 describe('logFailure', () => {
-  it('says what failed under the id of the request, without the query of its URL', () => {
+  it('logs the failure with the request id and without the query of the URL', () => {
     expect(logged(new PeerError('The peer is down'))).toMatchObject({
       level: 'debug',
       fields: { msg: 'POST /connect/acme/c1 answered 502', requestId: 'request-1', reason: 'The peer is down' },
     });
   });
 
-  it('says of a cause its code and message only: the rest may be what the other side sent', () => {
+  it('logs only code and message of a cause: other fields may contain what the other side sent', () => {
     const cause = Object.assign(new Error('Expected HTTP/'), { code: 'HPE_INVALID', data: 'x-secret: canary' });
     expect(logged(new PeerError('No HTTP', cause))?.fields.detail).toBe('HPE_INVALID: Expected HTTP/');
   });
 
-  it('does not repeat what was wrong with an input', () => {
+  it('does not log the invalid value of an input', () => {
     expect(logged(new InvalidInputError('Unexpected token in "canary"'))?.fields.reason).toBe('validation_error');
   });
 
-  it('makes an error of a database that is away, in one line', () => {
+  it('logs an unavailable database as an error of one line', () => {
     const line = logged(Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:5432'), { code: 'ECONNREFUSED' }));
     expect(line).toMatchObject({ level: 'error', fields: { msg: 'POST /connect/acme/c1 answered 503' } });
     expect(line?.fields).not.toHaveProperty('err');
   });
 
-  it('makes an error of what nobody foresaw, with its cause', () => {
+  it('logs an unexpected failure as an error with its cause', () => {
     const error = new TypeError('undefined is not a function');
     expect(logged(error)).toMatchObject({
       level: 'error',

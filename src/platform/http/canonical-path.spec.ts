@@ -39,7 +39,7 @@ describe('canonicalPath', () => {
     ['/servers/acme/../other/weather', '/servers/acme%2F../other/weather'],
     ['/servers/./acme/weather', '/servers/.%2Facme/weather'],
     ['/servers/acme%3Fx', '/servers/acme%3Fx'],
-  ])('%s keeps what makes it invalid', (target, path) => {
+  ])('%s stays invalid', (target, path) => {
     expect(canonicalPath(target)).toBe(path);
   });
 

@@ -16,14 +16,14 @@ describe('the address of a client', () => {
     expect(clientAddress(from('::ffff:198.51.100.7'), trustProxy)).toBe('198.51.100.7');
   });
 
-  it('is the last one that no trusted proxy has, behind trusted proxies', () => {
+  it('behind trusted proxies is the last one that is not a trusted proxy', () => {
     expect(clientAddress(from('10.0.0.2', '203.0.113.9'), trustProxy)).toBe('203.0.113.9');
     expect(clientAddress(from('::ffff:10.0.0.2', '1.2.3.4, 203.0.113.9, 10.9.9.9'), trustProxy)).toBe('203.0.113.9');
     expect(clientAddress(from('2001:db8::1', '[2001:db8:5::9]:443'), trustProxy)).toBe('2001:db8:5::9');
     expect(clientAddress(from('10.0.0.2', '203.0.113.9:5000'), trustProxy)).toBe('203.0.113.9');
   });
 
-  it('is that of the proxy where it names no address', () => {
+  it('is that of the proxy if it names no address', () => {
     expect(clientAddress(from('10.0.0.2', 'unknown'), trustProxy)).toBe('10.0.0.2');
     expect(clientAddress(from('10.0.0.2'), trustProxy)).toBe('10.0.0.2');
     expect(isTrusted('10.0.0.2', trustProxy)).toBe(true);

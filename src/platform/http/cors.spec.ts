@@ -17,7 +17,7 @@ function headersFor(settings: NodeJS.ProcessEnv, origin: string | undefined, url
 const open = { PUBLIC_URL: 'https://slipway.example', CORS_ORIGINS: 'https://a.example, http://b.example:8080/' };
 
 describe('answers to scripts of another origin', () => {
-  verifies('http:cors', 'go to listed origins, those of the service, and no other; never with credentials', () => {
+  verifies('http:cors', 'are allowed to listed origins and those of the service, never with credentials', () => {
     for (const origin of ['https://a.example', 'http://b.example:8080', 'https://slipway.example']) {
       expect(headersFor(open, origin)).toEqual({
         isAnswered: false,
@@ -39,7 +39,7 @@ describe('answers to scripts of another origin', () => {
     expect(headersFor({ ...open, CORS_ORIGINS: '*' }, 'null')).toMatchObject({ 'access-control-allow-origin': 'null' });
   });
 
-  verifies('http:cors', 'go to loopback origins by default only while the service is local', () => {
+  verifies('http:cors', 'are allowed to loopback origins by default only while the service is local', () => {
     const origin = 'http://localhost:6274';
     expect(headersFor({}, origin)).toMatchObject({ 'access-control-allow-origin': origin });
     expect(headersFor({}, 'https://a.example')).not.toHaveProperty('access-control-allow-origin');

@@ -3,7 +3,7 @@ import { generateName } from './generated-name.js';
 import { isNamespaceName } from './resource-names.js';
 
 describe('generateName', () => {
-  it('makes names of an animal and a tail without vowels, fit for a namespace', () => {
+  it('makes valid namespace names of an animal and a suffix without vowels', () => {
     const names = Array.from({ length: 2_000 }, () => generateName(4));
     expect(names.filter((name) => !/^[a-z]{3,}-[2-9bcdfghjkmnpqrstvwxz]{4}$/.test(name))).toEqual([]);
     expect(names.filter((name) => !isNamespaceName(name))).toEqual([]);

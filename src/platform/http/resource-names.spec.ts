@@ -47,7 +47,7 @@ describe('the form of a server name', () => {
     },
   );
 
-  it('would take the words that are reserved', () => {
+  it('matches the reserved words too, so that they must be refused by name', () => {
     expect([...SERVER_SUBRESOURCES].filter((word) => !SERVER_NAME.test(word))).toEqual([]);
   });
 });

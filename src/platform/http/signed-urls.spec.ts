@@ -29,7 +29,7 @@ describe('a signed link', () => {
     expect(links.opens(path, queryOf(link))).toBe(true);
   });
 
-  it('opens nothing else, and nothing when a sign of it was changed', () => {
+  it('opens no other path, and none when a character of it was changed', () => {
     const query = queryOf(links.sign(path, 600));
     const { expires, signature } = query;
     const cases: [path: string, query: object][] = [
@@ -47,11 +47,11 @@ describe('a signed link', () => {
     for (const [target, given] of cases) expect(() => links.opens(target, given)).toThrow(LinkExpiredError);
   });
 
-  it('is no link without its two parameters', () => {
+  it('is refused without its two parameters', () => {
     expect(links.opens(path, {})).toBe(false);
   });
 
-  it('works for half its lifetime at least and its whole lifetime at most', () => {
+  it('works for at least half of its lifetime and at most all of it', () => {
     jest.useFakeTimers({ now: new Date('2026-11-20T10:00:01.500Z') });
     const start = Date.now();
     const query = queryOf(links.sign(path, 600));
@@ -70,7 +70,7 @@ describe('a signed link', () => {
     expect(links.sign(path, 600)).not.toBe(first);
   });
 
-  it('outlives a change of keys while the old key is kept', () => {
+  it('stays valid after a key rotation while the old key is kept', () => {
     const query = queryOf(links.sign(path, 600));
     expect(linksWith(key('k2', 2), key('k1', 1)).opens(path, query)).toBe(true);
     expect(() => linksWith(key('k2', 2)).opens(path, query)).toThrow(LinkExpiredError);

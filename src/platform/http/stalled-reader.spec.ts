@@ -40,7 +40,7 @@ describe('a reader', () => {
     expect((await broken)[0]).toMatchObject({ code: 'ECONNRESET' });
   });
 
-  it('that is slow and goes on reading has everything, and the connection serves again', async () => {
+  it('that is slow but keeps reading receives everything, and the connection serves further requests', async () => {
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
     const started = Date.now();
     for (const pauseMs of [5, 0]) {

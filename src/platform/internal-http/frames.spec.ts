@@ -21,7 +21,7 @@ const whole = Buffer.concat([
 ]);
 
 describe('an answer between processes', () => {
-  it('is the same however it is cut', () => {
+  it('is the same however it is split into chunks', () => {
     for (let size = 1; size <= whole.length; size += 1) {
       const chunks = [];
       for (let at = 0; at < whole.length; at += size) chunks.push(whole.subarray(at, at + size));
@@ -38,7 +38,7 @@ describe('an answer between processes', () => {
     expect(frames.at(-1)).toEqual({ kind: 'data', data: body });
   });
 
-  it('is refused when it is something else', () => {
+  it('is refused when it is not frames', () => {
     expect(() => read(Buffer.from('HTTP/1.1 200 OK'))).toThrow(/no frame|too long/);
     expect(() => read(Buffer.from([0x68, 0xff, 0, 0, 0]))).toThrow(/too long/);
     expect(() => read(Buffer.from([0x7a, 0, 0, 0, 0]))).toThrow(/no frame/);

@@ -54,7 +54,7 @@ async function ask(url: string, fill = 1, body = 'body') {
 }
 
 describe('a request to another process', () => {
-  it('arrives with head and body, and is answered by messages', async () => {
+  it('arrives with head and body and is answered by messages', async () => {
     const url = await serving((response, { head, text }) => {
       const answer = new InternalAnswer(response);
       void answer.endAfter(text().then((body) => answer.message({ head, body })));
@@ -62,7 +62,7 @@ describe('a request to another process', () => {
     expect(await ask(url)).toEqual({ messages: [{ head: { a: 1 }, body: 'body' }], error: null });
   });
 
-  it('has an unknown outcome when the answer breaks off, however the connection ends', async () => {
+  it('has an unknown outcome when the answer is incomplete, however the connection ends', async () => {
     for (const stop of [
       (response: ServerResponse) => response.end(),
       (response: ServerResponse) => response.destroy(),
@@ -86,13 +86,13 @@ describe('a request to another process', () => {
     expect((error as Error).message).not.toContain('bug');
   });
 
-  it('is refused without the secret, and was not sent when nobody listens', async () => {
+  it('is refused without the secret, and counts as not sent when nothing listens', async () => {
     const url = await serving((response) => new InternalAnswer(response).end());
     expect((await ask(url, 2)).error).toBeInstanceOf(RequestRefusedError);
     expect((await ask('http://127.0.0.1:1')).error).toBeInstanceOf(ProcessUnreachedError);
   });
 
-  it('that is refused names the difference of the clocks, if that may be the reason', async () => {
+  it('that is refused names the clock skew if that may be the reason', async () => {
     let date = new Date();
     const server = createServer((_request, response) => response.writeHead(404, { date: date.toUTCString() }).end());
     await once(server.listen(0, '127.0.0.1'), 'listening');

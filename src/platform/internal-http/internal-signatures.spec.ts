@@ -11,7 +11,7 @@ afterEach(() => {
 });
 
 describe('a signature between processes', () => {
-  it('opens its path for its body, once', () => {
+  it('is accepted once, for its path and body', () => {
     const header = withKeys(1).sign('/internal/a', 'body');
     const other = withKeys(1);
     const isBody = other.verify('/internal/a', header);
@@ -19,7 +19,7 @@ describe('a signature between processes', () => {
     expect(other.verify('/internal/a', header)).toBeNull();
   });
 
-  it('opens no other path, and nothing when it was changed or made with another key', () => {
+  it('is refused for another path, and when it was changed or made with another key', () => {
     const header = withKeys(1).sign('/internal/a', 'body');
     expect(withKeys(1).verify('/internal/b', header)).toBeNull();
     expect(withKeys(2).verify('/internal/a', header)).toBeNull();
@@ -28,11 +28,11 @@ describe('a signature between processes', () => {
     for (const odd of [undefined, '', '.', '...', ['a', 'b']]) expect(withKeys(1).verify('/x', odd)).toBeNull();
   });
 
-  it('holds while keys are exchanged', () => {
+  it('stays valid during a key rotation', () => {
     expect(withKeys(2, 1).verify('/a', withKeys(1).sign('/a', ''))).not.toBeNull();
   });
 
-  it('ends after half a minute', () => {
+  it('expires after half a minute', () => {
     jest.useFakeTimers({ now: new Date('2026-11-20T10:00:00.000Z') });
     const header = withKeys(1).sign('/a', '');
     jest.setSystemTime(Date.now() + 29_000);

@@ -57,7 +57,7 @@ describe('the patterns of a schema', () => {
     default: { pattern: '(?=data)' },
   };
 
-  it('are found where they are keywords, with the reasons of refusals', () => {
+  it('are found where `pattern` is a keyword, with the reasons of refusals', () => {
     expect(patternsOf(schema).map(({ place, pattern, refusal }) => [place, pattern, refusal])).toEqual([
       ['properties.pattern.pattern', '(?=a)', 'look-around "(?="'],
       ['properties.more.patternProperties', '^x', null],

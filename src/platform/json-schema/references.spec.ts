@@ -43,12 +43,12 @@ describe('a resolved schema', () => {
     });
   });
 
-  it('keeps a reference that leads nowhere or in a cycle', () => {
+  it('keeps a reference without a target and one in a cycle', () => {
     expect(resolved({ $ref: '#/nowhere', title: 'x' }, root)).toEqual({ $ref: '#/nowhere', title: 'x' });
     expect(resolved({ $ref: '#/$defs/loop' }, root)).toEqual({ $ref: '#/$defs/loop' });
   });
 
-  it('of false allows nothing, and of what is no schema anything', () => {
+  it('of `false` allows nothing; what is not a schema allows everything', () => {
     expect(resolved({ $ref: '#/$defs/never' }, root)).toEqual({ not: {} });
     expect([resolved(true, root), resolved('text', root), resolved(undefined, root)]).toEqual([{}, {}, {}]);
   });

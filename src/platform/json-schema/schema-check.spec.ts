@@ -15,7 +15,7 @@ function doubling(): object {
 }
 
 describe('the check of a schema', () => {
-  it('says what is wrong, and where', () => {
+  it('names each fault with its place', () => {
     const schema = { type: 'object', required: ['a'], properties: { a: { items: { enum: [1, 2] } } } };
     const check = schemaCheck(schema, patient);
     expect(check?.({})).toBe("must have required property 'a'");
@@ -39,7 +39,7 @@ describe('the check of a schema', () => {
   });
 });
 
-describe('a schema that would take for ever', () => {
+describe('a schema whose check takes too long', () => {
   it('is aborted, and allows the value', () => {
     expect(schemaCheck(doubling(), { ...patient, validateMs: 50 })?.({ a: 'x' })).toBeNull();
   });
@@ -66,7 +66,7 @@ describe('a schema that would take for ever', () => {
     expect(check?.({ p0: { p0: 'x' } })).toContain('fewer than 2');
   });
 
-  it('is no obstacle to others when its compilation was aborted', () => {
+  it('whose compilation was aborted does not affect other schemas', () => {
     const properties = Object.fromEntries(
       Array.from({ length: 6_000 }, (_none, i) => [`p${i}`, { type: 'string', minLength: 2 }]),
     );

@@ -16,7 +16,7 @@ function gauge() {
 const turn = () => new Promise(setImmediate);
 
 describe('FairSemaphore', () => {
-  it('lets half of them be of one kind, and starts what waits in order', async () => {
+  it('one kind has at most half of the slots, and waiting work starts in order', async () => {
     const slots = new FairSemaphore(4, 10_000);
     const { work, ends, now } = gauge();
     const all = ['a', 'a', 'a', 'b', 'b', 'b', 'c'].map((kind) => slots.run(kind, work(kind)));
@@ -34,7 +34,7 @@ describe('FairSemaphore', () => {
     expect([...now.values()]).toEqual([0, 0, 0]);
   });
 
-  it('gives up on what cannot start in time, and keeps its place free', async () => {
+  it('rejects work that cannot start in time, and keeps its slot free', async () => {
     const slots = new FairSemaphore(1, 20);
     const { work, ends } = gauge();
     const first = slots.run('a', work('a'));
@@ -51,13 +51,13 @@ describe('FairSemaphore', () => {
     await last;
   });
 
-  it('frees the place of work that throws', async () => {
+  it('frees the slot of work that throws', async () => {
     const slots = new FairSemaphore(1, 1_000);
     await expect(slots.run('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     await expect(slots.run('a', async () => 'yes')).resolves.toBe('yes');
   });
 
-  it('keeps half of the places from each of the kinds a piece of work is of', async () => {
+  it('limits work of several kinds to half of the slots for each of them', async () => {
     const slots = new FairSemaphore(4, 5_000);
     const started: string[] = [];
     const ends: (() => void)[] = [];
@@ -85,7 +85,7 @@ describe('FairSemaphore', () => {
     await Promise.all(all);
   });
 
-  it('starts all that one end makes room for', async () => {
+  it('starts all work for which one end makes room', async () => {
     const slots = new FairSemaphore(4, 5_000);
     const { work, ends, now } = gauge();
     const all = [

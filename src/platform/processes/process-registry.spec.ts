@@ -37,7 +37,7 @@ beforeEach(() => void jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate
 afterEach(() => void jest.useRealTimers());
 
 describe('the fence of a lease', () => {
-  it('ends the work of holders when no heartbeat was answered', async () => {
+  it('ends the work of its holders when no heartbeat was answered', async () => {
     const { registry, lost } = await registered(never);
     await jest.advanceTimersByTimeAsync(FENCE_MS - 10);
     expect([registry.epoch, lost()]).toEqual(['epoch', 0]);

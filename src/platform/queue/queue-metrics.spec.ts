@@ -22,7 +22,7 @@ function figures() {
 }
 
 describe('the figures of queues', () => {
-  it('are asked once for all who look at once, and again only 5 s later', async () => {
+  it('are read once for concurrent readers, and again only 5 s later', async () => {
     const { watched, look } = figures();
     const first = look();
     await new Promise((resolve) => setImmediate(resolve));
@@ -35,7 +35,7 @@ describe('the figures of queues', () => {
     expect(watched.asked).toHaveLength(1);
   });
 
-  it('are left out while the store does not answer, which is waited for 2 s and asked one thing only', async () => {
+  it('are left out while the store does not answer; one query waits 2 s for it', async () => {
     const { watched, look } = figures();
     const startedAt = Date.now();
     const page = await look();

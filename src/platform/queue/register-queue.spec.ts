@@ -41,7 +41,7 @@ beforeAll(() => setDefaultBackendFactory());
 afterAll(() => Logger.overrideLogger(false));
 
 describe('a queue whose store is away', () => {
-  it('says so in the log from the start, and prints nothing past it', async () => {
+  it('is logged from the start, and nothing is printed outside the log', async () => {
     const printed = jest.spyOn(console, 'error');
     const connection = {
       host: '127.0.0.1',

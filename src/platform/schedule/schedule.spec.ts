@@ -24,7 +24,7 @@ describe('periodic work', () => {
     }
   });
 
-  it('goes on after a failure', async () => {
+  it('continues after a failure', async () => {
     jest.useFakeTimers();
     try {
       const schedule = new Schedule();
@@ -40,7 +40,7 @@ describe('periodic work', () => {
     }
   });
 
-  it('ends with the application: the run under way is waited for, and none starts', async () => {
+  it('ends with the application: the current run is awaited, and none starts', async () => {
     const schedule = new Schedule();
     let runs = 0;
     let end = () => undefined as void;

@@ -12,7 +12,7 @@ describe('metrics', () => {
   beforeEach(() => Logger.overrideLogger({ log: keep, warn: keep, error: keep }));
   afterEach(() => Logger.overrideLogger(false));
 
-  it('are read when somebody looks, and shown with their types, help and labels', async () => {
+  it('are read at each request and shown with their types, help and labels', async () => {
     const metrics = on();
     let waiting = 1;
     metrics.gauge('slipway_waiting', 'What waits.', () => waiting);
@@ -37,7 +37,7 @@ describe('metrics', () => {
     expect(text).toContain('slipway_took_seconds_count{kind="rest"} 0\n');
   });
 
-  it('count a duration in the first bucket that holds it, its end included, and in all above', async () => {
+  it('count a duration in the first bucket that includes it and in all above', async () => {
     const metrics = on();
     const durations = metrics.durations('slipway_took_seconds', 'How long.');
     for (const seconds of [0, 0.001, 0.00101, 60, 60.001]) durations.observe(seconds);
@@ -50,7 +50,7 @@ describe('metrics', () => {
     expect(text).toContain('slipway_took_seconds_count 5\n');
   });
 
-  it('show the process beside: CPU, memory, event loop and garbage', async () => {
+  it('include the process: CPU, memory, event loop and garbage collection', async () => {
     const page = await shown(on());
     expect(page.value('process_cpu_seconds_total')).toBeGreaterThan(0);
     expect(page.value('process_resident_memory_bytes')).toBeGreaterThan(1_000_000);
@@ -75,7 +75,7 @@ describe('metrics', () => {
     ]);
   });
 
-  it('have names of the usual form, once each', () => {
+  it('have names of the standard form, each once', () => {
     const metrics = on();
     expect(() => metrics.counter('slipway_seen', 'x', () => 1)).toThrow('slipway_seen is no name of a counter');
     expect(() => metrics.gauge('slipway_seen_total', 'x', () => 1)).toThrow('is no name of a gauge');
@@ -84,7 +84,7 @@ describe('metrics', () => {
     expect(() => metrics.gauge('slipway_seen', 'x', () => 1)).toThrow('already been registered');
   });
 
-  it('are nothing while nobody said who may read them', async () => {
+  it('are off without METRICS_TOKEN', async () => {
     const metrics = new Metrics({ metricsToken: null });
     metrics.gauge('slipway_waiting', 'What waits.', () => {
       throw new Error('it was read');

@@ -70,7 +70,7 @@ describe('a payload without its secrets', () => {
     }
   });
 
-  it('keeps what is none', () => {
+  it('keeps values that are not secrets', () => {
     const value = {
       city: 'Zürich',
       max_tokens: 5,
@@ -87,7 +87,7 @@ describe('a payload without its secrets', () => {
     expect(JSON.parse(redacted(value))).toEqual({ ...value, hasToken: true });
   });
 
-  it('is at most as long as asked for, at the end of a character', () => {
+  it('has at most the requested length and ends at a whole character', () => {
     for (const bytesMax of [100, 101, 102, 103]) {
       const json = redactedJson('ü€😀'.repeat(100), bytesMax) ?? '';
       expect(Buffer.byteLength(json)).toBeLessThanOrEqual(bytesMax);
@@ -97,7 +97,7 @@ describe('a payload without its secrets', () => {
     expect(redactedJson(undefined, 7)).toBeNull();
   });
 
-  it('leaves out what is too long or too deep to be looked at', () => {
+  it('omits what is too long or too deep to be checked', () => {
     expect(redacted({ file: 'a'.repeat(70_000) })).toBe('{"file":"[text of 70000 characters]"}');
     let deep: unknown = canary;
     for (let i = 0; i < 50_000; i++) deep = [deep];

@@ -30,14 +30,14 @@ describe('redact', () => {
     `https://user:${canary}@example.com/mcp?x=1`,
     `bearer   ${canary}`,
     `GET /setup/${canary}-abcdefgh answered 404`,
-  ])('blanks the credential in %s', (line) => {
+  ])('removes the credential in %s', (line) => {
     const blanked = redact(line);
     expect(blanked).not.toContain(canary);
     expect(blanked).not.toContain(key.slice(8));
     expect(blanked).toContain('[redacted]');
   });
 
-  it('leaves JSON that it blanks readable', () => {
+  it('leaves valid JSON', () => {
     const line = JSON.stringify({ msg: `Bearer ${canary}`, password: canary, url: `redis://:${canary}@h/0`, n: 1 });
     expect(JSON.parse(redact(line))).toMatchObject({ password: '[redacted]', url: 'redis://:[redacted]@h/0', n: 1 });
   });
@@ -48,7 +48,7 @@ describe('redact', () => {
     'https://example.com/path@tag:1',
     '{"tokens":3,"keys":["a"]}',
     'slipway_Qw3x',
-  ])('leaves %s alone', (line) => {
+  ])('does not change %s', (line) => {
     expect(redact(line)).toBe(line);
   });
 });
@@ -73,7 +73,7 @@ describe('the logger', () => {
     return text;
   }
 
-  it('says of an error its type, message, code and stack, and nothing that it carries', () => {
+  it('logs type, message, code and stack of an error, and no other field', () => {
     const driver = Object.assign(new Error('duplicate key'), { code: '23505', detail: `Key (x)=(${canary})` });
     const failed = new QueryFailedError('INSERT INTO t VALUES ($1)', [canary], driver);
     const line = written({ err: failed, msg: 'x failed' });
@@ -89,7 +89,7 @@ describe('the logger', () => {
     expect(written({ err: parser })).not.toContain(canary);
   });
 
-  it('blanks credentials on their way out', () => {
+  it('removes credentials from its output', () => {
     expect(written({ msg: `Bearer ${canary}` })).toContain('Bearer [redacted]');
   });
 });

@@ -42,7 +42,7 @@ const { value: json } = fc.letrec((tie) => ({
 }));
 
 describe('JsonScanner', () => {
-  it('finds exactly the depth, members and elements of any JSON, however it is cut into pieces', () => {
+  it('counts depth, members and elements of any JSON exactly, however it is split into chunks', () => {
     fc.assert(
       fc.property(json, fc.integer({ min: 1, max: 90 }), fc.constantFrom(undefined, 2), (value, pieceBytes, indent) => {
         const text = JSON.stringify(value, null, indent);
@@ -68,7 +68,7 @@ describe('JsonScanner', () => {
     expect(boundExceeded(`[${'0,'.repeat(500_000)}`)).toBe('more than 500000 elements of arrays');
   });
 
-  it('counts after a byte order mark, and not in text that is no object and no array', () => {
+  it('counts after a byte order mark, and nothing in text that is neither object nor array', () => {
     expect(boundExceeded(`\uFEFF${'['.repeat(300)}`)).toBe('more than 100 nested levels');
     expect(boundExceeded(`<html>${'['.repeat(300)}`)).toBeNull();
     expect(boundExceeded(JSON.stringify('['.repeat(300)))).toBeNull();

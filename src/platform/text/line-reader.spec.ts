@@ -10,23 +10,23 @@ function linesOf(chunks: (string | Buffer)[], charsMax = 10, longer: 'refused' |
 }
 
 describe('lines of a stream', () => {
-  it('come whole, however the bytes were cut, also inside a character', () => {
+  it('are whole however the bytes are split, also inside a character', () => {
     const text = Buffer.from('one\ntwö\nthree');
     for (let at = 1; at < text.length; at += 1) {
       expect(linesOf([text.subarray(0, at), text.subarray(at)])).toEqual(['one', 'twö', 'three']);
     }
   });
 
-  it('are no more than asked for: a longer one is cut, and the next begins as ever', () => {
+  it('are cut at the limit, and the next one is whole', () => {
     expect(linesOf(['0123456789', 'abc', 'def\nnext\n'])).toEqual(['0123456789', 'next']);
   });
 
-  it('or are refused when they are longer, before they are held', () => {
+  it('are refused above the limit before they are buffered', () => {
     expect(() => linesOf(['0123456789', 'a'], 10, 'refused')).toThrow(LineTooLongError);
     expect(linesOf(['0123456789\n'], 10, 'refused')).toEqual(['0123456789']);
   });
 
-  it('are passed over when they are empty', () => {
+  it('are skipped when they are empty', () => {
     expect(linesOf(['\n\na\n\n'])).toEqual(['a']);
   });
 });

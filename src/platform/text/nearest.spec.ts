@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { didYouMean, nearestName } from './nearest.js';
 
 describe('the nearest name', () => {
-  it('is the one that a misspelling means', () => {
+  it('is the one with the fewest differing characters', () => {
     const names = ['echo', 'search', 'my-first', 'get_forecast'];
     expect(nearestName('ecko', names)).toBe('echo');
     expect(nearestName('my-frist', names)).toBe('my-first');
@@ -11,7 +11,7 @@ describe('the nearest name', () => {
     expect(didYouMean('serach', names)).toBe(' Did you mean "search"?');
   });
 
-  it('is none where nothing is near, and where the name is right', () => {
+  it('is null if none is near, and for an exact match', () => {
     for (const name of ['nowhere', '', 'x'.repeat(1_000), 'zz']) expect(nearestName(name, ['echo', 'abc'])).toBeNull();
     expect(nearestName('echo', ['echo'])).toBeNull();
     expect(didYouMean('nowhere', ['echo'])).toBe('');
@@ -26,7 +26,7 @@ describe('the nearest name', () => {
     expect(read).toBe(1_000);
   });
 
-  it('is not looked for among names over 64 characters', () => {
+  it('ignores names over 64 characters', () => {
     expect(nearestName('x'.repeat(65), ['x'.repeat(64)])).toBeNull();
     expect(nearestName('x'.repeat(64), ['x'.repeat(65)])).toBeNull();
     expect(nearestName('x'.repeat(63), ['x'.repeat(64)])).toBe('x'.repeat(64));

@@ -3,29 +3,29 @@ import fc from 'fast-check';
 import '../../../test/support/random-runs.js';
 import { codePointName, quoted } from './quoted.js';
 
-describe('quoting the text of others', () => {
-  it('leaves plain text as it is, in any script', () => {
+describe('text from outside that is quoted', () => {
+  it('keeps plain text of any script', () => {
     for (const text of ['', 'search', 'Straße 7', '検索', 'نمونه', 'ﬁ', '😀']) expect(quoted(text)).toBe(`"${text}"`);
   });
 
-  it('escapes quotes, backslashes and line breaks', () => {
+  it('has escaped quotes, backslashes and line breaks', () => {
     expect(quoted('a"b\\c\nd\r\te')).toBe('"a\\"b\\\\c\\nd\\r\\te"');
   });
 
-  it('writes what cannot be seen as its code', () => {
+  it('has invisible characters as their codes', () => {
     expect(quoted('a\u202Eb\u200Bc\u{E0041}d\uFE0Fe\u00A0f\uD800g\u3164h\u001B[2K')).toBe(
       '"a\\u{202E}b\\u{200B}c\\u{E0041}d\\u{FE0F}e\\u{A0}f\\u{D800}g\\u{3164}h\\u{1B}[2K"',
     );
   });
 
-  it('cuts long text between characters', () => {
+  it('is cut between characters', () => {
     expect(quoted('x'.repeat(61))).toBe(`"${'x'.repeat(60)}…"`);
     expect(quoted('x'.repeat(60))).toBe(`"${'x'.repeat(60)}"`);
     expect(quoted('😀'.repeat(60))).toBe(`"${'😀'.repeat(60)}"`);
     expect(quoted('😀'.repeat(1_000_000), 3)).toBe('"😀😀😀…"');
   });
 
-  it('does not let stacked marks cover other lines', () => {
+  it('has few combining marks in a row, which would cover other lines', () => {
     expect(quoted(`a${'\u0301'.repeat(50)}b`, 100)).toBe('"a\u0301\u0301b"');
   });
 
@@ -39,7 +39,7 @@ describe('quoting the text of others', () => {
     );
   });
 
-  it('names code points as the charts do', () => {
+  it('names code points as Unicode does', () => {
     expect([codePointName('\u00AD'), codePointName('\u{E0041}')]).toEqual(['U+00AD', 'U+E0041']);
   });
 });

@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 describe('keysFromFile', () => {
-  it('makes a key nobody else may read, and finds it again', async () => {
+  it('creates a key that only its owner may read, and reads it later', async () => {
     const dataDir = join(folder, 'new', 'below');
     const [made, ...more] = await keysFromFile(dataDir, true);
     expect(more).toEqual([]);
@@ -23,20 +23,20 @@ describe('keysFromFile', () => {
     expect(await readdir(dataDir)).toEqual(['encryption-keys']);
   });
 
-  it('gives all who start at once the same key', async () => {
+  it('concurrent starts get the same key', async () => {
     const dataDir = join(folder, 'raced');
     const found = await Promise.all(Array.from({ length: 20 }, () => keysFromFile(dataDir, true)));
     expect(new Set(found.map(([key]) => key?.secret.toString('hex'))).size).toBe(1);
     expect(await readdir(dataDir)).toEqual(['encryption-keys']);
   });
 
-  it('makes no new key for a database that has lost its own', async () => {
+  it('creates no new key for a database whose key is missing', async () => {
     const dataDir = join(folder, 'lost');
     await expect(keysFromFile(dataDir, false)).rejects.toThrow('encryption-keys is gone: restore it');
     expect(await readdir(dataDir)).toEqual([]);
   });
 
-  it.each(['', '\n', 'k1:short', 'nonsense'])('refuses a damaged file, and leaves it alone', async (content) => {
+  it.each(['', '\n', 'k1:short', 'nonsense'])('refuses a damaged file and does not change it', async (content) => {
     await writeFile(join(folder, 'encryption-keys'), content);
     await expect(keysFromFile(folder, true)).rejects.toThrow('encryption-keys does not hold encryption keys');
     expect(await readFile(join(folder, 'encryption-keys'), 'utf8')).toBe(content);

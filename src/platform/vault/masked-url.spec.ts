@@ -13,7 +13,7 @@ describe('a URL with a query', () => {
     expect(maskedQuery(masked)).toBe(masked);
   });
 
-  it.each(['https://h/p', 'https://h/p?', 'https://h/p#a?b=c', ''])('%s has none', (url) => {
+  it.each(['https://h/p', 'https://h/p?', 'https://h/p#a?b=c', ''])('%s has no query', (url) => {
     expect(hasQuery(url)).toBe(false);
     expect(maskedQuery(url)).toBe(url);
   });

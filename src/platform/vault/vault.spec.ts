@@ -20,7 +20,7 @@ describe('Vault', () => {
     expect(new Set(sealed.map((text) => text.split('.')[2])).size).toBe(50);
   });
 
-  it('uses no nonce twice, neither under a key of the operator nor under a data key', () => {
+  it('uses no nonce twice under a key', () => {
     const vault = new Vault([k1]);
     const parts = Array.from({ length: 50 }, () => vault.seal('same', 'row-1').split('.').slice(1)).flat();
     const nonces = parts.map((part) => Buffer.from(part, 'base64url').toString('hex', 0, 12));
@@ -57,7 +57,7 @@ describe('Vault', () => {
     for (const text of changed) expect(() => vault.open(text, 'row-1')).toThrow(VaultError);
   });
 
-  it('writes with the first key and reads with all of them, so that keys can be retired', () => {
+  it('writes with the first key and reads with all of them, so that keys can be rotated', () => {
     const old = new Vault([k1]).seal('secret', 'row-1');
     const both = new Vault([k2, k1]);
     expect(both.open(old, 'row-1')).toBe('secret');
@@ -66,13 +66,13 @@ describe('Vault', () => {
     expect(new Vault([k2]).open(fresh, 'row-1')).toBe('secret');
   });
 
-  it('names the key that is missing, and nothing of the value', () => {
+  it('names the missing key and nothing of the value', () => {
     const sealed = new Vault([k1]).seal('secret', 'row-1');
     const open = () => new Vault([k2]).open(sealed, 'row-1');
     expect(open).toThrow('A stored secret was sealed with the key "k1", which ENCRYPTION_KEYS does not hold.');
   });
 
-  it('tells a wrong key of the same name from a right one', () => {
+  it('refuses a wrong key with the right name', () => {
     const sealed = new Vault([k1]).seal('secret', 'row-1');
     const open = () => new Vault([{ ...k2, id: 'k1' }]).open(sealed, 'row-1');
     expect(open).toThrow('A stored secret does not open with the key "k1": it was changed or the key is wrong.');

@@ -55,7 +55,7 @@ describe('openZip', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('takes an empty archive, and as many entries as allowed', async () => {
+  it('accepts an empty archive, and as many entries as allowed', async () => {
     const empty = await openZip(await zipOf({}), limits);
     expect(empty.entries.size).toBe(0);
     const full = await zipOf(Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`${n}`, ''])));
@@ -66,7 +66,7 @@ describe('openZip', () => {
     );
   });
 
-  it('reads no folder, nothing unknown, and nothing larger than is wanted', async () => {
+  it('reads no folder, no missing file and no file above the limit', async () => {
     const zip = await openZip(await zipOf({ 'a/': '', 'b.txt': 'text' }), limits);
     expect(await readProblem(zip, 'a')).toBe('The archive holds no file "a".');
     expect(await readProblem(zip, 'c.txt')).toBe('The archive holds no file "c.txt".');
@@ -133,7 +133,7 @@ describe('openZip', () => {
     expect(await problem(strong)).toContain('encryption');
   });
 
-  it('refuses bombs: much from little, and too much together', async () => {
+  it('refuses archives that inflate too much, each file or in total', async () => {
     const bomb = await zipOf({ 'zeros.bin': Buffer.alloc(10 * 1024 * 1024) });
     expect(await problem(bomb)).toContain('that looks like a zip bomb');
     const small = await zipOf({ 'zeros.bin': Buffer.alloc(1024 * 1024) });
@@ -145,7 +145,7 @@ describe('openZip', () => {
     expect(await problem(together, { ...limits, totalBytesMax: 1_000_000 })).toContain('more than 1000000 bytes');
   });
 
-  it('stops where a size lied', async () => {
+  it('stops where a declared size is wrong', async () => {
     const archive = await zipOf({ 'zeros.bin': Buffer.alloc(500_000) });
     for (const said of [10, 499_999, 500_001, 900_000]) {
       const lying = patchedRecords(archive, (record) => record.writeUInt32LE(said, recordField.size));
@@ -156,7 +156,7 @@ describe('openZip', () => {
     }
   });
 
-  it('refuses what is no zip, and one that is cut off anywhere', async () => {
+  it('refuses other files, and a zip that is cut off anywhere', async () => {
     for (const text of ['', 'PK', 'PK\x03\x04', '<html>Sign in</html>', 'x'.repeat(100_000)]) {
       expect(await problem(Buffer.from(text))).toContain('The archive is no readable zip');
     }
@@ -164,11 +164,11 @@ describe('openZip', () => {
     for (let length = 0; length < archive.length; length += 1) await problem(archive.subarray(0, length));
   });
 
-  it('refuses a path to nothing', async () => {
+  it('refuses an empty path', async () => {
     await expect(openZip('/nowhere/a.zip', limits)).rejects.toBeInstanceOf(InvalidArchiveError);
   });
 
-  it('says of a broken or unknown compression that it cannot be read', async () => {
+  it('reports a broken or unknown compression as unreadable', async () => {
     const archive = await zipOf({ 'a.txt': 'some text '.repeat(100) });
     const unknown = patchedRecords(archive, (record) => record.writeUInt16LE(99, recordField.method));
     const zip = await openZip(unknown, limits);
@@ -186,7 +186,7 @@ describe('openZip', () => {
   });
 });
 
-describe('openZip of anything', () => {
+describe('openZip with random input', () => {
   /** Opens it and reads everything; whatever goes wrong must be said in one way. */
   async function readAll(archive: Buffer): Promise<void> {
     try {

@@ -8,24 +8,24 @@ const read = (query: string, schema: Schema | null = null, parser?: unknown) =>
   readConfig(new URLSearchParams(query), schema, parser);
 
 describe('the configuration of a caller', () => {
-  it('nests at dots, reads JSON where it can, and keeps text where it cannot', async () => {
+  it('nests at dots, reads valid JSON, and keeps other text', async () => {
     expect(await read('a.b=1&a.c=x&on=true&list=[1,2]&text="5"')).toEqual({
       config: { a: { b: 1, c: 'x' }, on: true, list: [1, 2], text: '5' },
     });
   });
 
-  it('reaches into no prototype, by name or inside of a value, and goes no deeper than 8', async () => {
+  it('changes no prototype, by name or inside of a value, and nests 8 levels at most', async () => {
     const query = '__proto__.x=1&a.__proto__=1&constructor.prototype.x=1&b={"__proto__":{"x":1},"y":1}&.=1&a..b=1';
     expect(await read(`${query}&1.2.3.4.5.6.7.8.9=1`)).toEqual({ config: { b: { y: 1 } } });
     expect(({} as { x?: unknown }).x).toBeUndefined();
   });
 
-  it('takes the first of a value and a group of one name', async () => {
+  it('keeps the first of a value and a group of one name', async () => {
     expect(await read('a=1&a.b=2')).toEqual({ config: { a: 1 } });
     expect(await read('a.b=2&a=1')).toEqual({ config: { a: { b: 2 } } });
   });
 
-  it('gives a value the type its schema says', async () => {
+  it('converts a value to the type of its schema', async () => {
     const schema: Schema = {
       type: 'object',
       $defs: { port: { type: 'integer' } },
@@ -42,7 +42,7 @@ describe('the configuration of a caller', () => {
     });
   });
 
-  it('fills in defaults also inside of groups nobody gave, and drops what a closed schema does not know', async () => {
+  it('fills in defaults also inside of missing groups, and drops members that a closed schema does not list', async () => {
     const schema: Schema = {
       type: 'object',
       properties: {
@@ -74,7 +74,7 @@ describe('the configuration of a caller', () => {
     expect(await read(`a=${value}`, schema)).toEqual({ errors: [{ path, message }] });
   });
 
-  it('stops at references that go round, and forbids nothing by a pattern that is none', async () => {
+  it('stops at cyclic references and ignores an invalid pattern', async () => {
     const round: Schema = { $defs: { a: { $ref: '#/$defs/a' } }, properties: { x: { $ref: '#/$defs/a' } } };
     expect(await read('x=1', round)).toEqual({ config: { x: 1 } });
     const tree: Schema = { type: 'object', properties: { next: { $ref: '#' }, n: { type: 'integer', default: 1 } } };

@@ -56,8 +56,8 @@ beforeEach(() => {
 });
 afterEach(() => void jest.useRealTimers());
 
-describe('a session nobody uses', () => {
-  it('is forgotten after a day when it stored nothing, and after seven when it did', async () => {
+describe('an unused session', () => {
+  it('is deleted after a day when it stored nothing, and after seven when it did', async () => {
     const object = objectOn(store);
     expect((await open(object)).status).toBe(200);
     expect(store.alarm).toBe(DAY_MS);
@@ -68,7 +68,7 @@ describe('a session nobody uses', () => {
     expect((await ping(object)).status).toBe(404);
   });
 
-  it('is put off by each use, once an hour, and in a new process by what it stored', async () => {
+  it('is kept longer by each use, at most once an hour, also in a new process', async () => {
     const object = objectOn(store);
     await open(object);
     jest.setSystemTime(DAY_MS / 48);
@@ -84,8 +84,8 @@ describe('a session nobody uses', () => {
   });
 });
 
-describe('a session whose server is never made', () => {
-  it('keeps nobody from the next try, nor from its end', async () => {
+describe('a session whose server cannot be created', () => {
+  it('can be tried again and be ended', async () => {
     await open(objectOn(store));
     jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
     let tries = 0;

@@ -5,7 +5,7 @@ import { withHiddenAddress, withoutAddress } from './hidden-address.js';
 describe('withoutAddress', () => {
   const urls = ['http://mcp:8080/s3cret/mcp', 'https://up.example.com/s3cret', 'http://127.0.0.1:3001/s3cret?k=s3cret'];
 
-  it.each(urls)('leaves nothing of %s in what callers hear of a failure', (href) => {
+  it.each(urls)('removes %s from the errors that callers see', (href) => {
     const url = new URL(href);
     const failures = [
       ...[300, 403, 404, 405, 429, 500, 418].map((status) =>
@@ -29,7 +29,7 @@ describe('withoutAddress', () => {
     }
   });
 
-  it('takes a word for an address only where it is one', () => {
+  it('removes a word only where it is an address', () => {
     const url = new URL('http://mcp/');
     expect(withoutAddress('The host "mcp" fails: MCP servers answer at /mcp or mcp-x.', url, '"a"')).toBe(
       'The host "a" fails: MCP servers answer at /mcp or mcp-x.',

@@ -28,7 +28,7 @@ function sender(...answers: ExchangeAnswer[]) {
 describe('a stream that broke', () => {
   const whole: ExchangeAnswer = { ...broken('3', 0), text: '{"id":1}', resume: undefined };
 
-  it('is taken up behind its last event, each time in what is left of the time', async () => {
+  it('is resumed after its last event, within the rest of the time limit', async () => {
     const { send, sent } = sender(broken('2', 0), whole);
     expect(await resumed(send, request, broken('1', 2_000))).toBe(whole);
     expect(sent.map(({ method, headers }) => [method, headers['last-event-id'], headers['x-key']])).toEqual([
@@ -40,13 +40,13 @@ describe('a stream that broke', () => {
     expect(second).toBeLessThan(first);
   });
 
-  it('has the whole time again where every event starts it anew', async () => {
+  it('has the whole time limit again where every event restarts it', async () => {
     const { send, sent } = sender(whole);
     await resumed(send, { ...request, extendWithEvents: true }, broken('1', 2_000));
     expect(sent.map(({ timeoutMs }) => timeoutMs)).toEqual([10_000]);
   });
 
-  it('is given up after three tries that bring nothing new', async () => {
+  it('is given up after three tries without a new event', async () => {
     const first = broken('1', 5_000);
     const { send, sent } = sender(...Array.from({ length: 9 }, () => first));
     expect(await resumed(send, request, first)).toBe(first);

@@ -43,7 +43,7 @@ describe('a long-lived stream of an MCP server', () => {
     expect(count).toBe(20);
   });
 
-  it('may bring any number of answers', async () => {
+  it('may contain any number of answers', async () => {
     useMessageLimits({ ...usual, messages: 20 });
     answer = (response) => response.end('data: {"method":"x"}\n\n'.repeat(100));
     expect(await streamed((n) => n % 15 === 0)).toEqual({ error: null, count: 100 });
@@ -60,7 +60,7 @@ describe('a long-lived stream of an MCP server', () => {
 describe('the budget of messages', () => {
   afterEach(() => void jest.useRealTimers());
 
-  it('of one answer is not renewed by time; that of a stream is, each minute', () => {
+  it('of one answer is not renewed over time; that of a stream is renewed each minute', () => {
     jest.useFakeTimers({ now: 0 });
     useMessageLimits({ messages: 2, chars: 10 });
     const [answered, lasting] = [new MessageBudget(), new MessageBudget(true)];

@@ -21,7 +21,7 @@ const field = fc.oneof(
 );
 
 describe('SseParser', () => {
-  it('hears the same messages however the bytes are cut and the lines end', () => {
+  it('reads the same messages however the bytes are split and the lines end', () => {
     fc.assert(
       fc.property(
         fc.array(field, { maxLength: 6 }),
@@ -52,18 +52,18 @@ describe('SseParser', () => {
     );
   });
 
-  it('takes data with and without the blank, and only one blank away', () => {
+  it('reads data with and without a space after the colon, and removes one space only', () => {
     expect(read('data:a\n\ndata: b\n\ndata:  c\n\n')).toEqual(['a', 'b', ' c']);
   });
 
-  it('keeps a letter whole whose bytes come in two chunks', () => {
+  it('decodes a character whose bytes come in two chunks', () => {
     const bytes = Buffer.from('data: 🌊\n\n');
     for (let cut = 1; cut < bytes.length; cut++) {
       expect(read(bytes.subarray(0, cut), bytes.subarray(cut))).toEqual(['🌊']);
     }
   });
 
-  it('says nothing of an event that never ended, of empty ones and of other names', () => {
+  it('ignores incomplete events, empty ones and those of other names', () => {
     expect(read('data: never')).toEqual([]);
     expect(read('data: never\n')).toEqual([]);
     expect(read('data:\n\ndata: \n\n: ping\n\nevent: message\n\n')).toEqual([]);
@@ -83,7 +83,7 @@ describe('SseParser', () => {
     expect(take('data:\n'.repeat(500), 'data:\n'.repeat(600))).toEqual([true, false]);
   });
 
-  it('remembers the id of the last whole event, a keep-alive too, if a header can carry it', () => {
+  it('keeps the id of the last complete event, also of a keep-alive, if it is a valid header value', () => {
     const parser = new SseParser(() => undefined);
     const ids = ['id: a\ndata: x\n\n', 'id: b\n', 'data:\n\n', 'id: é\ndata: x\n\n', 'data: y\n\nid: c\ndata: z'].map(
       (text) => {
@@ -94,7 +94,7 @@ describe('SseParser', () => {
     expect(ids).toEqual(['a', 'a', 'b', 'b', 'b']);
   });
 
-  it('remembers when the server wants to be asked again, and tells events of other names', () => {
+  it('keeps the retry time of the server and reports events of other names', () => {
     const others: string[][] = [];
     const parser = new SseParser(
       () => undefined,

@@ -18,13 +18,13 @@ function stateFor(caller: string, until: number) {
 }
 
 describe('the state of a call that waits for input', () => {
-  it('leads its own caller to the call until its end, and is refused afterwards', () => {
+  it('resumes the call for its own caller until its end, and is refused afterwards', () => {
     const until = Date.now() + 60_000;
     expect(stateFor('alice', until)).toEqual({ name: 'process.call', url: null, until });
     expect(() => stateFor('alice', Date.now() - 1)).toThrow(StateRefusedError);
   });
 
-  it('is none of ours for another caller', () => {
+  it('is refused for another caller', () => {
     expect(stateFor('bob', Date.now() + 60_000)).toBeNull();
   });
 });

@@ -3,8 +3,8 @@ import { EVENTS_BYTES_MAX, EVENTS_MAX, EventBuffer } from './event-buffer.js';
 
 const numbers = (buffer: EventBuffer, after: number) => buffer.after(after)?.map(({ number }) => number) ?? null;
 
-describe('the events that a stream keeps', () => {
-  it('are those after the one a client has', () => {
+describe('the events that a stream buffers', () => {
+  it('are returned from the one after the last that a client has', () => {
     const buffer = new EventBuffer();
     expect(numbers(buffer, 0)).toEqual([]);
     for (const text of ['a', 'b', 'c']) buffer.add(text);

@@ -14,14 +14,14 @@ afterEach(() => {
 });
 
 describe('a session id', () => {
-  it('holds what was agreed on, for every process with the same key', () => {
+  it('contains the negotiated values, readable by every process with the same key', () => {
     const { id, session } = idsWith(1).mint('alice target', '2025-06-18', capabilities);
     const opened = idsWith(2, 1).open(id, 'alice target');
     expect(opened).toMatchObject({ key: session.key, version: '2025-06-18', capabilities });
     expect(idsWith(2).open(id, 'alice target')).toBeNull();
   });
 
-  it('opens nothing for another caller or target, not even after its own caller used it', () => {
+  it('is refused for another caller or target, also after its own caller used it', () => {
     const ids = idsWith(1);
     const { id } = ids.mint('alice target', '2025-06-18', capabilities);
     expect(ids.open(id, 'bob target')).toBeNull();
@@ -29,7 +29,7 @@ describe('a session id', () => {
     for (const other of ['bob target', 'alice elsewhere', '']) expect(ids.open(id, other)).toBeNull();
   });
 
-  it('is over after a day, in a process that knows it too', async () => {
+  it('expires after a day, also in a process that has it cached', async () => {
     jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate'] });
     const [ids, others] = [idsWith(1), idsWith(1)];
     const { id } = ids.mint('alice', '2025-06-18', capabilities);
@@ -39,7 +39,7 @@ describe('a session id', () => {
     expect([ids.open(id, 'alice'), others.open(id, 'alice')]).toEqual([null, null]);
   });
 
-  it('is refused when a sign of it was changed, and when it is none of ours', () => {
+  it('is refused when a character was changed, and when it was not signed here', () => {
     const ids = idsWith(1);
     const { id } = ids.mint('alice', '2025-06-18', capabilities);
     for (let at = 4; at < id.length; at += 1) {

@@ -25,11 +25,11 @@ describe('the budget of request bodies', () => {
     return { ...one, lease };
   };
 
-  it('lets nobody read a body who was not admitted', () => {
+  it('refuses to read a body that was not admitted', () => {
     expect(() => bodyLeaseOf(request().message)).toThrow('before its caller is allowed');
   });
 
-  it('gives one account a quarter, and back when its answers have ended', () => {
+  it('one account has a quarter, which is released when its answers end', () => {
     const bodies = budget();
     const first = begun(bodies, 'a', MB);
     begun(bodies, 'a', MB - 16 * KB);
@@ -40,14 +40,14 @@ describe('the budget of request bodies', () => {
     begun(bodies, 'a', 512 * KB);
   });
 
-  it('lets an account send one body of any size, and all of them no more than the whole', () => {
+  it('one account may send one body of any size; all accounts together are limited by the whole', () => {
     const bodies = budget();
     begun(bodies, 'a', 4 * MB);
     begun(bodies, 'b', 3 * MB);
     expect(() => begun(bodies, 'c', 2 * MB)).toThrow(BodiesFullError);
   });
 
-  it('counts a body while it arrives as 16 KB at least, and then as it is', () => {
+  it('counts a body that arrives as 16 KB at least, and with its size afterwards', () => {
     const bodies = budget();
     const many = Array.from({ length: 128 }, () => begun(bodies, 'a', 1));
     expect(() => begun(bodies, 'a', 1)).toThrow(BodiesFullError);
@@ -55,7 +55,7 @@ describe('the budget of request bodies', () => {
     begun(bodies, 'a', 1);
   });
 
-  it('counts strangers apart, by the address of their socket: a forged X-Forwarded-For changes nothing', () => {
+  it('counts callers without a key by the address of their socket: a forged X-Forwarded-For changes nothing', () => {
     const bodies = budget();
     const form = (forwarded: string) => {
       const one = request('198.51.100.1', forwarded);
@@ -72,7 +72,7 @@ describe('the budget of request bodies', () => {
     begun(bodies, 'a', MB);
   });
 
-  it('counts strangers behind a trusted proxy by the address it names, and the proxy itself in all only', () => {
+  it('counts callers without a key behind a trusted proxy by the address it names; the proxy itself counts only in total', () => {
     const bodies = new BodyBudget(loadEnv({ HTTP_FORMS_MB: '1', TRUST_PROXY: '10.0.0.1' }));
     const form = (forwarded?: string) => {
       const one = request('10.0.0.1', forwarded);
@@ -86,7 +86,7 @@ describe('the budget of request bodies', () => {
     expect(() => form()).toThrow(BodiesFullError);
   });
 
-  it('refuses with Retry-After, and forbids to repeat by itself', () => {
+  it('refuses with Retry-After and `x-should-retry: false`', () => {
     expect(new BodiesFullError()).toMatchObject({ kind: 'unavailable', retryAfterSeconds: 1, noRetry: true });
   });
 });

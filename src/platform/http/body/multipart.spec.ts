@@ -114,7 +114,7 @@ describe('readMultipart', () => {
     });
   });
 
-  it('hands large files on in pieces, one file at a time', async () => {
+  it('streams large files, one file at a time', async () => {
     let now = 0;
     let most = 0;
     let pieces = 0;
@@ -135,7 +135,7 @@ describe('readMultipart', () => {
     expect(pieces).toBeGreaterThan(20);
   });
 
-  it('takes an empty text for a file that was not chosen, as pages send it', async () => {
+  it('reads an empty text as a file that was not chosen, as pages send it', async () => {
     const { status, text } = await post(part('module', '') + part('note', 'n') + part('archive', '') + closing);
     expect(status).toBe(200);
     expect(JSON.parse(text)).toEqual({ fields: { note: 'n' }, files: {} });
@@ -147,13 +147,13 @@ describe('readMultipart', () => {
     expect(text).toBe('{"fields":{},"files":{"__proto__":"__proto__ a.png x"}}');
   });
 
-  it('says so to who sends a text there', async () => {
+  it('names a text that was sent as a file', async () => {
     shapeNow = { fields: {}, files: ['*'] };
     const text = 'The part "icon" is not known: the form takes a file of any name';
     expect(await post(part('icon', 'x') + closing)).toEqual({ status: 400, text });
   });
 
-  it('takes a text of just the allowed size, and no larger one', async () => {
+  it('accepts a text of exactly the limit and no larger one', async () => {
     expect((await post(part('note', '12345') + closing)).status).toBe(200);
     expect((await post(part('payload', 'x'.repeat(20)) + part('note', 'ää') + closing)).status).toBe(200);
     for (const [name, value, bytesMax] of [
@@ -214,7 +214,7 @@ describe('readMultipart', () => {
     expect([status, text]).toEqual([400, 'The part "payload" is in an unknown charset: send UTF-8']);
   });
 
-  it('refuses what is no form', async () => {
+  it('refuses a body that is not a form', async () => {
     const advice = 'Send the body as multipart/form-data with a boundary';
     expect(await post('{}', 'application/json')).toEqual({ status: 400, text: advice });
     expect(await post('a', 'multipart/form-data')).toEqual({ status: 400, text: advice });
@@ -232,7 +232,7 @@ describe('readMultipart', () => {
     }
   });
 
-  it('passes on what the taker of a file throws, as it is', async () => {
+  it('rethrows the error of the receiver of a file unchanged', async () => {
     class FullError extends Error {}
     take = () => Promise.reject(new FullError('The disk is full'));
     expect(await post(part('module', 'x'.repeat(1_000_000), 'a') + closing)).toEqual({
@@ -242,7 +242,7 @@ describe('readMultipart', () => {
     expect(ends).toEqual([{ error: expect.any(FullError) }]);
   });
 
-  it('answers a refused upload, however large, and closes the connection', async () => {
+  it('answers a refused upload of any size and closes the connection', async () => {
     const headers = { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` };
     const status = await new Promise((resolve, reject) => {
       const request = http.request({ port, method: 'POST', headers }, (response) => {
@@ -255,7 +255,7 @@ describe('readMultipart', () => {
     expect(status).toBe(400);
   });
 
-  it('cuts off who sends on and on after a refusal', async () => {
+  it('cuts off a client that keeps sending after a refusal', async () => {
     const socket = opened(10_000_000_000);
     socket.write(part('other', 'x') + part('note', ''));
     const more = Buffer.alloc(1_000_000);
@@ -299,7 +299,7 @@ describe('readMultipart of a client that leaves', () => {
     expect((ends[0] as { error: Error }).error).toBeInstanceOf(InvalidInputError);
   });
 
-  it('when everything was sent and is not yet taken, has its form', async () => {
+  it('after it sent everything has its form read', async () => {
     let go: () => void = () => undefined;
     const held = new Promise<void>((resolve) => (go = resolve));
     take = async (_name, file) => {
@@ -316,7 +316,7 @@ describe('readMultipart of a client that leaves', () => {
     expect(ends).toEqual([{ form: expect.anything() }]);
   });
 
-  it('before it is read at all, says so', async () => {
+  it('before its body is read has that as the error', async () => {
     let hasLeft = false;
     guard = (request) =>
       new Promise((resolve) => {

@@ -30,7 +30,7 @@ async function post(body: string | Buffer, headers: Record<string, string> = {})
 }
 
 describe('readBody', () => {
-  it('reads text of many pieces whole, up to the limit', async () => {
+  it('reads text of many chunks up to the limit', async () => {
     read = (request) => readBody(request, 300_000);
     const long = 'ä'.repeat(150_000);
     expect(await post(long)).toBe(long);
@@ -47,7 +47,7 @@ describe('readBody', () => {
     expect(await post('x', { 'content-encoding': 'gzip' })).toMatch(/^InvalidInputError: .*"gzip"/);
   });
 
-  it('fails at once when the body was read before', async () => {
+  it('fails at once if the body was read before', async () => {
     read = async (request) => {
       await text(request);
       return readBody(request, 10);

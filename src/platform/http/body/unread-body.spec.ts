@@ -43,7 +43,7 @@ describe('an answer before the body has arrived', () => {
     socket.destroy();
   });
 
-  it('can be read by a client that goes on sending; little of what it sends is taken', async () => {
+  it('can be read by a client that keeps sending; little of what it sends is read', async () => {
     const readers: ((request: IncomingMessage) => void)[] = [
       () => undefined,
       (request) => void request.on('data', () => undefined).pause(),
@@ -63,7 +63,7 @@ describe('an answer before the body has arrived', () => {
     }
   });
 
-  it('leaves the connection open where the whole body has arrived', async () => {
+  it('leaves the connection open if the whole body has arrived', async () => {
     answer = (request, response) => void request.on('end', () => response.writeHead(400).end('no')).resume();
     const socket = sent(5, 'hello');
     await until(() => socket.text.includes('no'), 'it is answered');
