@@ -10,7 +10,7 @@ import { makeFolder, namesIn, readIfThere } from '../platform/files/files.js';
 
 const MANIFEST = 'manifest.json';
 
-/** In the format of `sha256sum`, written last: a folder without it is no complete backup. Its last line is the manifest's. */
+/** In the format of `sha256sum`, written last: a folder without it is not a complete backup. Its last line is the manifest's. */
 const CHECKSUMS = 'SHA256SUMS';
 
 /** The files that hold the keys, in a backup made `--with-keys`, and in a data folder with the embedded database. */
@@ -90,7 +90,7 @@ export class Backup {
   /** Reads every file once. @throws Error naming a file that is missing, damaged or of a newer version */
   static async open(folder: string): Promise<Backup> {
     const sums = await readIfThere(path.join(folder, CHECKSUMS));
-    if (sums === null) throw new Error(`${folder} is no complete backup: ${CHECKSUMS} is missing.`);
+    if (sums === null) throw new Error(`${folder} is not a complete backup: ${CHECKSUMS} is missing.`);
     const lines = sums.split('\n').map((line) => ({ hash: line.slice(0, 64), file: line.slice(66) }));
     if (lines.at(-2)?.file !== MANIFEST) throw new Error(`${CHECKSUMS} is damaged: its end is missing.`);
     for (const { hash, file } of lines.slice(0, -1)) {

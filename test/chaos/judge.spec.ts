@@ -57,7 +57,7 @@ const broken: [string, Verdict, Product][] = [
     },
   ],
   ['answers 500', 'wrong', () => ({ error: 'Internal Server Error', status: 500 })],
-  ['answers what is no JSON', 'wrong', () => 'nonsense'],
+  ['answers what is not JSON', 'wrong', () => 'nonsense'],
   ['closes the connection without a reason', 'unanswered', () => 'cut'],
 ];
 

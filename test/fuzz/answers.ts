@@ -56,7 +56,7 @@ export function faultsOf(
 /** The faults of the body of an error. An odd path may lead to a route below another prefix, so to the other body. */
 export function errorFaults(document: ApiDocument, got: Got, schemaName: string, isOdd = false): string[] {
   const value = parse(got.body);
-  if (!isObject(value)) return [`the body of ${got.status} is no JSON object`];
+  if (!isObject(value)) return [`the body of ${got.status} is not a JSON object`];
   const names = isOdd ? ['RegistryError', 'ConnectionsError', 'PublishingError', 'JsonRpcError'] : [schemaName];
   const all = names.map((name) => document.departures({ $ref: `#/components/schemas/${name}` }, value));
   return all.some((one) => one.length === 0) ? [] : (all[0] ?? []);

@@ -341,7 +341,7 @@ function asText(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
 }
 
-/** Percent-encoded; what is no text (a lone surrogate) as the replacement character. */
+/** Percent-encoded; what is not text (a lone surrogate) as the replacement character. */
 export function encoded(text: string): string {
   return encodeURIComponent(Buffer.from(text).toString());
 }

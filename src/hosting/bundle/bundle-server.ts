@@ -152,7 +152,7 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
   try {
     return parseBounded(body.toString('utf8'));
   } catch {
-    throw new BodyError(400, 'The message is no JSON.');
+    throw new BodyError(400, 'The message is not JSON.');
   }
 }
 

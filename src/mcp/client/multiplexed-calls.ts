@@ -55,7 +55,7 @@ export class MultiplexedCalls {
     if (!call) return false;
     const reply = replyTo(head.id as number, text, head, 'legacy');
     if (reply) call.succeed(reply);
-    else call.fail(unreadable(`${this.peer.host} sent an answer that is no JSON-RPC.`));
+    else call.fail(unreadable(`${this.peer.host} sent an answer that is not JSON-RPC.`));
     return true;
   }
 

@@ -139,7 +139,7 @@ function requireEnd(noun: string, cursors: Set<string>, nextCursor: string | und
 
 /** Reason why an item is unusable, as the end of a sentence; null if it is usable. */
 function faultOf(item: unknown, id: string): string | null {
-  if (!isObject(item)) return 'is no object';
+  if (!isObject(item)) return 'is not an object';
   for (const member of ['name', id]) {
     const value = item[member];
     if (typeof value !== 'string' || value === '') return `has no ${member}`;

@@ -30,7 +30,7 @@ it('every class of failure can go to another process', () => {
   for (const failure of samples) expect(isSerializable(failure)).toBe(true);
 });
 
-it('an answer that is no HTTP leaves open whether a call that was sent was carried out', () => {
+it('an answer that is not HTTP leaves open whether a call that was sent was carried out', () => {
   const error = Object.assign(new Error('Expected HTTP/'), { code: 'HPE_INVALID_CONSTANT' });
   const messageOf = (written: boolean) =>
     errors.fromSocketError(error, new URL('http://a.test:1/mcp'), written).ofCall().message;

@@ -245,11 +245,11 @@ export function fromHttpStatus(status: number, url: URL, location: string | unde
   }
   if (status === 403) return failed('answered 403: the headers it was sent do not give access.', 'forbidden');
   if (status === 405 || status === 501) {
-    return failed(`answered ${status}: it does not take POST, so it is no MCP endpoint.`, 'wrong path');
+    return failed(`answered ${status}: it does not take POST, so it is not an MCP endpoint.`, 'wrong path');
   }
   if (status === 429) return failed('answered 429: it receives too many requests. Try again later.');
   if (status >= 500) return failed(`answered ${status}: the MCP server failed or is down.`, null, status !== 503);
-  return failed(`answered ${status}, which is no MCP answer.`);
+  return failed(`answered ${status}, which is not an MCP answer.`);
 }
 
 /** A 404 in which the endpoint reports, as a JSON-RPC error without an id, that it no longer exists. */
@@ -281,7 +281,7 @@ export function notMcp(url: URL, contentType: string, text: string | null): Upst
       `${where} answered with text that is no whole JSON: is it an MCP endpoint, or does a proxy cut its answers?`,
     );
   }
-  const message = `${where} answered with JSON that is no JSON-RPC: it is an API, but no MCP endpoint. Is the path right?`;
+  const message = `${where} answered with JSON that is not JSON-RPC: it is an API, but not an MCP endpoint. Is the path right?`;
   return new UpstreamError(message, undefined, true, 'wrong path');
 }
 

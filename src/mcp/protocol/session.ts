@@ -61,7 +61,7 @@ function serverInfo(value: unknown): ServerInfo {
 export function identityOfInitialize(result: unknown, { host }: { host: string }): UpstreamIdentity {
   const { protocolVersion, capabilities, instructions, serverInfo: info } = record(result);
   if (typeof protocolVersion !== 'string') {
-    const message = `${host} answered "initialize" without a protocol version: it is no MCP server.`;
+    const message = `${host} answered "initialize" without a protocol version: it is not an MCP server.`;
     throw new UpstreamError(message, undefined, false, 'not our MCP');
   }
   if (!(LEGACY_VERSIONS as readonly string[]).includes(protocolVersion)) {
@@ -94,7 +94,8 @@ export function versionsOfDiscover(result: unknown): unknown[] | null {
  * @throws UpstreamError when the server supports none of our versions
  */
 export function identityOfDiscover(result: unknown, url: URL): UpstreamIdentity {
-  if (!isObject(result)) throw new UpstreamError(`${url.host} answered "server/discover" with what is no MCP.`);
+  if (!isObject(result))
+    throw new UpstreamError(`${url.host} answered "server/discover" with something that is not an MCP answer.`);
   const { capabilities, instructions, _meta } = result;
   const versions = versionsOfDiscover(result);
   if (versions && !versions.includes(MODERN_VERSION)) {

@@ -154,7 +154,7 @@ function nameMismatch({ name }: McpRequestHeaders, method: string, params: Recor
   const given = params[member];
   if (name === undefined) return typeof given === 'string' ? mismatch('Mcp-Name is missing') : null;
   const decoded = decodeHeader(name.trim());
-  if (decoded === null) return mismatch('Mcp-Name is no valid base64 form');
+  if (decoded === null) return mismatch('Mcp-Name is not valid base64');
   return typeof given !== 'string' || decoded === given ? null : mismatch(`Mcp-Name is not params.${member}`);
 }
 

@@ -61,7 +61,7 @@ export class AccountLimitsService {
   async set(accountId: string, changes: Record<string, unknown>): Promise<AccountUsageDto> {
     for (const [name, value] of Object.entries(changes)) {
       if (!(accountLimitNames as string[]).includes(name)) {
-        throw new InvalidInputError(`"${name}" is no limit: the limits are ${accountLimitNames.join(', ')}`);
+        throw new InvalidInputError(`"${name}" is not a limit: the limits are ${accountLimitNames.join(', ')}`);
       }
       if (value !== null && !isLimitValue(value)) {
         throw new InvalidInputError(`${name} must be a whole number from 0, or null for the default`);

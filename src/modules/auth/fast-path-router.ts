@@ -28,7 +28,7 @@ interface FastPathRoute {
   method: string;
   segments: string[];
   rule: AccessRule;
-  /** True for a documented route that is no MCP endpoint: it has no query parameters. */
+  /** True for a documented route that is not an MCP endpoint: it has no query parameters. */
   isWithoutQuery: boolean;
   handle: FastPathHandler;
 }

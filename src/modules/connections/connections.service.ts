@@ -232,7 +232,7 @@ function toStoredTools(tools: ToolsDto | undefined): ToolChoice | null {
   return tools?.allow === undefined && tools?.deny === undefined ? null : { ...tools };
 }
 
-/** Null for `{enabled: false}`, which is no mock. */
+/** Null for `{enabled: false}`, which is not a mock. */
 function toStoredMock(mock: MockDto | undefined): StoredMock | null {
   if (!mock?.enabled) return null;
   return mock.scenario === undefined ? {} : { scenario: mock.scenario };

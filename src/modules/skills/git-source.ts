@@ -143,7 +143,7 @@ async function readZip(body: Dispatcher.ResponseData['body'], host: string): Pro
   }
   if (ZIP_STARTS.includes(archive.toString('latin1', 0, 4))) return archive;
   throw new RepositoryUnavailableError(
-    `${host} answered with something that is no zip: check the URL, and that the repository is public`,
+    `${host} answered with something that is not a zip file: check the URL, and that the repository is public`,
   );
 }
 

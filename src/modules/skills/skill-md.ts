@@ -76,7 +76,7 @@ function readFields(yaml: string): Record<string, unknown> {
     fields = library().parse(yaml, { maxAliasCount: 10, logLevel: 'error' });
   } catch (error) {
     const [problem] = (error as Error).message.split('\n');
-    throw new InvalidSkillMdError(`has a front matter that is no valid YAML: ${problem}`);
+    throw new InvalidSkillMdError(`has a front matter that is not valid YAML: ${problem}`);
   }
   if (!isObject(fields)) throw new InvalidSkillMdError('has a front matter without fields: add name and description');
   return fields;

@@ -34,7 +34,7 @@ describe('a skill of a repository', () => {
   });
 
   longIt('holds 50 MB of files at most', async () => {
-    // Mostly zeros, which are quick to pack, with enough else that it is no zip bomb.
+    // Mostly zeros, which are quick to pack, with enough else that it is not a zip bomb.
     const block = Buffer.concat([randomBytes(MB / 8), Buffer.alloc(5 * MB - MB / 8)]);
     const files = (count: number) =>
       many(

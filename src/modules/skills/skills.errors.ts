@@ -52,7 +52,7 @@ export class RepositoryNotFoundError extends DomainError {
   }
 }
 
-/** The host of the repository is down or slow, or its response is no zip. */
+/** The host of the repository is down or slow, or its response is not a zip file. */
 export class RepositoryUnavailableError extends DomainError {
   readonly kind = 'upstream';
   readonly code = 'upstream_error';

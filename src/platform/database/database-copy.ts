@@ -10,7 +10,7 @@ export interface TableOutline {
   name: string;
   columns: string[];
   rows: number;
-  /** Its parent and its bound, as SQL; null for a table that is no partition. */
+  /** Its parent and its bound, as SQL; null for a table that is not a partition. */
   partition: { of: string; bound: string } | null;
 }
 

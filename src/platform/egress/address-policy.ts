@@ -134,7 +134,7 @@ export class AddressPolicy {
   }
 }
 
-/** Class of `address`; an IPv4 address mapped into IPv6 counts as itself. Anything that is no address is `reserved`. */
+/** Class of `address`; an IPv4 address mapped into IPv6 counts as itself. Anything that is not an address is `reserved`. */
 export function addressKind(address: string): AddressKind {
   const parsed = parseAddress(address);
   return parsed === undefined ? 'reserved' : kindOf(parsed);

@@ -5,7 +5,7 @@ import { buildFolder, removeAbandonedDrafts, sparePlace, type Installation } fro
 import { readIfThere } from '../files/files.js';
 import { EmbeddedPostgresError, explainFailure, mayUse, run, type Account } from './server-account.js';
 
-/** The database, and the role that owns it. The role may create databases and is no superuser, as in production. */
+/** The database, and the role that owns it. The role may create databases and is not a superuser, as in production. */
 export const databaseName = 'slipway';
 
 /** Inside the data directory, so that a cluster and its password cannot part. Mode 0600. */

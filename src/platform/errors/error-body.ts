@@ -57,7 +57,7 @@ export function domainErrorOf(error: unknown): DomainError | null {
 }
 
 /**
- * The response to an error. Anything that is no domain error ({@link domainErrorOf}) becomes a 500 that says
+ * The response to an error. Anything that is not a domain error ({@link domainErrorOf}) becomes a 500 that says
  * nothing internal.
  *
  * A 409, a 500 and everything an upstream caused carry `x-should-retry: false`: published clients repeat 409 and 5xx twice,

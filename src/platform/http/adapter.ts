@@ -19,7 +19,7 @@ import { tracing } from '../telemetry/tracing.js';
 /** A request id of a client or proxy is kept when it is harmless to log and to send back. */
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
 
-/** For every answer that is no page: browsers run nothing of it, load nothing for it, and show it in no frame. */
+/** For every answer that is not a page: browsers run nothing of it, load nothing for it, and show it in no frame. */
 const NO_PAGE = "sandbox; default-src 'none'; frame-ancestors 'none'";
 
 /** Longer than the 60 s of common proxies, so that the proxy closes first and never meets a closing socket. */

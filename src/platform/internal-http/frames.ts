@@ -48,7 +48,7 @@ export function textFrame(kind: 'head' | 'message' | 'failure', text: string): B
 export function parsePrefix(prefix: Buffer): { kind: Kind; bytes: number } {
   const kind = nameOf.get(prefix[0] ?? 0);
   const bytes = prefix.readUInt32BE(1);
-  if (!kind) throw new Error('Another process sent something that is no frame');
+  if (!kind) throw new Error('Another process sent something that is not a frame');
   const bytesMax = kind === 'message' ? MESSAGE_BYTES_MAX : HEAD_BYTES_MAX;
   if (kind !== 'data' && bytes > bytesMax) throw new Error(`Another process sent a ${kind} that is too long`);
   return { kind, bytes };

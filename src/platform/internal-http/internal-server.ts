@@ -141,7 +141,7 @@ function readHead(request: IncomingMessage): Promise<string> {
       if (bytes < neededBytes) return;
       const all = chunks.length === 1 ? chunk : Buffer.concat(chunks);
       const headBytes = headBytesIn(all);
-      if (headBytes === null) return refuse(`The head is no frame of up to ${HEAD_BYTES_MAX} bytes`);
+      if (headBytes === null) return refuse(`The head is not a frame of up to ${HEAD_BYTES_MAX} bytes`);
       neededBytes = PREFIX_BYTES + headBytes;
       if (bytes < neededBytes) return;
       settle(() => {

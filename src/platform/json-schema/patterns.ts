@@ -133,7 +133,7 @@ function sizeOf(pattern: string): number {
  * A schema and the schemas within it, each with its place: names from the root, joined by dots. In the author's order.
  * Members with unknown names count as schemas, since references can lead there.
  *
- * @param isData true for a keyword whose value is no schema
+ * @param isData true for a keyword whose value is not a schema
  */
 export function* schemasIn(
   schema: unknown,

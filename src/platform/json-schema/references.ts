@@ -50,7 +50,7 @@ export function referenced(reference: string, root: unknown): unknown {
 /**
  * The schema with its referenced schema in place of `$ref`; keywords beside `$ref` override those of the target. A
  * reference that leads nowhere stays, as the last one of a cycle does. `false` becomes `{not: {}}`; every other value
- * that is no schema becomes `{}`, which allows anything.
+ * that is not a schema becomes `{}`, which allows anything.
  */
 export function resolved(schema: unknown, root: unknown): JsonObject {
   let here = schema;

@@ -30,7 +30,7 @@ const CACHED_CHARS_MAX = 16 * 1024 * 1024;
 
 /**
  * A check against a JSON Schema of draft-07, 2019-09 or 2020-12 (the default, as MCP says). Null when the schema cannot be
- * used: it is no schema, larger than 256 KB, takes longer than 1.5 s to compile, or refers to another document. Patterns
+ * used: it is not a schema, larger than 256 KB, takes longer than 1.5 s to compile, or refers to another document. Patterns
  * that {@link withoutRefusedPatterns} refuses are not checked. A check that took too long once allows everything afterwards.
  */
 export function schemaCheck(schema: unknown, limits = usualLimits): SchemaCheck | null {

@@ -77,9 +77,11 @@ describe('metrics', () => {
 
   it('have names of the standard form, each once', () => {
     const metrics = on();
-    expect(() => metrics.counter('slipway_seen', 'x', () => 1)).toThrow('slipway_seen is no name of a counter');
-    expect(() => metrics.gauge('slipway_seen_total', 'x', () => 1)).toThrow('is no name of a gauge');
-    expect(() => metrics.gauge('other_seen', 'x', () => 1)).toThrow('is no name of a gauge');
+    expect(() => metrics.counter('slipway_seen', 'x', () => 1)).toThrow(
+      'slipway_seen is not a valid name of a counter',
+    );
+    expect(() => metrics.gauge('slipway_seen_total', 'x', () => 1)).toThrow('is not a valid name of a gauge');
+    expect(() => metrics.gauge('other_seen', 'x', () => 1)).toThrow('is not a valid name of a gauge');
     metrics.gauge('slipway_seen', 'x', () => 1);
     expect(() => metrics.gauge('slipway_seen', 'x', () => 1)).toThrow('already been registered');
   });

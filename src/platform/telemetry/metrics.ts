@@ -126,7 +126,7 @@ function requireToken(token: string, authorization = ''): void {
 
 function requireName(type: Type, name: string): void {
   if (!/^slipway(_[a-z0-9]+)+$/.test(name) || name.endsWith('_total') !== (type === 'counter')) {
-    throw new Error(`${name} is no name of a ${type}`);
+    throw new Error(`${name} is not a valid name of a ${type}`);
   }
 }
 

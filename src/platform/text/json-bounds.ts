@@ -40,7 +40,7 @@ export class JsonScanner {
   private isEscaped = false;
   /** An array was opened and its first element, if there is one, is still to come. */
   private isFresh = false;
-  /** Null before the first byte; false for text that is no object and no array, and so exceeds nothing. */
+  /** Null before the first byte; false for text that is neither an object nor an array, and so exceeds nothing. */
   private isContainer: boolean | null = null;
   /** Kinds of the open containers, outermost first; true for an array. */
   private readonly isArray: boolean[] = [];

@@ -114,7 +114,7 @@ const statuses: Record<string, number> = {
   Uplink_paired: 404,
   // The target namespace does not exist.
   Servers_transfer: 404,
-  // The id of the example is no key.
+  // The id of the example is not a key.
   Accounts_revokeKey: 404,
 };
 

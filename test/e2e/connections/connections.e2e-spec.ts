@@ -212,7 +212,7 @@ describe('POST /connect/{namespace}', () => {
 
   verifies(
     'connection:create:metadata-invalid',
-    'metadata that is no object, or cannot be stored, is refused',
+    'metadata that is not an object, or cannot be stored, is refused',
     async () => {
       for (const metadata of [
         null,
@@ -308,7 +308,7 @@ describe('POST /connect/{namespace}', () => {
 
   verifies(
     'connection:create:mock-invalid',
-    'a mock without a boolean or with a scenario that is no text is refused',
+    'a mock without a boolean or with a scenario that is not text is refused',
     async () => {
       for (const mock of [
         ...[

@@ -171,7 +171,7 @@ describe('a simulated connection', () => {
     for (const [scenario, message] of [
       [echoing({ times: 0 }), /^mock\.scenario: \$\.tools\.echo\[0\]\.times must be a whole number/],
       ['{"tools": {"ecko": []}}', /^mock\.scenario: \$\.tools\.ecko names a tool the server does not have$/],
-      ['{"tools": {"echo": [}}', /^mock\.scenario: \$ is no JSON: /],
+      ['{"tools": {"echo": [}}', /^mock\.scenario: \$ is not JSON: /],
     ] as const) {
       const id = uniqueName('mock');
       const body = { server, mock: { enabled: true, scenario } };

@@ -293,7 +293,7 @@ describe('a request', () => {
     expect(upstream.count('server/discover')).toBe(1);
   });
 
-  verifies('mcp:bad-request', '_meta that is no object fails alone, on an upstream of 2026-07-28', async () => {
+  verifies('mcp:bad-request', '_meta that is not an object fails alone, on an upstream of 2026-07-28', async () => {
     const path = await connect((await start({ modernOnly: true })).url);
     for (const meta of ['"\\\\"', '[]', 'null']) {
       const text = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":${meta}}}`;
@@ -326,7 +326,7 @@ describe('a bad request', () => {
     'jsonrpc 1.0': [-32600, '{"jsonrpc":"1.0","id":1,"method":"ping"}'],
     'jsonrpc as a number': [-32600, '{"jsonrpc":2.0,"id":1,"method":"ping"}'],
     'no method': [-32600, '{"jsonrpc":"2.0","id":1}'],
-    'a method that is no text': [-32600, '{"jsonrpc":"2.0","id":1,"method":5}'],
+    'a method that is not text': [-32600, '{"jsonrpc":"2.0","id":1,"method":5}'],
     'a null id': [-32600, '{"jsonrpc":"2.0","id":null,"method":"ping"}'],
     'an object for an id': [-32600, '{"jsonrpc":"2.0","id":{},"method":"ping"}'],
     'true for an id': [-32600, '{"jsonrpc":"2.0","id":true,"method":"ping"}'],

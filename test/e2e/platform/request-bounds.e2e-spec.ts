@@ -115,7 +115,7 @@ describe('a request whose caller is unknown or not allowed', () => {
     }
   });
 
-  it('does not have its body parsed: text that is no JSON is refused as the caller is', async () => {
+  it('does not have its body parsed: text that is not JSON is refused as the caller is', async () => {
     const answer = await app
       .as()
       .post('/accounts')

@@ -137,7 +137,9 @@ describe('an upload that ends before its time', () => {
     for (const length of [60, 200, MB / 2, whole.length - 40]) {
       const answer = await putForm(app, owner, name, whole.subarray(0, length));
       expect([length, answer.status]).toEqual([length, 400]);
-      expect(answer.body.error).toMatch(/^(The body is no complete multipart\/form-data form|Missing required part)/);
+      expect(answer.body.error).toMatch(
+        /^(The body is not a complete multipart\/form-data form|Missing required part)/,
+      );
     }
     await expectBlobs(blobs);
     expect(await countReleases()).toBe(count);

@@ -162,7 +162,7 @@ describe('a publish form', () => {
     }
   });
 
-  it('is refused when it is no form at all', async () => {
+  it('is refused when it is not a form at all', async () => {
     const response = await app.as(owner).put(releasesPath(name), external());
     expect([response.status, response.body]).toEqual([
       400,
@@ -170,7 +170,7 @@ describe('a publish form', () => {
     ]);
     const answer = await putForm(app, owner, name, Buffer.from('no form'));
     expect(answer.status).toBe(400);
-    expect(answer.body.error).toMatch(/^The body is no complete multipart\/form-data form/);
+    expect(answer.body.error).toMatch(/^The body is not a complete multipart\/form-data form/);
   });
 
   it('takes a payload of 4 MB and not one byte more', async () => {

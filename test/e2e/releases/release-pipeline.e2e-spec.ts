@@ -134,7 +134,7 @@ describe('an external server that cannot be used', () => {
   const cases: [FaultKind, RegExp][] = [
     ['html', /is a web page, not an MCP endpoint/],
     ['server-error', /answered 500: the MCP server failed or is down/],
-    ['not-rpc', /answered with JSON that is no JSON-RPC/],
+    ['not-rpc', /answered with JSON that is not JSON-RPC/],
     ['garbage', /no whole JSON/],
     ['empty', /answered with nothing/],
     ['hangs-up', /broke before the answer was complete/],

@@ -162,7 +162,7 @@ describe('scanning a server', () => {
     const { scan, told } = await scanAt(server.url);
     expect(scan.tools).toEqual([{ name: 'good', x: [1] }]);
     expect(scan.resources).toEqual([{ name: 'b', uri: 'x:b' }]);
-    expect(told).toContain('Left out tool number 1: it is no object.');
+    expect(told).toContain('Left out tool number 1: it is not an object.');
     expect(told).toContain('Left out tool number 4: it has no name.');
     expect(told).toContain('Left out resource number 1: it has no uri.');
     expect(told).toContain('Left out 16 more tools for such reasons.');

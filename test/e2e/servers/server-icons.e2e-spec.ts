@@ -282,7 +282,7 @@ describe('an icon the server names', () => {
 
   verifies(
     'icon:from-url',
-    'is fetched from the URL that the owner sets, and refused when it is no image',
+    'is fetched from the URL that the owner sets, and refused when it is not an image',
     async () => {
       const name = await createServer(app, owner);
       const set = (path: string) => app.as(owner).patch(pathOf(name), { iconUrl: `${base}${path}` });

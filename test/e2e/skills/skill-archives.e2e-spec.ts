@@ -76,7 +76,7 @@ describe('an uploaded archive', () => {
     ['holds a file twice', async () => renamed(await withSkill({ 'SKILL.mx': 'x' }), 'SKILL.mx', 'SKILL.md'), 'twice'],
     ['holds a file as a folder', () => withSkill({ a: 'x', 'a/b': 'x' }), 'folder'],
     ['is cut off', async () => (await withSkill()).subarray(0, -10), 'zip'],
-    ['is no zip', () => Promise.resolve(Buffer.from('<html>Sign in</html>')), 'zip'],
+    ['is not a zip file', () => Promise.resolve(Buffer.from('<html>Sign in</html>')), 'zip'],
     ['is empty', () => Promise.resolve(Buffer.alloc(0)), 'zip'],
     [
       'says another size',

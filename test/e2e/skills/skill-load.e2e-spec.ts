@@ -77,7 +77,7 @@ describe('a skill that is published again while it is downloaded', () => {
     expect(answer.complete).toBe(false);
   });
 
-  it('or gone, is no zip at all', async () => {
+  it('or gone, is not a zip file at all', async () => {
     const { path, namespace, slug } = await createSkill(app, owner);
     const files = app.get(SkillFilesService);
     const bundle = await files.bundle({ namespace, slug });

@@ -129,7 +129,7 @@ describe('PUT /skills/{namespace}/{slug}', () => {
     expect(await failure(`${host.url}/acme/login`)).toEqual([
       502,
       'UPSTREAM_ERROR',
-      `${hostname} answered with something that is no zip: check the URL, and that the repository is public`,
+      `${hostname} answered with something that is not a zip file: check the URL, and that the repository is public`,
     ]);
     host.serve('/acme/broken/archive/HEAD.zip', (_request, response) => response.writeHead(500).end('x'));
     expect((await failure(`${host.url}/acme/broken`)).slice(0, 2)).toEqual([502, 'UPSTREAM_ERROR']);
@@ -146,7 +146,7 @@ describe('PUT /skills/{namespace}/{slug}', () => {
     expect((await app.as(owner).get(path)).status).toBe(404);
   });
 
-  verifies('skill:publish:error-shape', 'refuses what is no address of a repository', async () => {
+  verifies('skill:publish:error-shape', 'refuses what is not an address of a repository', async () => {
     const path = await freePath();
     for (const body of [
       {},

@@ -100,23 +100,27 @@ describe('PUT /skills/{namespace}/{slug}/upload', () => {
     expect(body.skills[0].files).toEqual(['.env.example', 'SKILL.md', 'scripts/run.sh']);
   });
 
-  verifies('skill:publish:error-shape', 'refuses a form without the archive, and a body that is no form', async () => {
-    const namespace = await createNamespace(app, owner);
-    const path = `/skills/${namespace}/review/upload`;
-    const bad = { error: expect.stringMatching(/\S/), code: 'VALIDATION_ERROR' };
-    const wrongPart = await app.as(owner).put(path).attach('file', Buffer.from('x'), 'a.zip');
-    expect([wrongPart.status, wrongPart.body]).toEqual([
-      400,
-      { ...bad, error: 'The part "file" is not known: the form takes archive' },
-    ]);
-    const text = await app.as(owner).put(path).field('archive', 'text');
-    expect([text.status, text.body]).toEqual([400, bad]);
-    const json = await app.as(owner).put(path, { archive: 'x' });
-    const advice = 'Send the body as multipart/form-data with a boundary';
-    expect([json.status, json.body]).toEqual([400, { ...bad, error: advice }]);
-    const none = await app.as(owner).put(path);
-    expect([none.status, none.body]).toEqual([400, bad]);
-  });
+  verifies(
+    'skill:publish:error-shape',
+    'refuses a form without the archive, and a body that is not a form',
+    async () => {
+      const namespace = await createNamespace(app, owner);
+      const path = `/skills/${namespace}/review/upload`;
+      const bad = { error: expect.stringMatching(/\S/), code: 'VALIDATION_ERROR' };
+      const wrongPart = await app.as(owner).put(path).attach('file', Buffer.from('x'), 'a.zip');
+      expect([wrongPart.status, wrongPart.body]).toEqual([
+        400,
+        { ...bad, error: 'The part "file" is not known: the form takes archive' },
+      ]);
+      const text = await app.as(owner).put(path).field('archive', 'text');
+      expect([text.status, text.body]).toEqual([400, bad]);
+      const json = await app.as(owner).put(path, { archive: 'x' });
+      const advice = 'Send the body as multipart/form-data with a boundary';
+      expect([json.status, json.body]).toEqual([400, { ...bad, error: advice }]);
+      const none = await app.as(owner).put(path);
+      expect([none.status, none.body]).toEqual([400, bad]);
+    },
+  );
 
   it('refuses a slug that is none', async () => {
     const namespace = await createNamespace(app, owner);

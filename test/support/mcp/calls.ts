@@ -8,7 +8,7 @@ export interface Answer {
   status: number;
   headers: Headers;
   text: string;
-  /** The parsed text; undefined when it is no JSON. */
+  /** The parsed text; undefined when it is not JSON. */
   body: Json;
 }
 

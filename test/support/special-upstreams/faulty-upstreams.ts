@@ -25,7 +25,7 @@ export type FaultKind =
   | 'empty'
   /** 200 with broken JSON. */
   | 'garbage'
-  /** 200 with JSON that is no JSON-RPC. */
+  /** 200 with JSON that is not JSON-RPC. */
   | 'not-rpc'
   /** 302 to `location`. */
   | 'redirect'

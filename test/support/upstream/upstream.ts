@@ -35,7 +35,7 @@ export interface RecordedRequest {
   /** Path and query. */
   path: string;
   headers: IncomingHttpHeaders;
-  /** The parsed JSON body; undefined when there is none or it is no JSON. */
+  /** The parsed JSON body; undefined when there is none or it is not JSON. */
   body: unknown;
   /** The body as it came. */
   raw: string;

@@ -74,7 +74,7 @@ function roundIn(message: Exclude<PendingCallMessage, { type: 'event' }> | null)
   if (message.type === 'requests') return { requests: message.requests };
   const head = parseMessage(message.text);
   const reply = head && replyTo(head.id as number, message.text, head, message.era);
-  if (!reply) throw new UpstreamError('Another process sent an answer that is no JSON-RPC.', undefined, true);
+  if (!reply) throw new UpstreamError('Another process sent an answer that is not JSON-RPC.', undefined, true);
   return { reply };
 }
 

@@ -247,6 +247,6 @@ function lost(head: TimedRequest, isSent: boolean): UplinkDisconnectedError {
 function toReply(text: string): McpReply {
   const head = parseMessage(text);
   const reply = head && replyTo(head.id as number, text, head, 'legacy');
-  if (!reply) throw new UpstreamError('Another process sent an answer that is no JSON-RPC.', undefined, true);
+  if (!reply) throw new UpstreamError('Another process sent an answer that is not JSON-RPC.', undefined, true);
   return reply;
 }

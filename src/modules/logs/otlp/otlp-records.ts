@@ -77,7 +77,7 @@ const DEPTH_MAX = 20;
  * Reads the records of an ExportLogsServiceRequest, decoded from protobuf or parsed from OTLP's JSON form. Members of an
  * unexpected form are skipped.
  *
- * @throws InvalidInputError if it is no such request
+ * @throws InvalidInputError if it is not such a request
  */
 export function* recordsOf(request: unknown): Generator<OtlpRecord> {
   if (!isMembers(request) || (own(request, 'resourceLogs') !== undefined && !Array.isArray(request.resourceLogs))) {

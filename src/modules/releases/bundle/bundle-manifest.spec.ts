@@ -194,10 +194,13 @@ describe('the user configuration of a bundle', () => {
       [{ key: 'string' }, 'user_config.key must be an object'],
       [{ key: { type: 'secret' } }, 'user_config.key.type must be one of string, number, boolean, file, directory'],
       [{ key: { type: 'toString' } }, 'user_config.key.type must be one of string, number, boolean, file, directory'],
-      [{ 'a..b': { type: 'string' } }, 'user_config."a..b" is no name'],
-      [{ [Array(10).fill('a').join('.')]: { type: 'string' } }, 'is no name'],
-      [{ db: { type: 'string' }, 'db.host': { type: 'string' } }, 'user_config."db.host" is a value and holds others'],
-      [{ 'db.host': { type: 'string' }, db: { type: 'string' } }, 'user_config."db" is a value and holds others'],
+      [{ 'a..b': { type: 'string' } }, 'user_config."a..b" is not a valid name'],
+      [{ [Array(10).fill('a').join('.')]: { type: 'string' } }, 'is not a valid name'],
+      [
+        { db: { type: 'string' }, 'db.host': { type: 'string' } },
+        'user_config."db.host" has a value and nested values',
+      ],
+      [{ 'db.host': { type: 'string' }, db: { type: 'string' } }, 'user_config."db" has a value and nested values'],
     ];
     for (const [user_config, message] of faults) expect(await faultOf(readWith({ user_config }))).toContain(message);
     expect(await faultOf(readWith({ user_config: [] }))).toContain('user_config must be an object');

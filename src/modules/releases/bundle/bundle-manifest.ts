@@ -177,7 +177,9 @@ function userConfigSchema(userConfig: Record<string, unknown>): ConfigSchema | R
   for (const [name, option] of Object.entries(userConfig)) {
     const steps = name.split('.');
     if (steps.length > STEPS_MAX || steps.includes('')) {
-      throw new InvalidInputError(`user_config.${quoted(name)} is no name: write it as "apiKey" or "database.host"`);
+      throw new InvalidInputError(
+        `user_config.${quoted(name)} is not a valid name: write it as "apiKey" or "database.host"`,
+      );
     }
     place(root, steps, toProperty(option, name));
   }
@@ -204,7 +206,9 @@ function place(root: Nested, steps: string[], property: Property): void {
 }
 
 function clash(steps: string[]): InvalidInputError {
-  return new InvalidInputError(`user_config.${quoted(steps.join('.'))} is a value and holds others: rename one`);
+  return new InvalidInputError(
+    `user_config.${quoted(steps.join('.'))} has a value and nested values: rename one of them`,
+  );
 }
 
 function toProperty(value: unknown, name: string): Property {

@@ -85,7 +85,7 @@ describe('a config schema', () => {
     };
     expect(requireConfigSchema(nested, 'stdio').warnings).toEqual([]);
     expect(requireConfigSchema(nested, 'hosted').warnings).toEqual([
-      'configSchema.properties.dirs is no string, number or boolean: callers must pass it as JSON.',
+      'configSchema.properties.dirs is not a string, number or boolean: callers must pass it as JSON.',
     ]);
     expect(messageOf(nested, 'external')).toBe(
       'configSchema.properties.db.type must be "string", "number", "integer" or "boolean": ' +

@@ -80,7 +80,7 @@ function requireField(field: ConfigField, kind: ConfigKind, warnings: string[]):
     );
   }
   if (field.type === 'json' && kind === 'hosted') {
-    warnings.push(`${path} is no string, number or boolean: callers must pass it as JSON.`);
+    warnings.push(`${path} is not a string, number or boolean: callers must pass it as JSON.`);
   }
   if (field.schema.default !== undefined && field.fallback === undefined) {
     if (kind === 'external') throw new InvalidInputError(`${path}.default must be of type ${field.type}`);

@@ -65,7 +65,7 @@ export function scanOnly(credentials: Record<string, unknown>, configSchema: Con
     .filter((name) => !names.includes(name))
     .map(
       (name) =>
-        `scanCredentials ${quoted(name)} is no property of the configSchema: the scan uses it, but callers of the server ` +
+        `scanCredentials ${quoted(name)} is not a property of the configSchema: the scan uses it, but callers of the server ` +
         'have no way to send theirs. Add a property with x-from and x-to.',
     );
 }

@@ -37,7 +37,7 @@ describe('the schema of a tool', () => {
   it('may contain values with any members, many of them, but no duplicates where its dialect forbids them', () => {
     const $schema = 'http://json-schema.org/draft-07/schema#';
     expect(texts({ $schema, enum: [{ valueOf: 1 }, { valueOf: 1 }] })).toEqual([
-      'is no valid JSON Schema (draft-07): "enum" must NOT have duplicate items',
+      'is not valid JSON Schema (draft-07): "enum" must NOT have duplicate items',
     ]);
     expect(texts({ $schema, enum: [{ valueOf: 1, toString: null }, { valueOf: 2 }, 1, '1', null] })).toEqual([]);
     expect(texts({ $schema, enum: Array.from({ length: 20_000 }, (_, at) => [at]) })).toEqual([]);
@@ -61,13 +61,13 @@ describe('the schema of a tool', () => {
   });
 
   it('must be valid', () => {
-    expect(texts('no')).toEqual(['is no object']);
-    expect(texts(['type'])).toEqual(['is no object']);
+    expect(texts('no')).toEqual(['is not an object']);
+    expect(texts(['type'])).toEqual(['is not an object']);
     expect(texts({ type: 'strnig' })).toEqual([
-      'is no valid JSON Schema (2020-12): "type" must be equal to one of the allowed values',
+      'is not valid JSON Schema (2020-12): "type" must be equal to one of the allowed values',
     ]);
     expect(texts({ properties: { q: { required: true } } })).toEqual([
-      'is no valid JSON Schema (2020-12): "properties.q.required" must be array',
+      'is not valid JSON Schema (2020-12): "properties.q.required" must be array',
     ]);
     for (const schema of [
       { properties: [] },
@@ -144,7 +144,7 @@ describe('the schema of a tool', () => {
 
   it('must have valid regular expressions as patterns, which are never run', () => {
     expect(texts({ properties: { a: { ...string, pattern: '(?P<x>' } } })).toEqual([
-      'has a pattern that is no regular expression of JavaScript, "(?P<x>" at "properties.a.pattern"',
+      'has a pattern that is not a regular expression of JavaScript, "(?P<x>" at "properties.a.pattern"',
     ]);
     expect(rules({ patternProperties: { '[': {} } })).toEqual(['invalid-schema']);
     const from = performance.now();

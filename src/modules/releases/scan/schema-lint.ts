@@ -37,7 +37,7 @@ const metaSchemaOf = new Map<Dialect, ValidateFunction>();
  * Recursive: the caller bounds the depth of `schema`.
  */
 export function schemaIssues(schema: unknown): SchemaIssue[] {
-  if (!isObject(schema)) return [invalid('is no object')];
+  if (!isObject(schema)) return [invalid('is not an object')];
   const bytes = Buffer.byteLength(JSON.stringify(schema));
   if (bytes > SCHEMA_BYTES_MAX) {
     const text = `has ${Math.ceil(bytes / 1024)} KB, and every client puts it into its model's context: make it smaller than ${SCHEMA_BYTES_MAX / 1024} KB`;
@@ -55,7 +55,7 @@ function dialectIssues(schema: AnySchemaObject): SchemaIssue[] {
   }
   const dialect = typeof $schema === 'string' ? dialects[$schema.replace(/^https?:|#$/g, '')] : undefined;
   if (dialect === undefined) {
-    const shown = typeof $schema === 'string' ? quoted($schema) : 'something that is no text';
+    const shown = typeof $schema === 'string' ? quoted($schema) : 'something that is not text';
     return [invalid(`declares a dialect clients do not know, ${shown}: use JSON Schema 2020-12, 2019-09 or draft-07`)];
   }
   const issue = metaSchemaIssue(schema, dialect);
@@ -66,7 +66,7 @@ function metaSchemaIssue(schema: AnySchemaObject, dialect: Dialect): SchemaIssue
   const validate = metaSchema(dialect);
   if (validate(schema)) return null;
   const { instancePath = '', message = 'is not allowed' } = validate.errors?.[0] ?? {};
-  return invalid(`is no valid JSON Schema (${dialect}): ${placeOf(instancePath)} ${visible(message, 200)}`);
+  return invalid(`is not valid JSON Schema (${dialect}): ${placeOf(instancePath)} ${visible(message, 200)}`);
 }
 
 /** The compiled meta-schema of a dialect, created on first use: that takes some ten milliseconds. */
@@ -164,7 +164,7 @@ class SchemaWalk {
   private requirePattern(pattern: string, place: string): void {
     if (isPattern(pattern, 'u') || isPattern(pattern, '')) return;
     this.report(
-      invalid(`has a pattern that is no regular expression of JavaScript, ${quoted(pattern)} at ${placeOf(place)}`),
+      invalid(`has a pattern that is not a regular expression of JavaScript, ${quoted(pattern)} at ${placeOf(place)}`),
     );
   }
 

@@ -105,7 +105,7 @@ function isSvg(bytes: Buffer): boolean {
 /**
  * The one image of a multipart form, in a file part of any name.
  *
- * @throws TooLargeError past 1 MB; InvalidInputError when it is no such form or no image
+ * @throws TooLargeError past 1 MB; InvalidInputError when it is not such a form or not an image
  */
 export async function readUploadedIcon(request: IncomingMessage): Promise<FoundIcon> {
   let count = 0;

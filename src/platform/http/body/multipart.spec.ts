@@ -228,7 +228,7 @@ describe('readMultipart', () => {
     ]) {
       const refused = await post(body);
       expect([body, refused.status]).toEqual([body, 400]);
-      expect(refused.text).toContain('The body is no complete multipart/form-data form');
+      expect(refused.text).toContain('The body is not a complete multipart/form-data form');
     }
   });
 
@@ -280,7 +280,9 @@ describe('readMultipart of a client that leaves', () => {
     await until(async () => (await connections()) === 0, 'earlier connections are closed');
   });
 
-  const brokenOff = { error: new InvalidInputError('The body is no complete multipart/form-data form: it broke off') };
+  const brokenOff = {
+    error: new InvalidInputError('The body is not a complete multipart/form-data form: it broke off'),
+  };
 
   it.each([
     ['in the head of a part', `--${BOUNDARY}\r\ncontent-dispo`],

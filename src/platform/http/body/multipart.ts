@@ -21,13 +21,13 @@ export interface Multipart<T> {
   files: Record<string, T>;
 }
 
-/** The body is no multipart form, or breaks off. */
-const BROKEN = 'The body is no complete multipart/form-data form';
+/** The body is not a multipart form, or breaks off. */
+const BROKEN = 'The body is not a complete multipart/form-data form';
 
 /**
  * Reads a multipart form; files go through `take` as they arrive. The rest of a refused body is left unread.
  *
- * @throws BodiesFullError; InvalidInputError for unknown, repeated or oversize parts and for a body that is no form;
+ * @throws BodiesFullError; InvalidInputError for unknown, repeated or oversize parts and for a body that is not a form;
  * whatever `take` throws
  */
 export function readMultipart<T>(request: IncomingMessage, shape: MultipartShape<T>): Promise<Multipart<T>> {

@@ -96,7 +96,7 @@ export const UNREAD_BODY = Symbol('unread body');
  * Reads the body of an ordinary route: an object or array in JSON, up to 1 MB, also compressed.
  *
  * @returns undefined without a body; {@link UNREAD_BODY} for another type
- * @throws as {@link readBytes}; InvalidInputError for text that is no such JSON
+ * @throws as {@link readBytes}; InvalidInputError for text that is not such JSON
  */
 export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   if (!hasBody(request)) return undefined;
@@ -112,7 +112,7 @@ export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   throw new InvalidInputError('The body is not valid JSON: it must be an object or an array');
 }
 
-/** @throws InvalidInputError for text that is no JSON */
+/** @throws InvalidInputError for text that is not JSON */
 export function parseBody(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -119,7 +119,7 @@ describe('a scenario', () => {
   const deep = `${'['.repeat(200)}${']'.repeat(200)}`;
   const rule = (text: string) => `{"tools": {"echo": [${text}]}}`;
   it.each([
-    ['{"tools": {"echo": [],}}', /^mock\.scenario: \$ is no JSON: /],
+    ['{"tools": {"echo": [],}}', /^mock\.scenario: \$ is not JSON: /],
     ['{"tools": 7}', /^mock\.scenario: \$\.tools must be an object/],
     ['{"tools": {}, "rules": []}', /^mock\.scenario: \$\.rules is unknown: expected tools$/],
     ['{"tools": {"echo": {}}}', /^mock\.scenario: \$\.tools\.echo must be a list of rules$/],
@@ -140,7 +140,7 @@ describe('a scenario', () => {
     [rule('{"times": 0}'), /\.echo\[0\]\.times must be a whole number from 1 to 1000000$/],
     [rule('{"times": 1e999}'), /\.echo\[0\]\.times must be a whole number/],
     [rule('{"times": null}'), /\.echo\[0\]\.times must be a whole number/],
-    [rule(`{"result": ${deep}}`), /^mock\.scenario: \$ is no JSON: it has more than 100 nested levels$/],
+    [rule(`{"result": ${deep}}`), /^mock\.scenario: \$ is not JSON: it has more than 100 nested levels$/],
   ])('%s is refused with the path of the error', (scenario, message) => {
     const read = () => parseFixture(scenario);
     expect(read).toThrow(InvalidInputError);

@@ -104,13 +104,13 @@ export function requireTools(fixture: Fixture, tools: readonly JsonObject[]): vo
   }
 }
 
-/** Text that was meant as a fixture and is no JSON is an error: as prose it would silently do nothing. */
+/** Text that was meant as a fixture and is not JSON is an error: as prose it would silently do nothing. */
 function parsed(scenario: string): unknown {
   try {
     return parseBounded(scenario);
   } catch (error) {
     if (!/^\s*\{[^]*"tools"/.test(scenario)) return null;
-    return fail('$', `is no JSON: ${(error as Error).message.slice(0, 200)}`);
+    return fail('$', `is not JSON: ${(error as Error).message.slice(0, 200)}`);
   }
 }
 

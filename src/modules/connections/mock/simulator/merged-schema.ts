@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../../../../platform/text/json.js';
 /** References followed and parts merged for one schema. */
 const PARTS_MAX = 100;
 
-/** A schema merged with its local references and `allOf` parts. A value that is no schema becomes `{}`. */
+/** A schema merged with its local references and `allOf` parts. A value that is not a schema becomes `{}`. */
 export function mergedSchema(schema: unknown, root: unknown, budget = { left: PARTS_MAX }): JsonObject {
   budget.left -= 1;
   if (!isObject(schema) || budget.left < 0) return {};

@@ -106,7 +106,7 @@ describe('the schema simulator answers, with the reason, when the model', () => 
     ['writes no JSON', () => () => 'I am sorry', /did not fit: it was no JSON object/, 2],
     ['is out of order', () => () => ({ status: 500, body: 'secret detail' }), /answered with status 500\.$/, 1],
     ['answers without a text', () => () => ({ status: 200, body: '{}' }), /answered without a text/, 1],
-    ['answers no JSON', () => () => ({ status: 200, body: 'oops' }), /something that is no JSON/, 1],
+    ['answers no JSON', () => () => ({ status: 200, body: 'oops' }), /something that is not JSON/, 1],
     ['answers without end', () => () => ({ status: 200, body: huge }), /more than 1 MB/, 1],
     ['redirects', () => () => ({ status: 302, body: '' }), /answered with status 302/, 1],
   ])('%s', async (_name, script, reason, questions) => {

@@ -194,7 +194,7 @@ function toFailure(error: unknown, signal: AbortSignal): Error {
   if (error instanceof ModelFailure) return error;
   if (signal.aborted) return new ModelFailure('The language model did not answer in time.');
   if (error instanceof SyntaxError)
-    return new ModelFailure('The language model answered with something that is no JSON.');
+    return new ModelFailure('The language model answered with something that is not JSON.');
   return new ModelFailure('The language model could not be reached.');
 }
 
