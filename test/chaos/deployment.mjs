@@ -36,7 +36,7 @@ const children = new Set();
 let isOver = false;
 const folders = [];
 
-/** Kills the processes that it was told of when this one is gone, SIGKILL included. Reads `+ pid` and `- pid`. */
+/** Kills the processes that were reported to it when this one has ended, by SIGKILL too. Reads `+ pid` and `- pid`. */
 const guardCode = `let text = '';
 process.stdin.on('data', (chunk) => (text += chunk)).on('end', () => {
   const alive = new Set();
@@ -69,7 +69,7 @@ export async function until(isTrue, what, maxMs = readyMaxMs) {
 export class Part {
   child = null;
   output = '';
-  /** Ends that nobody caused. */
+  /** Exits that the run did not cause. */
   surprises = [];
   /** Processes that were seen below this part. */
   seen = [];
@@ -290,7 +290,7 @@ function makeUpstream(kind, job) {
   return new Part(kind, launch, () => job.port === undefined || isListening(job.port));
 }
 
-/** Stands for the ledger on the internet, which is all that hosted programs may dial. An address that nobody has. */
+/** Stands for the ledger on the internet, the only address that hosted programs may dial. It is not assigned. */
 const ledgerHost = '[2d00::1]';
 
 /** Loaded into the processes of the service before their own code: leads the address of the ledger to this machine. */

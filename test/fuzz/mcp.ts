@@ -108,7 +108,7 @@ export function rpcMessage(random: Random): unknown {
   }
 }
 
-/** The body of a request to an MCP endpoint: a message, or what is none. */
+/** The body of a request to an MCP endpoint: a message, or something else. */
 export function rpcBody(random: Random): { text: string; request: unknown } {
   if (random.chance(0.1)) {
     const batch = Array.from({ length: random.pick([0, 1, 3, 101]) }, () => rpcMessage(random));

@@ -114,7 +114,7 @@ export class LegacyListening<Session extends ListeningSession> {
     this.last = session;
     try {
       const heard = await set(filter, timeoutMs);
-      // The lists of the session before may have been others, and nobody was told since.
+      // The lists may have changed since the last session, without a notification.
       for (const [method, flag] of listChanges) {
         if (isReplaced && heard[flag]) handlers.onNotification(JSON.stringify({ jsonrpc: '2.0', method }), method);
       }

@@ -109,7 +109,7 @@ class TunnelNeededError extends Error {
  * checked, so no second answer can change the target. Requests on a pooled connection need no check and cost none.
  * Redirects are returned, never followed; callers pass the next URL through {@link check} and {@link request} again.
  *
- * With a proxy, addresses that the rules list are dialled as ever. All others are dialled through it, by name: rules of
+ * With a proxy, addresses that the rules list are dialled directly. All others are dialled through it, by name: rules of
  * proxies are about names. A name is refused if any of its addresses is closed, as far as this machine resolves it. The
  * proxy resolves it again, so it must refuse the operator's internal addresses itself.
  */

@@ -65,7 +65,7 @@ export async function createOnce(file: string, content: string, mode = 0o666): P
 }
 
 /**
- * Creates a folder and those above it. Not `mkdir` with `recursive`: in a file system that takes no folders (`/proc`)
+ * Creates a folder and those above it. Not `mkdir` with `recursive`: in a file system without new folders (`/proc`)
  * Node 20 then tries for ever.
  *
  * @throws errors of the file system

@@ -38,7 +38,7 @@ const KEYLESS_PER_TURN = 2;
 /** Interval at which requests that take too long to arrive are looked for. */
 const CHECK_MS = 1_000;
 
-/** Node 20 does not close a kept-alive socket that was busy when the server was told to close, so it is looked for. */
+/** Node 20 does not close a kept-alive socket that was busy when `close()` was called, so such sockets are closed here. */
 const IDLE_SWEEP_MS = 100;
 
 /**
@@ -189,7 +189,7 @@ function identify({ headers }: IncomingMessage): string {
 
 /**
  * Reads a request anew as one that wants no other protocol: some clients offer HTTP/2 with every request (`Upgrade: h2c`),
- * and are to be answered as if they had not (RFC 9110 section 7.8). Node hands over what offers any protocol.
+ * and are to be answered as if they had not (RFC 9110 section 7.8). Node emits `upgrade` for any protocol.
  */
 function serveWithoutUpgrade(server: http.Server, request: IncomingMessage, socket: Socket, head: Buffer): void {
   const { method, url, httpVersion, rawHeaders } = request;

@@ -43,7 +43,7 @@ function originForm(url: string): string {
 /** The MCP addresses of a server, with slashes behind. */
 const RUN_ENDPOINT = /^\/run\/[^/]+(?:\/mcp)?\/+$/;
 
-/** Trailing slashes mean nothing to Express' router; the door ahead of it compares segment by segment. */
+/** Express' router ignores trailing slashes; the fast path before it compares segment by segment. */
 function withoutTrailingSlashes(path: string): string {
   let end = path.length;
   while (path[end - 1] === '/') end -= 1;

@@ -25,7 +25,7 @@ function sentences(errors: ValidationError[], path = ''): string[] {
   });
 }
 
-/** Nest drops such keys without a word; whoever sends one should hear that it is not kept. */
+/** Nest drops such keys silently; the client should learn that the value is not stored. */
 const PROTOTYPE_KEYS = ['__proto__', 'constructor', 'prototype'];
 
 class RefusingPipe extends ValidationPipe {

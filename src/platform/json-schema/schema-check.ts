@@ -54,7 +54,7 @@ export interface SchemaFault {
 /** Faults of a value, at most five; null when its validation takes too long, now or once before. */
 type SchemaValidator = (value: unknown) => SchemaFault[] | null;
 
-/** Validators by the hash of their schema: equal schemas are compiled once. A text says why there is none. */
+/** Validators by the hash of their schema: equal schemas are compiled once. A text instead of a validator is the reason why the schema is not used. */
 const validators = new LRUCache<string, { validator: SchemaValidator | string; chars: number }>({
   max: CACHED_MAX,
   maxSize: CACHED_CHARS_MAX,

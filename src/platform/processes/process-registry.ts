@@ -198,7 +198,7 @@ function now(): Moment {
   return { steadyMs: performance.now(), wallMs: Date.now() };
 }
 
-/** By the clock that says more: a wall clock that was set forward costs a restart, never a second copy of a program. */
+/** By the clock that advanced further: a wall clock that was set forward costs a restart, but never starts a program twice. */
 function elapsedMs({ steadyMs, wallMs }: Moment): number {
   return Math.max(performance.now() - steadyMs, Date.now() - wallMs);
 }

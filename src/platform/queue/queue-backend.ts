@@ -72,7 +72,7 @@ export function chooseQueueBackend(env: Env): void {
 const REDIS_CONNECT_MS = 5_000;
 
 /**
- * Fails at start when `REDIS_URL` leads nowhere; a Redis that goes away later is waited for.
+ * Fails at start when `REDIS_URL` cannot be reached. A Redis that becomes unavailable later is reconnected.
  *
  * @throws SettingsError
  */

@@ -29,7 +29,7 @@ export interface ProgramWishes {
   limits?: Partial<ProgramLimits>;
 }
 
-/** A program that runs, and all that was heard of it. */
+/** A running program, and everything that it reported. */
 export interface HostedProgram extends Instance {
   traces: Trace[];
   runDir: string;

@@ -102,7 +102,7 @@ function collect<T>(
   });
   form.on('file', (name: string | undefined = '', file, { filename, mimeType }) => {
     let torn: unknown;
-    // Its end is told by `take`, which reads it; without a listener a torn stream would end the process.
+    // `take` reads it and reports its end; without a listener a broken stream would end the process.
     file.on('error', (error) => (torn = error));
     const isText = Object.hasOwn(shape.fields, name);
     const refused = refusalOf(name, !isText && (shape.files.includes(name) || shape.files.includes('*')));
