@@ -53,9 +53,9 @@ export class MemberNames {
     private readonly separator: Separator,
   ) {
     const ids = members.map(({ connectionId }) => connectionId);
-    const alike = twins(ids);
+    const alike = collisions(ids);
     for (const id of ids) {
-      const form = written(id);
+      const form = sanitized(id);
       this.forms.set(id, form.length > ID_CHARS_MAX || alike.has(id) ? hashed(form, ID_CHARS_MAX, id) : form);
       this.ids.set(id, id);
     }
@@ -68,10 +68,10 @@ export class MemberNames {
     const known = this.known.get(items);
     if (known) return known;
     const own = new Set(items.map(({ name }) => name));
-    const alike = this.separator === '.' ? null : twins(own);
+    const alike = this.separator === '.' ? null : collisions(own);
     const names = new Map<string, string>();
     for (const name of own) {
-      const qualified = alike ? this.written(connectionId, name, alike.has(name)) : this.dotted(connectionId, name);
+      const qualified = alike ? this.qualifiedName(connectionId, name, alike.has(name)) : this.dotted(connectionId, name);
       if (qualified !== null) names.set(name, qualified);
     }
     this.known.set(items, names);
@@ -94,8 +94,8 @@ export class MemberNames {
     return undefined;
   }
 
-  private written(connectionId: string, name: string, isAlike: boolean): string {
-    const qualified = `${this.forms.get(connectionId)}__${written(name)}`;
+  private qualifiedName(connectionId: string, name: string, isAlike: boolean): string {
+    const qualified = `${this.forms.get(connectionId)}__${sanitized(name)}`;
     const isOther = this.readings(qualified, '__')[0]?.connectionId !== connectionId;
     if (qualified.length <= NAME_CHARS_MAX && !isAlike && !isOther) return qualified;
     return hashed(qualified, NAME_CHARS_MAX, `${connectionId} ${name}`);
@@ -120,14 +120,14 @@ export class MemberNames {
 }
 
 /** The text with only letters, digits, `_` and `-`. */
-function written(text: string): string {
+function sanitized(text: string): string {
   return text.replace(/[^a-zA-Z0-9_-]/g, '_');
 }
 
-/** Texts that are written like another one. Of these, one that is spelled exactly so is none. */
-function twins(texts: Iterable<string>): Set<string> {
+/** The texts that become equal to another one when {@link sanitized}, except the one that is already sanitized. */
+function collisions(texts: Iterable<string>): Set<string> {
   const byForm = new Map<string, string[]>();
-  for (const text of texts) byForm.set(written(text), [...(byForm.get(written(text)) ?? []), text]);
+  for (const text of texts) byForm.set(sanitized(text), [...(byForm.get(sanitized(text)) ?? []), text]);
   return new Set([...byForm].flatMap(([form, alike]) => (alike.length > 1 ? alike.filter((one) => one !== form) : [])));
 }
 
