@@ -201,7 +201,7 @@ describe('slipway backup and restore', () => {
       expect(await refusal(damaged('manifest.json'))).toContain('failed: manifest.json is damaged');
       expect(await refusal((copy) => rm(join(copy, 'tables/servers')))).toContain('failed: tables/servers is damaged');
       expect(await refusal((copy) => rm(join(copy, 'SHA256SUMS')))).toContain(
-        'no complete backup: SHA256SUMS is missing',
+        'is not a complete backup: SHA256SUMS is missing',
       );
       const newer = await refusal(async (copy) => {
         const manifest = await readFile(join(copy, 'manifest.json'), 'utf8');

@@ -45,7 +45,7 @@ describe('helloOfInitialize', () => {
     'refuses %j, which is not MCP',
     (result) => {
       expect(() => identityOfInitialize(result, url)).toThrow(UpstreamError);
-      expect(() => identityOfInitialize(result, url)).toThrow('no MCP server');
+      expect(() => identityOfInitialize(result, url)).toThrow('not an MCP server');
     },
   );
 

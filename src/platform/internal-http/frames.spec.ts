@@ -39,8 +39,8 @@ describe('an answer between processes', () => {
   });
 
   it('is refused when it is not frames', () => {
-    expect(() => read(Buffer.from('HTTP/1.1 200 OK'))).toThrow(/no frame|too long/);
+    expect(() => read(Buffer.from('HTTP/1.1 200 OK'))).toThrow(/not a frame|too long/);
     expect(() => read(Buffer.from([0x68, 0xff, 0, 0, 0]))).toThrow(/too long/);
-    expect(() => read(Buffer.from([0x7a, 0, 0, 0, 0]))).toThrow(/no frame/);
+    expect(() => read(Buffer.from([0x7a, 0, 0, 0, 0]))).toThrow(/not a frame/);
   });
 });

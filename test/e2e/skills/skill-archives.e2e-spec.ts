@@ -122,7 +122,7 @@ describe('an uploaded archive', () => {
     ['no name', '---\ndescription: a\n---\n', 'has no name'],
     ['a name that is none', skillMd({ name: 'Code Review' }), 'invalid name'],
     ['no description', '---\nname: a\n---\n', 'has no description'],
-    ['broken YAML', '---\nname: [a\n---\n', 'no valid YAML'],
+    ['broken YAML', '---\nname: [a\n---\n', 'not valid YAML'],
     ['another encoding', Buffer.from(skillMd({}, 'ä'), 'latin1'), 'not UTF-8'],
     ['a NUL', skillMd({}, 'a\0b'), 'NUL'],
     ['a NUL that YAML spells', '---\nname: a\ndescription: "a\\0b"\n---\n', 'NUL'],
