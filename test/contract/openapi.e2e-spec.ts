@@ -248,9 +248,9 @@ describe('the answers of the service', () => {
       document.departures(list, { namespaces: [{ name: 1, id: 7 }], pagination: { ...pagination, pageSize: 1.5 } }),
     ).toEqual([
       'body.namespaces[0].createdAt is missing',
-      'body.namespaces[0].name is not a string: 1',
+      'body.namespaces[0].name is not of type string: 1',
       'body.namespaces[0].id is not documented',
-      'body.pagination.pageSize is no integer: 1.5',
+      'body.pagination.pageSize is not of type integer: 1.5',
     ]);
   });
 

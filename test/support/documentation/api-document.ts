@@ -118,7 +118,7 @@ export class ApiDocument {
     }
     if (value === null && schema.nullable === true) return [];
     if (schema.type !== undefined && !fits[schema.type]?.(value)) {
-      return [`${at} is no ${schema.type}: ${JSON.stringify(value)}`];
+      return [`${at} is not of type ${schema.type}: ${JSON.stringify(value)}`];
     }
     if (schema.enum && !schema.enum.includes(value)) return [`${at} is none of ${schema.enum.join(', ')}`];
     if (Array.isArray(value)) {
