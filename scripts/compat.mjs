@@ -1,0 +1,269 @@
+/**
+ * `npm run compat`: published MCP clients and servers, each directly and through Slipway's three kinds of MCP endpoint. Prints
+ * the two tables of docs/clients.md. Exits with 1 where something works directly and not, or otherwise, through Slipway.
+ *
+ *   npm run compat -- [--only <part of a client's or server's name>]
+ *
+ * The packages are no dependencies: they are installed on first use, into node_modules/.cache/compat.
+ */
+import { spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import process from 'node:process';
+import { parseArgs } from 'node:util';
+import { freePort, runBench, startService } from '../bench/run.mjs';
+import { fail, npm, readText, root } from './lib.mjs';
+
+const packages = {
+  'sdk-1.8': 'npm:@modelcontextprotocol/sdk@1.8.0',
+  'sdk-1.12': 'npm:@modelcontextprotocol/sdk@1.12.3',
+  'sdk-1.20': 'npm:@modelcontextprotocol/sdk@1.20.2',
+  '@modelcontextprotocol/sdk': '1.32.2',
+  '@modelcontextprotocol/client': '2.4.0',
+  '@modelcontextprotocol/server-everything': '2026.8.31',
+  '@modelcontextprotocol/server-memory': '2026.8.31',
+  '@ai-sdk/mcp': '1.0.101',
+  '@langchain/mcp-adapters': '1.1.4',
+  '@langchain/core': '1.4.0',
+  '@langchain/langgraph': '1.7.3',
+  '@openai/agents': '0.20.0',
+  'mcp-use': '1.34.6',
+  langchain: '1.4.0',
+  react: '19.3.1',
+  zod: '4.6.7',
+  fastmcp: '4.20.16',
+  supergateway: '4.0.0',
+  'mcp-proxy': '6.7.19',
+};
+
+const cache = join(root, 'node_modules', '.cache', 'compat');
+const installed = join(cache, 'installed.json');
+const programs = { client: 'client.mjs', fastmcp: 'fastmcp.mjs' };
+const endpoints = ['connection', 'run', 'namespace'];
+const clientMaxMs = 90_000;
+const serverMaxMs = 30_000;
+const runMaxMs = 20 * 60_000;
+
+const { values: options } = parseArgs({ options: { only: { type: 'string' } } });
+const isChosen = (name) => options.only === undefined || name.includes(options.only);
+
+// ---- The servers.
+
+const bin = (path) => join(cache, 'node_modules', path);
+const example = (name) => [bin(`@modelcontextprotocol/sdk/dist/esm/examples/server/${name}.js`)];
+const everything = bin('@modelcontextprotocol/server-everything/dist/index.js');
+const memory = bin('@modelcontextprotocol/server-memory/dist/index.js');
+const gateway = (port, ...more) => [
+  bin('supergateway/dist/index.js'),
+  ...['--stdio', `${process.execPath} ${memory}`, '--port', port, '--logLevel', 'none', ...more],
+];
+const proxy = (port) => [
+  bin('mcp-proxy/dist/bin/mcp-proxy.mjs'),
+  '--host',
+  '127.0.0.1',
+  '--port',
+  port,
+  process.execPath,
+  everything,
+];
+const graph = { tool: 'read_graph', input: {} };
+const stream = { tool: 'start-notification-stream', input: { interval: 50, count: 5 }, listenMs: 1000 };
+
+/**
+ * Each server: its command by port, the path of its endpoint, the port of those that have a fixed one, the tool that is
+ * called, and how long messages after the call are waited for.
+ */
+const servers = {
+  'server-everything': { command: () => [everything, 'streamableHttp'] },
+  'server-everything (SSE)': { command: () => [everything, 'sse'], path: '/sse' },
+  'server-everything, toggle-simulated-logging': {
+    command: () => [everything, 'streamableHttp'],
+    tool: 'toggle-simulated-logging',
+    input: {},
+    listenMs: 6000,
+  },
+  'server-everything, toggle-subscriber-updates': {
+    command: () => [everything, 'streamableHttp'],
+    tool: 'toggle-subscriber-updates',
+    input: {},
+    listenMs: 6000,
+  },
+  'server-everything by mcp-proxy': { command: proxy },
+  'server-everything by mcp-proxy (SSE)': { command: proxy, path: '/sse' },
+  'server-memory by supergateway': {
+    command: (port) => gateway(port, '--outputTransport', 'streamableHttp'),
+    ...graph,
+  },
+  'server-memory by supergateway (sessions)': {
+    command: (port) => gateway(port, '--outputTransport', 'streamableHttp', '--stateful'),
+    ...graph,
+  },
+  'server-memory by supergateway (SSE)': { command: (port) => gateway(port), path: '/sse', ...graph },
+  'FastMCP 4.20': { program: 'fastmcp', tool: 'log', input: {}, listenMs: 1000 },
+  'FastMCP 4.20 (stateless)': { program: 'fastmcp', args: ['stateless'], tool: 'log', input: {}, listenMs: 1000 },
+  'SDK, simpleStreamableHttp': { command: () => example('simpleStreamableHttp'), ...stream },
+  'SDK, sseAndStreamableHttpCompatibleServer': {
+    command: () => example('sseAndStreamableHttpCompatibleServer'),
+    port: 3000,
+    ...stream,
+  },
+  'SDK, jsonResponseStreamableHttp': {
+    command: () => example('jsonResponseStreamableHttp'),
+    port: 3000,
+    tool: 'multi-greet',
+    input: { name: 'you' },
+    listenMs: 1000,
+  },
+  'SDK, ssePollingExample': {
+    command: () => example('ssePollingExample'),
+    port: 3001,
+    tool: 'long-task',
+    input: {},
+    listenMs: 1000,
+  },
+};
+
+// ---- Programs in the folder of the packages.
+
+const children = new Set();
+
+/** Starts Node there, on a file or on a program of test/compat that it reads from stdin. */
+function node(args, { program, env = {} } = {}) {
+  const child = spawn(process.execPath, program ? ['--input-type=module', '-', ...args] : args, {
+    cwd: cache,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+    detached: true,
+  });
+  children.add(child);
+  child.once('exit', () => children.delete(child));
+  child.output = '';
+  for (const output of [child.stdout, child.stderr]) {
+    output.setEncoding('utf8').on('data', (text) => (child.output += text));
+  }
+  child.stdin.end(program ? readFileSync(join(root, 'test', 'compat', programs[program])) : undefined);
+  return child;
+}
+
+/** Ends a program with what it started. */
+function end(child) {
+  if (!children.has(child)) return Promise.resolve();
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  process.kill(-child.pid, 'SIGKILL');
+  return ended;
+}
+process.once('exit', () => children.forEach(end));
+
+const accepts = (port) =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true));
+    socket.once('error', () => resolve(false)).unref();
+    socket.once('close', () => socket.destroy());
+  });
+
+async function startPublished({ command, program, args = [], path = '/mcp', port: fixed }) {
+  const port = fixed ?? (await freePort());
+  if (fixed && (await accepts(fixed))) throw new Error(`Port ${fixed} is in use, which this server needs.`);
+  const env = { PORT: String(port), MCP_PORT: String(port) };
+  const child = node(program ? [String(port), ...args] : command(String(port)), { program, env });
+  const until = Date.now() + serverMaxMs;
+  while (!(await accepts(port))) {
+    if (Date.now() > until || child.exitCode !== null) throw new Error(`The server did not start:\n${child.output}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  return { child, url: `http://127.0.0.1:${port}${path}` };
+}
+
+/** What a client saw at an address. */
+async function use(name, url, key, { tool = 'echo', input = { message: 'hi' }, listenMs = 0 } = {}) {
+  const child = node([name, url, key, tool, JSON.stringify(input), String(listenMs)], { program: 'client' });
+  const timer = setTimeout(() => end(child), clientMaxMs);
+  await new Promise((resolve) => child.once('close', resolve));
+  clearTimeout(timer);
+  const line = child.output
+    .trim()
+    .split('\n')
+    .findLast((each) => each.startsWith('{'));
+  return line ? JSON.parse(line) : { connect: 'no', failed: 'no answer in time' };
+}
+
+// ---- The tables.
+
+let count = 0;
+
+/** Connects and publishes a server. @returns the addresses of the three endpoints */
+async function throughSlipway(service, url) {
+  const namespace = `compat-${(count += 1)}`;
+  await service.request('PUT', `/namespaces/${namespace}`);
+  await service.connect(namespace, 'it', url);
+  await service.publish(`${namespace}/server`, { type: 'external', upstreamUrl: url });
+  return [`/connect/${namespace}/it/mcp`, `/run/${namespace}--server`, `/connect/${namespace}/.mcp`].map(
+    (path) => `${service.url}${path}`,
+  );
+}
+
+const described = (saw) =>
+  Object.entries(saw)
+    .filter(([part]) => part !== 'connect' || saw.connect === 'no')
+    .map(([part, value]) => (value === true ? part : `${part} ${value}`))
+    .join(', ');
+
+const differs = [];
+
+function cell(row, endpoint, direct, saw) {
+  if (JSON.stringify(direct) === JSON.stringify(saw)) return 'same';
+  if (direct.connect === 'yes') differs.push(`${row}, ${endpoint}: ${described(saw)}`);
+  return described(saw);
+}
+
+async function row(service, name, client, server, more) {
+  const direct = await use(client, server.url, '', more);
+  const through = [];
+  for (const url of await throughSlipway(service, server.url)) through.push(await use(client, url, service.key, more));
+  const cells = through.map((saw, index) => cell(name, endpoints[index], direct, saw));
+  console.log(`| ${[name, described(direct), ...cells].join(' | ')} |`);
+}
+
+function ensurePackages() {
+  const wanted = JSON.stringify(packages);
+  if (readText(installed) === wanted) return;
+  console.log(`Installing the clients and servers into ${cache}…`);
+  mkdirSync(cache, { recursive: true });
+  writeFileSync(join(cache, 'package.json'), JSON.stringify({ private: true, dependencies: packages }));
+  const args = [
+    '--prefix',
+    cache,
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+    '--loglevel=error',
+    '--legacy-peer-deps',
+  ];
+  if (npm(['install', ...args], { stdio: 'inherit' }).status !== 0)
+    fail('The installation failed; npm says why above.');
+  writeFileSync(installed, wanted);
+}
+
+const titles = (first) => `\n| ${first} | Directly | Connection | Run | Namespace |\n| --- | --- | --- | --- | --- |`;
+
+async function main() {
+  ensurePackages();
+  const service = await startService();
+  const list = node(['--list'], { program: 'client' });
+  await new Promise((resolve) => list.once('close', resolve));
+  console.log(titles('Client, with server-everything'));
+  const reference = await startPublished(servers['server-everything']);
+  for (const name of JSON.parse(list.output).filter(isChosen)) await row(service, name, name, reference);
+  await end(reference.child);
+  console.log(titles('Server, with the SDK 1.32'));
+  for (const [name, each] of Object.entries(servers).filter(([name]) => isChosen(name))) {
+    const server = await startPublished(each);
+    const client = each.path === '/sse' ? 'sdk 1.32 (SSE)' : 'sdk 1.32';
+    await row(service, name, client, server, each);
+    await end(server.child);
+  }
+  if (differs.length > 0) fail(`\nDifferent through Slipway:\n${differs.join('\n')}`);
+}
+
+await runBench(main, { maxMs: runMaxMs });
