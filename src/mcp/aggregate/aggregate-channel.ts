@@ -5,20 +5,21 @@ import type {
   Channel,
   ListenFilter,
   Listening,
+  ListenOptions,
   McpCall,
   McpReply,
   UpstreamListener,
 } from '../protocol/channel.js';
 import { members as membersOf, slice, splice } from '../protocol/json-text.js';
 import type { UpstreamHandle } from '../client/upstream-handle.js';
-import { mcpLists, type ListKind } from '../protocol/list-pages.js';
+import { listChanges, mcpLists, type ListKind } from '../protocol/list-pages.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import { UpstreamFailure } from '../protocol/mcp-errors.js';
 import { rpcCode, type Era, type UpstreamIdentity } from '../protocol/protocol.js';
 import { readUri, withQualifiedLinks, type Separator } from './member-names.js';
 import { errorReply, toolFailureReply } from '../protocol/messages.js';
 import { SearchTools } from './search-tools.js';
-import { AggregateEvents, listenToResources, withQualifiedUpdate } from './aggregate-events.js';
+import { AggregateEvents, byConnection, MemberEvents, withQualifiedUpdate } from './aggregate-events.js';
 import { AggregateIdentity } from './aggregate-identity.js';
 import { MemberRequests, type AggregateSource } from './member-requests.js';
 import { AggregateLists } from './aggregate-lists.js';
@@ -49,8 +50,10 @@ export class AggregateChannel implements Channel {
   private readonly search: SearchTools;
   private readonly events: AggregateEvents;
   private readonly identity: AggregateIdentity;
-  /** Upstream handles on which a client's session owns sessions. */
-  private readonly profiles = new Map<string, Set<UpstreamHandle>>();
+  /** Upstream handles on which a client's session owns sessions, with their connections. */
+  private readonly profiles = new Map<string, Map<UpstreamHandle, string>>();
+  /** Streams of these clients. */
+  private readonly streams = new Map<string, MemberEvents>();
 
   constructor(
     private readonly source: AggregateSource,
@@ -105,22 +108,37 @@ export class AggregateChannel implements Channel {
     }
   }
 
-  /** List changes of all connections, and resource updates of the connections named in the filter. */
-  async listen(filter: ListenFilter, listener: UpstreamListener): Promise<Listening> {
+  /**
+   * List changes of all connections, resource updates of the connections named in the filter, and log messages of those
+   * in which the caller has sessions of its own.
+   */
+  async listen(
+    filter: ListenFilter,
+    listener: UpstreamListener,
+    { profile, era }: Pick<ListenOptions, 'profile' | 'era'>,
+  ): Promise<Listening> {
     const { resourceSubscriptions = [], ...lists } = filter;
-    const { uris, close } = await listenToResources(this.source, resourceSubscriptions, listener);
+    const notify = (text: string, method: string) =>
+      listChanges.has(method) ? this.events.schedule(method) : listener.onNotification(text, method);
+    const own = new MemberEvents(this.source, notify, { profile, era });
+    const key = profile?.key ?? '';
+    if (profile) this.streams.set(key, own);
+    const named = byConnection(resourceSubscriptions).map(([connectionId, uris]) => own.follow(connectionId, uris));
+    const used = [...(this.profiles.get(key)?.values() ?? [])].map((connectionId) => own.follow(connectionId));
+    const uris = (await Promise.all([...named, ...used])).flat();
     const stop = this.events.add(lists, listener);
     return {
       honoured: { ...lists, ...(uris.length > 0 && { resourceSubscriptions: uris }) },
       close: () => {
         stop();
-        return close();
+        if (this.streams.get(key) === own) this.streams.delete(key);
+        return own.close();
       },
     };
   }
 
   async release(profileKey: string, forGood?: boolean): Promise<void> {
-    const handles = [...(this.profiles.get(profileKey) ?? [])];
+    const handles = [...(this.profiles.get(profileKey)?.keys() ?? [])];
     this.profiles.delete(profileKey);
     await Promise.all(handles.map((handle) => handle.release(profileKey, forGood)));
   }
@@ -202,7 +220,7 @@ export class AggregateChannel implements Channel {
     }
     const reply = await this.source.watch(handle, call.method, tool, async ({ timing, invocationId }) => {
       try {
-        const profile = await this.profileFor(handle, call);
+        const profile = await this.profileFor(connectionId, handle, call);
         return await handle.request({
           ...call,
           params,
@@ -221,22 +239,29 @@ export class AggregateChannel implements Channel {
   }
 
   /**
-   * Caller profile for this upstream: a legacy one sends requests during a call, which only some callers can answer.
+   * Caller profile for this upstream: a legacy one sends requests during a call, which only some callers can answer, and
+   * log messages by the level of a session.
    */
   private async profileFor(
+    connectionId: string,
     handle: UpstreamHandle,
-    { profile, onRequest, timeoutMs }: McpCall,
+    { profile, onRequest, timeoutMs, era: wanted }: McpCall,
   ): Promise<CallerProfile | undefined> {
     if (!profile) return undefined;
-    if (!onRequest && (await handle.open(timeoutMs)).era === 'legacy') return undefined;
-    // A caller that may share a session has none of its own to end.
-    if (!profile.mayShare) this.remember(profile.key, handle);
+    const { era } = await handle.open(timeoutMs, wanted);
+    if (!onRequest && profile.level === undefined && era === 'legacy') return undefined;
+    // A caller that may share a session and has no level has none of its own to end.
+    if (profile.mayShare && profile.level === undefined) return profile;
+    this.remember(profile.key, handle, connectionId);
+    const stream = era === 'legacy' ? this.streams.get(profile.key) : undefined;
+    // Before the call, which may cause the first message or update. It reports what fails.
+    await stream?.follow(connectionId).catch(() => undefined);
     return profile;
   }
 
-  private remember(profileKey: string, handle: UpstreamHandle): void {
-    const handles = this.profiles.get(profileKey) ?? new Set();
-    handles.add(handle);
+  private remember(profileKey: string, handle: UpstreamHandle, connectionId: string): void {
+    const handles = this.profiles.get(profileKey) ?? new Map<UpstreamHandle, string>();
+    handles.set(handle, connectionId);
     this.profiles.delete(profileKey);
     this.profiles.set(profileKey, handles);
     const [oldest] = this.profiles.keys();

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, jest } from '@jest/globals';
 import { ScriptedChannel } from '../../../test/support/mcp/scripted-channel.js';
 import { verifies } from '../../../test/support/verifies.js';
 import type { UpstreamHandle } from '../client/upstream-handle.js';
-import { listenToResources } from './aggregate-events.js';
+import { MemberEvents } from './aggregate-events.js';
 import type { AggregateSource } from './member-requests.js';
 
 beforeEach(() => void jest.useFakeTimers());
@@ -22,14 +22,14 @@ async function listening() {
   } as unknown as AggregateSource & { handle(): Promise<UpstreamHandle> };
   const heard: string[] = [];
   const onNotification = (text: string) => heard.push((JSON.parse(text) as { params: { uri: string } }).params.uri);
-  const listener = { onNotification, onEnd: () => undefined };
-  const { uris, close } = await listenToResources(source, ['connection://docs/a://1'], listener);
+  const events = new MemberEvents(source, onNotification, {});
+  const uris = await events.follow('docs', ['a://1']);
   const end = () => {
     const [stream] = channel.listeners;
     channel.listeners.clear();
     stream?.listener.onEnd(null);
   };
-  return { upstream, heard, uris, close, end };
+  return { upstream, heard, uris, close: () => events.close(), end };
 }
 
 verifies(

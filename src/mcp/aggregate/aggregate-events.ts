@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
-import type { ListenFilter, Listening, UpstreamListener } from '../protocol/channel.js';
+import type { ListenFilter, Listening, ListenOptions, UpstreamListener } from '../protocol/channel.js';
 import { members as membersOf, slice, splice } from '../protocol/json-text.js';
 import { listChanges, listFilter, RESOURCE_UPDATED } from '../protocol/list-pages.js';
 import { qualifyUri, readUri, withQualifiedUri } from './member-names.js';
@@ -125,7 +125,8 @@ export class AggregateEvents {
     }
   }
 
-  private schedule(change: string): void {
+  /** Notifies the listeners of a change of a list, given as its notification, together with others of the next moment. */
+  schedule(change: string): void {
     this.waiting.add(change);
     this.notifyTimer ??= setTimeout(() => {
       const due = [...this.waiting];
@@ -144,32 +145,56 @@ export class AggregateEvents {
   }
 }
 
-/** Listens to resource updates of the connections that own the URIs. Connections that fail honour nothing. */
-export async function listenToResources(
-  source: AggregateSource,
-  uris: string[],
-  listener: UpstreamListener,
-): Promise<{ uris: string[]; close: () => Promise<void> }> {
-  const own = await Promise.all(
-    groups(uris).map(([connectionId, rest]) => listenToUris(source, connectionId, rest, listener)),
-  );
-  return {
-    uris: own.flatMap((one) => one.uris),
-    close: async () => {
-      await Promise.all(own.map((one) => one.close()));
-    },
-  };
+/**
+ * Events of single connections for one listener: updates of the resources that it named, and of upstream sessions of its
+ * own log messages and list changes.
+ */
+export class MemberEvents {
+  private readonly followed = new Map<string, ReturnType<typeof listenToMember>>();
+
+  constructor(
+    private readonly source: AggregateSource,
+    private readonly notify: UpstreamListener['onNotification'],
+    private readonly options: Omit<ListenOptions, 'timeoutMs'>,
+  ) {}
+
+  /**
+   * Listens to a connection, unless it is listened to. One that fails is tried again by the next `follow`.
+   *
+   * @returns URIs of the resources whose updates it sends, as in the aggregate
+   */
+  async follow(connectionId: string, uris: string[] = []): Promise<string[]> {
+    const { source, notify, options } = this;
+    const following = this.followed.get(connectionId) ?? listenToMember(source, connectionId, uris, notify, options);
+    this.followed.set(connectionId, following);
+    try {
+      return (await following).uris;
+    } catch (error) {
+      this.followed.delete(connectionId);
+      // Rethrows errors that are not failures of the connection.
+      source.faultOf(connectionId, error);
+      return [];
+    }
+  }
+
+  /** Never rejects. */
+  async close(): Promise<void> {
+    await Promise.allSettled([...this.followed.values()].map(async (following) => (await following).close()));
+  }
 }
 
 /**
- * Listens to resource updates of one connection, and again after its stream ended, until closed. Every resource then counts
- * as updated, since updates in between were lost. A connection that fails at first honours nothing.
+ * Listens to one connection, and again after its stream ended, until closed. Every resource then counts as updated, since
+ * updates in between were lost.
+ *
+ * @throws the error of the first attempt
  */
-async function listenToUris(
+async function listenToMember(
   source: AggregateSource,
   connectionId: string,
   uris: string[],
-  listener: UpstreamListener,
+  notify: UpstreamListener['onNotification'],
+  options: Omit<ListenOptions, 'timeoutMs'>,
 ): Promise<{ uris: string[]; close: () => Promise<void> }> {
   const method = RESOURCE_UPDATED;
   const qualified = (uri: string) => qualifyUri(connectionId, uri);
@@ -178,9 +203,7 @@ async function listenToUris(
   let timer: NodeJS.Timeout | undefined;
   let delayMs = RELISTEN_MS;
 
-  const onNotification = (text: string, sent: string) => {
-    if (sent === method) listener.onNotification(withQualifiedUpdate(text, method, connectionId), method);
-  };
+  const onNotification = (text: string, sent: string) => notify(withQualifiedUpdate(text, sent, connectionId), sent);
   const open = async (): Promise<string[]> => {
     let isEnded = false;
     const onEnd = () => {
@@ -190,9 +213,9 @@ async function listenToUris(
     };
     const handle = await source.handle(connectionId);
     const listening = await handle.listen(
-      { resourceSubscriptions: uris },
+      { ...listFilter(() => options.profile !== undefined), resourceSubscriptions: uris },
       { onNotification, onEnd },
-      { timeoutMs: LISTEN_TIMEOUT_MS },
+      { ...options, timeoutMs: LISTEN_TIMEOUT_MS },
     );
     if (isClosed) await listening.close();
     // The stream may end before `listen` returns.
@@ -207,7 +230,7 @@ async function listenToUris(
         (honoured) => {
           delayMs = RELISTEN_MS;
           for (const uri of honoured) {
-            if (!isClosed) listener.onNotification(JSON.stringify({ jsonrpc: '2.0', method, params: { uri } }), method);
+            if (!isClosed) notify(JSON.stringify({ jsonrpc: '2.0', method, params: { uri } }), method);
           }
         },
         // The connection's status reports the failure.
@@ -221,13 +244,7 @@ async function listenToUris(
     clearTimeout(timer);
     await current?.close();
   };
-  try {
-    return { uris: await open(), close };
-  } catch (error) {
-    // Rethrows errors that are not failures of the connection.
-    source.faultOf(connectionId, error);
-    return { uris: [], close };
-  }
+  return { uris: await open(), close };
 }
 
 /** A notification of a connection; of a resource's update with the aggregate's URI. */
@@ -236,8 +253,8 @@ export function withQualifiedUpdate(text: string, method: string, connectionId: 
   return params ? splice(text, params, withQualifiedUri(slice(text, params), connectionId)) : text;
 }
 
-/** Groups URIs by connection. */
-function groups(uris: string[]): [connectionId: string, uris: string[]][] {
+/** Groups URIs of an aggregate by connection. */
+export function byConnection(uris: string[]): [connectionId: string, uris: string[]][] {
   const found = new Map<string, string[]>();
   for (const uri of uris) {
     const read = readUri(uri);

@@ -147,7 +147,7 @@ export class LegacyServer {
     const isModern = level !== null && (await channel.open(this.parts.timeoutMs, 'legacy')).era === 'modern';
     const params = isModern ? withLogLevel(incoming.own, level) : incoming.own;
     const left = deadlineFromFirstUse(INPUT_MS_MAX);
-    const responder = this.ownSession(incoming, isModern ? null : level, input.responderFor(incoming, left));
+    const responder = this.ownSession(incoming, level, input.responderFor(incoming, left));
     const era = isTask ? 'legacy' : session ? this.parts.sessions.eraOf(session, principal) : undefined;
     let next = params;
     for (let round = 0; ; round += 1) {

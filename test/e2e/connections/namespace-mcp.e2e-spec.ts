@@ -19,6 +19,7 @@ import { publishExternal } from '../../support/releases/current-releases.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { refusedPort, startFaulty } from '../../support/special-upstreams/faulty-upstreams.js';
 import { startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
+import { received, Talker, WATCHED } from '../../support/special-upstreams/talker.js';
 import { until } from '../../support/until.js';
 import { startReferenceServer } from '../../support/upstream/reference-servers.mjs';
 import { closing, connectV1, start, textOf } from '../../support/upstream/upstream-clients.js';
@@ -497,6 +498,20 @@ describe('search mode', () => {
 });
 
 describe('changes', () => {
+  verifies(
+    'mcp:own-stream',
+    'log messages and updates in sessions at the connections reach the client that owns them',
+    async () => {
+      const talker = new Talker();
+      const upstream = closing(await startSdkV1({ stateful: true, json: false, make: talker.make }));
+      const namespace = await namespaceWith({ one: upstream.url });
+      await listUntil(namespace, (found) => namesIn(found).includes('one__talk'));
+      const [tool, uri] = ['one__talk', `connection://one/${WATCHED}`];
+      const got = await received(talker, `${app.url}/connect/${namespace}/.mcp`, keyed(), { tool, uri });
+      expect(got).toEqual([uri, 'later', 'one', 'one', 'two', 'two'].sort());
+    },
+  );
+
   verifies('union:list-changed', 'an added or removed connection causes a list change', async () => {
     const namespace = await namespaceWith({ one: (await start()).url });
     const [row] = await app.database.query<{ id: string }[]>('SELECT id FROM namespaces WHERE name = $1', [namespace]);
@@ -507,6 +522,7 @@ describe('changes', () => {
     const listening = await union.listen(
       { toolsListChanged: true, promptsListChanged: true },
       { onNotification: (_text, method) => heard.push(method), onEnd: () => undefined },
+      {},
     );
     expect(listening.honoured).toEqual({ toolsListChanged: true, promptsListChanged: true });
     await createConnection(app, owner, { mcpUrl: (await start()).url }, { namespace, connectionId: 'two' });
