@@ -17,7 +17,11 @@ const saw = { connect: 'no' };
 
 /** At the namespace endpoint a tool is named after its connection too. */
 const isNamed = (wanted) => (each) => each.name === wanted || each.name.endsWith(`__${wanted}`);
-const textOf = ({ content }) => content?.map((part) => part.text ?? part.type).join(' ');
+const textOf = ({ content }) =>
+  content
+    ?.map((part) => part.text ?? part.type)
+    .join(' ')
+    .replace(/\s+/g, ' ');
 
 /** A failed part is one result of several. */
 async function part(label, work) {
@@ -35,7 +39,8 @@ async function official(specifier, transportName, options) {
   const file = transportName === 'SSEClientTransport' ? 'sse' : 'streamableHttp';
   const transports = await import(isSplit ? specifier : `${specifier}/client/${file}.js`);
   const { types = {} } = isSplit ? {} : { types: await import(`${specifier}/types.js`) };
-  const client = new Client(info, { capabilities: { elicitation: {} }, ...options });
+  const canAnswer = isSplit || types.ElicitRequestSchema !== undefined;
+  const client = new Client(info, { capabilities: canAnswer ? { elicitation: {} } : {}, ...options });
   const on = (schema, method, handler) => {
     if (isSplit) client.setNotificationHandler?.(method, handler);
     else if (schema) client.setNotificationHandler(schema, handler);
@@ -46,8 +51,11 @@ async function official(specifier, transportName, options) {
   on(types.ResourceUpdatedNotificationSchema, 'notifications/resources/updated', () => void (updates += 1));
   const answer = () => ({ action: 'accept', content: { name: 'compat' } });
   if (isSplit) client.setRequestHandler('elicitation/create', answer);
-  else if (types.ElicitRequestSchema) client.setRequestHandler(types.ElicitRequestSchema, answer);
-  await client.connect(new transports[transportName](url, { requestInit: { headers } }));
+  else if (canAnswer) client.setRequestHandler(types.ElicitRequestSchema, answer);
+  // SDK 1.8 sends the headers of `requestInit` with POST alone.
+  const withHeaders = (to, init) => fetch(to, { ...init, headers: { ...headers, accept: 'text/event-stream' } });
+  const eventSourceInit = specifier === 'sdk-1.8' ? { fetch: withHeaders } : undefined;
+  await client.connect(new transports[transportName](url, { requestInit: { headers }, eventSourceInit }));
   saw.connect = 'yes';
   const { tools } = await client.listTools();
   saw.tools = tools.length;
@@ -61,7 +69,7 @@ async function official(specifier, transportName, options) {
     if (has.logging) await client.setLoggingLevel('debug').catch(() => undefined);
     if (has.resources?.subscribe) {
       const { resources } = await client.listResources();
-      await client.subscribeResource({ uri: resources[0].uri });
+      if (resources[0]) await client.subscribeResource({ uri: resources[0].uri });
     }
     await part('call', async () => textOf(await call(tool, JSON.parse(given)))?.slice(0, 40));
     await wait(Number(listenMs));
@@ -69,20 +77,20 @@ async function official(specifier, transportName, options) {
     return client.close();
   }
   await part('call', async () => textOf(await call(tool, JSON.parse(given))));
-  if (has.resources) await part('resources', async () => (await client.listResources()).resources.length);
-  if (has.prompts) await part('prompts', async () => (await client.listPrompts()).prompts.length);
+  // An empty list is as good as none: a namespace offers all lists, since its connections come and go.
+  if (has.resources) await part('resources', async () => (await client.listResources()).resources.length || undefined);
+  if (has.prompts) await part('prompts', async () => (await client.listPrompts()).prompts.length || undefined);
   if (tools.some(isNamed('trigger-long-running-operation'))) {
     let progress = 0;
     const onprogress = () => void (progress += 1);
     await part('progress', async () => {
       await call('trigger-long-running-operation', { duration: 0.3, steps: 3 }, { onprogress });
-      return progress;
+      // How many arrive before the answer varies from run to run.
+      return progress > 0;
     });
   }
   if (tools.some(isNamed('trigger-elicitation-request'))) {
-    await part('elicitation', async () =>
-      /accept|provided/i.test(textOf(await call('trigger-elicitation-request', {}))),
-    );
+    await part('elicitation', async () => /provided/.test(textOf(await call('trigger-elicitation-request', {}))));
   }
   await client.close();
 }
