@@ -1,6 +1,7 @@
 /**
  * `npm run compat`: published MCP clients and servers, each directly and through Slipway's three kinds of MCP endpoint. Prints
- * the tables of clients and servers of docs/compatibility.md. Exits with 1 where Slipway makes a difference.
+ * the tables of clients and servers of docs/compatibility.md. Exits with 1 where Slipway makes a difference, or a
+ * client fails directly.
  *
  *   npm run compat -- [--only <part of a client's or server's name>]
  *
@@ -158,9 +159,11 @@ process.once('exit', () => children.forEach(end));
 
 const accepts = (port) =>
   new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => resolve(true));
-    socket.once('error', () => resolve(false)).unref();
-    socket.once('close', () => socket.destroy());
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
   });
 
 async function startPublished({ command, program, args = [], path = '/mcp', port: fixed }) {
@@ -210,16 +213,18 @@ const described = (saw) =>
     .map(([part, value]) => (value === true ? part : value === false ? `no ${part}` : `${part} ${value}`))
     .join(', ');
 
-const differs = [];
+const faults = [];
 
 function cell(row, endpoint, direct, saw) {
   if (JSON.stringify(direct) === JSON.stringify(saw)) return 'same';
-  if (direct.connect === 'yes') differs.push(`${row}, ${endpoint}: ${described(saw)}`);
+  faults.push(`${row}, ${endpoint}: ${described(saw)}`);
   return described(saw);
 }
 
 async function row(service, name, client, server, more) {
   const direct = await use(client, server.url, '', more);
+  // Nothing is compared with what fails by itself.
+  if (direct.failed) faults.push(`${name}, directly: ${described(direct)}`);
   const through = [];
   for (const url of await throughSlipway(service, server.url)) through.push(await use(client, url, service.key, more));
   const cells = through.map((saw, index) => cell(name, endpoints[index], direct, saw));
@@ -273,7 +278,9 @@ async function main() {
     await row(service, name, client, server, each);
     await end(server.child);
   }
-  if (differs.length > 0) fail(`\nDifferent through Slipway:\n${differs.join('\n')}`);
+  if (faults.length === 0) return;
+  console.error(`\nDifferent through Slipway, or failed directly:\n${faults.join('\n')}`);
+  process.exitCode = 1;
 }
 
 await runBench(main, { maxMs: runMaxMs });
