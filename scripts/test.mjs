@@ -35,6 +35,14 @@ const stepTimeoutMs = 40 * 60_000;
 /** Two more than there are processors: tests wait for leases, caches and the processes that they start. */
 const jestWorkers = cpus().length + 2;
 
+/** The e2e tests of everything that stores files. `npm run test:long` repeats them with the files in S3. */
+const filesTests = [
+  'contract/(mcpb|publish-cli|skills)',
+  'e2e/releases/(hosted-bundles|hosted-releases|publish|release-blobs|releases)\\.',
+  'e2e/servers/server-icons',
+  'e2e/skills',
+];
+
 const bin = (path) => join(root, 'node_modules', path);
 const cache = bin('.cache');
 const temp = mkdtempSync(join(tmpdir(), 'slipway-test-'));
@@ -139,6 +147,7 @@ async function runLong() {
   if (!hasNginx()) notes.push('skipped: the nginx sample, a rolling restart (no nginx)');
   await runJestOn('redis-long', 'long tests', 'long');
   await runJest('unit tests, with all random cases', ['--selectProjects', 'unit'], { RANDOM_RUNS: 'all' });
+  await runJest('e2e tests with files in S3', ['--selectProjects', 'e2e', '--', ...filesTests], { TEST_FILES: 's3' });
   const image = await timed(() => command(process.execPath, [join(root, 'scripts/test-image.mjs')]));
   if (!image.ok) stop('image', image);
   report('image', image);

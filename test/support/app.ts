@@ -196,12 +196,19 @@ async function startOnce(
 
 /**
  * Starts the service as `main.ts` does, on a database of its own; `close` ends both. `settings` are environment
- * variables on top of the tests' own. The queue is on Redis when TEST_REDIS_URL is set.
+ * variables on top of the tests' own. The queue is on Redis when TEST_REDIS_URL is set. Uploaded files are in an S3 server
+ * of its own when TEST_FILES is `s3`.
  */
 export async function startApp(settings: NodeJS.ProcessEnv = {}): Promise<TestApp> {
   const database = await cloneDatabase();
-  const own = { QUEUE_PREFIX: uniqueName('queue'), DATA_DIR: await mkdtemp(join(tmpdir(), 'slipway-data-')) };
+  const s3 = process.env.TEST_FILES === 's3' ? await (await import('./s3.js')).startS3() : null;
+  const own = {
+    QUEUE_PREFIX: uniqueName('queue'),
+    DATA_DIR: await mkdtemp(join(tmpdir(), 'slipway-data-')),
+    BLOB_URL: s3?.blobUrl,
+  };
   return startOn(database.url, { ...own, ...settings }, null, async () => {
+    await s3?.close();
     await database.drop();
     await rm(own.DATA_DIR, { recursive: true, force: true });
   });

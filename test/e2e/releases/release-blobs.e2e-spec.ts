@@ -23,7 +23,8 @@ let app: TestApp;
 let owner: TestAccount;
 
 beforeAll(async () => {
-  app = await startApp();
+  // Changes files of the data folder, also with TEST_FILES=s3.
+  app = await startApp({ BLOB_URL: undefined });
   // From here on only the tests themselves run sweeps.
   await app.get(Schedule).beforeApplicationShutdown();
   owner = await app.account();
