@@ -148,13 +148,17 @@ async function runLong() {
   await runJestOn('redis-long', 'long tests', 'long');
   await runJest('unit tests, with all random cases', ['--selectProjects', 'unit'], { RANDOM_RUNS: 'all' });
   await runJest('e2e tests with files in S3', ['--selectProjects', 'e2e', '--', ...filesTests], { TEST_FILES: 's3' });
-  const image = await timed(() => command(process.execPath, [join(root, 'scripts/test-image.mjs')]));
-  if (!image.ok) stop('image', image);
-  report('image', image);
-  notes.push(...(image.output.match(/^skipped: .*/m) ?? []));
-  const conformance = await timed(() => command(process.execPath, [join(root, 'scripts/conformance.mjs')]));
-  if (!conformance.ok) stop('conformance', conformance);
-  report('conformance', conformance);
+  await runScript('image', 'scripts/test-image.mjs');
+  await runScript('tests of the last release', 'scripts/previous-release.mjs');
+  await runScript('conformance', 'scripts/conformance.mjs');
+}
+
+/** Runs a script as a step; a line of it that begins with `skipped: ` is repeated at the end. */
+async function runScript(name, file) {
+  const result = await timed(() => command(process.execPath, [join(root, file)]));
+  if (!result.ok) stop(name, result);
+  report(name, result);
+  notes.push(...(result.output.match(/^skipped: .*/m) ?? []));
 }
 
 /** Files that differ from the branch `main`, committed or not. Without that branch, the uncommitted ones. */

@@ -741,7 +741,7 @@ export const service = {
   'prune:removes': {
     source: 'House',
     behavior:
-      '`slipway prune` removes the days of the log and the files that the retention allows to go, beside a running service, and keeps all else; `--dry-run` prints the same counts and removes nothing.',
+      '`slipway prune` removes the days of the log, the releases and the files that the retention allows to go, beside a running service, and keeps all else; `--dry-run` prints the same counts and removes nothing.',
   },
   'doctor:checks': {
     source: 'House',

@@ -1,13 +1,15 @@
 import { readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import pg from 'pg';
 import { ensureBuilt } from '../../scripts/lib.mjs';
 
 const DAY_MS = 86_400_000;
 const prefix = 'slipway-test-';
 
-const load = (path) => import(new URL(`../../dist/src/${path}`, import.meta.url).href);
+const dist = fileURLToPath(new URL('../../dist', import.meta.url));
+const load = (path, from = dist) => import(pathToFileURL(join(from, 'src', path)).href);
 
 /**
  * One Postgres for the whole run, in TEST_DATABASE_URL: the one given there, else a throwaway of our own. It gets the
@@ -58,7 +60,8 @@ async function cheapenLogins(serverUrl) {
 
 /**
  * A server that was given may still have the template of an earlier run. The template has the partitions that every
- * service creates when it starts.
+ * service creates when it starts. It is migrated by the build in TEMPLATE_DIST, if that is set: by a later version, whose
+ * database the tests of this one must pass with.
  */
 async function buildTemplate(serverUrl) {
   const client = new pg.Client(serverUrl);
@@ -71,9 +74,10 @@ async function buildTemplate(serverUrl) {
   }
   const templateUrl = new URL(serverUrl);
   templateUrl.pathname = '/slipway_template';
-  const { migrate } = await load('platform/database/migrations.js');
-  const { migrateQueue } = await load('platform/queue/queue-backend.js');
-  const { PartitionsRepository } = await load('modules/logs/store/partitions.repository.js');
+  const from = process.env.TEMPLATE_DIST;
+  const { migrate } = await load('platform/database/migrations.js', from);
+  const { migrateQueue } = await load('platform/queue/queue-backend.js', from);
+  const { PartitionsRepository } = await load('modules/logs/store/partitions.repository.js', from);
   await migrate(templateUrl.href, async (source) => {
     await migrateQueue(templateUrl.href);
     const partitions = new PartitionsRepository(source);

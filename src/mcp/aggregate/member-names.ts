@@ -71,7 +71,9 @@ export class MemberNames {
     const alike = this.separator === '.' ? null : collisions(own);
     const names = new Map<string, string>();
     for (const name of own) {
-      const qualified = alike ? this.qualifiedName(connectionId, name, alike.has(name)) : this.dotted(connectionId, name);
+      const qualified = alike
+        ? this.qualifiedName(connectionId, name, alike.has(name))
+        : this.dotted(connectionId, name);
       if (qualified !== null) names.set(name, qualified);
     }
     this.known.set(items, names);

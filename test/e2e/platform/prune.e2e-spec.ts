@@ -10,6 +10,7 @@ import { blobFiles } from '../../support/database/blob-files.js';
 import { bundled } from '../../support/hosting/hosted-programs.js';
 import { publishHosted } from '../../support/hosting/hosted-releases.js';
 import { cleanUpPrograms, dataFolder, runProgram } from '../../support/program.js';
+import { insertRelease } from '../../support/releases/releases.js';
 import { verifies } from '../../support/verifies.js';
 
 const SLOW_MS = 300_000;
@@ -26,7 +27,7 @@ const dayAgo = (days: number) => new Date(Date.now() - days * DAY_MS).toISOStrin
 describe('slipway prune', () => {
   verifies(
     'prune:removes',
-    'counts and then removes old days of the log and unused files beside the service, and keeps the rest',
+    'counts and then removes old days of the log, old releases and unused files beside the service, and keeps the rest',
     async () => {
       const app = await startApp({
         DATA_DIR: await dataFolder(),
@@ -40,12 +41,22 @@ describe('slipway prune', () => {
             DATABASE_URL: databaseUrl ?? '',
             ENCRYPTION_KEYS: `k1:${Buffer.alloc(32, 7).toString('base64')}`,
             LOG_RETENTION_DAYS: '30',
+            RELEASE_KEEP: '1',
+            RELEASE_KEEP_DAYS: '30',
           };
           const command = runProgram('cli/slipway.js', settings, { args: ['prune', ...args] });
           return { code: await command.ended, output: command.output() };
         };
         const owner = await app.account();
-        await publishHosted(app, owner, await bundled(PROGRAM));
+        const { name, release: current } = await publishHosted(app, owner, await bundled(PROGRAM));
+        const aged = (days: number) =>
+          insertRelease(app, name, { status: 'FAILURE', created_at: new Date(Date.now() - days * DAY_MS) });
+        await aged(60);
+        const keptReleases = [await aged(20), current.id, await aged(10)].sort();
+        const releases = () =>
+          app.database
+            .query<{ id: string }[]>('SELECT id FROM releases ORDER BY id')
+            .then((rows) => rows.map(({ id }) => id));
         const [{ hash: used }] = await app.database.query<[{ hash: string }]>('SELECT hash FROM release_artifacts');
         const blobs = app.get(BlobStore);
         const makeOld = async (hash: string, days: number) => {
@@ -70,19 +81,21 @@ describe('slipway prune', () => {
 
         const counted = await prune('--older-than', '7d', '--dry-run');
         expect(counted.output).toMatch(
-          /^Would remove: 1 days of logs \(\d+\.\d MB\), 0 releases, 1 files \(1\.0 MB\)$/m,
+          /^Would remove: 1 days of logs \(\d+\.\d MB\), 1 releases, 1 files \(1\.0 MB\)$/m,
         );
         expect([await kept(), await logDays()]).toEqual([
           [true, true, true],
           [dayAgo(10), dayAgo(3)],
         ]);
         expect((await blobFiles(app)).incoming).toEqual(['cut-off']);
+        expect(await releases()).toHaveLength(4);
 
         const removed = await prune('--older-than', '7d');
         expect(removed.output).toContain(counted.output.replace('Would remove', 'Removed'));
         expect(removed.code).toBe(0);
         expect([await kept(), await logDays()]).toEqual([[false, true, true], [dayAgo(3)]]);
         expect((await blobFiles(app)).incoming).toEqual([]);
+        expect(await releases()).toEqual(keptReleases);
         expect(await prune('--older-than', 'soon')).toMatchObject({ code: 2 });
       } finally {
         await app.close();
