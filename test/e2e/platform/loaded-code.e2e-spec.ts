@@ -33,6 +33,9 @@ async function loadedBy(role: string, parts: string[]): Promise<string[]> {
 /** Packages for rare work. */
 const rare = [
   '/@aws-sdk/',
+  // prom-client imports /@opentelemetry/api.
+  '/@opentelemetry/exporter-',
+  '/@opentelemetry/sdk-',
   '/acorn/',
   '/esbuild/',
   '/pino-pretty/',

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { generateApiKey } from '../../../src/modules/auth/api-key.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
+import { bundled } from '../../support/hosting/hosted-programs.js';
 import { cleanUpPrograms, readySettings, runProgram } from '../../support/program.js';
 import { until } from '../../support/until.js';
 import { closing, start } from '../../support/upstream/upstream-clients.js';
@@ -13,6 +14,10 @@ import { verifies } from '../../support/verifies.js';
 const SLOW_MS = 300_000;
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const CALLER = { traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-01`, tracestate: 'vendor=1' };
+
+const PROGRAM = `
+  import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+  export default () => new McpServer({ name: 'traced', version: '1.0.0' }).server;`;
 
 interface Attribute {
   key: string;
@@ -124,7 +129,7 @@ describe('the trace context of a caller', () => {
 describe('a service with a collector', () => {
   verifies(
     'telemetry:otlp',
-    'sends one trace from the request to the upstream, and runtime logs, without keys',
+    'sends one trace from the request to the upstream, spans of jobs and hosted calls, and runtime logs, without keys',
     async () => {
       const collector = closing(await startCollector());
       const upstream = closing(await start());
@@ -158,6 +163,27 @@ describe('a service with a collector', () => {
       expect(BigInt(call.endTimeUnixNano) - BigInt(call.startTimeUnixNano)).toBeGreaterThan(0n);
       const names = () => collector.spans().map(({ name }) => name);
       await until(() => names().some((name) => name === 'INSERT' || name === 'SELECT'), 'queries are in traces');
+
+      const form = new FormData();
+      form.set('payload', '{"type":"hosted"}');
+      form.set('module', new Blob([await bundled(PROGRAM)]), 'index.js');
+      const releases = `${url}/servers/traced%2Fprogram/releases`;
+      const authorization = { authorization: headers.authorization };
+      await send('PUT', '/servers/traced%2Fprogram', {});
+      expect((await fetch(releases, { method: 'PUT', headers: authorization, body: form })).status).toBe(202);
+      await until(async () => {
+        const latest = await fetch(`${releases}/latest`, { headers: authorization });
+        return ((await latest.json()) as { status: string }).status === 'SUCCESS';
+      }, 'the release is published');
+      const run = { accept: 'application/json, text/event-stream', ...CALLER };
+      const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+      expect((await send('POST', '/run/traced--program', list, run)).status).toBe(200);
+      const hosted = await until(
+        () => collector.spans().find(({ name, traceId }) => name === 'hosted call' && traceId === TRACE_ID),
+        'the hosted call is in the trace of its caller',
+      );
+      expect(hosted.parentSpanId).toBeDefined();
+      await until(() => names().some((name) => name.startsWith('process ')), 'jobs have spans');
 
       const log = await until(
         () => collector.logs().find(({ body }) => body.stringValue === 'tools/call echo: ok'),
