@@ -203,6 +203,13 @@ describe('pairing in another process', () => {
     expect(await client.closed).toEqual({ code: 1001, reason: 'deleted' });
     expect(await refusalOf(other, path, { force: true })).toBe(404);
   });
+
+  verifies('uplink:deleted', 'ends with the connection if the message is lost', async () => {
+    const path = await uplink();
+    const client = await paired(other, path);
+    await app.database.query('DELETE FROM connections WHERE id = $1', [await rowOf(path)]);
+    expect(await client.closed).toEqual({ code: 1001, reason: 'deleted' });
+  });
 });
 
 describe('a process that is killed', () => {

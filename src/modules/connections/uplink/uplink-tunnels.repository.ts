@@ -92,6 +92,11 @@ export class UplinkTunnelsRepository {
     return row ?? null;
   }
 
+  /** Whether the connection (`connections.id`) still exists. */
+  async hasConnection(connectionId: string): Promise<boolean> {
+    return (await this.database.query<unknown[]>('SELECT FROM connections WHERE id = $1', [connectionId])).length > 0;
+  }
+
   /** Sets the connection of a tunnel to `connected`. @returns null when the tunnel was replaced meanwhile */
   async opened({ connectionId, tunnel }: TunnelName, serverInfo: ServerInfo): Promise<ChangedConnection | null> {
     const [[row]] = await this.database.query<[ChangedConnection[]]>(

@@ -252,10 +252,16 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     const own = await this.tunnels.heldBy(this.registry.id);
     for (const held of before) {
       if (own.has(held.tunnel)) continue;
-      const owner = await this.tunnels.owner(held.connectionId);
-      // The published client ends for good after "replaced"; without a new owner it is to reconnect.
-      held.socket.shut(1001, owner && owner.tunnel !== held.tunnel ? 'replaced' : 'lease lost');
+      // The published client ends for good after "replaced" and "deleted"; after "lease lost" it is to reconnect.
+      held.socket.shut(1001, await this.lossOf(held));
     }
+  }
+
+  private async lossOf({ connectionId, tunnel }: TunnelName): Promise<'replaced' | 'deleted' | 'lease lost'> {
+    const owner = await this.tunnels.owner(connectionId);
+    if (owner && owner.tunnel !== tunnel) return 'replaced';
+    // The row of the tunnel goes with the connection, so this may be noticed before the message about the deletion.
+    return (await this.tunnels.hasConnection(connectionId)) ? 'lease lost' : 'deleted';
   }
 
   /** Pings the local server, and closes the tunnel if its key was revoked. */
