@@ -5,8 +5,8 @@ import { ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { createServer as createHttpServer } from 'node:http';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
-import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { publishExternal } from '../../support/releases/current-releases.js';
+import { createConnection, createNamespace } from '../../support/factories.js';
+import { externalServer } from '../../support/releases/current-releases.js';
 import { appsExtension, startApps } from '../../support/special-upstreams/apps-upstream.js';
 import { startRich } from '../../support/special-upstreams/rich-upstream.js';
 import { until } from '../../support/until.js';
@@ -66,8 +66,7 @@ describe('extensions at the endpoints of a connection and of a server', () => {
     const capabilities = { experimental: { 'acme/x': { v: 1 } }, 'acme/unknown': { deep: [1] } };
     const { url, opened } = await startApps(PAGE, capabilities);
     const namespace = await namespaceWith({ apps: url });
-    const server = await createServer(app, owner);
-    await publishExternal(app, server, url);
+    const server = await externalServer(app, owner, url);
     for (const path of [`/connect/${namespace}/apps/mcp`, `/run/${server.slug}`]) {
       opened.length = 0;
       const [first, second, plain] = [await connect(path, host), await connect(path, host), await connect(path, {})];
