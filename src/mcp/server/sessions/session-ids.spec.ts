@@ -40,9 +40,7 @@ describe('a session id', () => {
     const secret = keysFor({ encryptionKeys: [{ id: 'k1', secret: Buffer.alloc(32, 1) }] }, 'slipway mcp sessions')[0];
     const fields = `key ${Math.floor(Date.now() / 1000) + 60} 2025-11-25 elicitation+elicitation.url`;
     const payload = Buffer.from(fields).toString('base64url');
-    const signature = createHmac('sha256', secret as Buffer)
-      .update(`${payload}\nalice`)
-      .digest('base64url');
+    const signature = createHmac('sha256', secret).update(`${payload}\nalice`).digest('base64url');
     expect(idsWith(1).open(`sw1.${payload}.${signature}`, 'alice')).toMatchObject({
       capabilities: ['elicitation', 'elicitation.url'],
       passed: { elicitation: { url: {} } },
