@@ -144,6 +144,10 @@ export const connectionInsight = {
     source: 'House',
     behavior: 'The diagnosis of an uplink, a mock or a source states the kind of the target and if it responds.',
   },
+  'diagnosis:session-in-use': {
+    source: 'House',
+    behavior: 'A diagnosis lists the tools in the session that calls use, also where a new session would work.',
+  },
   'diagnosis:status': { source: 'House', behavior: 'A diagnosis updates the status of the connection.' },
   'diagnosis:nothing-secret': {
     source: 'House',

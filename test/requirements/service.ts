@@ -389,6 +389,11 @@ export const service = {
     source: 'House',
     behavior: 'A session that the upstream lost is initialized once again, and the callers receive no error.',
   },
+  'channel:session-in-doubt': {
+    source: 'House',
+    behavior:
+      'A session in which a call is refused (by no JSON-RPC answer to it, and no status of authorization or load) is probed by `ping`, at most once in 30 seconds, and dropped if that is refused too: that call fails, and the next one works.',
+  },
   'channel:ids-never-cross': {
     source: 'House',
     behavior: 'Concurrent callers with the same JSON-RPC id each receive their own answer.',

@@ -142,7 +142,11 @@ export async function findSession(wire: HttpWire): Promise<OpenedSession | null>
 }
 
 async function plain(open: OpenSession): Promise<OpenedSession> {
-  const handlers: SessionHandlers = { onNotification: () => undefined, onLost: () => undefined };
+  const handlers: SessionHandlers = {
+    onNotification: () => undefined,
+    onLost: () => undefined,
+    mayProbe: () => false,
+  };
   return { session: await open(undefined, handlers), handlers };
 }
 

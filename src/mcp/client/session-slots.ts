@@ -16,12 +16,20 @@ const SHARED_MAX = 10;
 const IDLE_MS = 10 * 60_000;
 const SWEEP_EVERY_MS = 60_000;
 
+/**
+ * Interval of the probes in the sessions of a slot. A server that answers none of them, although it knows the session,
+ * loses its session that often.
+ */
+const PROBE_EVERY_MS = 30_000;
+
 /** Callbacks of a session for events outside of its calls. */
 export interface SessionHandlers {
   /** Receives a notification that belongs to no call. */
   onNotification(text: string, method: string): void;
   /** Called when the session is lost, with everything that ran in it. */
   onLost(session: LegacySession): void;
+  /** True if a session in doubt may be probed now. */
+  mayProbe(): boolean;
 }
 
 /** A session with a server of 2025-11-25 or older. */
@@ -73,6 +81,7 @@ export class SessionSlot extends SingleFlight<LegacySession> {
   readonly listeners: Listeners;
 
   private readonly handlers: SessionHandlers;
+  private nextProbeAt = 0;
 
   constructor(
     open: OpenSession,
@@ -86,7 +95,7 @@ export class SessionSlot extends SingleFlight<LegacySession> {
       // Callers of the shared session reopen it, and its listeners with it.
       if (profile && !this.listeners.isEmpty) this.listeners.restart();
     };
-    const handlers: SessionHandlers = { onNotification, onLost };
+    const handlers: SessionHandlers = { onNotification, onLost, mayProbe: () => this.mayProbe() };
     super(() => open(profile, handlers), url);
     this.handlers = handlers;
     this.isShared = profile?.isShared === true;
@@ -97,6 +106,13 @@ export class SessionSlot extends SingleFlight<LegacySession> {
   adopt({ session, handlers }: OpenedSession): void {
     Object.assign(handlers, this.handlers);
     this.value = session;
+  }
+
+  private mayProbe(): boolean {
+    const now = performance.now();
+    if (now < this.nextProbeAt) return false;
+    this.nextProbeAt = now + PROBE_EVERY_MS;
+    return true;
   }
 
   async end(forGood?: boolean): Promise<void> {

@@ -16,7 +16,13 @@ import {
 } from '../../support/mcp/calls.js';
 import { createConnection } from '../../support/factories.js';
 import { startFaulty } from '../../support/special-upstreams/faulty-upstreams.js';
-import { sendJson, startScripted, type Script } from '../../support/special-upstreams/scripted-upstream.js';
+import {
+  sendJson,
+  startScripted,
+  type Script,
+  type ScriptedMessage,
+  type ScriptedUpstream,
+} from '../../support/special-upstreams/scripted-upstream.js';
 import { until } from '../../support/until.js';
 import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
 import type { RecordedRequest, Upstream, UpstreamOptions } from '../../support/upstream/upstream.js';
@@ -212,6 +218,116 @@ describe('a lost session', () => {
       expect((await late).status).toBe(200);
       expect(upstream.count('initialize')).toBe(2);
       expect(upstream.seen.at(-1)?.session).toBe('session-2');
+    },
+  );
+
+  const rpcRefusal = (code: number) => `{"jsonrpc":"2.0","id":null,"error":{"code":${code},"message":"No session"}}`;
+  const refusals: [number, string, string][] = [
+    [400, 'text/plain', 'Invalid or missing session ID'],
+    [400, 'application/json', rpcRefusal(-32001)],
+    [400, 'application/json', rpcRefusal(-32602)],
+    [409, 'application/json', '{"error":"unknown session"}'],
+    [422, 'application/json', '{"detail":"session"}'],
+    [500, 'text/plain', 'Internal Server Error'],
+    [500, 'application/json', rpcRefusal(-32603)],
+  ];
+
+  /** A server that answers so, in a session that `isLost`, each request that `isRefused`. */
+  async function startForgetful(
+    [status, type, body]: [number, string, string],
+    isRefused: (message: ScriptedMessage) => boolean,
+  ) {
+    return closing(
+      await startScripted(
+        (message, res) => {
+          if (!isRefused(message)) return message.method === 'tools/list' ? '{"tools":[]}' : '{"content":[]}';
+          res.writeHead(status, { 'content-type': type }).end(body);
+        },
+        { sessions: true },
+      ),
+    );
+  }
+
+  const callsIn = (upstream: ScriptedUpstream) =>
+    upstream.seen.filter(({ method }) => method === 'tools/call').map(({ session }) => session);
+
+  for (const refusal of refusals) {
+    verifies(
+      'channel:session-in-doubt',
+      `refused with ${refusal.join(' ')} fails one call, and the next one opens another`,
+      async () => {
+        let lost = '';
+        const upstream = await startForgetful(refusal, ({ session }) => session === lost);
+        const path = await connect(upstream.url);
+        expect((await rest(path, 't')).status).toBe(200);
+        lost = 'session-1';
+        const failed = await rest(path, 't');
+        expect([failed.status, await rest(path, 't')]).toEqual([
+          refusal[2].startsWith('{"jsonrpc"') ? failed.status : 502,
+          expect.objectContaining({ status: 200 }),
+        ]);
+        expect(failed.status).not.toBe(200);
+        expect(callsIn(upstream)).toEqual(['session-1', 'session-1', 'session-2']);
+        expect((await mcp(app, owner, path, toolCall(1, 't'))).body.result).toEqual({ content: [] });
+        expect(upstream.count('ping')).toBe(1);
+      },
+    );
+  }
+
+  verifies('channel:session-in-doubt', 'is the same for an MCP client with a session of its own', async () => {
+    let lost: string[] = [];
+    const upstream = await startForgetful(refusals[0], ({ session }) => lost.includes(session ?? ''));
+    const path = await connect(upstream.url);
+    const client = { name: 'c', version: '1' };
+    const hello = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, clientInfo: client };
+    const { headers } = await mcp(app, owner, path, request(0, 'initialize', hello));
+    const session = { 'mcp-session-id': headers.get('mcp-session-id') ?? '' };
+    const call = () => mcp(app, owner, path, toolCall(1, 't'), { headers: session });
+    expect((await call()).body.result).toEqual({ content: [] });
+    lost = upstream.seen.flatMap((message) => message.session ?? []);
+    expect((await call()).body.error.message).toMatch(/answered 400/);
+    expect((await call()).body.result).toEqual({ content: [] });
+  });
+
+  verifies('channel:session-in-doubt', 'is not dropped where ping is answered, and probed once for many', async () => {
+    const upstream = await startForgetful(refusals[5], ({ method }) => method === 'tools/call');
+    const path = await connect(upstream.url);
+    for (const answer of await Promise.all(times(5, () => rest(path, 't')))) expect(answer.status).toBe(502);
+    expect((await rest(path, 't')).status).toBe(502);
+    expect([upstream.count('ping'), upstream.count('initialize')]).toEqual([1, 1]);
+  });
+
+  verifies('channel:session-in-doubt', 'of a server with a broken ping is dropped once in 30 seconds', async () => {
+    const upstream = await startForgetful(refusals[5], ({ method }) => method !== 'tools/list');
+    const path = await connect(upstream.url);
+    for (let call = 0; call < 4; call += 1) expect((await rest(path, 't')).status).toBe(502);
+    expect(callsIn(upstream)).toEqual(['session-1', 'session-2', 'session-2', 'session-2']);
+    expect(upstream.count('ping')).toBe(1);
+  });
+
+  verifies(
+    'channel:session-in-doubt',
+    'is not what the answer of a busy server, or one with our id, means',
+    async () => {
+      for (const status of [403, 408, 413, 429, 502, 503, 504, 500]) {
+        const upstream = closing(
+          await startScripted(
+            ({ id, method }, res) => {
+              if (method !== 'tools/call') return '{"tools":[]}';
+              const isRead = status === 500;
+              sendJson(
+                res,
+                isRead ? `{"jsonrpc":"2.0","id":${id},"error":{"code":-32603,"message":"no"}}` : '{}',
+                status,
+              );
+            },
+            { sessions: true },
+          ),
+        );
+        const path = await connect(upstream.url);
+        expect((await rest(path, 't')).status).not.toBe(200);
+        expect([status, upstream.count('ping'), upstream.count('initialize')]).toEqual([status, 0, 1]);
+      }
     },
   );
 

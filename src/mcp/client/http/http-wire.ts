@@ -52,6 +52,17 @@ type Headers = Record<string, string>;
 /** The upstream no longer knows the session of a request: the request certainly did not run. */
 export class SessionLostError extends Error {}
 
+/** The upstream refused a request without a sign that it read the message: it may have lost the session. */
+export class SessionInDoubtError extends Error {
+  /** @param outcome result of the request for its caller */
+  constructor(readonly outcome: McpReply | UpstreamError) {
+    super('The upstream may have lost the session');
+  }
+}
+
+/** Statuses that say nothing about a session: of authorization, of the size or time of a request, and of a busy server. */
+const UNRELATED: ReadonlySet<number> = new Set([401, 403, 408, 413, 429, 502, 503, 504]);
+
 /** Names sessions for an upstream that restores a session when it is opened again by name. */
 export interface SessionNaming {
   /**
@@ -105,7 +116,10 @@ export interface WireManner {
   timeoutMs: number;
   /** Replaces the params of the call. */
   params?: string;
-  /** Rejects with {@link SessionLostError} on answers that mean the session is gone. */
+  /**
+   * Rejects with {@link SessionLostError} on answers that mean the session is gone, and with {@link SessionInDoubtError}
+   * on those that may mean it.
+   */
   mayLoseSession?: boolean;
   /** Resumes a stream that breaks, by `Last-Event-ID`. */
   isResumable?: boolean;
@@ -157,7 +171,7 @@ export class HttpWire {
   /**
    * Sends a request and returns its reply, which may be a JSON-RPC error, with the response headers.
    *
-   * @throws UpstreamFailure, SessionLostError
+   * @throws UpstreamFailure, SessionLostError, SessionInDoubtError
    */
   async request(call: WireCall, manner: WireManner): Promise<{ reply: McpReply; headers: IncomingHttpHeaders }> {
     const id = this.takeId();
@@ -348,8 +362,14 @@ export class HttpWire {
     if (mayLoseSession && isSessionLost(status, reply, id, head)) throw new SessionLostError();
     // A 404 without our request id comes from a server that has not read the message: the endpoint no longer exists.
     if (status === 404 && reply?.error && head?.id !== id) throw endpointGone(url, reply.error.message);
-    if (reply && (status < 300 || reply.error)) return reply;
-    if (status < 200 || status >= 300) throw this.statusError(answer);
+    const isSuccess = status >= 200 && status < 300;
+    const isInDoubt = mayLoseSession && !isSuccess && head?.id !== id && !UNRELATED.has(status);
+    if (reply && (status < 300 || reply.error)) {
+      if (isInDoubt) throw new SessionInDoubtError(reply);
+      return reply;
+    }
+    if (isInDoubt) throw new SessionInDoubtError(this.statusError(answer));
+    if (!isSuccess) throw this.statusError(answer);
     if (text !== null || !contentType.startsWith('text/event-stream')) throw notMcp(url, contentType, text);
     throw new UpstreamError(
       `${url.host} ended its event stream without an answer: the server or a proxy cut it.`,

@@ -6,7 +6,7 @@ import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
 import { canBeAsked, identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { HandshakeRefusedError, refusalText } from '../protocol-adapter.js';
 import type { StreamAnswer } from './http-exchange.js';
-import { type HttpWire, SessionLostError } from './http-wire.js';
+import { type HttpWire, SessionInDoubtError, SessionLostError } from './http-wire.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
 import { cancelledText } from '../multiplexed-calls.js';
 import type { UpstreamRequestResponder } from '../upstream-request-responder.js';
@@ -22,6 +22,9 @@ const modernHints: ReadonlySet<number> = new Set([
  * Time a session waits for its GET stream, which carries server requests to the caller, before it continues without.
  */
 const STREAM_WAIT_MS = 2_000;
+
+/** Timeout of the `ping` that tells if a server still knows a session. */
+const PING_MS = 5_000;
 
 /** Statuses with which servers refuse the stream of a session they do not find: 404, and 400 of the SDK's examples. */
 const LOST: ReadonlySet<number> = new Set([400, 404]);
@@ -84,7 +87,10 @@ class StreamableSession implements LegacySession {
   /** Responders of the running calls, newest last: server requests on the GET stream go to the last one. */
   private readonly inFlight: UpstreamRequestResponder[] = [];
   private stream: StreamAnswer | null = null;
+  /** Reports the end of the stream to its listener. */
+  private onStreamEnd: () => void = () => undefined;
   private retry: NodeJS.Timeout | undefined;
+  private probing: Promise<void> | null = null;
   /** True once the server has opened a stream in this session. */
   private hadStream = false;
   private isEnded = false;
@@ -139,6 +145,13 @@ class StreamableSession implements LegacySession {
       });
       return call.session === '' && this.ref.id !== null ? { ...reply, session: this.ref.id } : reply;
     } catch (error) {
+      if (error instanceof SessionInDoubtError) {
+        const { outcome } = error;
+        // The session of a task may be one of another process.
+        if (!call.session) await this.probe();
+        if (outcome instanceof Error) throw asCallError(outcome, call);
+        return outcome;
+      }
       // Closing the socket does not cancel a request in these versions.
       if (error instanceof UpstreamTimeoutError || error instanceof CallerLeftError)
         wire.aside(headers, cancelledText(id));
@@ -169,7 +182,10 @@ class StreamableSession implements LegacySession {
     }
     this.hadStream = true;
     if (this.isEnded) answer.close();
-    else this.stream = answer;
+    else {
+      this.stream = answer;
+      this.onStreamEnd = onEnd;
+    }
     return true;
   }
 
@@ -183,6 +199,37 @@ class StreamableSession implements LegacySession {
     clearTimeout(this.retry);
     this.closeStream();
     if (this.ref.id !== null && (forGood || !this.ref.isRestored)) await this.wire.endSession(this.headers);
+  }
+
+  /**
+   * Finds out by `ping` if the server still knows the session, and drops it otherwise. The calls that doubt it meanwhile
+   * wait for the same result, so that the next ones run in a session that works.
+   */
+  private async probe(): Promise<void> {
+    if (this.probing === null && this.handlers.mayProbe()) {
+      this.probing = this.ping().finally(() => (this.probing = null));
+    }
+    await this.probing;
+  }
+
+  private async ping(): Promise<void> {
+    const manner = { era: 'legacy', headers: this.headers, timeoutMs: PING_MS, mayLoseSession: true } as const;
+    try {
+      await this.wire.request({ method: 'ping' }, manner);
+    } catch (error) {
+      if (error instanceof SessionLostError || error instanceof SessionInDoubtError) return this.drop();
+      this.logger.debug({ msg: 'an upstream session in doubt could not be probed', err: error });
+    }
+  }
+
+  /** Leaves a session that the server refuses. Not ended upstream, since calls may still run in it. */
+  private drop(): void {
+    const { stream } = this;
+    this.isEnded = true;
+    clearTimeout(this.retry);
+    this.closeStream();
+    this.handlers.onLost(this);
+    if (stream) this.onStreamEnd();
   }
 
   private closeStream(): void {

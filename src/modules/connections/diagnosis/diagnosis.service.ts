@@ -13,7 +13,7 @@ import type { ConnectionTarget } from '../core/connection.entity.js';
 import { StatusRecorder } from '../core/status-recorder.js';
 import { DiagnosisLog, StepFailedError } from './diagnosis-log.js';
 import type { DiagnosisDto, DiagnosisStepName } from './diagnosis.dto.js';
-import { probeMcp, NetworkProbe, type NetworkPlace } from './probes.js';
+import { probeSession, probeTools, NetworkProbe, type NetworkPlace } from './probes.js';
 
 /** The time of all steps together. */
 const DIAGNOSIS_MS_MAX = 20_000;
@@ -88,14 +88,16 @@ export class DiagnosisService {
 
   private async runSteps(namespace: OwnedNamespace, target: ConnectionTarget, log: DiagnosisLog): Promise<void> {
     const left = deadlineIn(DIAGNOSIS_MS_MAX);
+    const isInNetwork = target.kind === 'url' || target.kind === 'server';
     switch (target.kind) {
       case 'url':
       case 'server': {
         const place = await this.placeOf(target, log);
         if (place) await new NetworkProbe(this.egress, place, log, left).run();
         else for (const step of networkSteps) log.skip(step, 'The server is hosted here: no network is used.');
-        const channel = this.transports.channelTo(target);
-        return probeMcp(channel, log, left, { overHttp: true }).finally(() => channel.close());
+        const fresh = this.transports.channelTo(target);
+        await probeSession(fresh, log, left, { overHttp: true }).finally(() => fresh.close());
+        break;
       }
       case 'mock':
         log.ok('target', `The connection simulates ${target.serverName}: no server is contacted.`);
@@ -106,8 +108,11 @@ export class DiagnosisService {
       case 'uplink':
         await this.probeTunnel(namespace, target, log, left);
     }
-    // Probes the channel that calls use: another channel could start another program.
-    await probeMcp(await this.handles.find(namespace, target.connectionId), log, left, { overHttp: false });
+    // The list is read in the session that calls use: a server that opens a new one may have lost that.
+    const channel = await this.handles.find(namespace, target.connectionId);
+    // Another channel than that of calls could start another program.
+    if (!isInNetwork) await probeSession(channel, log, left, { overHttp: false });
+    await probeTools(channel, log, left);
   }
 
   /** Null for a hosted server. */

@@ -105,8 +105,8 @@ function isTlsError(error: unknown): boolean {
   return /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO)/.test(code);
 }
 
-/** Opens a session with a server and lists its tools. Calls none of them. @throws StepFailedError */
-export async function probeMcp(
+/** Opens a session with a server. @throws StepFailedError */
+export async function probeSession(
   channel: Channel,
   log: DiagnosisLog,
   left: () => number,
@@ -127,6 +127,10 @@ export async function probeMcp(
     if (step === 'authorization') log.skip('era', 'The server requires authorization before it opens a session.');
     log.fail(step, failure, past());
   }
+}
+
+/** Lists the tools of a server, and calls none of them. @throws StepFailedError */
+export async function probeTools(channel: Channel, log: DiagnosisLog, left: () => number): Promise<void> {
   const list = async () => {
     const { length } = await new ToolCatalog(channel).list(left());
     return `It lists ${length === 1 ? 'one tool' : `${length} tools`}.`;
