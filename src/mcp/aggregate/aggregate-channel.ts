@@ -138,6 +138,11 @@ export class AggregateChannel implements Channel {
     };
   }
 
+  /** Reaches the connections that the client has used. */
+  notify(profileKey: string, text: string): void {
+    for (const handle of this.profiles.get(profileKey)?.keys() ?? []) handle.notify(profileKey, text);
+  }
+
   async release(profileKey: string, forGood?: boolean): Promise<void> {
     const handles = [...(this.profiles.get(profileKey)?.keys() ?? [])];
     this.profiles.delete(profileKey);

@@ -1,6 +1,6 @@
 import type { McpReply } from '../protocol/channel.js';
 import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
-import { resultOf, withEnvelope } from '../protocol/messages.js';
+import { resultOf, withEnvelope, unansweredRequest } from '../protocol/messages.js';
 import { LEGACY_VERSIONS, MODERN_VERSION, rpcCode } from '../protocol/protocol.js';
 import { identityOfDiscover, versionsOfDiscover } from '../protocol/session.js';
 import { verdictOf, type EraVerdict } from '../eras/era.repository.js';
@@ -144,6 +144,7 @@ export async function findSession(wire: HttpWire): Promise<OpenedSession | null>
 async function plain(open: OpenSession): Promise<OpenedSession> {
   const handlers: SessionHandlers = {
     onNotification: () => undefined,
+    onRequest: (method) => Promise.resolve(unansweredRequest(method)),
     onLost: () => undefined,
     mayProbe: () => false,
   };

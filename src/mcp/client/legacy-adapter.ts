@@ -208,6 +208,10 @@ export class LegacyAdapter implements ProtocolAdapter {
     return own.listeners.add({ ...filter, messages: true }, listener, timeoutMs);
   }
 
+  notify(profileKey: string, text: string): void {
+    this.profiles.notify(profileKey, text);
+  }
+
   release(profileKey: string): Promise<void> {
     return this.profiles.release(profileKey);
   }

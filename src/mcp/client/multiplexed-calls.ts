@@ -18,6 +18,8 @@ export interface Peer {
   notify(text: string): void;
   /** Sends an answer to a request of the peer. */
   answer(text: string): void;
+  /** Answers a request of the peer while no call runs that could; absent where it is refused. */
+  onRequest?: McpCall['onRequest'];
 }
 
 /**
@@ -81,7 +83,7 @@ export class MultiplexedCalls {
     const call = method === 'ping' ? null : this.newest(able);
     if (call) return call.requested(text, method);
     const { peer } = this;
-    const refuse = able.length > 0 ? refuseUnclear : undefined;
+    const refuse = able.length > 0 ? refuseUnclear : peer.onRequest;
     new UpstreamRequestResponder((answer) => peer.answer(answer), peer.host, refuse).take(text, method);
   }
 

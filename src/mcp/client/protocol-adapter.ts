@@ -19,6 +19,8 @@ export interface ProtocolAdapter {
    */
   request(call: McpCall, timeoutMs: number): Promise<McpReply>;
   listen(filter: ListenFilter, listener: UpstreamListener, options: ListenOptions): Promise<Listening>;
+  /** Sends a notification in the session of a caller profile in this process; absent for an era without sessions. */
+  notify?(profileKey: string, text: string): void;
   /** Ends the session of a caller profile in this process. Never rejects. */
   release(profileKey: string): Promise<void>;
   /** Closes all sessions. Never rejects. */

@@ -1,6 +1,7 @@
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
-import type { CallerProfile, McpCall, McpReply } from '../protocol/channel.js';
+import type { CallerProfile, ClientAnswer, McpCall, McpReply } from '../protocol/channel.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
+import { unansweredRequest } from '../protocol/messages.js';
 import { CallList } from './call-registry.js';
 import { Listeners, type OpenListening } from './listeners.js';
 import { SingleFlight } from './single-flight.js';
@@ -26,6 +27,11 @@ const PROBE_EVERY_MS = 30_000;
 export interface SessionHandlers {
   /** Receives a notification that belongs to no call. */
   onNotification(text: string, method: string): void;
+  /**
+   * Answers a server request that belongs to no call. @param ofCall answers during a call that runs in the session, if
+   * there is one
+   */
+  onRequest(method: string, params: string | undefined, ofCall: McpCall['onRequest']): Promise<ClientAnswer>;
   /** Called when the session is lost, with everything that ran in it. */
   onLost(session: LegacySession): void;
   /** True if a session in doubt may be probed now. */
@@ -43,6 +49,8 @@ export interface LegacySession {
    * @throws UpstreamFailure, SessionLostError when the request did not run because the session is gone
    */
   request(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply>;
+  /** Sends a notification of the session's caller, a JSON-RPC message. Never throws. */
+  notify(text: string): void;
   /**
    * Starts receiving notifications outside of calls, unless already started; false when the server does not send any.
    *
@@ -95,7 +103,13 @@ export class SessionSlot extends SingleFlight<LegacySession> {
       // Callers of the shared session reopen it, and its listeners with it.
       if (profile && !this.listeners.isEmpty) this.listeners.restart();
     };
-    const handlers: SessionHandlers = { onNotification, onLost, mayProbe: () => this.mayProbe() };
+    const onRequest: SessionHandlers['onRequest'] = (method, params, ofCall) => {
+      // A server may ask before the call that opens its session was sent.
+      const [waiting] = ofCall ? [ofCall] : this.calls.filter(isAskable).map((call) => call.onRequest);
+      if (profile?.onRequest) return profile.onRequest(method, params, waiting);
+      return waiting ? waiting(method, params) : Promise.resolve(unansweredRequest(method));
+    };
+    const handlers: SessionHandlers = { onNotification, onRequest, onLost, mayProbe: () => this.mayProbe() };
     super(() => open(profile, handlers), url);
     this.handlers = handlers;
     this.isShared = profile?.isShared === true;
@@ -119,6 +133,10 @@ export class SessionSlot extends SingleFlight<LegacySession> {
     await this.listeners.close();
     await this.close((session) => session.end(forGood));
   }
+}
+
+function isAskable({ onRequest }: McpCall): boolean {
+  return onRequest !== undefined;
 }
 
 /** Caller-owned sessions, one per caller profile, ended after 10 idle minutes. */
@@ -156,6 +174,12 @@ export class ProfileSlots {
     if (this.slots.has(profile.key)) return this.slotOf(profile);
     const shared = profile.isShared ? [...this.slots.values()].filter(({ isShared }) => isShared).length : 0;
     return this.slots.size >= this.max || shared >= SHARED_MAX ? null : this.slotOf(profile);
+  }
+
+  /** Sends a notification in the session of a caller, if it is open and no other caller shares it. */
+  notify(key: string, text: string): void {
+    const slot = this.slots.get(key);
+    if (slot && !slot.isShared) slot.value?.notify(text);
   }
 
   async release(key: string, forGood?: boolean): Promise<void> {

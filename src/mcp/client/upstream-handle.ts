@@ -114,6 +114,10 @@ export abstract class UpstreamHandle implements Channel {
     this.channel.forgetLists?.();
   }
 
+  notify(profileKey: string, text: string): void {
+    this.channel.notify?.(profileKey, text);
+  }
+
   release(profileKey: string, forGood?: boolean): Promise<void> {
     return this.channel.release(profileKey, forGood);
   }

@@ -1,8 +1,7 @@
 import type { McpCall } from '../protocol/channel.js';
 import { members, slice } from '../protocol/json-text.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
-import { answerText, errorAnswer } from '../protocol/messages.js';
-import { rpcCode } from '../protocol/protocol.js';
+import { answerText, errorAnswer, unansweredRequest } from '../protocol/messages.js';
 
 /** Limit of server requests during one call; each is answered by a request of its own. */
 const REQUESTS_MAX = 100;
@@ -24,11 +23,15 @@ export class UpstreamRequestResponder {
   constructor(
     private readonly answer: (text: string) => void,
     private readonly host: string,
-    private readonly forward?: McpCall['onRequest'],
+    readonly forward?: McpCall['onRequest'],
   ) {}
 
-  /** Answers a request of the upstream, or forwards it to the caller. @throws UpstreamError beyond 100 requests */
-  take(text: string, method: string): void {
+  /**
+   * Answers a request of the upstream, or forwards it to the caller. @param forward replaces that of the call
+   *
+   * @throws UpstreamError beyond 100 requests
+   */
+  take(text: string, method: string, forward = this.forward): void {
     this.count += 1;
     if (this.count > REQUESTS_MAX) {
       throw new UpstreamError(`${this.host} asked its client more than ${REQUESTS_MAX} things during one call.`);
@@ -36,10 +39,10 @@ export class UpstreamRequestResponder {
     const parts = members(text);
     const idAt = parts.get('id');
     const id = idAt ? slice(text, idAt) : 'null';
-    if (!this.forward || !FORWARDED.has(method)) return this.answer(ownAnswer(id, method));
+    if (!forward || !FORWARDED.has(method)) return this.answer(ownAnswer(id, method));
     const params = parts.get('params');
     this.open += 1;
-    this.forward(method, params && slice(text, params))
+    forward(method, params && slice(text, params))
       .catch(() => errorAnswer('The client could not be reached'))
       .then((answer) => {
         this.open -= 1;
@@ -58,6 +61,5 @@ export class UpstreamRequestResponder {
 
 /** Local answer: `ping` succeeds, other methods are not found. `id` is JSON text. */
 function ownAnswer(id: string, method: string): string {
-  const refusal = errorAnswer(`This client does not answer ${method}`, rpcCode.methodNotFound);
-  return answerText(id, method === 'ping' ? { result: '{}' } : refusal);
+  return answerText(id, method === 'ping' ? { result: '{}' } : unansweredRequest(method));
 }

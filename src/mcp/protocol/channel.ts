@@ -37,6 +37,11 @@ export interface CallerProfile {
    * own. Legacy upstreams receive `elicitation`, `sampling`, `roots`, `extensions` and `experimental` only.
    */
   capabilities: Record<string, unknown>;
+  /**
+   * Answers server requests of a legacy upstream outside of a call; `params` is JSON text. @param ofCall answers during a
+   * running call of the caller, if there is one
+   */
+  onRequest?: (method: string, params: string | undefined, ofCall: McpCall['onRequest']) => Promise<ClientAnswer>;
   /** Log level that the caller set; a legacy upstream receives it before the call, once in each session. */
   level?: string;
   /** Allows the shared session, without server requests, when no session of its own is available. */
@@ -153,6 +158,11 @@ export interface Channel {
    * notifications honour nothing.
    */
   listen(filter: ListenFilter, listener: UpstreamListener, options: ListenOptions): Promise<Listening>;
+  /**
+   * Sends a notification, a JSON-RPC message, to the upstream session of a caller profile in this process. Without effect
+   * when the caller has none of its own. Never throws. Absent for channels without such sessions.
+   */
+  notify?(profileKey: string, text: string): void;
   /** Invalidates cached lists of the upstream, whatever their `ttlMs`. Absent for channels without a cache. */
   forgetLists?(): void;
   /**

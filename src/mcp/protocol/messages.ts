@@ -35,6 +35,11 @@ export function errorAnswer(message: string, code: number = rpcCode.internalErro
   return { error: { code, message } };
 }
 
+/** Answer to a server request that no client answers. */
+export function unansweredRequest(method: string): ClientAnswer {
+  return errorAnswer(`This client does not answer ${method}`, rpcCode.methodNotFound);
+}
+
 /** JSON-RPC request or, without an id, notification; `params` is JSON text. */
 export function requestText(id: number | null, method: string, params: string | undefined): string {
   const idPart = id === null ? '' : `"id":${id},`;

@@ -181,7 +181,7 @@ export class LegacyServer {
   ): Pick<UpstreamRequestOptions, 'profile' | 'onRequest'> | null {
     if (!session || level === null) return responder;
     this.parts.sessions.uses(session, principal, channel);
-    const profile = responder?.profile ?? { key: session.key, capabilities: session.passed, mayShare: true };
+    const profile = responder?.profile ?? { ...this.parts.input.profileOf(session, principal), mayShare: true };
     return { ...responder, profile: { ...profile, level } };
   }
 

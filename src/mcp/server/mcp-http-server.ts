@@ -80,6 +80,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
   private readonly ids: SessionIds;
   private readonly sessions: LiveSessions;
   private readonly clientRequests: PendingClientRequests;
+  private readonly input: ClientInput;
   private readonly streams = new Streams();
   /** Streams of HTTP+SSE (MCP 2024-11-05). */
   readonly sse: SseStreams;
@@ -104,15 +105,15 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     this.via = viaMark(env);
     this.ids = new SessionIds(env);
     this.sessions = new LiveSessions(pubSub, marks, randomUUID());
-    this.clientRequests = new PendingClientRequests(pubSub);
-    const { ids, sessions, clientRequests } = this;
-    const input = new ClientInput(sessions, clientRequests);
+    this.clientRequests = new PendingClientRequests(pubSub, this.sessions);
+    this.input = new ClientInput(this.sessions, this.clientRequests);
+    const { ids, sessions, clientRequests, input } = this;
     const [calls, notes] = [new UpstreamCalls(env.mcpCallTimeoutMs), new ToolNotes()];
     const tasks = new TaskRelay(vault, taskIds, calls, timeoutMs);
     const legacy = new LegacyServer({ calls, ids, sessions, input, notes, tasks, timeoutMs });
     const subscriptions = new Subscriptions(this.streams);
     const modern = new ModernServer({ calls, pending, subscriptions, notes, timeoutMs });
-    this.server = new McpServer({ legacy, modern, clientRequests, calls });
+    this.server = new McpServer({ legacy, modern, clientRequests, sessions, calls });
   }
 
   async onModuleInit(): Promise<void> {
@@ -315,7 +316,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     const profile = (): CallerProfile | undefined => {
       const level = this.sessions.level(session, principal) ?? undefined;
       if (session.capabilities.length === 0 && level === undefined) return session.shared;
-      return { key: session.key, capabilities: session.passed, level, mayShare: true };
+      return { ...this.input.profileOf(session, principal), level, mayShare: true };
     };
     const uris = () => this.sessions.uris(session, principal);
     const era = () => this.sessions.eraOf(session, principal);

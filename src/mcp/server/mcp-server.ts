@@ -13,13 +13,18 @@ import { McpRefusal } from './mcp-server.errors.js';
 import type { LegacyServer } from './legacy-server.js';
 import type { ModernServer } from './modern-server.js';
 import type { PendingClientRequests } from './pending-client-requests.js';
+import type { LiveSessions } from './sessions/live-sessions.js';
 import type { UpstreamCalls } from './upstream-calls.js';
+
+/** Notifications that upstreams get from this service, or whose token is that of a request which this service sent. */
+const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set(['notifications/initialized', 'notifications/progress']);
 
 /** Handlers of messages by era. */
 export interface McpServerParts {
   legacy: LegacyServer;
   modern: ModernServer;
   clientRequests: PendingClientRequests;
+  sessions: LiveSessions;
   calls: UpstreamCalls;
 }
 
@@ -84,7 +89,7 @@ export class McpServer {
     }
     if (message.id === undefined) {
       // In the revision without sessions a client cancels by disconnecting.
-      if (method === 'notifications/cancelled' && classified.era === 'legacy') this.cancel(request, message);
+      if (classified.era === 'legacy') this.notified(request, message, method);
       return sink.reply(202, null);
     }
     let parts: Map<string, Span>;
@@ -117,6 +122,16 @@ export class McpServer {
     return classified.era === 'modern' && classified.envelope
       ? modern.answer(incoming, classified.envelope)
       : legacy.answer(incoming);
+  }
+
+  /** Takes a client's notification: those about its session here and its calls are ours, others its server's. */
+  private notified(request: McpRequestContext, message: RpcHead, method: string): void {
+    if (method === 'notifications/cancelled') return this.cancel(request, message);
+    const { session, principal, text } = request;
+    if (!session || OWN_NOTIFICATIONS.has(method)) return;
+    // Clients without state share an upstream session.
+    if (this.parts.sessions.eraOf(session, principal) === undefined) return;
+    this.parts.sessions.notify(session, principal, text);
   }
 
   private cancel(request: McpRequestContext, { params }: RpcHead): void {

@@ -1,20 +1,24 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { PubSub } from '../../platform/queue/pub-sub.js';
-import type { Cancellation } from '../protocol/cancellation.js';
+import { Cancellation } from '../protocol/cancellation.js';
 import type { ClientAnswer, CallerProfile } from '../protocol/channel.js';
 import { members, slice } from '../protocol/json-text.js';
-import { errorAnswer, toRpcError, type RpcHead } from '../protocol/messages.js';
-import { rpcCode } from '../protocol/protocol.js';
+import { errorAnswer, toRpcError, unansweredRequest, type RpcHead } from '../protocol/messages.js';
 import type { McpResponseSink, McpRequest } from './mcp-request.js';
 import type { ClientSession } from './sessions/session-ids.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { subjectOf, type InputRequest, type InputRequired, withElicitationId } from './bridge/input.js';
 import { canAnswer, isPage } from './client-capabilities.js';
-import type { LiveSessions } from './sessions/live-sessions.js';
+import { RELAYED_BYTES_MAX, type LiveSessions } from './sessions/live-sessions.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
-    /** Answer of a client to an upstream request, for the process that waits for it. */
+    /** Upstream request to a client, for the process that holds its GET stream. */
+    'mcp.requests': { id: string; session: string; principal: string; text: string };
+    /**
+     * Answer of a client to an upstream request, for the process that waits for it; an empty text tells that the request
+     * was sent on the GET stream.
+     */
     [topic: `mcp.answers.${string}`]: { id: string; session: string; text: string };
   }
 }
@@ -25,8 +29,8 @@ const PENDING_EACH_MAX = 32;
 /** Limit of pending requests in this process. */
 const PENDING_MAX = 10_000;
 
-/** Size limit in bytes of an answer forwarded to another process as JSON: the relay carries 512 KB. */
-const RELAYED_BYTES_MAX = 400 * 1024;
+/** Time for another process to tell that it holds the GET stream of a client. */
+const FORWARD_MS_MAX = 2_000;
 
 /** Limits of `input_required` rounds per call, and of requests per round. */
 const ROUNDS_MAX = 8;
@@ -60,9 +64,26 @@ export class ClientInput {
       if (canAnswer(session.capabilities, { method, params })) {
         return this.requests.send(session, { method, params }, sink, cancellation, left());
       }
-      return Promise.resolve(errorAnswer(`This client does not answer ${method}`, rpcCode.methodNotFound));
+      return Promise.resolve(unansweredRequest(method));
     };
-    return { profile: { key: session.key, capabilities: session.passed }, onRequest };
+    return { profile: this.profileOf(session, principal), onRequest };
+  }
+
+  /**
+   * Profile of a client with an upstream session of its own. A request outside of its calls goes to its GET stream in this
+   * process, else to a running call, else to its GET stream in another process.
+   */
+  profileOf(session: ClientSession, principal: string): CallerProfile {
+    const { key, capabilities, passed } = session;
+    if (capabilities.length === 0) return { key, capabilities: passed };
+    const onRequest: CallerProfile['onRequest'] = (method, params, ofCall) => {
+      const request = { method, params };
+      if (!canAnswer(capabilities, request)) return Promise.resolve(unansweredRequest(method));
+      const stream = this.sessions.streamOf(key, principal);
+      if (stream) return this.requests.send(session, request, stream, new Cancellation(), INPUT_MS_MAX);
+      return ofCall ? ofCall(method, params) : this.requests.forward(session, principal, request);
+    };
+    return { key, capabilities: passed, onRequest };
   }
 
   /** Reason why this client cannot answer the input requests, as text; null when it can. */
@@ -103,11 +124,14 @@ export interface ClientRequest {
 
 interface Pending {
   session: string;
+  /** Called when another process has sent the request. */
+  sent: () => void;
   settle: (answer: ClientAnswer) => void;
 }
 
 /**
- * Upstream requests to legacy clients, sent on the stream of the call that needs them. The answer arrives as a separate
+ * Upstream requests to legacy clients, sent on the stream of the call that needs them, or on the client's GET stream in
+ * any process. The answer arrives as a separate
  * POST, possibly at another process. The request id names the waiting process, is unguessable, and is valid in its
  * session only.
  */
@@ -117,23 +141,52 @@ export class PendingClientRequests {
   private readonly waiting = new KeyedLimiter(PENDING_EACH_MAX, PENDING_MAX);
   private isClosed = false;
 
-  constructor(private readonly pubSub: PubSub) {}
+  constructor(
+    private readonly pubSub: PubSub,
+    private readonly sessions: Pick<LiveSessions, 'streamOf'>,
+  ) {}
 
-  /** Subscribes to answers that arrive at other processes. */
+  /** Subscribes to requests of other processes, and to answers that arrive there. */
   async listen(): Promise<void> {
+    await this.pubSub.subscribe('mcp.requests', ({ id, session, principal, text }) => {
+      const stream = this.sessions.streamOf(session, principal);
+      if (!stream || this.isClosed) return;
+      stream.event(text);
+      this.pubSub.publish(topicOf(processOf(id)), { id, session, text: '' });
+    });
     await this.pubSub.subscribe(topicOf(this.own), (answer) => this.settle(answer.session, answer.id, answer.text));
   }
 
   /**
-   * Sends a request on the stream of the client's call. Always resolves: with an error when the client disconnects,
-   * times out, or has too many pending requests.
+   * Sends a request on a stream of the client. Always resolves: with an error when the client disconnects, times out, or
+   * has too many pending requests.
    */
   send(
     session: ClientSession,
-    { method, params }: ClientRequest,
-    sink: McpResponseSink,
+    request: ClientRequest,
+    stream: Pick<McpResponseSink, 'event'>,
     cancellation: Cancellation,
     timeoutMs: number,
+  ): Promise<ClientAnswer> {
+    const late = errorAnswer('The client did not answer in time');
+    return this.await(session, request, (_id, text) => stream.event(text), cancellation, { timeoutMs, late });
+  }
+
+  /** Sends a request on the client's GET stream in another process. Always resolves, as {@link send}. */
+  forward(session: ClientSession, principal: string, request: ClientRequest): Promise<ClientAnswer> {
+    const publish = (id: string, text: string) =>
+      this.pubSub.publish('mcp.requests', { id, session: session.key, principal, text });
+    const late = unansweredRequest(request.method);
+    if (Buffer.byteLength(JSON.stringify(request)) > RELAYED_BYTES_MAX) return Promise.resolve(late);
+    return this.await(session, request, publish, new Cancellation(), { timeoutMs: FORWARD_MS_MAX, late });
+  }
+
+  private await(
+    session: ClientSession,
+    { method, params }: ClientRequest,
+    deliver: (id: string, text: string) => void,
+    cancellation: Cancellation,
+    { timeoutMs, late }: { timeoutMs: number; late: ClientAnswer },
   ): Promise<ClientAnswer> {
     const isOff = this.isClosed || cancellation.isCancelled;
     const release = isOff ? null : this.waiting.enter(session.key);
@@ -148,11 +201,15 @@ export class PendingClientRequests {
         resolve(answer);
       };
       const leave = () => settle(errorAnswer('The client is gone'));
-      const timer = setTimeout(() => settle(errorAnswer('The client did not answer in time')), timeoutMs);
-      this.pending.set(id, { session: session.key, settle });
+      let timer = setTimeout(() => settle(late), timeoutMs);
+      const sent = () => {
+        clearTimeout(timer);
+        timer = setTimeout(() => settle(errorAnswer('The client did not answer in time')), INPUT_MS_MAX);
+      };
+      this.pending.set(id, { session: session.key, sent, settle });
       cancellation.notify(leave);
       const given = params === undefined ? '' : `,"params":${params}`;
-      sink.event(`{"jsonrpc":"2.0","id":"${id}","method":${JSON.stringify(method)}${given}}`);
+      deliver(id, `{"jsonrpc":"2.0","id":"${id}","method":${JSON.stringify(method)}${given}}`);
     });
   }
 
@@ -177,7 +234,9 @@ export class PendingClientRequests {
 
   private settle(session: string, id: string, text: string): void {
     const waiting = this.pending.get(id);
-    if (waiting?.session === session) waiting.settle(answerIn(text));
+    if (waiting?.session !== session) return;
+    if (text === '') waiting.sent();
+    else waiting.settle(answerIn(text));
   }
 }
 
@@ -188,6 +247,11 @@ function answerIn(text: string): ClientAnswer {
   if (result) return { result: slice(text, result) };
   const error = parts.get('error');
   return { error: toRpcError(error && JSON.parse(slice(text, error)), 'The client answered with an error') };
+}
+
+/** Name of the process that waits for the answer to a request with this id. */
+function processOf(id: string): string {
+  return id.slice(0, id.indexOf('.'));
 }
 
 function topicOf(process: string): `mcp.answers.${string}` {

@@ -63,6 +63,10 @@ class ServerChannel implements Channel {
     this.current?.forgetLists();
   }
 
+  notify(profileKey: string, text: string): void {
+    this.current?.notify(profileKey, text);
+  }
+
   async release(profileKey: string, forGood = false): Promise<void> {
     await (await this.handleOr(forGood))?.release(profileKey, forGood);
   }

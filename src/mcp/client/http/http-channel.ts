@@ -127,6 +127,11 @@ export class HttpChannel implements Channel {
     this.cache.forgetLists();
   }
 
+  notify(profileKey: string, text: string): void {
+    const { value } = this.choice;
+    (value?.legacy?.value ?? value?.adapter)?.notify?.(profileKey, text);
+  }
+
   async release(profileKey: string, forGood = false): Promise<void> {
     const { value } = this.choice;
     const ended = (value?.legacy?.value ?? value?.adapter)?.release(profileKey);

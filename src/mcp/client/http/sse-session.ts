@@ -56,8 +56,9 @@ class SseSession implements LegacySession {
       host: wire.target.url.host,
       takeId: () => wire.takeId(),
       sendRequest: (text, call, timeoutMs, fail) => this.sendRequest(text, call, timeoutMs, fail),
-      notify: (text) => this.loss === null && wire.aside(this.headers, text, this.endpoint as URL),
+      notify: (text) => this.notify(text),
       answer: (text) => wire.answer(this.headers, text, this.endpoint as URL),
+      onRequest: isInteractive ? (method, params) => handlers.onRequest(method, params, undefined) : undefined,
     });
   }
 
@@ -81,6 +82,10 @@ class SseSession implements LegacySession {
     } catch (error) {
       throw asCallError(error, call);
     }
+  }
+
+  notify(text: string): void {
+    if (this.loss === null) this.wire.aside(this.headers, text, this.endpoint as URL);
   }
 
   async startListening(_timeoutMs: number, onEnd: () => void): Promise<boolean> {

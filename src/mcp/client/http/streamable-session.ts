@@ -161,6 +161,10 @@ class StreamableSession implements LegacySession {
     }
   }
 
+  notify(text: string): void {
+    this.wire.aside(this.headers, text);
+  }
+
   async startListening(timeoutMs: number, onEnd: () => void): Promise<boolean> {
     // Servers without sessions open a GET stream that never carries a message.
     if (this.ref.id === null || this.isEnded) return false;
@@ -241,7 +245,13 @@ class StreamableSession implements LegacySession {
     const head = parseMessage(data);
     if (typeof head?.method !== 'string') return;
     if (head.id === undefined) return this.handlers.onNotification(data, head.method);
-    (this.inFlight.at(-1) ?? this.wire.responder(this.headers)).take(data, head.method);
+    const responder = this.inFlight.at(-1) ?? this.wire.responder(this.headers);
+    const { onRequest } = this.handlers;
+    responder.take(
+      data,
+      head.method,
+      this.isInteractive ? (method, params) => onRequest(method, params, responder.forward) : undefined,
+    );
   }
 
   /** Reopens the GET stream while the session lives, unless the server does not offer one. */

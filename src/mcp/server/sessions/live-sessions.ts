@@ -4,6 +4,7 @@ import type { PubSub } from '../../../platform/queue/pub-sub.js';
 import { repeat } from '../../../platform/schedule/repeat.js';
 import type { Channel } from '../../protocol/channel.js';
 import type { Era } from '../../protocol/protocol.js';
+import { MessageBudget } from '../../client/message-budget.js';
 import { beganAt, type ClientSession } from './session-ids.js';
 import type { SessionMarkRepository } from './session-mark.repository.js';
 
@@ -42,7 +43,11 @@ type SessionEvent = { session: string; principal: string } & (
   | { kind: 'level'; level: string }
   | { kind: 'subscribed' | 'unsubscribed'; uri: string }
   | { kind: 'streaming'; by: string }
+  | { kind: 'notified'; by: string; text: string }
 );
+
+/** Size limit in bytes of a message forwarded to another process as JSON: the relay carries 512 KB. */
+export const RELAYED_BYTES_MAX = 400 * 1024;
 
 /** State of a session beyond its id. */
 interface Memory {
@@ -50,12 +55,16 @@ interface Memory {
   uris: Set<string>;
   /** Channels that may hold an upstream session owned by this client. */
   channels: Set<Channel>;
+  /** Limits the client's notifications to these sessions. */
+  budget: MessageBudget;
   stream: SessionListener | null;
   usedAt: number;
 }
 
 /** Callbacks of a session's stream. */
 export interface SessionListener {
+  /** Sends a message to the client. */
+  event(text: string): void;
   /** Called when the subscribed resources or the log level changed. */
   changed(): void;
   /** Called when the session has ended, or another process opened its stream. */
@@ -163,6 +172,23 @@ export class LiveSessions {
   }
 
   /**
+   * Sends a notification of the client, a JSON-RPC message, to its upstream sessions in every process. Dropped beyond the
+   * limits of messages.
+   */
+  notify({ key }: ClientSession, principal: string, text: string): void {
+    const memory = this.memory(principal, key);
+    if (memory.budget.spend(text.length) !== null) return;
+    this.notifyUpstreams(memory, key, text);
+    if (Buffer.byteLength(JSON.stringify(text)) > RELAYED_BYTES_MAX) return;
+    this.pubSub.publish('mcp.sessions', { session: key, principal, kind: 'notified', by: this.own, text });
+  }
+
+  /** The GET stream of the session in this process; null without one. */
+  streamOf(key: string, principal: string): SessionListener | null {
+    return this.find(principal, key)?.stream ?? null;
+  }
+
+  /**
    * Makes `stream` the session's only stream: one of another process ends.
    *
    * @returns function to call when the stream has ended; null when this process has one already
@@ -218,7 +244,14 @@ export class LiveSessions {
         return;
       case 'streaming':
         if (event.by !== this.own) this.find(principal, session)?.stream?.end();
+        return;
+      case 'notified':
+        if (event.by !== this.own) this.notifyUpstreams(this.find(principal, session), session, event.text);
     }
+  }
+
+  private notifyUpstreams(memory: Memory | undefined, key: string, text: string): void {
+    for (const channel of memory?.channels ?? []) channel.notify?.(key, text);
   }
 
   private setLevelOf(memory: Memory, level: string): void {
@@ -250,6 +283,7 @@ export class LiveSessions {
       level: null,
       uris: new Set<string>(),
       channels: new Set<Channel>(),
+      budget: new MessageBudget(true),
       stream: null,
       usedAt: Date.now(),
     };

@@ -43,6 +43,10 @@ export class SessionStream implements SessionListener {
     void this.listen();
   }
 
+  event(text: string): void {
+    if (!this.isOver) this.sink.event(text);
+  }
+
   changed(): void {
     if (!this.isOver) void this.listen();
   }
