@@ -120,6 +120,16 @@ export const service = {
     behavior:
       'Log messages and updates on the stream of an upstream session reach the client of that session; those of a shared session reach the sole call in flight. Changes are not announced where the upstream has no stream for them.',
   },
+  'mcp:server-requests': {
+    source: 'House',
+    behavior:
+      'A request of a legacy server outside of calls reaches the GET stream of the client whose session it is, in any process, else its running call; without either, or if the client did not declare the capability, it is refused with -32601.',
+  },
+  'mcp:client-notifications': {
+    source: 'House',
+    behavior:
+      'Notifications of a client with upstream sessions of its own reach these sessions in every process, except those about its session here, its calls and progress; those of other clients are not sent.',
+  },
   'mcp:session-restart': {
     source: 'House',
     behavior:
