@@ -246,12 +246,9 @@ class StreamableSession implements LegacySession {
     if (typeof head?.method !== 'string') return;
     if (head.id === undefined) return this.handlers.onNotification(data, head.method);
     const responder = this.inFlight.at(-1) ?? this.wire.responder(this.headers);
-    const { onRequest } = this.handlers;
-    responder.take(
-      data,
-      head.method,
-      this.isInteractive ? (method, params) => onRequest(method, params, responder.forward) : undefined,
-    );
+    const forward: McpCall['onRequest'] = (asked, params) =>
+      this.handlers.onRequest(asked, params, responder.forward);
+    responder.take(data, head.method, this.isInteractive ? forward : undefined);
   }
 
   /** Reopens the GET stream while the session lives, unless the server does not offer one. */
