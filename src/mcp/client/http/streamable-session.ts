@@ -246,8 +246,7 @@ class StreamableSession implements LegacySession {
     if (typeof head?.method !== 'string') return;
     if (head.id === undefined) return this.handlers.onNotification(data, head.method);
     const responder = this.inFlight.at(-1) ?? this.wire.responder(this.headers);
-    const forward: McpCall['onRequest'] = (asked, params) =>
-      this.handlers.onRequest(asked, params, responder.forward);
+    const forward: McpCall['onRequest'] = (asked, params) => this.handlers.onRequest(asked, params, responder.forward);
     responder.take(data, head.method, this.isInteractive ? forward : undefined);
   }
 
