@@ -124,7 +124,6 @@ export class UpstreamTimeoutError extends failureOf('timeout') {
     message: string,
     override readonly outcomeUnknown: boolean,
     detail?: unknown,
-    override readonly advice?: string,
   ) {
     super(message, detail);
   }

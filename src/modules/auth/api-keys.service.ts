@@ -98,6 +98,12 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
     return { apiKeys: rows.map(toApiKeyDto) };
   }
 
+  /** The name of a key; null for one that was revoked. */
+  async nameOf(id: string): Promise<string | null> {
+    const key = await this.keys.findOne({ where: { id }, select: { id: true, name: true } });
+    return key?.name ?? null;
+  }
+
   /**
    * Revokes a key: at once in this process, within 5 s in every other.
    *

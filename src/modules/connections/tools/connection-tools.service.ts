@@ -106,7 +106,7 @@ export class ConnectionToolsService {
     const url = `${this.env.baseUrl}/connect/${target.namespace}/${target.connectionId}/mcp`;
     const seconds = (target.callTimeoutMs ?? this.env.mcpCallTimeoutMs) / 1000;
     const advice = `A call at the MCP endpoint ${url} may take longer: it fails after ${seconds} s without a message of the server.`;
-    return new UpstreamTimeoutError(message, outcomeUnknown, detail, advice);
+    return new UpstreamTimeoutError(`${message} ${advice}`, outcomeUnknown, detail);
   }
 
   /**
