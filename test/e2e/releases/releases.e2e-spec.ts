@@ -377,7 +377,7 @@ describe('the current release', () => {
       const first = await publishExternal(app, owner, name, { upstreamUrl: upstream.url });
       const second = await publishExternal(app, owner, name, { upstreamUrl: upstream.url });
       const failed = await published(app, owner, name, { type: 'external', upstreamUrl: await refusedPort() });
-      const { logs } = await releaseIn(app, owner, name, failed, 'FAILURE_SCAN');
+      const { logs } = await releaseIn(app, owner, name, failed, 'FAILURE');
       const lastError = logs.findLast(({ level }) => level === 'error')?.message;
       expect(lastError).toMatch(/Nothing listens on/);
       const rows = (currentId: string) => [
