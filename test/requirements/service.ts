@@ -182,6 +182,11 @@ export const service = {
     behavior:
       'An upstream that requires authorization never causes a 401 of this service: `tools/call` answers an `isError` text, others a JSON-RPC error; clients with URL elicitation receive the page.',
   },
+  'mcp:extensions': {
+    source: 'House',
+    behavior:
+      'Extensions and experimental capabilities of up to 1 KB pass through `initialize` both ways, and unknown capabilities of a server to its clients; clients with equal extensions that answer no requests share a session of the server, up to 10 kinds of them.',
+  },
   'mcp:passes-through': {
     source: 'House',
     behavior: 'Tools, resources, prompts and completion reach the client unchanged.',

@@ -8,7 +8,6 @@ import { InternalClient } from '../../platform/internal-http/internal-client.js'
 import { Vault } from '../../platform/vault/vault.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { CallerProfile, Channel } from '../protocol/channel.js';
-import { capabilitiesOf } from './client-capabilities.js';
 import { MODERN_VERSION } from '../protocol/protocol.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
 import type { CallObserver, McpRequestContext, McpResponseSink } from './mcp-request.js';
@@ -309,14 +308,14 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     const open = async () => {
       const now = (await find()).channel;
       if (now instanceof McpRefusal) throw now;
-      if (profile()) this.sessions.uses(session, principal, now);
+      const own = profile();
+      if (own && !own.isShared) this.sessions.uses(session, principal, now);
       return now;
     };
     const profile = (): CallerProfile | undefined => {
       const level = this.sessions.level(session, principal) ?? undefined;
-      const capabilities = capabilitiesOf(session.capabilities);
-      if (!capabilities && level === undefined) return undefined;
-      return { key: session.key, capabilities: capabilities ?? {}, level, mayShare: true };
+      if (session.capabilities.length === 0 && level === undefined) return session.shared;
+      return { key: session.key, capabilities: session.passed, level, mayShare: true };
     };
     const uris = () => this.sessions.uris(session, principal);
     const era = () => this.sessions.eraOf(session, principal);

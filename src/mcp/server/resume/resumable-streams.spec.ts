@@ -8,7 +8,14 @@ import { ResumableStreams, type StreamReader } from './resumable-streams.js';
 const KEPT_MS = 5 * 60_000;
 const MB = 1024 * 1024;
 const CALLER = 'alice target';
-const session = { key: 'session', version: '2025-11-25', capabilities: [], expiresAt: Infinity };
+const session = {
+  key: 'session',
+  version: '2025-11-25',
+  capabilities: [],
+  passed: {},
+  shared: undefined,
+  expiresAt: Infinity,
+};
 
 let streams: ResumableStreams;
 
