@@ -115,6 +115,11 @@ export const service = {
     behavior:
       'A client of 2025-06-18 or 2025-11-25 with a session resumes the stream of a call by GET with Last-Event-ID, at any process, for 5 minutes, 256 events and 1 MB; an expired stream answers 404. Its call continues meanwhile.',
   },
+  'mcp:resume:share': {
+    source: 'House',
+    behavior:
+      'The events of one account take a quarter of the 128 MB for resumable streams: above it the account loses its own oldest stream.',
+  },
   'mcp:own-stream': {
     source: 'House',
     behavior:

@@ -198,7 +198,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
   private async sessionFor(sink: ResponseSink, id: string, target: McpServerTarget): Promise<ClientSession> {
     const session = await this.session(id, target);
     if (isResumable(session)) {
-      sink.resumable = (reader) => this.resumable.open(session, callerOf(target), reader);
+      sink.resumable = (reader) => this.resumable.open(session, callerOf(target), target.account, reader);
     }
     return session;
   }
