@@ -522,6 +522,16 @@ export const service = {
     behavior:
       'Of requests with a body and without a key two are handled in a turn of the event loop, the rest in later turns.',
   },
+  'streams:key-ended': {
+    source: 'House',
+    behavior:
+      'Streams that a key opened (MCP, logs, releases, hosted answers) end within 5 s after its revocation or expiry in every process, also if the message about it is lost.',
+  },
+  'limits:pipelining': {
+    source: 'House',
+    behavior:
+      'Of the requests of one connection that have no answer yet, 16 are executed; after one more the connection closes behind the 16th answer.',
+  },
   'limits:headers': {
     source: 'House',
     behavior: 'Answers have `RateLimit-Policy` and `RateLimit` with the applied limits and the remaining requests.',
