@@ -635,6 +635,11 @@ export const service = {
     source: 'House',
     behavior: '`/docs` is readable without a key, and `GET /` redirects a browser there.',
   },
+  'docs:limited': {
+    source: 'House',
+    behavior:
+      '`/`, `/docs` and the API documents count as requests without a key of their address; a document is serialized once.',
+  },
   'docs:try-it-out': {
     source: 'House',
     behavior: 'The first five steps work on the docs page with the entered key, the metadata filter included.',
