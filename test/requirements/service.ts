@@ -115,6 +115,11 @@ export const service = {
     behavior:
       'A client of 2025-06-18 or 2025-11-25 with a session resumes the stream of a call by GET with Last-Event-ID, at any process, for 5 minutes, 256 events and 1 MB; an expired stream answers 404. Its call continues meanwhile.',
   },
+  'mcp:resume:share': {
+    source: 'House',
+    behavior:
+      'The events of one account take a quarter of the 128 MB for resumable streams: above it the account loses its own oldest stream.',
+  },
   'mcp:own-stream': {
     source: 'House',
     behavior:
@@ -522,6 +527,16 @@ export const service = {
     behavior:
       'Of requests with a body and without a key two are handled in a turn of the event loop, the rest in later turns.',
   },
+  'streams:key-ended': {
+    source: 'House',
+    behavior:
+      'Streams that a key opened (MCP, logs, releases, hosted answers) end within 5 s after its revocation or expiry in every process, also if the message about it is lost.',
+  },
+  'limits:pipelining': {
+    source: 'House',
+    behavior:
+      'Of the requests of one connection that have no answer yet, 16 are executed; after one more the connection closes behind the 16th answer.',
+  },
   'limits:headers': {
     source: 'House',
     behavior: 'Answers have `RateLimit-Policy` and `RateLimit` with the applied limits and the remaining requests.',
@@ -624,6 +639,11 @@ export const service = {
   'docs:page': {
     source: 'House',
     behavior: '`/docs` is readable without a key, and `GET /` redirects a browser there.',
+  },
+  'docs:limited': {
+    source: 'House',
+    behavior:
+      '`/`, `/docs` and the API documents count as requests without a key of their address; a document is serialized once.',
   },
   'docs:try-it-out': {
     source: 'House',
