@@ -660,7 +660,7 @@ export const service = {
   'health:stale-reads': {
     source: 'House',
     behavior:
-      'Calls use rows that were read in the 5 s before the database became unavailable, for STALE_READ_MS. A received revocation takes effect at once.',
+      'Calls of what was called in the 5 s before the database became unavailable use its rows for STALE_READ_MS. A received revocation takes effect at once.',
   },
   'health:clock': {
     source: 'House',
@@ -679,6 +679,11 @@ export const service = {
   'health:storage': {
     source: 'House',
     behavior: 'A full disk answers 507, and is reported in `/ready` and a metric.',
+  },
+  'health:embedded-takeover': {
+    source: 'House',
+    behavior:
+      'A process that shares an embedded Postgres starts it again on the same port when the process that started it ends.',
   },
   'health:embedded-restart': {
     source: 'House',
