@@ -5,6 +5,7 @@
 //   s1  8 callers without a key send 1 MB of nested JSON       s4  16 callers of a mock whose schema holds a slow pattern
 //   s2  1,200 sockets without a key, 1 MB unfinished each      s5  40 unfinished bodies of 15 MB with one key
 //   s3  15 MB bodies with a key, nested or of 900,000 keys     w7  6 callers of an MCP server that floods its answers
+//   n1  4 callers without a key that send 500 requests for public documents at once
 //   w4  24 callers of a tenant whose quotas and rates are used up, and of wrong keys: namespaces, keys, servers, releases,
 //       connections, log records, calls at once, requests a minute. --unlimited lifts these limits, for comparison.
 //
@@ -23,7 +24,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { freePort, integerOption, loadAverage, rssMbOf, runBench, shown, startEcho, startService } from './run.mjs';
 
-const kinds = ['s1', 's2', 's3', 's4', 's5', 'w4', 'w7'];
+const kinds = ['n1', 's1', 's2', 's3', 's4', 's5', 'w4', 'w7'];
 const self = fileURLToPath(import.meta.url);
 const MB = 1024 * 1024;
 const readsPerSecond = 50;
@@ -97,6 +98,15 @@ function forever(callers, work) {
 }
 
 const hostile = {
+  n1({ url }) {
+    const { hostname, port } = new URL(url);
+    const documents = ['/openapi.yaml', '/openapi.json', '/docs/swagger-ui-init.js', '/docs', '/', '/health'];
+    forever(4, async (turn) => {
+      const socket = connect(Number(port), hostname).resume();
+      socket.write(`GET ${documents[turn % documents.length]} HTTP/1.1\r\nhost: a\r\n\r\n`.repeat(500));
+      await once(socket, 'close');
+    });
+  },
   s1({ url }) {
     const body = '['.repeat(MB / 2) + ']'.repeat(MB / 2);
     forever(8, () => send(`${url}/accounts`, { body }));

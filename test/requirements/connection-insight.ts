@@ -75,6 +75,11 @@ export const connectionInsight = {
     source: 'House',
     behavior: 'A resource URI in a result or an update can be read under that URI.',
   },
+  'union:apps': {
+    source: 'House',
+    behavior:
+      'A namespace declares the extensions of its connections, and answers a resource by the URI that the `_meta` of a listed tool names; where several connections have the URI, it lists a `ui://` URI for each.',
+  },
   'union:instructions': {
     source: 'House',
     behavior:

@@ -115,6 +115,11 @@ export const service = {
     behavior:
       'A client of 2025-06-18 or 2025-11-25 with a session resumes the stream of a call by GET with Last-Event-ID, at any process, for 5 minutes, 256 events and 1 MB; an expired stream answers 404. Its call continues meanwhile.',
   },
+  'mcp:resume:share': {
+    source: 'House',
+    behavior:
+      'The events of one account take a quarter of the 128 MB for resumable streams: above it the account loses its own oldest stream.',
+  },
   'mcp:own-stream': {
     source: 'House',
     behavior:
@@ -181,6 +186,11 @@ export const service = {
     source: 'House',
     behavior:
       'An upstream that requires authorization never causes a 401 of this service: `tools/call` answers an `isError` text, others a JSON-RPC error; clients with URL elicitation receive the page.',
+  },
+  'mcp:extensions': {
+    source: 'House',
+    behavior:
+      'Extensions and experimental capabilities of up to 1 KB pass through `initialize` both ways, and unknown capabilities of a server to its clients; clients with equal extensions that answer no requests share a session of the server, up to 10 kinds of them.',
   },
   'mcp:passes-through': {
     source: 'House',
@@ -517,6 +527,16 @@ export const service = {
     behavior:
       'Of requests with a body and without a key two are handled in a turn of the event loop, the rest in later turns.',
   },
+  'streams:key-ended': {
+    source: 'House',
+    behavior:
+      'Streams that a key opened (MCP, logs, releases, hosted answers) end within 5 s after its revocation or expiry in every process, also if the message about it is lost.',
+  },
+  'limits:pipelining': {
+    source: 'House',
+    behavior:
+      'Of the requests of one connection that have no answer yet, 16 are executed; after one more the connection closes behind the 16th answer.',
+  },
   'limits:headers': {
     source: 'House',
     behavior: 'Answers have `RateLimit-Policy` and `RateLimit` with the applied limits and the remaining requests.',
@@ -620,6 +640,11 @@ export const service = {
     source: 'House',
     behavior: '`/docs` is readable without a key, and `GET /` redirects a browser there.',
   },
+  'docs:limited': {
+    source: 'House',
+    behavior:
+      '`/`, `/docs` and the API documents count as requests without a key of their address; a document is serialized once.',
+  },
   'docs:try-it-out': {
     source: 'House',
     behavior: 'The first five steps work on the docs page with the entered key, the metadata filter included.',
@@ -635,7 +660,7 @@ export const service = {
   'health:stale-reads': {
     source: 'House',
     behavior:
-      'Calls use rows that were read in the 5 s before the database became unavailable, for STALE_READ_MS. A received revocation takes effect at once.',
+      'Calls of what was called in the 5 s before the database became unavailable use its rows for STALE_READ_MS. A received revocation takes effect at once.',
   },
   'health:clock': {
     source: 'House',
@@ -654,6 +679,11 @@ export const service = {
   'health:storage': {
     source: 'House',
     behavior: 'A full disk answers 507, and is reported in `/ready` and a metric.',
+  },
+  'health:embedded-takeover': {
+    source: 'House',
+    behavior:
+      'A process that shares an embedded Postgres starts it again on the same port when the process that started it ends.',
   },
   'health:embedded-restart': {
     source: 'House',

@@ -16,7 +16,8 @@ import { listChanges, mcpLists, type ListKind } from '../protocol/list-pages.js'
 import { deadlineIn } from '../protocol/deadline.js';
 import { UpstreamFailure } from '../protocol/mcp-errors.js';
 import { rpcCode, type Era, type UpstreamIdentity } from '../protocol/protocol.js';
-import { readUri, withQualifiedLinks, type Separator } from './member-names.js';
+import { extrasOf, sharedProfile } from '../protocol/session.js';
+import { qualifyUri, withQualifiedLinks, type Separator } from './member-names.js';
 import { errorReply, toolFailureReply } from '../protocol/messages.js';
 import { SearchTools } from './search-tools.js';
 import { AggregateEvents, byConnection, MemberEvents, withQualifiedUpdate } from './aggregate-events.js';
@@ -41,8 +42,8 @@ const listOf = new Map<string, ListKind>(Object.values(mcpLists).map((kind) => [
 
 /**
  * All connections of a namespace as one MCP server. Tools and prompts are named as by `MemberNames`, resources have
- * `connection://connectionId/` in front of their URI, in lists, results and notifications. Results otherwise pass
- * unchanged. One failing upstream never fails the rest.
+ * `connection://connectionId/` in front of their URI, in lists, results and notifications. A resource that was read by
+ * another URI keeps it. Results otherwise pass unchanged. One failing upstream never fails the rest.
  */
 export class AggregateChannel implements Channel {
   private readonly gathering: MemberRequests;
@@ -122,7 +123,7 @@ export class AggregateChannel implements Channel {
       listChanges.has(method) ? this.events.schedule(method) : listener.onNotification(text, method);
     const own = new MemberEvents(this.source, notify, { profile, era });
     const key = profile?.key ?? '';
-    if (profile) this.streams.set(key, own);
+    if (profile && !profile.isShared) this.streams.set(key, own);
     const named = byConnection(resourceSubscriptions).map(([connectionId, uris]) => own.follow(connectionId, uris));
     const used = [...(this.profiles.get(key)?.values() ?? [])].map((connectionId) => own.follow(connectionId));
     const uris = (await Promise.all([...named, ...used])).flat();
@@ -171,13 +172,15 @@ export class AggregateChannel implements Channel {
   }
 
   private async located(call: McpCall, uri: unknown, paramsFor: (uri: string) => string): Promise<McpReply> {
-    const read = typeof uri === 'string' ? readUri(uri) : null;
-    const { members } = await this.source.members();
-    if (!read || !members.some(({ connectionId }) => connectionId === read.connectionId)) {
+    const found = typeof uri === 'string' ? await this.lists.findUri(uri, call) : null;
+    if (!found) {
       const text = `Unknown resource: ${quoted(String(uri), 200)}. Write connection://<connectionId>/ in front of a server's own URI.`;
       return errorReply(rpcCode.invalidParams, text);
     }
-    return this.forward(read.connectionId, call, null, paramsFor(read.rest));
+    const { connectionId, name: own } = found;
+    return this.forward(connectionId, call, null, paramsFor(own), (other) =>
+      other === own ? String(uri) : qualifyUri(connectionId, other),
+    );
   }
 
   /**
@@ -208,6 +211,7 @@ export class AggregateChannel implements Channel {
     call: McpCall,
     tool: string | null,
     params: string | undefined,
+    qualify = (uri: string) => qualifyUri(connectionId, uri),
   ): Promise<McpReply> {
     const handle = await this.source.handle(connectionId);
     const { onNotification } = call;
@@ -235,7 +239,7 @@ export class AggregateChannel implements Channel {
         if (call.timing) Object.assign(call.timing, timing);
       }
     });
-    return withQualifiedLinks(reply, call.method, connectionId);
+    return withQualifiedLinks(reply, call.method, qualify);
   }
 
   /**
@@ -249,7 +253,9 @@ export class AggregateChannel implements Channel {
   ): Promise<CallerProfile | undefined> {
     if (!profile) return undefined;
     const { era } = await handle.open(timeoutMs, wanted);
-    if (!onRequest && profile.level === undefined && era === 'legacy') return undefined;
+    if (!onRequest && profile.level === undefined && era === 'legacy') {
+      return sharedProfile(era, extrasOf(profile.capabilities));
+    }
     // A caller that may share a session and has no level has none of its own to end.
     if (profile.mayShare && profile.level === undefined) return profile;
     this.remember(profile.key, handle, connectionId);

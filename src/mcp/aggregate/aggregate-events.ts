@@ -250,7 +250,13 @@ async function listenToMember(
 /** A notification of a connection; of a resource's update with the aggregate's URI. */
 export function withQualifiedUpdate(text: string, method: string, connectionId: string): string {
   const params = method === RESOURCE_UPDATED ? membersOf(text).get('params') : undefined;
-  return params ? splice(text, params, withQualifiedUri(slice(text, params), connectionId)) : text;
+  return params
+    ? splice(
+        text,
+        params,
+        withQualifiedUri(slice(text, params), (uri) => qualifyUri(connectionId, uri)),
+      )
+    : text;
 }
 
 /** Groups URIs of an aggregate by connection. */

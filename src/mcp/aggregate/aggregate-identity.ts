@@ -55,7 +55,10 @@ export class AggregateIdentity {
   private async compose(members: AggregateMember[], era: Era): Promise<UpstreamIdentity> {
     const found = await this.gather(members.filter(({ state }) => state === 'connected').slice(0, MEMBERS_MAX), era);
     const offered = found.map(({ identity }) => identity.capabilities);
-    const experimental = offered.map((one) => one.experimental).filter(isObject);
+    const joint = (name: string) => {
+      const found = offered.map((one) => one[name]).filter(isObject);
+      return found.length > 0 && { [name]: Object.assign({}, ...found) as object };
+    };
     return {
       // Modern, so that it receives the client capabilities of both eras; its members may be of either.
       era: 'modern',
@@ -66,7 +69,8 @@ export class AggregateIdentity {
         resources: { listChanged: true, subscribe: true },
         completions: {},
         ...(offered.some(({ logging }) => isDeclared(logging)) && { logging: {} }),
-        ...(experimental.length > 0 && { experimental: Object.assign({}, ...experimental) as object }),
+        ...joint('experimental'),
+        ...joint('extensions'),
       },
       serverInfo: { ...CLIENT_INFO, name: `${CLIENT_INFO.name}/${this.source.name}` },
       instructions: this.instructions + joined(found),

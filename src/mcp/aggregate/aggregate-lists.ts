@@ -4,7 +4,8 @@ import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { McpCall, McpReply } from '../protocol/channel.js';
 import { type ListKind, mcpLists } from '../protocol/list-pages.js';
 import { rpcCode } from '../protocol/protocol.js';
-import { MemberNames, qualifyUri, type Separator } from './member-names.js';
+import { appUrisOf, readAppUri, rewriteAppUris, uniqueAppUri } from './app-uris.js';
+import { MemberNames, qualifyUri, readUri, type Separator } from './member-names.js';
 import { errorReply, resultReply } from '../protocol/messages.js';
 import {
   type GatheredItems,
@@ -27,7 +28,7 @@ const CHARS_OF_PAGE = 16 * 1024 * 1024;
 /** Limit of shadowed items reported individually. */
 const SHADOWED_REPORTED_MAX = 100;
 
-/** An item of a connection, by the name that its server has for it. */
+/** An item of a connection, by the name or URI that its server has for it. */
 export interface MemberItem {
   connectionId: string;
   name: string;
@@ -90,6 +91,31 @@ export class AggregateLists {
   }
 
   /**
+   * Connection and own URI of a resource: by its URI in a list, or by its own URI where one connection alone has tools
+   * that name it, or is alone. Null for unknown URIs. Resources are not listed.
+   */
+  async findUri(uri: string, call: MemberCall): Promise<MemberItem | null> {
+    const { members, isCut } = await this.source.members();
+    const qualified = readUri(uri);
+    const read = qualified ?? readAppUri(uri);
+    const named = read && members.find(({ connectionId }) => connectionId === read.connectionId);
+    if (read && named) return { connectionId: read.connectionId, name: read.rest };
+    const [alone, ...others] = members;
+    if (qualified || !alone) return null;
+    if (others.length === 0 && !isCut) return { connectionId: alone.connectionId, name: uri };
+    const usable = members.filter(({ fault }) => fault === null);
+    const ownersIn = (gathered: GatheredItems[]) =>
+      gathered.filter((one) => 'items' in one && appUrisOf(one.items).has(uri)).map(({ member }) => member);
+    let owners = ownersIn(await this.gathering.lastTools(usable, call));
+    if (owners.length === 0) {
+      const limits = { itemsMax: ITEMS_SEARCHED_MAX, ...call };
+      owners = ownersIn(await this.gathering.gather(usable, mcpLists.tools, limits));
+    }
+    const [owner] = owners;
+    return owner && owners.length === 1 ? { connectionId: owner.connectionId, name: uri } : null;
+  }
+
+  /**
    * One page: the items of up to 100 connections, newest connection first. `_meta["slipway/failed"]` reports failed
    * connections, `_meta["slipway/shadowed"]` shadowed items ({@link MemberNames}).
    */
@@ -118,6 +144,7 @@ export class AggregateLists {
   ): string {
     const names = this.namesOf(all);
     const shadowed: { connectionId: string; name: string }[] = [];
+    const appUri = kind === mcpLists.tools ? listedAppUris(gathered, all) : null;
     const items = gathered.flatMap((one) => {
       if (!('items' in one)) return [];
       const { connectionId } = one.member;
@@ -125,7 +152,8 @@ export class AggregateLists {
       const own = isNamed ? names.namesOf(connectionId, one.items) : null;
       return one.items.flatMap((item) => {
         const name = own ? own.get(item.name) : qualifyUri(connectionId, item.name);
-        if (name !== undefined) return withMember(item.text, kind.id, JSON.stringify(name));
+        const text = appUri ? rewriteAppUris(item.text, (uri) => appUri(connectionId, uri)) : item.text;
+        if (name !== undefined) return withMember(text, kind.id, JSON.stringify(name));
         // Without a name, because that name is read as another item's.
         shadowed.push({ connectionId, name: item.name });
         return [];
@@ -147,6 +175,24 @@ export class AggregateLists {
     this.known.set(all, known);
     return known;
   }
+}
+
+/**
+ * The listed URI of a connection's page: its own if the page names the tools of all connections and no other connection
+ * has it.
+ */
+function listedAppUris(
+  gathered: GatheredItems[],
+  { members, isCut }: AggregateMembers,
+): (connectionId: string, uri: string) => string {
+  const owners = new Map<string, number>();
+  for (const one of gathered) {
+    if (!('items' in one)) continue;
+    for (const uri of appUrisOf(one.items)) owners.set(uri, (owners.get(uri) ?? 0) + 1);
+  }
+  const isWhole = !isCut && gathered.length === members.length;
+  const isOwn = (uri: string) => isWhole && owners.get(uri) === 1 && readAppUri(uri) === null;
+  return (connectionId, uri) => (isOwn(uri) ? uri : uniqueAppUri(connectionId, uri));
 }
 
 /** The first lists that fit on one page; the rest goes to the next page. */

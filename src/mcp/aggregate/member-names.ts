@@ -151,23 +151,23 @@ export function readUri(uri: string): { connectionId: string; rest: string } | n
   return { connectionId: uri.slice(URI_SCHEME.length, slash), rest: uri.slice(slash + 1) };
 }
 
-/** An object's JSON text with the aggregate's form of its `uri`. */
-export function withQualifiedUri(text: string, connectionId: string): string {
+/** An object's JSON text with the aggregate's form of its `uri`, made by `qualify`. */
+export function withQualifiedUri(text: string, qualify: (uri: string) => string): string {
   const span = text.startsWith('{') ? membersOf(text).get('uri') : undefined;
   const own: unknown = span && JSON.parse(slice(text, span));
-  return typeof own === 'string' ? withMember(text, 'uri', JSON.stringify(qualifyUri(connectionId, own))) : text;
+  return typeof own === 'string' ? withMember(text, 'uri', JSON.stringify(qualify(own))) : text;
 }
 
 /**
  * A result with the aggregate's URIs, so that a client can read what it names: contents of resources, and links and
  * embedded resources of tools and prompts.
  */
-export function withQualifiedLinks(reply: McpReply, method: string, connectionId: string): McpReply {
+export function withQualifiedLinks(reply: McpReply, method: string, qualify: (uri: string) => string): McpReply {
   const { text, result } = reply;
   if (!result || text[result[0]] !== '{' || !text.includes('"uri"')) return reply;
   const own = slice(text, result);
-  const block = (one: string) => withQualifiedBlock(one, connectionId);
-  const changed = rewriteResult(method, own, block, (content) => withQualifiedUri(content, connectionId));
+  const block = (one: string) => withQualifiedBlock(one, qualify);
+  const changed = rewriteResult(method, own, block, (content) => withQualifiedUri(content, qualify));
   if (changed === own) return reply;
   const whole = splice(text, result, changed);
   const parts = membersOf(whole);
@@ -199,15 +199,13 @@ function inBlocks(content: string, block: (text: string) => string): string {
   return content.startsWith('[') ? rewriteList(content, block) : block(content);
 }
 
-function withQualifiedBlock(block: string, connectionId: string): string {
+function withQualifiedBlock(block: string, qualify: (uri: string) => string): string {
   if (!block.startsWith('{')) return block;
   switch (memberText(block, 'type')) {
     case '"resource_link"':
-      return withQualifiedUri(block, connectionId);
+      return withQualifiedUri(block, qualify);
     case '"resource"':
-      return rewriteMembers(block, (name, value) =>
-        name === 'resource' ? withQualifiedUri(value, connectionId) : value,
-      );
+      return rewriteMembers(block, (name, value) => (name === 'resource' ? withQualifiedUri(value, qualify) : value));
     default:
       return block;
   }

@@ -112,6 +112,20 @@ export class MemberRequests {
     return handle.catalogFor(profile?.capabilities).names.includes(name);
   }
 
+  /** Tools of these members' last lists, however old, in the order of the members. */
+  async lastTools(members: AggregateMember[], { profile }: MemberCall): Promise<GatheredItems[]> {
+    return Promise.all(
+      members.map(async (member) => {
+        try {
+          const handle = await this.source.handle(member.connectionId);
+          return { member, items: [...handle.catalogFor(profile?.capabilities).last] };
+        } catch (error) {
+          return { member, fault: this.source.faultOf(member.connectionId, error) };
+        }
+      }),
+    );
+  }
+
   private async one(member: AggregateMember, kind: ListKind, call: MemberCall): Promise<GatheredItems> {
     if (member.fault) return { member, fault: member.fault };
     let handle: UpstreamHandle | null = null;

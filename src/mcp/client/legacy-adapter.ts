@@ -202,7 +202,7 @@ export class LegacyAdapter implements ProtocolAdapter {
     { timeoutMs, profile }: ListenOptions,
   ): Promise<Listening> {
     const own = profile && this.profiles.slotFor(profile);
-    if (!own) return this.plain.listeners.add(filter, listener, timeoutMs);
+    if (!own || own.isShared) return (own ?? this.plain).listeners.add(filter, listener, timeoutMs);
     own.level = profile.level;
     if (own.value) await this.setLevel(own.value, own.level, timeoutMs);
     return own.listeners.add({ ...filter, messages: true }, listener, timeoutMs);
@@ -225,7 +225,7 @@ export class LegacyAdapter implements ProtocolAdapter {
     };
     const listening = new LegacyListening(session, (lost) => slot.lose(lost));
     const onNotification: SessionHandlers['onNotification'] = (text, method) => {
-      const isListenedTo = isChange(method) || (profile && method === LOG_MESSAGE);
+      const isListenedTo = isChange(method) || (profile && !profile.isShared && method === LOG_MESSAGE);
       if (isListenedTo && (!profile || listening.isActive)) listening.onNotification(text, method);
       else if (isChange(method)) this.plain.listeners.onOtherNotification(text, method);
       else this.deliver(slot, text, method);
@@ -242,7 +242,7 @@ export class LegacyAdapter implements ProtocolAdapter {
   private deliver(slot: SessionSlot, text: string, method: string): void {
     const calls = slot.calls.filter(() => true);
     const isNamed = method === 'notifications/progress';
-    if (!isNamed && slot === this.plain && calls.length > 1) return;
+    if (!isNamed && (slot === this.plain || slot.isShared) && calls.length > 1) return;
     const able = calls.filter(({ onNotification }) => onNotification);
     for (const { onNotification } of isNamed ? able : able.slice(-1)) onNotification?.(text, method);
   }

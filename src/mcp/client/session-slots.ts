@@ -9,6 +9,9 @@ import type { UpstreamIdentity } from '../protocol/protocol.js';
 /** Limit of caller-owned sessions per upstream; above it the longest idle one is ended. */
 const PROFILES_MAX = 100;
 
+/** Limit of sessions per upstream that callers with equal capabilities share; other callers use that of all. */
+const SHARED_MAX = 10;
+
 /** Idle timeout of a caller-owned session. */
 const IDLE_MS = 10 * 60_000;
 const SWEEP_EVERY_MS = 60_000;
@@ -62,6 +65,8 @@ export class SessionSlot extends SingleFlight<LegacySession> {
   running = 0;
   /** Log level of the caller, for a session that is opened to listen in. */
   level: string | undefined;
+  /** True if callers with equal capabilities share the session. */
+  readonly isShared: boolean;
   /** Calls in the session. */
   readonly calls = new CallList<McpCall>();
   /** Listeners to the session. */
@@ -84,6 +89,7 @@ export class SessionSlot extends SingleFlight<LegacySession> {
     const handlers: SessionHandlers = { onNotification, onLost };
     super(() => open(profile, handlers), url);
     this.handlers = handlers;
+    this.isShared = profile?.isShared === true;
     this.listeners = new Listeners(openListening);
   }
 
@@ -131,8 +137,9 @@ export class ProfileSlots {
 
   /** The caller's slot; null when all are taken by others. */
   slotFor(profile: CallerProfile): SessionSlot | null {
-    const isFull = !this.slots.has(profile.key) && this.slots.size >= this.max;
-    return isFull ? null : this.slotOf(profile);
+    if (this.slots.has(profile.key)) return this.slotOf(profile);
+    const shared = profile.isShared ? [...this.slots.values()].filter(({ isShared }) => isShared).length : 0;
+    return this.slots.size >= this.max || shared >= SHARED_MAX ? null : this.slotOf(profile);
   }
 
   async release(key: string, forGood?: boolean): Promise<void> {

@@ -49,6 +49,11 @@ export class ToolCatalog {
     return this.known?.tools.map(({ name }) => name) ?? [];
   }
 
+  /** The tools that were listed last, however old; empty before the first list. */
+  get last(): readonly ToolText[] {
+    return this.known?.tools ?? [];
+  }
+
   /** Invalidates the list after `notifications/tools/list_changed`. */
   forget(): void {
     this.known = null;

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { listProfile } from '../protocol/session.js';
+import { sharedProfile } from '../protocol/session.js';
 import type {
   Channel,
   Listening,
@@ -75,7 +75,7 @@ export abstract class UpstreamHandle implements Channel {
     return {
       request: async (call) => {
         const { era } = await this.open(call.timeoutMs);
-        return this.request({ ...call, profile: listProfile(era, capabilities) });
+        return this.request({ ...call, profile: sharedProfile(era, capabilities) });
       },
     };
   }

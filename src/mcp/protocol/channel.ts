@@ -33,14 +33,16 @@ export interface CallerProfile {
   /** Unique per client session, so that messages of the upstream session reach this caller only. */
   key: string;
   /**
-   * MCP client capabilities that the caller declared and can serve: `elicitation`, `sampling`, `roots`. Empty for a
-   * caller that only needs a session of its own. Legacy upstreams receive these three only.
+   * MCP client capabilities that the caller declared and can serve. Empty for a caller that only needs a session of its
+   * own. Legacy upstreams receive `elicitation`, `sampling`, `roots`, `extensions` and `experimental` only.
    */
   capabilities: Record<string, unknown>;
   /** Log level that the caller set; a legacy upstream receives it before the call, once in each session. */
   level?: string;
   /** Allows the shared session, without server requests, when no session of its own is available. */
   mayShare?: true;
+  /** Set when all callers with equal capabilities have this key, and share its session. */
+  isShared?: true;
 }
 
 /** Answer of a caller to a server request: the result as JSON text, or an error. */

@@ -165,6 +165,18 @@ export class UpstreamBusyError extends failureOf('rate_limited') {
 @Serializable()
 export class NotHostedError extends failureOf('conflict', 'not_runnable') {}
 
+/** The upstream is hosted code, and no process takes the request right now. It was not sent. */
+@Serializable('retryAfterSeconds')
+export class HostedAwayError extends failureOf('unavailable') {
+  constructor(
+    message: string,
+    override readonly retryAfterSeconds: number,
+    detail?: unknown,
+  ) {
+    super(message, detail);
+  }
+}
+
 /** The caller left before the answer. The message is never sent. */
 @Serializable()
 export class CallerLeftError extends failureOf('timeout') {

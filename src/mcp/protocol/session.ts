@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { isObject } from '../../platform/text/json.js';
 import { UpstreamError } from './mcp-errors.js';
 import type { CallerProfile } from './channel.js';
@@ -17,7 +18,7 @@ import {
  */
 export function initializeParams(capabilities: Record<string, unknown> = {}): string {
   const { elicitation, sampling, roots } = capabilities;
-  const served = { elicitation, sampling, roots };
+  const served = { elicitation, sampling, roots, ...extrasOf(capabilities) };
   return JSON.stringify({ protocolVersion: LEGACY_VERSIONS[0], capabilities: served, clientInfo: CLIENT_INFO });
 }
 
@@ -25,18 +26,42 @@ export function initializeParams(capabilities: Record<string, unknown> = {}): st
 const ASKED = ['elicitation', 'sampling', 'roots'];
 const MODES = ['form', 'url', 'tools', 'context'];
 
+/** Size limit of a client's extensions and experimental capabilities as JSON text. */
+export const EXTRAS_BYTES_MAX = 1_024;
+
+/** Extension of MCP 2026-07-28 for tasks. Sessions have tasks of another form. */
+export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
+
 /**
- * Profile of requests for lists, which some servers make by their client's capabilities. Callers with the same ones share
- * its session of a legacy upstream: no request of the server is answered there. Undefined when there are none.
+ * `extensions` and `experimental` of a client's capabilities, as a session declares them to a server. Empty ones are left
+ * out, and so are all together above 1 KB of JSON text.
  */
-export function listProfile(era: Era, capabilities: Record<string, unknown>): CallerProfile | undefined {
+export function extrasOf({ extensions, experimental }: Record<string, unknown>): Record<string, unknown> {
+  const { [TASKS_EXTENSION]: _tasks, ...own } = record(extensions);
+  const all = Object.entries({ extensions: own, experimental: record(experimental) });
+  const extras = Object.fromEntries(all.filter(([, value]) => Object.keys(value).length > 0));
+  return Buffer.byteLength(JSON.stringify(extras)) > EXTRAS_BYTES_MAX ? {} : extras;
+}
+
+/** True if a client with these capabilities answers requests of a server. */
+export function canBeAsked(capabilities: Record<string, unknown>): boolean {
+  return ASKED.some((name) => isObject(capabilities[name]));
+}
+
+/**
+ * Profile of requests that need no answers of the client, such as those for lists: some servers offer tools by the
+ * capabilities of their client. Callers with the same ones share its session of a legacy upstream. Undefined when there
+ * are none.
+ */
+export function sharedProfile(era: Era, capabilities: Record<string, unknown>): CallerProfile | undefined {
   const of = (value: object) => Object.fromEntries(MODES.filter((mode) => mode in value).map((mode) => [mode, {}]));
   const asked = ASKED.flatMap((name) =>
     isObject(capabilities[name]) ? [[name, of(capabilities[name])] as const] : [],
   );
-  const own = era === 'modern' ? capabilities : Object.fromEntries(asked);
+  const own = era === 'modern' ? capabilities : { ...Object.fromEntries(asked), ...extrasOf(capabilities) };
   if (Object.keys(own).length === 0) return undefined;
-  return { key: `lists ${JSON.stringify(own)}`, capabilities: own, mayShare: true };
+  const key = `shared ${createHash('sha256').update(JSON.stringify(own)).digest('base64url')}`;
+  return { key, capabilities: own, mayShare: true, isShared: true };
 }
 
 function record(value: unknown): Record<string, unknown> {

@@ -1,3 +1,4 @@
+import { EXTRAS_BYTES_MAX, extrasOf } from '../protocol/session.js';
 import { isObject } from '../../platform/text/json.js';
 import type { InputRequest } from './bridge/input.js';
 
@@ -26,6 +27,20 @@ export function capabilityNames(declared: unknown, version: string): string[] {
     const value = isObject(declared) ? declared[capability] : undefined;
     return isObject(value) && (mode === undefined || (version >= MODES_SINCE && isObject(value[mode])));
   });
+}
+
+/**
+ * Capabilities of an `initialize` request that upstreams receive: those of {@link capabilityNames} with all their flags,
+ * extensions, and experimental ones. Above 1 KB of JSON text, only the names of {@link capabilityNames}.
+ */
+export function passedCapabilities(declared: unknown, version: string): Record<string, unknown> {
+  if (!isObject(declared)) return {};
+  const names = capabilityNames(declared, version);
+  // Upstream sessions are of the newest revision, in which a flag of an older client would have a meaning.
+  const flagsOf = (name: string) => (version < MODES_SINCE && name !== 'roots' ? {} : declared[name]);
+  const asked = names.filter((name) => !name.includes('.')).map((name) => [name, flagsOf(name)] as const);
+  const passed = { ...Object.fromEntries(asked), ...extrasOf(declared) };
+  return Buffer.byteLength(JSON.stringify(passed)) > EXTRAS_BYTES_MAX ? (capabilitiesOf(names) ?? {}) : passed;
 }
 
 /** Inverse of {@link capabilityNames}, for the upstream; null without any. */

@@ -24,7 +24,7 @@ import { withLogLevel } from './bridge/hop.js';
 import { inputRequired, retryParams, setupError } from './bridge/input.js';
 import { legacyError, legacyResult } from './bridge/to-legacy.js';
 import { isLogLevel } from './classify.js';
-import { capabilityNames, takesPages } from './client-capabilities.js';
+import { passedCapabilities, takesPages } from './client-capabilities.js';
 import { INPUT_MS_MAX, type ClientInput } from './pending-client-requests.js';
 import { URI_CHARS_MAX, type LiveSessions } from './sessions/live-sessions.js';
 import type { SessionIds } from './sessions/session-ids.js';
@@ -88,7 +88,7 @@ export class LegacyServer {
     const identity = await channel.open(this.parts.timeoutMs, 'legacy');
     const version = agreedVersion(params);
     const declared = isObject(params) ? params.capabilities : undefined;
-    const minted = this.parts.ids.mint(request.caller, version, capabilityNames(declared, version));
+    const minted = this.parts.ids.mint(request.caller, version, passedCapabilities(declared, version));
     sink.reply(200, resultText(id, initializeResult(identity, version)), { 'mcp-session-id': minted.id });
   }
 
@@ -147,7 +147,9 @@ export class LegacyServer {
     const isModern = level !== null && (await channel.open(this.parts.timeoutMs, 'legacy')).era === 'modern';
     const params = isModern ? withLogLevel(incoming.own, level) : incoming.own;
     const left = deadlineFromFirstUse(INPUT_MS_MAX);
-    const responder = this.ownSession(incoming, level, input.responderFor(incoming, left));
+    const own = this.ownSession(incoming, level, input.responderFor(incoming, left));
+    // The session of a task must not end while no call runs in it, as a shared one does.
+    const responder = own ?? (session?.shared && !isTask ? { profile: session.shared } : null);
     const era = isTask ? 'legacy' : session ? this.parts.sessions.eraOf(session, principal) : undefined;
     let next = params;
     for (let round = 0; ; round += 1) {
@@ -179,7 +181,7 @@ export class LegacyServer {
   ): Pick<UpstreamRequestOptions, 'profile' | 'onRequest'> | null {
     if (!session || level === null) return responder;
     this.parts.sessions.uses(session, principal, channel);
-    const profile = responder?.profile ?? { key: session.key, capabilities: {}, mayShare: true };
+    const profile = responder?.profile ?? { key: session.key, capabilities: session.passed, mayShare: true };
     return { ...responder, profile: { ...profile, level } };
   }
 

@@ -2,8 +2,14 @@ import { DomainError } from '../../platform/errors/domain-error.js';
 import type { McpReply, RpcError } from '../protocol/channel.js';
 import { spliceAll } from '../protocol/json-edit.js';
 import { slice, splice } from '../protocol/json-text.js';
-import { CallerLeftError, UpstreamAuthRequiredError, UpstreamTimeoutError } from '../protocol/mcp-errors.js';
+import {
+  CallerLeftError,
+  HostedAwayError,
+  UpstreamAuthRequiredError,
+  UpstreamTimeoutError,
+} from '../protocol/mcp-errors.js';
 import { rpcCode, type Era, LEGACY_VERSIONS, type UpstreamIdentity } from '../protocol/protocol.js';
+import { TASKS_EXTENSION } from '../protocol/session.js';
 import { offersTasks } from '../client/legacy-tasks.js';
 import type { McpRequest } from './mcp-request.js';
 import { McpRefusal } from './mcp-server.errors.js';
@@ -104,6 +110,8 @@ export function failureText(id: string, method: string, error: unknown, era: Era
   }
   if (error instanceof CallerLeftError) return errorText(id, rpcCode.cancelled, 'The call was cancelled');
   if (error instanceof UpstreamTimeoutError) return errorText(id, rpcCode.timeout, error.message);
+  // Answered 503 with Retry-After, as while the database is away.
+  if (error instanceof HostedAwayError) throw error;
   if (error instanceof DomainError) return errorText(id, rpcCode.upstreamError, error.message);
   throw error;
 }
@@ -119,7 +127,7 @@ export function agreedVersion(params: unknown): string {
   return LEGACY_VERSIONS.find((version) => version === requested) ?? LEGACY_VERSIONS[0];
 }
 
-/** Result of `initialize` as JSON text: the upstream's, without capabilities that are not forwarded. */
+/** Result of `initialize` as JSON text: the upstream's, without tasks and changes that are not forwarded. */
 export function initializeResult(identity: UpstreamIdentity, protocolVersion: string): string {
   const { capabilities, serverInfo, instructions } = identity;
   const relayed = protocolVersion === LEGACY_VERSIONS[0] && identity.era === 'legacy' && offersTasks(identity);
@@ -151,22 +159,18 @@ function relayedTasks(tasks: unknown): Record<string, unknown> {
 }
 
 /**
- * Capabilities forwarded in a session: lists with their changes, subscriptions, log messages, experimental ones. Changes of an
- * upstream without a stream to send them on are left out.
+ * Capabilities forwarded in a session: all but tasks, which have their own form here. Changes of an upstream without a
+ * stream to send them on are left out.
  */
 function legacyCapabilities({ capabilities, hasNoStream }: UpstreamIdentity): Record<string, unknown> {
-  const flags = (value: unknown, names: readonly string[]) =>
-    Object.fromEntries(
-      names.filter((name) => !hasNoStream && isObject(value) && value[name] === true).map((name) => [name, true]),
-    );
-  const kept = (name: string, names: readonly string[] = []) =>
-    capabilities[name] === undefined ? {} : { [name]: flags(capabilities[name], names) };
-  return {
-    ...kept('tools', ['listChanged']),
-    ...kept('prompts', ['listChanged']),
-    ...kept('resources', ['listChanged', 'subscribe']),
-    ...kept('completions'),
-    ...kept('logging'),
-    ...(isObject(capabilities.experimental) && { experimental: capabilities.experimental }),
+  const { tasks: _tasks, extensions, ...offered } = capabilities;
+  const sent = (value: unknown) => {
+    if (!hasNoStream || !isObject(value)) return value;
+    const { listChanged: _changes, subscribe: _updates, ...rest } = value;
+    return rest;
   };
+  const kept = Object.entries(offered).map(([name, value]) => [name, name === 'experimental' ? value : sent(value)]);
+  if (!isObject(extensions)) return Object.fromEntries(kept) as Record<string, unknown>;
+  const { [TASKS_EXTENSION]: _extension, ...own } = extensions;
+  return { ...(Object.fromEntries(kept) as Record<string, unknown>), extensions: own };
 }

@@ -2,7 +2,7 @@ import { isObject } from '../../platform/text/json.js';
 import type { CallerProfile, McpReply, RpcError } from '../protocol/channel.js';
 import { UpstreamAuthRequiredError, UpstreamError } from '../protocol/mcp-errors.js';
 import { isList } from '../protocol/list-pages.js';
-import { listProfile } from '../protocol/session.js';
+import { extrasOf, sharedProfile } from '../protocol/session.js';
 import { rpcCode, type Era } from '../protocol/protocol.js';
 import {
   replyError,
@@ -151,8 +151,8 @@ export class ModernServer {
       // An upstream of this era issues no states in our form: this one is ours and has expired.
       if (isRetry && isRequestState(params)) throw foreign();
       const legacyParams = paramsForLegacy(isRetry ? withoutAnswers(own) : own);
-      // A server may list a tool only to clients that it can ask.
-      const profile = isList(method) ? listProfile(era, capabilities) : undefined;
+      // A server may list a tool only to clients that it can ask, or that know an extension.
+      const profile = sharedProfile(era, isList(method) ? capabilities : extrasOf(capabilities));
       return { era, accepts, params: legacyParams, ...(profile && { profile }) };
     }
     const forModern = paramsForModern(isRetry ? withoutSetupAnswer(own) : own);

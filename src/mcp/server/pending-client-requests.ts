@@ -9,7 +9,7 @@ import type { McpResponseSink, McpRequest } from './mcp-request.js';
 import type { ClientSession } from './sessions/session-ids.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { subjectOf, type InputRequest, type InputRequired, withElicitationId } from './bridge/input.js';
-import { canAnswer, capabilitiesOf, isPage } from './client-capabilities.js';
+import { canAnswer, isPage } from './client-capabilities.js';
 import type { LiveSessions } from './sessions/live-sessions.js';
 
 declare module '../../platform/queue/pub-sub.js' {
@@ -54,8 +54,7 @@ export class ClientInput {
     onRequest: (method: string, params: string | undefined) => Promise<ClientAnswer>;
   } | null {
     const { session, principal, acceptsStream, cancellation } = request;
-    const capabilities = session && acceptsStream ? capabilitiesOf(session.capabilities) : null;
-    if (!session || !capabilities) return null;
+    if (!session || !acceptsStream || session.capabilities.length === 0) return null;
     this.sessions.uses(session, principal, channel);
     const onRequest = (method: string, params: string | undefined): Promise<ClientAnswer> => {
       if (canAnswer(session.capabilities, { method, params })) {
@@ -63,7 +62,7 @@ export class ClientInput {
       }
       return Promise.resolve(errorAnswer(`This client does not answer ${method}`, rpcCode.methodNotFound));
     };
-    return { profile: { key: session.key, capabilities }, onRequest };
+    return { profile: { key: session.key, capabilities: session.passed }, onRequest };
   }
 
   /** Reason why this client cannot answer the input requests, as text; null when it can. */

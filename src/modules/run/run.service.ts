@@ -5,6 +5,7 @@ import type { Channel } from '../../mcp/protocol/channel.js';
 import { McpRefusal, McpMethodNotAllowedError } from '../../mcp/server/mcp-server.errors.js';
 import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
 import { HandlePool } from '../../mcp/client/handle-pool.js';
+import type { StreamOwner } from '../../platform/http/event-stream.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServersService } from '../servers/servers.service.js';
@@ -87,7 +88,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       return { channel, account: accountId, principal: keyId, target: server.serverId };
     };
     try {
-      if (record && isPassedThrough) return await this.below(server, accountId, request, response, record);
+      if (record && isPassedThrough) return await this.below(server, { accountId, keyId }, request, response, record);
       await this.mcpServer.serve(request, response, open, record);
     } catch (error) {
       record?.threw(error);
@@ -142,7 +143,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    */
   private async below(
     { serverId, name, slug, release }: ResolvedServer,
-    accountId: string,
+    caller: StreamOwner,
     request: IncomingMessage,
     response: ServerResponse,
     record: InvocationRecord,
@@ -163,7 +164,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       );
     }
     this.registry.countUse(serverId);
-    await this.httpProxy.forward(release.program, { slug, accountId }, request, response, record);
+    await this.httpProxy.forward(release.program, { slug, ...caller }, request, response, record);
   }
 
   private channelOrRefusal(server: ResolvedServer, accountId: string, request: IncomingMessage): Channel | McpRefusal {

@@ -358,8 +358,8 @@ describe('a client of 2025-11-25 and older', () => {
     });
     expect((await stream.next()).done).toBe(true);
     expect(channel.calls.map(({ profile }) => profile?.capabilities)).toEqual([
-      { elicitation: {}, roots: {} },
-      { elicitation: {}, roots: {} },
+      { elicitation: {}, roots: { listChanged: true } },
+      { elicitation: {}, roots: { listChanged: true } },
     ]);
     expect(channel.calls[1]?.params).toContain('"requestState":"\\u00e9\\"1"');
   });

@@ -3,7 +3,7 @@ import type { CallerProfile, McpCall, McpReply } from '../../protocol/channel.js
 import { asCallError, CallerLeftError, fromHttpStatus, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import { parseMessage, resultOf } from '../../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
-import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
+import { canBeAsked, identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { HandshakeRefusedError, refusalText } from '../protocol-adapter.js';
 import type { StreamAnswer } from './http-exchange.js';
 import { type HttpWire, SessionLostError } from './http-wire.js';
@@ -66,7 +66,8 @@ export async function openStreamable(
 
 /** True for a caller that answers requests or wants log messages: the GET stream of its session brings them. */
 function isResponding(profile: CallerProfile | undefined): boolean {
-  return profile !== undefined && (profile.level !== undefined || Object.keys(profile.capabilities).length > 0);
+  if (!profile || profile.isShared) return false;
+  return profile.level !== undefined || canBeAsked(profile.capabilities);
 }
 
 /** Session data from the upstream's answer to `initialize`. */

@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { createHmac } from 'node:crypto';
+import { keysFor } from '../../../platform/http/secrets.js';
 import { SessionIds } from './session-ids.js';
 
 const DAY_MS = 24 * 60 * 60_000;
-const capabilities = ['elicitation', 'elicitation.url', 'roots'];
+const capabilities = { elicitation: { url: {} }, roots: {} };
 
 /** The ids of a process that seals with these keys, each of 32 times this byte. */
 function idsWith(...bytes: number[]): SessionIds {
@@ -17,8 +19,33 @@ describe('a session id', () => {
   it('contains the negotiated values, readable by every process with the same key', () => {
     const { id, session } = idsWith(1).mint('alice target', '2025-06-18', capabilities);
     const opened = idsWith(2, 1).open(id, 'alice target');
-    expect(opened).toMatchObject({ key: session.key, version: '2025-06-18', capabilities });
+    expect(opened).toEqual({ ...session, expiresAt: Math.floor(session.expiresAt / 1000) * 1000 });
+    expect(opened).toMatchObject({ version: '2025-06-18', capabilities: ['elicitation', 'roots'] });
     expect(idsWith(2).open(id, 'alice target')).toBeNull();
+  });
+
+  it('contains what upstreams learn of the client, with its flags and extensions', () => {
+    const given = {
+      ...capabilities,
+      roots: { listChanged: true },
+      extensions: { 'io.acme/ui': { mimeTypes: ['text/html'] } },
+    };
+    const { id } = idsWith(1).mint('alice', '2025-11-25', given);
+    const opened = idsWith(1).open(id, 'alice');
+    expect(opened).toMatchObject({ capabilities: ['elicitation', 'elicitation.url', 'roots'], passed: given });
+    expect(opened?.shared).toMatchObject({ capabilities: { extensions: given.extensions }, isShared: true });
+  });
+
+  it('of a version that knows no extensions stays valid', () => {
+    const secret = keysFor({ encryptionKeys: [{ id: 'k1', secret: Buffer.alloc(32, 1) }] }, 'slipway mcp sessions')[0];
+    const fields = `key ${Math.floor(Date.now() / 1000) + 60} 2025-11-25 elicitation+elicitation.url`;
+    const payload = Buffer.from(fields).toString('base64url');
+    const signature = createHmac('sha256', secret).update(`${payload}\nalice`).digest('base64url');
+    expect(idsWith(1).open(`sw1.${payload}.${signature}`, 'alice')).toMatchObject({
+      capabilities: ['elicitation', 'elicitation.url'],
+      passed: { elicitation: { url: {} } },
+      shared: undefined,
+    });
   });
 
   it('is refused for another caller or target, also after its own caller used it', () => {

@@ -1,7 +1,10 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Env } from '../../../config/env.js';
 import { isSameSignature, keysFor } from '../../../platform/http/secrets.js';
+import type { CallerProfile } from '../../protocol/channel.js';
 import { LEGACY_VERSIONS } from '../../protocol/protocol.js';
+import { extrasOf, sharedProfile } from '../../protocol/session.js';
+import { capabilitiesOf, capabilityNames } from '../client-capabilities.js';
 
 /** Lifetime of a session id, used or not; afterwards its client sends `initialize` again, as after any 404. */
 const SESSION_MS_MAX = 24 * 60 * 60_000;
@@ -20,6 +23,10 @@ export interface ClientSession {
   version: string;
   /** Capabilities of the client, as `capabilityNames` lists them. */
   capabilities: readonly string[];
+  /** Capabilities of the client that upstreams receive. */
+  passed: Record<string, unknown>;
+  /** Profile of the upstream session that clients with equal extensions share; undefined without extensions. */
+  shared: CallerProfile | undefined;
   /** Expiry in epoch milliseconds. */
   expiresAt: number;
 }
@@ -36,15 +43,23 @@ export class SessionIds {
     this.secrets = keysFor(env, 'slipway mcp sessions');
   }
 
-  /** @param caller caller and target that may use it */
-  mint(caller: string, version: string, capabilities: readonly string[]): { id: string; session: ClientSession } {
+  /**
+   * @param caller caller and target that may use it
+   * @param passed capabilities of the client, as `passedCapabilities` returns them
+   */
+  mint(caller: string, version: string, passed: Record<string, unknown>): { id: string; session: ClientSession } {
     const key = randomBytes(16).toString('base64url');
     const expiresAt = Date.now() + SESSION_MS_MAX;
+    const capabilities = capabilityNames(passed, version);
+    const text = JSON.stringify(passed);
+    const isNamed = text === JSON.stringify(capabilitiesOf(capabilities) ?? {});
     const fields = [key, Math.floor(expiresAt / 1000), version, capabilities.join('+')];
+    // Processes of an older version read the first four fields.
+    if (!isNamed) fields.push(Buffer.from(text).toString('base64url'));
     const payload = Buffer.from(fields.join(' ')).toString('base64url');
     return {
       id: `${MARK}${payload}.${sign(this.secrets[0], payload, caller)}`,
-      session: { key, version, capabilities, expiresAt },
+      session: { key, version, capabilities, passed, shared: sharedBy(passed), expiresAt },
     };
   }
 
@@ -68,10 +83,20 @@ export class SessionIds {
     const [payload = '', signature = '', ...more] = id.slice(MARK.length).split('.');
     if (more.length > 0 || !this.secrets.some((secret) => isSameSignature(signature, sign(secret, payload, caller))))
       return null;
-    const [key = '', expires, version = '', names = ''] = Buffer.from(payload, 'base64url').toString().split(' ');
+    const fields = Buffer.from(payload, 'base64url').toString().split(' ');
+    const [key = '', expires, version = '', names = '', text] = fields;
     if (!(LEGACY_VERSIONS as readonly string[]).includes(version)) return null;
-    return { key, version, capabilities: names.split('+').filter(Boolean), expiresAt: Number(expires) * 1000 };
+    const capabilities = names.split('+').filter(Boolean);
+    const passed =
+      text === undefined
+        ? (capabilitiesOf(capabilities) ?? {})
+        : (JSON.parse(Buffer.from(text, 'base64url').toString()) as Record<string, unknown>);
+    return { key, version, capabilities, passed, shared: sharedBy(passed), expiresAt: Number(expires) * 1000 };
   }
+}
+
+function sharedBy(passed: Record<string, unknown>): CallerProfile | undefined {
+  return sharedProfile('legacy', extrasOf(passed));
 }
 
 /** Start of a session in epoch milliseconds, up to a second early. */

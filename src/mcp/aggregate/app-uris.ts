@@ -1,0 +1,49 @@
+import { rewriteMembers } from '../protocol/json-edit.js';
+
+/** Scheme that hosts of MCP Apps demand of a tool's page. */
+const SCHEME = 'ui://';
+
+/** Members of a tool's `_meta` that name its page, besides `ui.resourceUri`. */
+const PAGE_KEYS = new Set(['ui/resourceUri', 'openai/outputTemplate']);
+
+/** A tool's JSON text with other URIs for the pages that its `_meta` names (MCP Apps). */
+export function rewriteAppUris(tool: string, rewrite: (uri: string) => string): string {
+  // Most tools have none, and are not parsed.
+  if (!tool.includes('esourceUri') && !tool.includes('outputTemplate')) return tool;
+  const uri = (value: string) => {
+    const own: unknown = JSON.parse(value);
+    const next = typeof own === 'string' ? rewrite(own) : own;
+    return next === own ? value : JSON.stringify(next);
+  };
+  const members = (value: string, change: (key: string, member: string) => string) =>
+    value.startsWith('{') ? rewriteMembers(value, change) : value;
+  const inUi = (value: string) => members(value, (key, member) => (key === 'resourceUri' ? uri(member) : member));
+  const inMeta = (value: string) =>
+    members(value, (key, member) => (key === 'ui' ? inUi(member) : PAGE_KEYS.has(key) ? uri(member) : member));
+  return members(tool, (name, value) => (name === '_meta' ? inMeta(value) : value));
+}
+
+/** URIs of the pages that tools, given as JSON text, name in `_meta`. */
+export function appUrisOf(tools: readonly { text: string }[]): Set<string> {
+  const found = new Set<string>();
+  for (const { text } of tools) {
+    rewriteAppUris(text, (uri) => {
+      found.add(uri);
+      return uri;
+    });
+  }
+  return found;
+}
+
+/** URI of a connection's page that differs from the pages of all other connections. */
+export function uniqueAppUri(connectionId: string, uri: string): string {
+  return `${SCHEME}${connectionId}/${uri}`;
+}
+
+/** Connection and own URI of a {@link uniqueAppUri}; null for other URIs. */
+export function readAppUri(uri: string): { connectionId: string; rest: string } | null {
+  const slash = uri.startsWith(SCHEME) ? uri.indexOf('/', SCHEME.length) : -1;
+  const rest = uri.slice(slash + 1);
+  if (slash < 0 || !/^[a-z][a-z0-9+.-]*:/i.test(rest)) return null;
+  return { connectionId: uri.slice(SCHEME.length, slash), rest };
+}
