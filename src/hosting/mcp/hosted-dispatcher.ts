@@ -8,7 +8,13 @@ import {
   UpstreamTimeoutError,
   type UpstreamFailure,
 } from '../../mcp/protocol/mcp-errors.js';
-import { HostAwayError, HostedFailure, HostingUnavailableError, LimitExceededError, ProgramBusyError } from '../hosting.errors.js';
+import {
+  HostAwayError,
+  HostedFailure,
+  HostingUnavailableError,
+  LimitExceededError,
+  ProgramBusyError,
+} from '../hosting.errors.js';
 import { passingTo, type Hosting } from '../hosting.js';
 import { INVOCATION_HEADER, RPC_METHOD_HEADER, type ProgramRef } from '../hosting.types.js';
 
