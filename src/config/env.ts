@@ -141,6 +141,14 @@ const settings = {
       'Default: `loopback` while `HOST` and `PUBLIC_URL` are loopback addresses, nothing otherwise; a list of your own ' +
       'replaces it. The local ports of this service, its database and its Redis are never dialled.',
   ),
+  hostingEgressAllow: setting(
+    'HOSTING_EGRESS_ALLOW',
+    text,
+    '',
+    'Private addresses that hosted code may reach: CIDRs, hosts, or `loopback`, comma-separated. A server reaches one only if ' +
+      'its `egressAllow` names it with its port; everybody who may publish can do so. Never open: the ports of this service, ' +
+      'its database, Redis, S3 and OpenTelemetry collector, and 169.254.0.0/16. Default: none.',
+  ),
   extraCaFile: optional(
     'NODE_EXTRA_CA_CERTS',
     certificateFile,
