@@ -411,7 +411,8 @@ const settings = {
     'RUNTIME_LIVE_MAX',
     integer(1, 10_000),
     'Hosted programs that run at once in one process. The longest idle one is stopped to start another. Default: one for ' +
-      'each 64 MB of memory of the container or machine, since one takes some 30 MB; 4 to 100.',
+      'each 64 MB of memory of the container or machine, since one takes some 30 MB; 4 to 100. The longest idle ' +
+      'one also ends while programs and service together use more than 85 % of that memory.',
   ),
   runtimeIdleMs: setting(
     'RUNTIME_IDLE_MS',
@@ -587,7 +588,7 @@ export class Env extends (class {} as new () => Values) {
 }
 
 /** Memory of the container, or of the machine. A container without a limit reports a number far beyond the machine's. */
-function memoryBytes(): number {
+export function memoryBytes(): number {
   return Math.min(process.constrainedMemory() || Infinity, totalmem());
 }
 
