@@ -541,8 +541,20 @@ export class Env extends (class {} as new () => Values) {
     return (this.limits ??= this.deriveAccountLimits());
   }
 
+  /**
+   * Bytes of logs that all accounts together write in a day before the default share of an account counts. 0 when
+   * `ACCOUNT_LIMITS` sets `logBytesPerDay`, which always counts.
+   */
+  get sharedLogBytesPerDay(): number {
+    return this.ownAccountLimits?.logBytesPerDay === undefined ? this.logBytesOfDay : 0;
+  }
+
+  private get logBytesOfDay(): number {
+    return Math.floor((this.logRetentionGb * 1024 * MB) / this.logRetentionDays);
+  }
+
   private deriveAccountLimits(): AccountLimits {
-    const logBytesPerDay = Math.floor((this.logRetentionGb * 1024 * MB) / this.logRetentionDays / 4);
+    const logBytesPerDay = Math.floor(this.logBytesOfDay / 4);
     const livePrograms = Math.max(4, Math.floor((this.runtimeLiveMax * 3) / 4));
     return { ...accountLimitDefaults, logBytesPerDay, livePrograms, ...this.ownAccountLimits };
   }

@@ -565,7 +565,8 @@ export const service = {
   },
   'limits:log-share': {
     source: 'House',
-    behavior: 'An account that exceeds its daily log volume loses its own records, and no records of others.',
+    behavior:
+      'An account loses records, and no records of others, beyond a `logBytesPerDay` that was set; beyond its default share once all accounts have written the log of a day. A row is charged what it takes on disk.',
   },
   'files:s3': {
     source: 'House',

@@ -12,7 +12,7 @@ import { LogStream } from './log-stream.js';
 import { LogStreams } from './log-streams.js';
 
 const empty = {
-  find: () => Promise.resolve({ invocations: [], total: 0, totalIsExact: true }),
+  find: () => Promise.resolve({ invocations: [], total: 0, totalIsExact: true, leftOut: 0 }),
   versions: () => Promise.resolve([]),
   byIds: () => Promise.resolve([]),
 } as unknown as InvocationSearchRepository;
