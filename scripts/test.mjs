@@ -265,7 +265,8 @@ async function runJest(name, args, env = {}) {
     ignored.push('/test/e2e/platform/kubernetes');
     if (args.includes('e2e')) notes.push('skipped: the rendered kustomization (no kubectl)');
   }
-  if (ignored.length > 1) own.push(...ignored.map((path) => `--testPathIgnorePatterns=${path}`));
+  // First: an option that may be repeated takes the paths that follow it, too.
+  if (ignored.length > 1) own.unshift(...ignored.map((path) => `--testPathIgnorePatterns=${path}`));
   const jestArgs = [bin('jest/bin/jest.js'), `--cacheDirectory=${join(cache, 'jest')}`, ...own, ...args];
   const result = await timed(() => command(process.execPath, jestArgs, env));
   // Null when Jest itself could not run.
