@@ -522,6 +522,11 @@ export const service = {
     behavior:
       'Of requests with a body and without a key two are handled in a turn of the event loop, the rest in later turns.',
   },
+  'limits:large-answers': {
+    source: 'House',
+    behavior:
+      'Messages of MCP servers above 256 KB are read and passed on one at a time for each account, with a pause as long as the work in between.',
+  },
   'limits:tenant-schemas': {
     source: 'House',
     behavior:
