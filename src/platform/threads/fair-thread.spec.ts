@@ -1,6 +1,5 @@
 import { describe, expect } from '@jest/globals';
 import { verifies } from '../../../test/support/verifies.js';
-import type { job as valueJob } from '../../modules/connections/mock/simulator/schema-value.job.js';
 import type { job as checkJob } from '../json-schema/schema-check.job.js';
 import { FairThread, ThreadJobEndedError } from './fair-thread.js';
 
@@ -35,7 +34,7 @@ describe('a thread for work of tenants', () => {
       const thread = new FairThread(1_000);
       const turns: string[] = [];
       const ended = async () => {
-        await expect(thread.run<typeof valueJob>('a', VALUE, slow)).rejects.toThrow(ThreadJobEndedError);
+        await expect(thread.run<(input: object) => unknown>('a', VALUE, slow)).rejects.toThrow(ThreadJobEndedError);
         turns.push('a');
       };
       const served = async () => {

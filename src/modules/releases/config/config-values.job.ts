@@ -1,9 +1,13 @@
 import '../../../platform/json-schema/schemas-in-thread.js';
 import { schemaValidator, type SchemaFault } from '../../../platform/json-schema/schema-check.js';
-import type { ConfigField } from './config-fields.js';
 
 /** A value as text, and its place in the configuration. */
-type ConfigText = Pick<ConfigField, 'path' | 'type'> & { text: string };
+interface ConfigText {
+  path: string[];
+  /** The type of its field; all but `string` are JSON. */
+  type: string;
+  text: string;
+}
 
 /**
  * Runs in the thread for tenants' work: the faults of a configuration.
