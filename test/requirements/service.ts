@@ -527,6 +527,16 @@ export const service = {
     behavior:
       'Of requests with a body and without a key two are handled in a turn of the event loop, the rest in later turns.',
   },
+  'limits:large-answers': {
+    source: 'House',
+    behavior:
+      'Messages of MCP servers above 256 KB are read and passed on one at a time for each account, with a pause as long as the work in between.',
+  },
+  'limits:tenant-schemas': {
+    source: 'House',
+    behavior:
+      'JSON Schemas of tenants (mocks, `configSchema`) are compiled and checked in a thread: it serves the namespaces in turns and ends a job after 1.5 s; other requests do not wait.',
+  },
   'streams:key-ended': {
     source: 'House',
     behavior:

@@ -83,7 +83,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const open = async () => {
       // Again after the body was received, so that a slow upload uses the latest release.
       server = await this.resolver.bySlug(slug);
-      const channel = this.channelOrRefusal(server, accountId, request);
+      const channel = await this.channelTo(server, accountId, request).catch(refusalOf);
       if (isPost && !(channel instanceof McpRefusal)) this.registry.countUse(server.serverId);
       return { channel, account: accountId, principal: keyId, target: server.serverId };
     };
@@ -115,15 +115,15 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    *
    * @throws NotRunnableError, InputRequiredError, InputInvalidError
    */
-  private channelTo(
+  private async channelTo(
     server: ResolvedServer,
     accountId: string,
     request: Pick<IncomingMessage, 'headers' | 'url'>,
-  ): Channel {
-    const { release } = server;
+  ): Promise<Channel> {
+    const { release, namespaceId } = server;
     if ('reason' in release) throw new NotRunnableError(release.reason);
     const { id, config } = release;
-    const values = config.length === 0 ? null : valuesOf(config, request);
+    const values = config.length === 0 ? null : await valuesOf(config, request, namespaceId);
     const key = [id, accountId, ...(values ? [hashOf(values)] : [])].join(' ');
     const existing = this.handles.get(key);
     if (existing) return existing;
@@ -166,15 +166,12 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     this.registry.countUse(serverId);
     await this.httpProxy.forward(release.program, { slug, ...caller }, request, response, record);
   }
+}
 
-  private channelOrRefusal(server: ResolvedServer, accountId: string, request: IncomingMessage): Channel | McpRefusal {
-    try {
-      return this.channelTo(server, accountId, request);
-    } catch (error) {
-      if (error instanceof McpRefusal) return error;
-      throw error;
-    }
-  }
+/** @throws what is not a refusal */
+function refusalOf(error: unknown): McpRefusal {
+  if (error instanceof McpRefusal) return error;
+  throw error;
 }
 
 /** True for the run endpoint itself, and for `/mcp` below it, which many clients add. */

@@ -53,10 +53,11 @@ export class ConnectionTransports {
     });
   }
 
-  private channelToUrl({ id, url, headers }: TargetOf<'url'>): Channel {
+  private channelToUrl({ id, accountId, url, headers }: TargetOf<'url'>): Channel {
     const bearer = this.bearerOf(id, headers);
     return this.https.channelTo({
       url: new URL(url),
+      account: accountId,
       headers,
       bearer: bearer && ((rejected) => bearer(url, rejected)),
       connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
