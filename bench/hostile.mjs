@@ -5,11 +5,14 @@
 //   s1  8 callers without a key send 1 MB of nested JSON       s4  16 callers of a mock whose schema holds a slow pattern
 //   s2  1,200 sockets without a key, 1 MB unfinished each      s5  40 unfinished bodies of 15 MB with one key
 //   s3  15 MB bodies with a key, nested or of 900,000 keys     w7  6 callers of an MCP server that floods its answers
+//   n1  4 callers without a key that send 500 requests for public documents at once
+//   n2  12 callers of a mock whose tools have schemas of 59 KB
+//   n5  8 callers of an MCP server that answers with 3 MB, 20 answers a second in all
 //   w4  24 callers of a tenant whose quotas and rates are used up, and of wrong keys: namespaces, keys, servers, releases,
 //       connections, log records, calls at once, requests a minute. --unlimited lifts these limits, for comparison.
 //
-// Exits with 1 when a bound is broken: p95 at most 2x the neighbour's own or 25 ms, whichever is more; peak RSS at most
-// 150 MB above before; no failed request of the neighbour, no program ended and no lease lost.
+// Exits with 1 when a bound is broken: p95 at most 2x the neighbour's own or 25 ms (beside n5 100), whichever is more; peak
+// RSS at most 150 MB above before; no failed request of the neighbour, no program ended and no lease lost.
 //
 //   npm run bench:hostile -- [--seconds 60] [--only s1,w7] [--unlimited]
 
@@ -23,14 +26,19 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { freePort, integerOption, loadAverage, rssMbOf, runBench, shown, startEcho, startService } from './run.mjs';
 
-const kinds = ['s1', 's2', 's3', 's4', 's5', 'w4', 'w7'];
+const kinds = ['n1', 'n2', 'n5', 's1', 's2', 's3', 's4', 's5', 'w4', 'w7'];
 const self = fileURLToPath(import.meta.url);
 const MB = 1024 * 1024;
 const readsPerSecond = 50;
 const callsPerSecond = 20;
+/** Bounds of kinds with a bound of their own; all chosen kinds together have the largest. */
+const p95MsMinOf = { n5: 100 };
 const p95MsMin = 25;
 const rssMbMax = 150;
 const nice = 10;
+
+/** Tools of the hostile tenant with schemas of 59 KB, all different. */
+const largeSchemas = 40;
 
 /** Memory for request bodies and for Node's heap: what the service takes in a container of 1 GB. */
 const bodiesMb = 128;
@@ -97,6 +105,29 @@ function forever(callers, work) {
 }
 
 const hostile = {
+  n1({ url }) {
+    const { hostname, port } = new URL(url);
+    const documents = ['/openapi.yaml', '/openapi.json', '/docs/swagger-ui-init.js', '/docs', '/', '/health'];
+    forever(4, async (turn) => {
+      const socket = connect(Number(port), hostname).resume();
+      socket.write(`GET ${documents[turn % documents.length]} HTTP/1.1\r\nhost: a\r\n\r\n`.repeat(500));
+      await once(socket, 'close');
+    });
+  },
+  n2({ url, key, large }) {
+    let sent = 0;
+    forever(12, () => send(`${url}${large}/.tools/t${(sent += 1) % largeSchemas}`, { key, body: '{"p0":"a"}' }));
+  },
+  n5({ url, key, flood }) {
+    let sent = 0;
+    const startedAt = performance.now();
+    forever(8, async () => {
+      sent += 1;
+      const dueMs = startedAt + (sent * 1000) / 20 - performance.now();
+      if (dueMs > 0) await wait(dueMs);
+      await send(`${url}${flood}/.tools/large`, { key, body: '{}' });
+    });
+  },
   s1({ url }) {
     const body = '['.repeat(MB / 2) + ']'.repeat(MB / 2);
     forever(8, () => send(`${url}/accounts`, { body }));
@@ -190,7 +221,8 @@ async function neighbour({ url, key, seconds }) {
   process.exit(0);
 }
 
-// ---- The hostile tenant's MCP server: one tool with a slow pattern, and at /flood a list that never comes.
+// ---- The hostile tenant's MCP server: tools with a slow pattern, a large schema or an answer of 3 MB, and at /flood a list
+// that never comes.
 
 /** @returns the process, which begins to flood at SIGUSR2, and the address of its server */
 async function startTenantServer() {
@@ -204,6 +236,14 @@ function serveTenant({ port }) {
     name: 'slow',
     inputSchema: { type: 'object', properties: { m: { type: 'string', pattern: '^(a+)+$' } } },
   };
+  const texts = Array.from({ length: 1500 }, (_, n) => [`p${n}`, { type: 'string', minLength: 1 }]);
+  const large = Array.from({ length: largeSchemas }, (_, n) => ({
+    name: `t${n}`,
+    inputSchema: { title: `t${n}`, type: 'object', properties: Object.fromEntries(texts) },
+  }));
+  const largeResult = JSON.stringify({
+    content: Array.from({ length: 30_000 }, () => ({ type: 'text', text: 'x'.repeat(75) })),
+  });
   const server = createServer((request, response) => {
     let text = '';
     request.on('data', (chunk) => (text += chunk));
@@ -214,12 +254,16 @@ function serveTenant({ port }) {
         response
           .writeHead(200, { 'content-type': 'application/json' })
           .end(JSON.stringify({ jsonrpc: '2.0', id, ...result }));
-      if (method === 'initialize') {
+      if (method === 'tools/call') {
+        response
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end(`{"jsonrpc":"2.0","id":${id},"result":${largeResult}}`);
+      } else if (method === 'initialize') {
         const serverInfo = { name: 'hostile', version: '1' };
         answer({ result: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo } });
       } else if (method !== 'tools/list') answer({ error: { code: -32601, message: 'unknown' } });
       else if (request.url === '/flood' && isFlooding) flood(response);
-      else answer({ result: { tools: [slow] } });
+      else answer({ result: { tools: request.url === '/large' ? large : [slow] } });
     });
   });
   const flood = (response) => {
@@ -304,14 +348,22 @@ async function main() {
   await service.request('PUT', '/namespaces/neighbour');
   await service.connect('neighbour', 'echo', `${echo.url}/mcp`);
   await service.publish('neighbour/slow', { type: 'external', upstreamUrl: `${tenant.url}/mcp` });
+  await service.publish('neighbour/large', { type: 'external', upstreamUrl: `${tenant.url}/large` });
   const account = await service.request('POST', '/accounts', { name: 'hostile', kind: 'user' });
   const { key } = await service.request('POST', `/accounts/${account.id}/api-keys`, { name: 'bench' });
   const put = (path, body) => send(`${service.url}${path}`, { method: 'PUT', key, body: JSON.stringify(body) });
   await put('/namespaces/hostile', {});
-  const paths = { connection: '/connect/hostile/echo', mock: '/connect/hostile/mock', flood: '/connect/hostile/flood' };
+  const inside = '/connect/hostile';
+  const paths = {
+    connection: `${inside}/echo`,
+    mock: `${inside}/mock`,
+    large: `${inside}/large`,
+    flood: `${inside}/flood`,
+  };
   const made = [
     await put(paths.connection, { mcpUrl: `${echo.url}/mcp` }),
     await put(paths.mock, { server: 'neighbour/slow', mock: { enabled: true } }),
+    await put(paths.large, { server: 'neighbour/large', mock: { enabled: true } }),
     await put(paths.flood, { mcpUrl: `${tenant.url}/flood` }),
   ];
   const tenants = await limitedTenants(service, echo);
@@ -355,10 +407,11 @@ async function main() {
     const shownCounts = counts.map(([kind, { refused, others }]) => `${kind} ${refused} (others ${others})`);
     console.log(`\nw4, answers of 429: ${shownCounts.join(', ')}`);
   }
+  const boundMs = Math.max(...chosen.map((kind) => p95MsMinOf[kind] ?? p95MsMin));
   const faults = [
     ...['reads', 'calls']
-      .filter((kind) => beside[kind].p95 > Math.max(p95MsMin, 2 * before[kind].p95))
-      .map((kind) => `p95 of ${kind} is above 2x its own and ${p95MsMin} ms`),
+      .filter((kind) => beside[kind].p95 > Math.max(boundMs, 2 * before[kind].p95))
+      .map((kind) => `p95 of ${kind} is above 2x its own and ${boundMs} ms`),
     ...(beside.rssMb - before.rssMb > rssMbMax ? [`peak RSS grew by more than ${rssMbMax} MB`] : []),
     ...(beside.failed > 0 ? [`${beside.failed} requests of the neighbour failed`] : []),
     ...(lost > 0 ? [`${lost} programs were ended or leases lost`] : []),

@@ -15,7 +15,7 @@ const groups = [
   ['Uplinks', ['UPLINK_']],
   ['Releases', ['RELEASE_']],
   ['Bundles', ['RUNTIME_BUNDLE']],
-  ['Hosted code', ['RUNTIME_', 'HOSTING_ISOLATION']],
+  ['Hosted code', ['RUNTIME_', 'HOSTING_']],
   ['Language model for mocks', ['SIMULATOR_']],
   ['Logs and metrics', ['LOG_', 'ACCESS_LOG', 'METRICS_TOKEN', 'SLIPWAY_COMMIT', 'OTEL_']],
 ];

@@ -2,7 +2,7 @@ import { Logger, type INestApplication, type LoggerService, type Type } from '@n
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
-import type { Request, Response } from 'express';
+import type { Express, Request, Response } from 'express';
 import { AppModule } from './app.module.js';
 import type { Env } from './config/env.js';
 import { loadLazyParts } from './config/role-module.js';
@@ -77,8 +77,8 @@ export async function createApp(
     const uplinks = part(UplinkGateway);
     adapter.abandon = abandonCalls;
     adapter.upgrade = (request, socket, head) => void uplinks.take(request, socket, head);
+    serveDocs(app, part(RequestLimits));
   }
-  serveDocs(app);
   return app;
 }
 
@@ -91,13 +91,33 @@ const DOCS_HEADERS = {
   'referrer-policy': 'no-referrer',
 };
 
-/** Swagger UI at `/docs`, the document at `/openapi.json`, and `/` leading a browser there. */
-function serveDocs(app: INestApplication & NestExpressApplication): void {
+/** The documents that Swagger serializes for each request, and their content types. */
+const DOCUMENTS = {
+  '/openapi.json': 'application/json; charset=utf-8',
+  '/openapi.yaml': 'text/yaml; charset=utf-8',
+  '/docs/swagger-ui-init.js': 'application/javascript; charset=utf-8',
+};
+
+/** Swagger UI at `/docs`, the document at `/openapi.json`, and `/` leading a browser there. Limited for each address. */
+function serveDocs(app: INestApplication & NestExpressApplication, limits: RequestLimits): void {
   let document: OpenAPIObject | undefined;
-  app.use('/docs', (_request: Request, response: Response, next: () => void) => {
-    response.set(DOCS_HEADERS);
+  app.use((request: Request, response: Response, next: () => void) => {
+    const isPage = /^\/docs(?:\/|$)/.test(request.path);
+    if (isPage || request.path === '/' || request.path in DOCUMENTS) limits.admitStranger(request, response);
+    if (isPage) response.set(DOCS_HEADERS);
     next();
   });
+  const express = app.getHttpAdapter().getInstance() as Express;
+  for (const [path, type] of Object.entries(DOCUMENTS)) {
+    let kept: Buffer | undefined;
+    express.get(path, (_request, response, next) => {
+      response.set('content-type', type);
+      if (kept) return void response.send(kept);
+      const send = response.send.bind(response);
+      response.send = (text: string) => send((kept = Buffer.from(text)));
+      next();
+    });
+  }
   SwaggerModule.setup('docs', app, () => (document ??= createOpenApi(app)), {
     jsonDocumentUrl: 'openapi.json',
     yamlDocumentUrl: 'openapi.yaml',

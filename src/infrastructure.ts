@@ -32,13 +32,10 @@ export async function startDatabase(
   env: Env,
   report: DatabaseReport = { log: () => undefined },
 ): Promise<Omit<Infrastructure, 'firstKey'>> {
-  const { log } = report;
   const { dataDir } = env;
   // Before the database is made: a crash between the two leaves a key too many, not a database without its key.
   const encryptionKeys = env.encryptionKeys ?? (await keysFromFile(dataDir, !holdsDatabase(dataDir)));
   const embedded = env.databaseUrl === null ? await startEmbedded({ dataDir, ...report }) : null;
-  if (embedded?.shared)
-    log('That database ends with the process that started it, and then this one must be started anew');
   const databaseUrl = embedded?.url ?? env.databaseUrl ?? '';
   return { env: env.with({ databaseUrl, encryptionKeys }), stop: async () => embedded?.stop() };
 }

@@ -6,7 +6,7 @@ import { Env, loadEnv, StartError } from './config/env.js';
 import { startInfrastructure } from './infrastructure.js';
 import { SchemaVersionError } from './platform/database/migrations.js';
 import { databaseFault } from './platform/database/postgres-errors.js';
-import { parseEgressAllow } from './platform/egress/address-policy.js';
+import { egressChecks } from './platform/egress/egress.module.js';
 import { EmbeddedPostgresError } from './platform/embedded/server-account.js';
 import { ExternalModuleError } from './platform/external-modules/load-external-modules.js';
 import { collectWhenIdle } from './platform/idle-collection.js';
@@ -70,7 +70,7 @@ function allocateYoung(): void {
 
 /** Starts the service: infrastructure, migrations, the app for this process' roles, and its port. */
 async function start(): Promise<void> {
-  const given = loadEnv(undefined, [({ egressAllow }) => parseEgressAllow(egressAllow ?? '')]);
+  const given = loadEnv(undefined, egressChecks);
   const pino = createPino(given);
   const logger = new PinoLoggerService(pino);
   logCrashes(pino);

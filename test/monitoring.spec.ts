@@ -11,4 +11,11 @@ describe('the dashboard and the alert rules', () => {
     expect(named.length).toBeGreaterThan(panelExpressions.length);
     expect(named.filter((name) => !listed.has(name.replace(/_bucket$/, '')))).toEqual([]);
   });
+
+  verifies('metrics:samples', 'tell the operator about every kind of log records that is lost', () => {
+    const alert = alertExpressions.find((expr) => expr.includes('slipway_log_invocations_dropped_total'));
+    for (const lost of ['slipway_connection_log_dropped_total', 'slipway_log_rows_over_share_total']) {
+      expect(alert).toContain(`sum(rate(${lost}[5m]))`);
+    }
+  });
 });

@@ -10,6 +10,7 @@ import { DatabaseSnapshot } from '../platform/database/database-copy.js';
 import { pendingMigrations } from '../platform/database/migrations.js';
 import { databaseFault } from '../platform/database/postgres-errors.js';
 import { AddressPolicy, parseEgressAllow } from '../platform/egress/address-policy.js';
+import { egressChecks } from '../platform/egress/egress.module.js';
 import { holdsDatabase } from '../platform/embedded/server-account.js';
 import type { DomainError } from '../platform/errors/domain-error.js';
 import { loadExternalModules } from '../platform/external-modules/load-external-modules.js';
@@ -58,7 +59,7 @@ async function check<T>(
  * @returns 1 when a check failed
  */
 export async function run(): Promise<number> {
-  const readSettings = () => loadEnv(undefined, [({ egressAllow }) => parseEgressAllow(egressAllow ?? '')]);
+  const readSettings = () => loadEnv(undefined, egressChecks);
   const env = await check('settings', readSettings, ({ roles }) => `roles ${roles.join(', ')}`);
   if (env === null) return 1;
   if (env.databaseUrl === null && !holdsDatabase(env.dataDir)) {

@@ -141,6 +141,14 @@ const settings = {
       'Default: `loopback` while `HOST` and `PUBLIC_URL` are loopback addresses, nothing otherwise; a list of your own ' +
       'replaces it. The local ports of this service, its database and its Redis are never dialled.',
   ),
+  hostingEgressAllow: setting(
+    'HOSTING_EGRESS_ALLOW',
+    text,
+    '',
+    'Private addresses that hosted code may reach: CIDRs, hosts, or `loopback`, comma-separated. A server reaches one only if ' +
+      'its `egressAllow` names it with its port; everybody who may publish can do so. Never open: the ports of this service, ' +
+      'its database, Redis, S3 and OpenTelemetry collector, and 169.254.0.0/16. Default: none.',
+  ),
   extraCaFile: optional(
     'NODE_EXTRA_CA_CERTS',
     certificateFile,
@@ -403,7 +411,8 @@ const settings = {
     'RUNTIME_LIVE_MAX',
     integer(1, 10_000),
     'Hosted programs that run at once in one process. The longest idle one is stopped to start another. Default: one for ' +
-      'each 64 MB of memory of the container or machine, since one takes some 30 MB; 4 to 100.',
+      'each 64 MB of memory of the container or machine, since one takes some 30 MB; 4 to 100. The longest idle ' +
+      'one also ends while programs and service together use more than 85 % of that memory.',
   ),
   runtimeIdleMs: setting(
     'RUNTIME_IDLE_MS',
@@ -532,8 +541,20 @@ export class Env extends (class {} as new () => Values) {
     return (this.limits ??= this.deriveAccountLimits());
   }
 
+  /**
+   * Bytes of logs that all accounts together write in a day before the default share of an account counts. 0 when
+   * `ACCOUNT_LIMITS` sets `logBytesPerDay`, which always counts.
+   */
+  get sharedLogBytesPerDay(): number {
+    return this.ownAccountLimits?.logBytesPerDay === undefined ? this.logBytesOfDay : 0;
+  }
+
+  private get logBytesOfDay(): number {
+    return Math.floor((this.logRetentionGb * 1024 * MB) / this.logRetentionDays);
+  }
+
   private deriveAccountLimits(): AccountLimits {
-    const logBytesPerDay = Math.floor((this.logRetentionGb * 1024 * MB) / this.logRetentionDays / 4);
+    const logBytesPerDay = Math.floor(this.logBytesOfDay / 4);
     const livePrograms = Math.max(4, Math.floor((this.runtimeLiveMax * 3) / 4));
     return { ...accountLimitDefaults, logBytesPerDay, livePrograms, ...this.ownAccountLimits };
   }
@@ -579,7 +600,7 @@ export class Env extends (class {} as new () => Values) {
 }
 
 /** Memory of the container, or of the machine. A container without a limit reports a number far beyond the machine's. */
-function memoryBytes(): number {
+export function memoryBytes(): number {
   return Math.min(process.constrainedMemory() || Infinity, totalmem());
 }
 

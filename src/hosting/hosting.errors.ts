@@ -22,8 +22,9 @@ abstract class RetryLaterFailure extends NotRunFailure {
   constructor(
     message: string,
     override readonly retryAfterSeconds: number,
+    detail?: unknown,
   ) {
-    super(message);
+    super(message, detail);
   }
 }
 

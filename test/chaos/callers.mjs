@@ -74,7 +74,7 @@ const toolCall = (token, ms, name = 'act') => ({
 
 const rest = (path) => () => (base, key, token, ms) => post(`${base}${path}/.tools/act`, key, { token, ms });
 
-const run = (path) => () => (base, key, token, ms) => post(`${base}${path}`, key, toolCall(token, ms));
+const run = (path, name) => () => (base, key, token, ms) => post(`${base}${path}`, key, toolCall(token, ms, name));
 
 /** A client of 2026-07-28. */
 const modern = (path) => () => (base, key, token, ms) => {
@@ -131,6 +131,15 @@ export const rollingKinds = {
   ...kinds,
   namespace: [legacy('/connect/chaos/.mcp', 'sessions__act'), legacy('/connect/chaos/.mcp', 'hosted__act')],
   [LOG_READS]: [readLogs],
+};
+
+/** Kinds of callers whose calls need nothing but what was read before an outage of Postgres. */
+export const outageKinds = {
+  REST: kinds.REST,
+  'REST, hosted': kinds['REST, hosted'],
+  'MCP stateless': kinds['MCP stateless'],
+  run: kinds.run,
+  namespace: [run('/connect/chaos/.mcp', 'sessions__act')],
 };
 
 /** Calls that were sent, of all callers. */

@@ -120,7 +120,12 @@ export const access = {
   'error:hint': {
     source: 'House',
     behavior:
-      'A 404 names the missing resource and the nearest existing name in `hint` for the owner; `error` and `message` do not change.',
+      'A 404 names the missing resource and the nearest existing name in the header `Slipway-Hint` for the owner; `error` and `message` do not change.',
+  },
+  'error:hint:header': {
+    source: 'House',
+    behavior:
+      '`Slipway-Hint` is a header of at most 512 bytes; `%`, line ends and what is not ASCII are percent-encoded UTF-8.',
   },
   'error:hint:stranger': {
     source: 'House',
@@ -136,7 +141,8 @@ export const access = {
   },
   'auth:explained': {
     source: 'House',
-    behavior: 'A 401 states its reason in the body and in `error_description` of `WWW-Authenticate`, on every route.',
+    behavior:
+      'A 401 states its reason in the body or in `Slipway-Hint`, and in `error_description` of `WWW-Authenticate`, on every route.',
   },
   'query:unknown': {
     source: 'House',

@@ -16,6 +16,11 @@ export const connectionInsight = {
     behavior:
       'The log contains calls that failed, were denied (authorization, values, unknown tools, no tunnel) or were cancelled, with the reason.',
   },
+  'log:answered-errors': {
+    source: 'House',
+    behavior:
+      'A tool result with `isError: true` has the outcome `toolError`, a JSON-RPC error `rpcError`, over REST and MCP.',
+  },
   'log:query': {
     source: 'House',
     behavior:

@@ -53,6 +53,15 @@ export const registryEndpoints = {
   },
 
   // Spec 4.6: list releases
+  'release:current': {
+    source: 'House',
+    behavior:
+      '`isCurrent` of a release and `currentReleaseId` of its server name the release that calls reach, and the log of a promoted release says which key promoted it.',
+  },
+  'release:last-error': {
+    source: 'House',
+    behavior: 'A release that failed has the last error of its log in `lastError`, in lists too; others have none.',
+  },
   'release:list:order': {
     source: 'Spec 1, 4.6',
     behavior: '`GET /servers/{qualifiedName}/releases` lists the releases most recent first.',

@@ -6,6 +6,11 @@ export const hostedEgress = {
     source: 'House',
     behavior: 'Hosted code reaches public addresses only, in any spelling, by any name and after any redirect.',
   },
+  'egress:hosted:internal': {
+    source: 'House',
+    behavior:
+      'An address that `HOSTING_EGRESS_ALLOW` lists is reached by hosted code whose `egressAllow` names it with its port; the ports of this service, its database, Redis, S3 and OpenTelemetry collector and 169.254.0.0/16 stay closed.',
+  },
   'egress:hosted:list': {
     source: 'House',
     behavior: 'With a list of hosts, hosted code reaches the listed hosts and ports only.',

@@ -37,6 +37,11 @@ export const hostingHosts = {
     source: 'House',
     behavior: 'A host that cannot renew its lease ends its stateful programs before another host may start them.',
   },
+  'hosting:hosts:outage': {
+    source: 'House',
+    behavior:
+      'Stateless programs answer in every process while the database is away, within STALE_READ_MS, and until their host has renewed its lease; a request that finds no host is 503 with `Retry-After`.',
+  },
   'hosting:hosts:state': {
     source: 'House',
     behavior:

@@ -30,6 +30,11 @@ export const hostingRuntime = {
     behavior:
       'With `RUNTIME_LIVE_MAX` live programs the longest idle one is stopped for another; an active one never is.',
   },
+  'runtime:stop:memory': {
+    source: 'House',
+    behavior:
+      'While programs and service use more than 85 % of the memory of the container or machine, the longest idle program is ended, and without an idle one no other is started: the answer is 503 with `Retry-After`. When memory runs out, Linux ends a program before the service.',
+  },
   'runtime:stop:quota': {
     source: 'House',
     behavior:

@@ -19,6 +19,16 @@ export const runtimeLogs = {
     source: 'House',
     behavior: '`outcome`, `tool`, `method`, `minDurationMs` and `before` (an id) must all match.',
   },
+  'runtime-log:answered-errors': {
+    source: 'House',
+    behavior:
+      'A tool result with `isError: true` has the outcome `toolError`, a JSON-RPC error `rpcError`. Their text is an exception of at most 200 characters without secrets, longer with `logPayloads`. For hosted code an outcome of the runtime other than `ok` counts instead.',
+  },
+  'runtime-log:left-out': {
+    source: 'House',
+    behavior:
+      '`leftOut` is the number of invocations in the range of time that were not stored because of `logBytesPerDay`. The service log has a warning for each such account and day, and a metric counts the rows.',
+  },
   'runtime-log:total-bound': {
     source: 'House',
     behavior:

@@ -115,6 +115,11 @@ export const service = {
     behavior:
       'A client of 2025-06-18 or 2025-11-25 with a session resumes the stream of a call by GET with Last-Event-ID, at any process, for 5 minutes, 256 events and 1 MB; an expired stream answers 404. Its call continues meanwhile.',
   },
+  'mcp:resume:share': {
+    source: 'House',
+    behavior:
+      'The events of one account take a quarter of the 128 MB for resumable streams: above it the account loses its own oldest stream.',
+  },
   'mcp:own-stream': {
     source: 'House',
     behavior:
@@ -537,6 +542,26 @@ export const service = {
     behavior:
       'Of requests with a body and without a key two are handled in a turn of the event loop, the rest in later turns.',
   },
+  'limits:large-answers': {
+    source: 'House',
+    behavior:
+      'Messages of MCP servers above 256 KB are read and passed on one at a time for each account, with a pause as long as the work in between.',
+  },
+  'limits:tenant-schemas': {
+    source: 'House',
+    behavior:
+      'JSON Schemas of tenants (mocks, `configSchema`) are compiled and checked in a thread: it serves the namespaces in turns and ends a job after 1.5 s; other requests do not wait.',
+  },
+  'streams:key-ended': {
+    source: 'House',
+    behavior:
+      'Streams that a key opened (MCP, logs, releases, hosted answers) end within 5 s after its revocation or expiry in every process, also if the message about it is lost.',
+  },
+  'limits:pipelining': {
+    source: 'House',
+    behavior:
+      'Of the requests of one connection that have no answer yet, 16 are executed; after one more the connection closes behind the 16th answer.',
+  },
   'limits:headers': {
     source: 'House',
     behavior: 'Answers have `RateLimit-Policy` and `RateLimit` with the applied limits and the remaining requests.',
@@ -565,7 +590,8 @@ export const service = {
   },
   'limits:log-share': {
     source: 'House',
-    behavior: 'An account that exceeds its daily log volume loses its own records, and no records of others.',
+    behavior:
+      'An account loses records, and no records of others, beyond a `logBytesPerDay` that was set; beyond its default share once all accounts have written the log of a day. A row is charged what it takes on disk.',
   },
   'files:s3': {
     source: 'House',
@@ -640,6 +666,11 @@ export const service = {
     source: 'House',
     behavior: '`/docs` is readable without a key, and `GET /` redirects a browser there.',
   },
+  'docs:limited': {
+    source: 'House',
+    behavior:
+      '`/`, `/docs` and the API documents count as requests without a key of their address; a document is serialized once.',
+  },
   'docs:try-it-out': {
     source: 'House',
     behavior: 'The first five steps work on the docs page with the entered key, the metadata filter included.',
@@ -655,7 +686,7 @@ export const service = {
   'health:stale-reads': {
     source: 'House',
     behavior:
-      'Calls use rows that were read in the 5 s before the database became unavailable, for STALE_READ_MS. A received revocation takes effect at once.',
+      'Calls of what was called in the 5 s before the database became unavailable use its rows for STALE_READ_MS. A received revocation takes effect at once.',
   },
   'health:clock': {
     source: 'House',
@@ -674,6 +705,11 @@ export const service = {
   'health:storage': {
     source: 'House',
     behavior: 'A full disk answers 507, and is reported in `/ready` and a metric.',
+  },
+  'health:embedded-takeover': {
+    source: 'House',
+    behavior:
+      'A process that shares an embedded Postgres starts it again on the same port when the process that started it ends.',
   },
   'health:embedded-restart': {
     source: 'House',

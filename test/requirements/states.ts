@@ -83,9 +83,19 @@ export const states = {
     source: 'Spec 3, Field',
     behavior: 'An unusable target makes the connection `error`, with a `message` that states the fault and the remedy.',
   },
+  'connection:put:session-kept': {
+    source: 'House',
+    behavior:
+      'A PUT that changes only name or metadata of a connection, or nothing, and the start of a recording do not contact the server and keep its session.',
+  },
+  'connection:put:nothing-written': {
+    source: 'House',
+    behavior: 'A PUT of a connected connection with the stored values writes nothing.',
+  },
   'connection:state:put-re-evaluates': {
     source: 'Spec 3, Field',
-    behavior: 'A repeated PUT of a connection initializes again and stores the status of that attempt.',
+    behavior:
+      'A PUT that changes what is sent to the server or offered of it, or that names the target or headers of a connection that is not `connected`, asks the server and stores the status of that attempt.',
   },
 
   // One sentence of its own for each way a target can fail

@@ -72,7 +72,7 @@ export const uplinks = {
   },
   'uplink:key-revoked': {
     source: 'House',
-    behavior: 'The next ping closes a tunnel whose key was revoked.',
+    behavior: 'A tunnel whose key was revoked or has expired is closed within 5 s.',
   },
 
   // Calls

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Pool } from 'undici';
 import { Env } from '../../config/env.js';
 import { openEgress } from '../egress/egress-proxy.js';
+import { internalRoutes } from '../egress/internal-routes.js';
 import { Engine, type EngineContext, type Instance, type InstanceExit, type ProgramLog } from '../engine.js';
 import { HostingUnavailableError, ProgramBusyError } from '../hosting.errors.js';
 import type { Program, Trace } from '../hosting.types.js';
@@ -21,13 +22,16 @@ export class BundleEngine extends Engine {
   readonly name = 'bundle';
   /** Open sessions of all bundles. */
   sessions = 0;
+  private readonly openProxy: OpenEgressProxy;
 
   constructor(
     private readonly env: Env,
     private readonly sandbox: Sandbox,
-    private readonly openProxy: OpenEgressProxy = (place, options) => openEgress(place, options, env.egressProxy),
+    openProxy?: OpenEgressProxy,
   ) {
     super();
+    const internal = internalRoutes(env);
+    this.openProxy = openProxy ?? ((place, options) => openEgress(place, options, env.egressProxy, internal));
   }
 
   async start(program: Program, context: EngineContext): Promise<Instance> {

@@ -1,5 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Env } from '../../config/env.js';
 import { growingLru } from '../../platform/limits/growing-lru.js';
+import { databaseAvailability } from '../../platform/database/database-availability.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { ProcessesRepository } from '../../platform/processes/processes.repository.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
@@ -39,18 +41,21 @@ const SUSPECTS_MAX = 1_000;
 @Injectable()
 export class HostDirectory implements OnModuleInit {
   private readonly lists = new RowCache<LiveHost[]>(() => this.load(), { max: 1, ttlMs: CACHED_MS });
+  /** The list as it was read last. */
+  private last: LiveHost[] = [];
   private readonly suspects = growingLru<true>(SUSPECTS_MAX, { ttl: SUSPECT_MS });
 
   constructor(
     private readonly processes: ProcessesRepository,
     private readonly pubSub: PubSub,
+    private readonly env: Env,
   ) {}
 
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('hosting.hosts', () => this.forget());
   }
 
-  /** Every host whose lease holds. @throws the database's error */
+  /** Every host whose lease holds, or is about to be renewed after the database returned. @throws the database's error */
   async live(): Promise<LiveHost[]> {
     return (await this.lists.get('all')) ?? [];
   }
@@ -65,9 +70,9 @@ export class HostDirectory implements OnModuleInit {
     this.suspects.set(id, true);
   }
 
-  /** Drops the cached list. */
+  /** The next caller reads the list again, unless the database is away. */
   forget(): void {
-    this.lists.drop('all');
+    this.lists.expire('all');
   }
 
   /** Drops the list in every process: a host joined or left. */
@@ -77,12 +82,18 @@ export class HostDirectory implements OnModuleInit {
   }
 
   private async load(): Promise<LiveHost[]> {
-    const live = await this.processes.live('host');
-    return live.map(({ id, epoch, address, details }) => ({
+    const rows = await this.processes.live('host');
+    const live = rows.map(({ id, epoch, address, details }) => ({
       id,
       epoch,
       url: address,
       ...(details as unknown as HostDetails),
     }));
+    // A lease that ended while the database was away is renewed with the next heartbeat, after a third of its length. Until
+    // then the host is known; one that is gone is not reached, and the next one is asked.
+    const renewing = databaseAvailability.isRenewing(this.env.runtimeLeaseMs)
+      ? this.last.filter((known) => !live.some(({ id }) => id === known.id))
+      : [];
+    return (this.last = [...live, ...renewing]);
   }
 }

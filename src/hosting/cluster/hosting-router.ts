@@ -111,10 +111,12 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   /**
    * Runs a request that another process sent.
    *
-   * @param host the addressee; a request for another process, or for an earlier epoch of this one, is refused
+   * @param host the addressee; a request for another process is refused, and one to a stateful program for an earlier epoch
+   *   of this one: the others need no lease, which ends while the database is away
    */
   receive(host: { id: string; epoch: string }, ref: ProgramRef, request: HostedRequest, handler: AttemptHandler): void {
-    if (host.id !== this.registry.id || host.epoch !== this.registry.epoch) handler.onResponseError(null, notHere());
+    const isPast = ref.isStateful && host.epoch !== this.registry.epoch;
+    if (host.id !== this.registry.id || isPast) handler.onResponseError(null, notHere());
     else this.runLocally(ref, request, handler);
   }
 

@@ -134,5 +134,5 @@ export class RetryingDispatch extends ForwardedRequest implements AttemptHandler
 export function placementFailure(error: unknown): HostedFailure {
   if (error instanceof HostedFailure) return error;
   const message = 'The process that runs this program cannot be determined right now: try again in a moment.';
-  return new HostingUnavailableError(message, error);
+  return new HostAwayError(message, 2, error);
 }

@@ -1,5 +1,6 @@
 import { AddressPolicy } from '../../platform/egress/address-policy.js';
 import { Egress, type ResolveHost } from '../../platform/egress/egress.js';
+import type { InternalRoutes } from './internal-routes.js';
 import { ProgramProxy, type ProgramProxyOptions, type ProxyPlace } from './program-proxy.js';
 import { PROXY_LIMITS } from './proxy-limits.js';
 import type { LookupAddress } from 'node:dns';
@@ -13,18 +14,22 @@ const ATTEMPTS = 2;
 /**
  * Opens the egress proxy of one running program: an HTTP proxy on a unix socket (a path of at most 107 bytes) or on a
  * listening socket, as workerd uses one (`globalOutbound` is `external` with `http = (style = proxy)`). Requests arrive
- * in absolute form without TLS, which the proxy adds; CONNECT opens raw TCP. Dials public addresses only, whatever
- * EGRESS_ALLOW says; `OutboundRules` describes `allow`. Refusals are answered 403 and reported to `onRefused`.
+ * in absolute form without TLS, which the proxy adds; CONNECT opens raw TCP. Dials public addresses, whatever
+ * EGRESS_ALLOW says, and those that `internal` opens; `OutboundRules` describes `allow`. Refusals are answered 403 and
+ * reported to `onRefused`.
  *
- * @param proxy `EGRESS_PROXY`, for all requests
+ * @param proxy `EGRESS_PROXY`, for all requests to public addresses
  * @throws the error of `listen` when the socket cannot be created
  */
 export function openEgress(
   place: ProxyPlace,
   options: ProgramProxyOptions,
   proxy: string | null = null,
+  internal: InternalRoutes | null = null,
 ): Promise<ProgramProxy> {
-  return ProgramProxy.open(place, options, new Egress(new AddressPolicy([]), publicNames(), { proxy }), PROXY_LIMITS);
+  const outside = new Egress(new AddressPolicy([]), publicNames(), { proxy });
+  const inside = internal && new Egress(internal.policy, publicNames(), { proxy, closedPorts: internal.closedPorts });
+  return ProgramProxy.open(place, options, outside, PROXY_LIMITS, inside);
 }
 
 /**

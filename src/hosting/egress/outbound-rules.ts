@@ -28,6 +28,12 @@ export class OutboundRules {
     this.patterns = allow && allow.map(parseHostPattern).filter((pattern) => pattern !== null);
   }
 
+  /** True if the list names the host of the URL together with its port. */
+  namesWithPort(url: URL): boolean {
+    const port = portOf(url);
+    return this.patterns?.some((pattern) => pattern.port === port && namesHost(pattern.host, url.hostname)) ?? false;
+  }
+
   /** @throws OutboundDeniedError */
   judge(url: URL, kind: OutboundKind): void {
     const port = portOf(url);

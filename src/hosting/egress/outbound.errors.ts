@@ -49,7 +49,8 @@ export function outboundErrorOf(error: unknown, host: string): OutboundError {
 function refusal({ addressKind, message }: EgressRefusedError, host: string): string {
   if (addressKind === undefined) return message;
   return (
-    `The host "${host}" has a ${addressKind} address: hosted code reaches public addresses only, and no setting opens ` +
-    'others to it. Give the service a public address.'
+    `The host "${host}" has a ${addressKind} address: hosted code reaches public addresses only. For a service of your own ` +
+    `network, the operator lists it in HOSTING_EGRESS_ALLOW, and the server's owner adds "${host}:<port>" to egressAllow ` +
+    'with PATCH /servers/{qualifiedName}/runtime. The ports of Slipway and its database stay closed.'
   );
 }

@@ -70,7 +70,7 @@ export type ProxyPlace = string | NetServer;
 
 /**
  * Egress proxy of one program. All input comes from a tenant: no request, and no answer arranged by it, may end the
- * process, exceed {@link ProxyLimits} or reach private addresses.
+ * process, exceed {@link ProxyLimits} or reach private addresses that are not open to this program.
  */
 export class ProgramProxy {
   private readonly server: Server;
@@ -86,6 +86,7 @@ export class ProgramProxy {
   private constructor(
     { allow, onRefused }: ProgramProxyOptions,
     private readonly egress: Egress,
+    private readonly internal: Egress | null,
     private readonly limits: ProxyLimits,
   ) {
     this.rules = new OutboundRules(allow);
@@ -94,14 +95,20 @@ export class ProgramProxy {
     this.server = this.createServer();
   }
 
-  /** Starts a proxy, which owns and closes `egress`. @throws system errors of the path */
+  /**
+   * Starts a proxy, which owns and closes both ways out.
+   *
+   * @param internal for hosts that the list names with their port; null: `egress` for all
+   * @throws system errors of the path
+   */
   static async open(
     place: ProxyPlace,
     options: ProgramProxyOptions,
     egress: Egress,
     limits: ProxyLimits,
+    internal: Egress | null = null,
   ): Promise<ProgramProxy> {
-    const proxy = new ProgramProxy(options, egress, limits);
+    const proxy = new ProgramProxy(options, egress, internal, limits);
     await once(proxy.server.listen(place), 'listening');
     proxy.server.on('error', () => undefined);
     return proxy;
@@ -112,7 +119,7 @@ export class ProgramProxy {
     this.isClosed = true;
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     for (const socket of this.sockets) socket.destroy();
-    await Promise.allSettled([closed, this.egress.close()]);
+    await Promise.allSettled([closed, this.egress.close(), this.internal?.close()]);
   }
 
   /** Accepts requests without `Host`: workerd omits it with a URL in absolute form. */
@@ -161,18 +168,18 @@ export class ProgramProxy {
     req.on('error', () => undefined);
     this.answers.set(req.socket, res);
     await this.answer(req, res, async () => {
-      const url = this.target(req, 'http');
-      await this.inSlot(() => sendOut(url, req, res, this.egress, this.limits), url.hostname);
+      const { url, egress } = this.target(req, 'http');
+      await this.inSlot(() => sendOut(url, req, res, egress, this.limits), url.hostname);
     });
   }
 
   private async upgrade(req: IncomingMessage, near: Socket, head: Buffer): Promise<void> {
     const res = await this.detached(req, near);
     await this.answer(req, res, async () => {
-      const url = this.target(req, 'http');
+      const { url, egress } = this.target(req, 'http');
       requireWebSocket(req);
       await this.inSlot(async () => {
-        const far = this.keep(await this.egress.open(url));
+        const far = this.keep(await egress.open(url));
         const isAgreed = await upgradeOut({ url, req, res, near, far }, this.limits);
         if (isAgreed) await this.join(res, near, far, head);
       }, url.hostname);
@@ -182,9 +189,9 @@ export class ProgramProxy {
   private async connect(req: IncomingMessage, near: Socket, head: Buffer): Promise<void> {
     const res = await this.detached(req, near);
     await this.answer(req, res, async () => {
-      const url = this.target(req, 'tcp');
+      const { url, egress } = this.target(req, 'tcp');
       await this.inSlot(async () => {
-        const far = this.keep(await this.egress.open(url));
+        const far = this.keep(await egress.open(url));
         near.write('HTTP/1.1 200 Connection Established\r\n\r\n');
         await this.join(res, near, far, head);
       }, url.hostname);
@@ -204,21 +211,20 @@ export class ProgramProxy {
     return tunnel(near, far, { idleMs: this.limits.tunnelIdleMs, totalMs: this.limits.tunnelTotalMs });
   }
 
-  /** Target URL of a request, after checking its name. */
-  private target({ url = '' }: IncomingMessage, kind: OutboundKind): URL {
+  /** Target URL of a request, after checking its name, and the way out to it. */
+  private target({ url = '' }: IncomingMessage, kind: OutboundKind): { url: URL; egress: Egress } {
     if (!(kind === 'http' ? ABSOLUTE : AUTHORITY).test(url)) {
       throw new OutboundError(400, 'This is a proxy: ask for https://host/path, or CONNECT host:port.');
     }
-    const target = this.checked(kind === 'http' ? url : `http://${url}/`);
-    this.rules.judge(target, kind);
-    return target;
-  }
-
-  private checked(url: string): URL {
+    const text = kind === 'http' ? url : `http://${url}/`;
+    const parsed = parseUrl(text);
+    const egress = this.internal && parsed && this.rules.namesWithPort(parsed) ? this.internal : this.egress;
     try {
-      return this.egress.check(url);
+      const target = egress.check(text);
+      this.rules.judge(target, kind);
+      return { url: target, egress };
     } catch (error) {
-      throw outboundErrorOf(error, hostOf(url));
+      throw outboundErrorOf(error, hostOf(text));
     }
   }
 

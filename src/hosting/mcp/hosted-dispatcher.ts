@@ -1,13 +1,20 @@
 import type { Dispatcher } from 'undici';
 import type { HttpDispatcher } from '../../mcp/client/http/http-exchange.js';
 import {
+  HostedAwayError,
   NotHostedError,
   UpstreamBusyError,
   UpstreamError,
   UpstreamTimeoutError,
   type UpstreamFailure,
 } from '../../mcp/protocol/mcp-errors.js';
-import { HostedFailure, HostingUnavailableError, LimitExceededError, ProgramBusyError } from '../hosting.errors.js';
+import {
+  HostAwayError,
+  HostedFailure,
+  HostingUnavailableError,
+  LimitExceededError,
+  ProgramBusyError,
+} from '../hosting.errors.js';
 import { passingTo, type Hosting } from '../hosting.js';
 import { INVOCATION_HEADER, RPC_METHOD_HEADER, type ProgramRef } from '../hosting.types.js';
 
@@ -54,6 +61,7 @@ export class HostedDispatcher implements HttpDispatcher {
 export function asUpstreamFailure(failure: HostedFailure): UpstreamFailure {
   const { message, mayHaveRun } = failure;
   if (failure instanceof HostingUnavailableError) return new NotHostedError(message, failure);
+  if (failure instanceof HostAwayError) return new HostedAwayError(message, failure.retryAfterSeconds, failure);
   if (failure instanceof ProgramBusyError) return new UpstreamBusyError(message, failure);
   if (failure instanceof LimitExceededError && failure.outcome === 'exceededWall') {
     return new UpstreamTimeoutError(message, true, failure);

@@ -8,7 +8,7 @@ import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { Engine } from '../engine.js';
 import type { EngineName, ProgramLimits, ProgramRef } from '../hosting.types.js';
 import type { Programs } from '../hosting.js';
-import { noFreePlace, overQuota, resting, stopping } from './termination-errors.js';
+import { noFreePlace, noMemory, overQuota, resting, stopping } from './termination-errors.js';
 import { LiveProgram, type RuntimeCounts } from './live-program.js';
 import { OwnerVersions } from './owner-versions.js';
 import { isOutdated } from './restart-coalescer.js';
@@ -31,9 +31,29 @@ const CLOSE_BY_FORCE_MS = 1_000;
 /** Longest wait of a start: for its turn, and for older versions whose requests are in flight. */
 const AWAITED_MS_MAX = 60_000;
 
+/**
+ * Share of the memory of the container or machine that the service and its programs may use together. The rest is for an
+ * embedded Postgres, builds and programs that grow between two looks.
+ */
+const MEMORY_SHARE_MAX = 0.85;
+
+/** Memory that a program uses once it has started, in MB. */
+const STARTED_MB = 30;
+
+/** Interval of looks at the memory: 30 µs a program. */
+const MEMORY_LOOK_MS = 1_000;
+
+/** Memory of the container or machine, in bytes. */
+export interface Memory {
+  total: number;
+  /** Resident memory of this process. */
+  own(): number;
+}
+
 /** Dependencies of a fleet. */
 export interface FleetSetting {
   env: Env;
+  memory: Memory;
   limits: ProgramLimits;
   programs: Programs;
   engineOf: (name: EngineName) => Engine;
@@ -45,13 +65,16 @@ export class Fleet {
   private readonly logger = new Logger('hosting');
   private readonly owners = new Map<string, OwnerVersions>();
   private readonly programs = new Set<LiveProgram>();
-  private readonly watchdog = new Watchdog();
+  private readonly watchdog = new Watchdog(() => this.relieveMemory());
   private readonly starts: StartSemaphore;
   /** Parent of each owner's session data folder. */
   private readonly stateRoot: string;
   private readonly sweeper: Repeat;
   private readonly stateSweeper: Repeat;
   private isClosing = false;
+  private memoryCheckedAt = -Infinity;
+  /** An idle program that ends because memory is short. */
+  private evicted: LiveProgram | null = null;
   readonly counts: RuntimeCounts = {
     starts: 0,
     crashes: 0,
@@ -221,9 +244,10 @@ export class Fleet {
   /**
    * Resolves when the version may start. A stateful one waits until all others have exited: two must never write to its
    * data. Others wait while the owner has two programs. Without a predecessor, a new program may need a place: the
-   * longest idle program is evicted, those with open streams last. Draining programs need no place.
+   * longest idle program is evicted, those with open streams last. Draining programs need no place. The same applies while
+   * memory is short.
    *
-   * @throws HostingUnavailableError when no program can be evicted
+   * @throws HostingUnavailableError, HostAwayError when no program can be evicted
    */
   private freePlace(owner: OwnerVersions, { isStateful }: ProgramRef): Promise<unknown> {
     const { env, limits } = this.setting;
@@ -232,9 +256,10 @@ export class Fleet {
     const drainMs = Math.min(limits.wallMs, AWAITED_MS_MAX);
     const awaited = others.slice(0, isStateful ? undefined : -1).map((program) => program.drain(drainMs));
     const taking = this.live.filter((program) => program.takesCalls);
-    if (hasPlace || taking.length < env.runtimeLiveMax) return Promise.all(awaited);
+    const isFull = taking.length >= env.runtimeLiveMax;
+    if (hasPlace || (!isFull && !this.isMemoryShort(STARTED_MB))) return Promise.all(awaited);
     const victim = idleLongest(taking);
-    if (!victim) throw noFreePlace();
+    if (!victim) throw isFull ? noFreePlace() : noMemory();
     return Promise.all([...awaited, victim.stop()]);
   }
 
@@ -267,7 +292,37 @@ export class Fleet {
     });
   }
 
+  /** Memory of all programs in MB, where the system provides it. */
+  memoryMb(): number {
+    return this.live.reduce((sum, { figures }) => sum + (figures?.anonMb() ?? 0), 0);
+  }
+
+  /** @param moreMb memory that is about to be used */
+  private isMemoryShort(moreMb = 0): boolean {
+    const { total, own } = this.setting.memory;
+    return own() + (this.memoryMb() + moreMb) * 1_048_576 > total * MEMORY_SHARE_MAX;
+  }
+
+  /** Ends the longest idle program while memory is short, one after the other. */
+  private relieveMemory(): void {
+    const now = performance.now();
+    if (now - this.memoryCheckedAt < MEMORY_LOOK_MS || this.evicted) return;
+    this.memoryCheckedAt = now;
+    if (!this.isMemoryShort()) return;
+    const victim = idleLongest(this.live.filter(({ takesCalls }) => takesCalls));
+    if (!victim) return;
+    this.evicted = victim;
+    this.logger.warn({
+      msg: 'an idle program was ended, because hosted programs and the service use more than 85 % of the memory',
+      programsMb: Math.round(this.memoryMb()),
+      totalMb: Math.round(this.setting.memory.total / 1_048_576),
+    });
+    void victim.gone.then(() => (this.evicted = null));
+    void victim.stop();
+  }
+
   private sweep(): void {
+    this.relieveMemory();
     const now = performance.now();
     for (const program of this.programs) {
       if (!program.isIdle) continue;

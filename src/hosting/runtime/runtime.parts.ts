@@ -1,3 +1,4 @@
+import { internalRoutes } from '../egress/internal-routes.js';
 import type { ModuleMetadata } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { InternalHostingController } from '../cluster/internal-hosting.controller.js';
@@ -11,7 +12,7 @@ const engines = {
   provide: ENGINES,
   inject: [Env, Sandbox],
   useFactory: async (env: Env, sandbox: Sandbox) => {
-    const worker = new WorkerdEngine(sandbox, env.egressProxy);
+    const worker = new WorkerdEngine(sandbox, env.egressProxy, internalRoutes(env));
     if (env.runtimeBundles === 'off') return [worker];
     const { BundleEngine } = await import('../bundle/bundle-engine.js');
     return [worker, new BundleEngine(env, sandbox)];

@@ -1,13 +1,20 @@
-import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import {
+  Inject,
+  Injectable,
+  Logger,
+  Optional,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+} from '@nestjs/common';
 import type { Dispatcher } from 'undici';
-import { Env } from '../../config/env.js';
+import { Env, memoryBytes } from '../../config/env.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import { Engine } from '../engine.js';
 import { LocalHosting, Programs } from '../hosting.js';
 import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { EngineName, HostedRequest, ProgramLimits, ProgramRef } from '../hosting.types.js';
 import { notLoaded, reasonOf } from './termination-errors.js';
-import { Fleet } from './fleet.js';
+import { Fleet, type Memory } from './fleet.js';
 import { HostedCall, type CallHost } from './hosted-call.js';
 import type { LiveProgram, RuntimeCounts } from './live-program.js';
 import { ProgramTraces } from './program-traces.js';
@@ -49,11 +56,13 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     env: Env,
     private readonly programs: Programs,
     @Inject(ENGINES) private readonly engines: readonly Engine[],
+    @Optional() memory: Memory = { total: memoryBytes(), own: () => process.memoryUsage.rss() },
   ) {
     super();
     this.limits = limitsOf(env);
     this.fleet = new Fleet({
       env,
+      memory,
       limits: this.limits,
       programs,
       engineOf: (name) => this.engineOf(name),
@@ -134,7 +143,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
 
   /** Anonymous memory of all programs in MB, where the system provides it: 30 µs per program. */
   memoryMb(): number {
-    return this.fleet.live.reduce((sum, { figures }) => sum + (figures?.anonMb() ?? 0), 0);
+    return this.fleet.memoryMb();
   }
 
   /**

@@ -1,4 +1,5 @@
 import {
+  HostAwayError,
   HostingUnavailableError,
   LimitExceededError,
   ProgramBusyError,
@@ -110,6 +111,14 @@ export function tooManyStreams(max: number): ProgramBusyError {
 export function noFreePlace(): HostingUnavailableError {
   return new HostingUnavailableError(
     'The limit of running programs is reached and all of them are busy: try again in a moment. The operator can raise it (RUNTIME_LIVE_MAX).',
+  );
+}
+
+export function noMemory(): HostAwayError {
+  return new HostAwayError(
+    'The memory of this service is used and no program is idle: try again in a moment. The operator can give it more memory, or ' +
+      'run hosted code on processes of its own (ROLES=host).',
+    5,
   );
 }
 

@@ -26,6 +26,9 @@ export class Watchdog {
   private readonly watches = new Map<LiveProgram, Watch>();
   private timer: Repeat | undefined;
 
+  /** @param onTick called after the checks */
+  constructor(private readonly onTick: () => void) {}
+
   /** Number of programs followed. */
   get count(): number {
     return this.watches.size;
@@ -56,6 +59,7 @@ export class Watchdog {
       }
     }
     if (this.watches.size === 0) this.close();
+    this.onTick();
   }
 }
 

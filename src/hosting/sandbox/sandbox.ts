@@ -155,7 +155,7 @@ export class Sandbox {
     const dataBytes = (reservedMb + memoryMb) * 1_048_576;
     const wrapping = { user, dataBytes, network, isLast, alone: alone !== undefined, root: tree && { tree, workDir } };
     const given = programEnv(confinement.env ?? {});
-    const [file, ...more] = [...wrappers(isolation, wrapping), ...given.wrapper, program, ...args];
+    const [file, ...more] = [...ENDS_FIRST, ...wrappers(isolation, wrapping), ...given.wrapper, program, ...args];
     const env = { PATH: TOOLS_PATH, ...given.env };
     return { file, args: more, options: { cwd: tree ? runDir : workDir, env } };
   }
@@ -171,6 +171,17 @@ export class Sandbox {
     return (this.found ??= this.probe().then((found) => (isContainer ? withoutNamespaces(found) : found)));
   }
 }
+
+/**
+ * When memory runs out, Linux ends a program and not the service: the score is inherited, and every process may raise its own.
+ * Other systems have no such file.
+ */
+const ENDS_FIRST = [
+  'sh',
+  '-c',
+  '{ echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null; unset PWD OLDPWD SHLVL; exec "$@"',
+  'sh',
+];
 
 function withoutNamespaces(found: Isolation): Isolation {
   const why = 'HOSTING_ISOLATION is container';

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { Injectable } from '@nestjs/common';
 import { Engine, type EngineContext, type Instance, type InstanceExit } from '../engine.js';
 import { openEgress } from '../egress/egress-proxy.js';
+import type { InternalRoutes } from '../egress/internal-routes.js';
 import { ProgramStartError } from '../hosting.errors.js';
 import type { Program } from '../hosting.types.js';
 import { HeldFiles, Sandbox } from '../sandbox/sandbox.js';
@@ -88,10 +89,11 @@ class WorkerdInstance implements Instance {
 export class WorkerdEngine extends Engine {
   readonly name = 'worker';
 
-  /** @param proxy `EGRESS_PROXY`, for requests of programs */
+  /** @param proxy `EGRESS_PROXY`, for requests of programs @param internal addresses that are not public and open to them */
   constructor(
     private readonly sandbox: Sandbox,
     private readonly proxy: string | null = null,
+    private readonly internal: InternalRoutes | null = null,
   ) {
     super();
   }
@@ -114,6 +116,7 @@ export class WorkerdEngine extends Engine {
         path.join(context.runDir, SOCKETS.egress),
         { allow: program.egressAllow, onRefused: (line) => log.add(line) },
         this.proxy,
+        this.internal,
       );
       opened.push(() => egress.close());
       const stateDir = program.ref.isStateful ? await makeSessionsDir(context.stateDir) : null;

@@ -10,6 +10,7 @@ const samples: errors.UpstreamFailure[] = [
   new errors.CallerLeftError(),
   new errors.InputNeededError(),
   new errors.NotHostedError('off'),
+  new errors.HostedAwayError('away', 1),
   new errors.UpstreamAuthRequiredError(true, ['Bearer scope="a"'], true, 'https://slipway.example/setup/x'),
   new errors.UpstreamError('down', undefined, true, 'loop', 508),
 ];

@@ -124,7 +124,6 @@ export class UpstreamTimeoutError extends failureOf('timeout') {
     message: string,
     override readonly outcomeUnknown: boolean,
     detail?: unknown,
-    override readonly advice?: string,
   ) {
     super(message, detail);
   }
@@ -165,6 +164,18 @@ export class UpstreamBusyError extends failureOf('rate_limited') {
 /** The upstream is hosted code that does not run: hosting is off, or not available for this kind of code. */
 @Serializable()
 export class NotHostedError extends failureOf('conflict', 'not_runnable') {}
+
+/** The upstream is hosted code, and no process takes the request right now. It was not sent. */
+@Serializable('retryAfterSeconds')
+export class HostedAwayError extends failureOf('unavailable') {
+  constructor(
+    message: string,
+    override readonly retryAfterSeconds: number,
+    detail?: unknown,
+  ) {
+    super(message, detail);
+  }
+}
 
 /** The caller left before the answer. The message is never sent. */
 @Serializable()

@@ -202,6 +202,12 @@ export function resultReply(result: string, era: Era = 'legacy'): McpReply {
   return { text, id: ID, result: [HEAD.length, text.length - 1], error: null, era };
 }
 
+/** True for a result of `tools/call` with `isError: true`. */
+export function isErrorResult({ text, result }: McpReply): boolean {
+  // Almost every result is told apart by one look through its text.
+  return result !== null && /"isError"\s*:\s*true/.test(text) && memberText(slice(text, result), 'isError') === 'true';
+}
+
 /** Error of this service instead of an upstream. */
 export function errorReply(code: number, message: string): McpReply {
   const error = { code, message };

@@ -4,6 +4,7 @@ import { Injectable, type BeforeApplicationShutdown, type OnModuleInit } from '@
 import { Env } from '../../config/env.js';
 import { readBody } from '../../platform/http/body/request-body.js';
 import { isTrustedOrigin } from '../../platform/http/cors.js';
+import { HeldByKeys } from '../../platform/http/held-by-keys.js';
 import { InternalClient } from '../../platform/internal-http/internal-client.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
@@ -64,7 +65,7 @@ export interface McpServerTarget {
   channel: Channel | McpRefusal;
   /** Account of the key: limits apply per account, since it may have any number of keys. */
   account: string;
-  /** API key id or another identity of the caller; sessions are bound to it. */
+  /** API key id: sessions are bound to it, and streams end with it. */
   principal: string;
   /** Name of the addressed endpoint; sessions are bound to it. */
   target: string;
@@ -81,7 +82,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
   private readonly sessions: LiveSessions;
   private readonly clientRequests: PendingClientRequests;
   private readonly input: ClientInput;
-  private readonly streams = new Streams();
+  private readonly streams: Streams;
   /** Streams of HTTP+SSE (MCP 2024-11-05). */
   readonly sse: SseStreams;
   /** Streams that their clients can resume. */
@@ -98,7 +99,9 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     vault: Vault,
     taskIds: McpTaskRepository,
     internal: InternalClient,
+    held: HeldByKeys,
   ) {
+    this.streams = new Streams(held);
     this.sse = new SseStreams(vault, env, internal);
     this.resumable = new ResumableStreams(vault, env, internal);
     const timeoutMs = env.upstreamCallTimeoutMs;
@@ -198,7 +201,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
   private async sessionFor(sink: ResponseSink, id: string, target: McpServerTarget): Promise<ClientSession> {
     const session = await this.session(id, target);
     if (isResumable(session)) {
-      sink.resumable = (reader) => this.resumable.open(session, callerOf(target), reader);
+      sink.resumable = (reader) => this.resumable.open(session, callerOf(target), target.account, reader);
     }
     return session;
   }
@@ -216,11 +219,11 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     find: () => Promise<McpServerTarget>,
   ): Promise<void> {
     const target = await find();
-    const { channel, account, principal } = target;
+    const { channel, principal } = target;
     if (channel instanceof McpRefusal) throw channel;
     const caller = callerOf(target);
     const sink = new ResponseSink(response);
-    const leave = this.streams.enter(account, Infinity, () => sink.end());
+    const leave = this.streams.enter(target, Infinity, () => sink.end());
     if (!leave) throw new McpTooManyError('streams');
     await this.sse.serve(request, response, sink, caller, {
       serve: async (text, session, own, cancellation, observer) => {
@@ -253,7 +256,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     response: ServerResponse,
   ): Promise<void> {
     const sink = new ResponseSink(response);
-    const leave = this.streams.enter(account, session.expiresAt - Date.now(), () => sink.end());
+    const leave = this.streams.enter({ account, principal }, session.expiresAt - Date.now(), () => sink.end());
     if (!leave) throw new McpTooManyError('streams');
     const reader = {
       open: () => sink.openAnswer(),
@@ -279,7 +282,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     if (channel instanceof McpRefusal) throw channel;
     const sink = new ResponseSink(response);
     let end: () => void = () => sink.end();
-    const leave = this.streams.enter(account, session.expiresAt - Date.now(), () => end());
+    const leave = this.streams.enter({ account, principal }, session.expiresAt - Date.now(), () => end());
     if (!leave) throw new McpTooManyError('streams');
     const stop = this.listen(session, principal, find, sink);
     if (!stop) {

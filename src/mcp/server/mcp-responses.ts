@@ -2,7 +2,12 @@ import { DomainError } from '../../platform/errors/domain-error.js';
 import type { McpReply, RpcError } from '../protocol/channel.js';
 import { spliceAll } from '../protocol/json-edit.js';
 import { slice, splice } from '../protocol/json-text.js';
-import { CallerLeftError, UpstreamAuthRequiredError, UpstreamTimeoutError } from '../protocol/mcp-errors.js';
+import {
+  CallerLeftError,
+  HostedAwayError,
+  UpstreamAuthRequiredError,
+  UpstreamTimeoutError,
+} from '../protocol/mcp-errors.js';
 import { rpcCode, type Era, LEGACY_VERSIONS, type UpstreamIdentity } from '../protocol/protocol.js';
 import { TASKS_EXTENSION } from '../protocol/session.js';
 import { offersTasks } from '../client/legacy-tasks.js';
@@ -105,6 +110,8 @@ export function failureText(id: string, method: string, error: unknown, era: Era
   }
   if (error instanceof CallerLeftError) return errorText(id, rpcCode.cancelled, 'The call was cancelled');
   if (error instanceof UpstreamTimeoutError) return errorText(id, rpcCode.timeout, error.message);
+  // Answered 503 with Retry-After, as while the database is away.
+  if (error instanceof HostedAwayError) throw error;
   if (error instanceof DomainError) return errorText(id, rpcCode.upstreamError, error.message);
   throw error;
 }

@@ -51,6 +51,11 @@ export class AccessService {
     return this.keys.verify(key);
   }
 
+  /** The name of the key that the caller uses; its id if it was revoked since. */
+  async keyName({ keyId }: Caller): Promise<string> {
+    return (await this.keys.nameOf(keyId)) ?? keyId;
+  }
+
   /**
    * Checks whether `caller` may use a route with this rule on this target.
    *

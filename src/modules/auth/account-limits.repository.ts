@@ -59,6 +59,9 @@ const counts = {
     WHERE p.lease_until > now()`,
 } as const satisfies Partial<Record<AccountLimitName, string>>;
 
+const LOG_BYTES_TODAY = `SELECT coalesce(sum(bytes), 0)::float8 AS bytes FROM account_log_days
+  WHERE day = (now() AT TIME ZONE 'UTC')::date`;
+
 /** A limit of what is stored. */
 export type QuotaName = keyof typeof counts;
 
@@ -87,6 +90,12 @@ export class AccountLimitsRepository {
     if (!row) return null;
     const { accountId, overrides, ...used } = row;
     return { accountId, overrides, used };
+  }
+
+  /** Bytes of logs that all accounts have written today. */
+  async logBytesToday(): Promise<number> {
+    const [{ bytes }] = await this.database.query<[{ bytes: number }]>(LOG_BYTES_TODAY);
+    return bytes;
   }
 
   /** Sets limits of an account; null returns one to its default. */

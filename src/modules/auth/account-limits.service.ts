@@ -96,7 +96,12 @@ export class AccountLimitsService {
     return created;
   }
 
-  /** Checks that quotas may grow. @throws QuotaExceededError */
+  /**
+   * Checks that quotas may grow. The default of `logBytesPerDay` counts once all accounts together have written the log of
+   * a day.
+   *
+   * @throws QuotaExceededError
+   */
   async require(owner: QuotaOwner, added: Growth): Promise<void> {
     const names = Object.keys(added) as QuotaName[];
     const stored = await this.rows.usage(owner, names);
@@ -104,7 +109,10 @@ export class AccountLimitsService {
     const limits = this.merged(stored.overrides);
     for (const name of names) {
       const used = stored.used[name] ?? 0;
-      if (used + (added[name] ?? 0) > limits[name]) throw new QuotaExceededError(name, used, limits[name]);
+      if (used + (added[name] ?? 0) <= limits[name]) continue;
+      const isShare = name === 'logBytesPerDay' && stored.overrides?.logBytesPerDay === undefined;
+      if (isShare && (await this.rows.logBytesToday()) < this.env.sharedLogBytesPerDay) continue;
+      throw new QuotaExceededError(name, used, limits[name]);
     }
   }
 

@@ -39,6 +39,15 @@ export class ApiKeysRepository {
     return created.length > 0 ? key : null;
   }
 
+  /** Those of these keys that were neither revoked nor have expired. */
+  async validAmong(keyIds: string[]): Promise<Set<string>> {
+    const rows = await this.database.query<{ id: string }[]>(
+      'SELECT id FROM api_keys WHERE id = ANY($1::uuid[]) AND (expires_at IS NULL OR expires_at > now())',
+      [keyIds],
+    );
+    return new Set(rows.map(({ id }) => id));
+  }
+
   /** Sets the time of the last use of keys, by id. */
   async saveLastUsed(usedAt: Map<string, Date>): Promise<void> {
     await this.database.query(

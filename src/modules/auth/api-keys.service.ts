@@ -1,14 +1,16 @@
 import { timingSafeEqual } from 'node:crypto';
-import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LessThan, Repository } from 'typeorm';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { WriteBehind } from '../../platform/database/write-behind.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
+import { HeldByKeys } from '../../platform/http/held-by-keys.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
+import { Schedule } from '../../platform/schedule/schedule.js';
 import { AccountLimitsService } from './account-limits.service.js';
-import type { Caller } from './access.types.js';
+import { ANONYMOUS, type Caller } from './access.types.js';
 import { ApiKey } from './account.entity.js';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
@@ -26,6 +28,9 @@ declare module '../../platform/queue/pub-sub.js' {
 const CACHE_MS = 5_000;
 const CACHED_KEYS_MAX = 10_000;
 
+/** Interval at which the keys of open streams are checked: with the query, streams end within 5 s. */
+const HELD_CHECK_MS = 3_000;
+
 /** Expired keys stay listed for this long, so that their owners see why requests fail. */
 const EXPIRED_KEPT_DAYS = 30;
 
@@ -36,7 +41,7 @@ interface KnownKey {
 
 /** Issues, checks and revokes API keys. */
 @Injectable()
-export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
+export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   private readonly known = new RowCache<KnownKey>((hash) => this.load(Buffer.from(hash, 'hex')), {
     max: CACHED_KEYS_MAX,
     ttlMs: CACHE_MS,
@@ -48,10 +53,16 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
     private readonly rows: ApiKeysRepository,
     private readonly pubSub: PubSub,
     private readonly limits: AccountLimitsService,
+    private readonly held: HeldByKeys,
+    private readonly schedule: Schedule,
   ) {}
 
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('auth.key-revoked', ({ keyId }) => this.forget(keyId));
+  }
+
+  onApplicationBootstrap(): void {
+    this.schedule.every('check of the keys of open streams', HELD_CHECK_MS, () => this.checkHeld());
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -98,8 +109,14 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
     return { apiKeys: rows.map(toApiKeyDto) };
   }
 
+  /** The name of a key; null for one that was revoked. */
+  async nameOf(id: string): Promise<string | null> {
+    const key = await this.keys.findOne({ where: { id }, select: { id: true, name: true } });
+    return key?.name ?? null;
+  }
+
   /**
-   * Revokes a key: at once in this process, within 5 s in every other.
+   * Revokes a key, and ends its streams and tunnels: at once in this process, within 5 s in every other.
    *
    * @throws ApiKeyNotFoundError
    */
@@ -126,7 +143,16 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
     return { caller, expiresAt: row.expiresAt };
   }
 
+  /** Ends what is held open by keys that have expired, or were revoked while the message about it was lost. */
+  private async checkHeld(): Promise<void> {
+    const keyIds = this.held.keyIds.filter((id) => id !== ANONYMOUS.keyId);
+    if (keyIds.length === 0) return;
+    const valid = await this.rows.validAmong(keyIds);
+    for (const id of keyIds) if (!valid.has(id)) this.forget(id);
+  }
+
   private forget(keyId: string): void {
+    this.held.end(keyId);
     this.known.dropWhere(({ caller }) => caller.keyId === keyId);
     this.used.delete(keyId);
   }

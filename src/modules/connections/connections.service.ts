@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
@@ -75,7 +76,9 @@ export class ConnectionsService implements OnModuleInit {
   }
 
   /**
-   * Creates the connection, or changes the members that the body has. The target stays for life.
+   * Creates the connection, or changes the members that the body has. The target stays for life. The server is asked at
+   * creation, after a change of what is sent to it or offered of it, and when the body names the target or headers while the
+   * connection is not `connected`. Name and metadata, and values that are stored already, leave its session alone.
    *
    * @throws InvalidInputError, InvalidSourceError, ConnectionTargetError, ResourceNotFoundError
    */
@@ -94,8 +97,9 @@ export class ConnectionsService implements OnModuleInit {
     }
     const existing = await this.repository.findWithSource(where);
     if (!existing) throw new ResourceNotFoundError();
-    await this.update(existing.id, body, await this.targets.change(existing, body));
-    await this.checks.run(existing.id);
+    const isNewRevision = await this.update(existing.id, body, await this.targets.change(existing, body));
+    if (isNewRevision) await this.checks.run(existing.id);
+    else if (existing.statusState !== 'connected' && asksServer(body)) await this.checks.runAside(existing);
     return { created: false, connection: await this.reader.byRowId(existing.id) };
   }
 
@@ -181,32 +185,45 @@ export class ConnectionsService implements OnModuleInit {
     }
   }
 
-  private async update(
+  /**
+   * Writes the members that differ from the stored ones, compared as plain values under the lock of the row: sealed values
+   * differ each time.
+   *
+   * @returns true if more than name and metadata changed, which counts up the revision
+   */
+  private update(
     id: string,
     { name, metadata, headers, tools, callTimeoutMs }: SetConnectionDto,
     { mcpUrl, query }: { mcpUrl?: string; query?: QueryValues },
-  ): Promise<void> {
-    const endLinks = headers !== undefined || mcpUrl !== undefined || query !== undefined;
-    await this.connections.manager.transaction(async (tx) => {
-      const stored = await tx.findOne(Connection, {
-        where: { id },
-        select: { id: true, sealedQuery: true },
-        lock: { mode: 'pessimistic_write' },
-      });
+  ): Promise<boolean> {
+    return this.connections.manager.transaction(async (tx) => {
+      const stored = await this.repository.lock(id, tx);
       if (!stored) throw new ResourceNotFoundError();
-      const all = query && mergedQuery(this.values.openQuery(id, stored.sealedQuery), query);
+      const storedQuery = this.values.openQuery(id, stored.sealedQuery);
+      const all = query && mergedQuery(storedQuery, query);
       const fault = all ? queryFault(all) : null;
       if (fault !== null) throw new InvalidInputError(`The query values ${fault}`);
-      const change = {
-        ...(name !== undefined && { name }),
-        ...(metadata !== undefined && { metadata: metadata as object }),
-        ...(tools !== undefined && { tools: toStoredTools(tools) }),
-        ...(callTimeoutMs !== undefined && { callTimeoutMs }),
-        ...(headers !== undefined && { sealedHeaders: this.values.sealHeaders(id, headers) }),
-        ...(mcpUrl !== undefined && this.values.sealUrl(id, mcpUrl)),
-        ...(all !== undefined && { sealedQuery: this.values.sealQuery(id, all) }),
+      const sealedHeaders = this.values.sealHeaders(id, headers);
+      const storedHeaders = this.values.openHeaders(id, stored.sealedHeaders);
+      const sent = {
+        ...(headers !== undefined &&
+          !isSame(this.values.openHeaders(id, sealedHeaders), storedHeaders) && { sealedHeaders }),
+        ...(mcpUrl !== undefined && mcpUrl !== this.values.openUrl(stored) && this.values.sealUrl(id, mcpUrl)),
+        ...(all !== undefined && !isSame(all, storedQuery) && { sealedQuery: this.values.sealQuery(id, all) }),
       };
-      await this.repository.update(id, change, { endLinks }, tx);
+      const offered = {
+        ...(tools !== undefined && !isSame(toStoredTools(tools), stored.tools) && { tools: toStoredTools(tools) }),
+        ...(callTimeoutMs !== undefined && callTimeoutMs !== stored.callTimeoutMs && { callTimeoutMs }),
+      };
+      const shown = {
+        ...(name !== undefined && name !== stored.name && { name }),
+        ...(metadata !== undefined && !isSame(metadata, stored.metadata) && { metadata: metadata as object }),
+      };
+      const endLinks = Object.keys(sent).length > 0;
+      const isNewRevision = endLinks || Object.keys(offered).length > 0;
+      if (isNewRevision) await this.repository.update(id, { ...shown, ...offered, ...sent }, { endLinks }, tx);
+      else if (Object.keys(shown).length > 0) await tx.update(Connection, { id }, shown);
+      return isNewRevision;
     });
   }
 
@@ -225,6 +242,16 @@ export class ConnectionsService implements OnModuleInit {
     await this.handles.deleted(deleted);
     if (deleted.targetKind === 'source') await this.hosting.forget(deleted.id);
   }
+}
+
+/** True if the body names the target of a server that can be asked, or headers for it. An uplink asks by itself. */
+function asksServer({ mcpUrl, server, source, headers }: SetConnectionDto): boolean {
+  return [mcpUrl, server, source, headers].some((value) => value !== undefined);
+}
+
+/** Compares a member of a body with a stored JSON value. */
+function isSame(given: unknown, stored: unknown): boolean {
+  return isDeepStrictEqual(JSON.parse(JSON.stringify(given)), stored);
 }
 
 /** Null for `{}`, which offers all tools. */

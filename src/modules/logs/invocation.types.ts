@@ -1,11 +1,14 @@
 /**
- * How a request ended. `ok`: the server answered, with a result or an error. `exception`: the server failed or requires
+ * How a request ended. `ok`: the server answered with a result. `toolError`: the tool answered with a result that has
+ * `isError: true`. `rpcError`: the server answered with a JSON-RPC error. `exception`: the server failed or requires
  * authorization. `canceled`: the caller closed the request. `denied`: refused before the server was called. `exceeded…`:
  * ended because it exceeded a limit. `responseStreamDisconnected`: the response ended early. `unknown`: not reported by
  * a server that runs elsewhere.
  */
 export const invocationOutcomes = [
   'ok',
+  'toolError',
+  'rpcError',
   'exception',
   'canceled',
   'denied',
@@ -18,6 +21,9 @@ export const invocationOutcomes = [
 ] as const;
 
 export type InvocationOutcome = (typeof invocationOutcomes)[number];
+
+/** The outcomes of a request that the server answered with an error. The runtime of hosted code calls both `ok`. */
+export const answeredErrors: readonly InvocationOutcome[] = ['toolError', 'rpcError'];
 
 /** A console line: the same object in the process, in the queue and in the table. */
 export interface LogLine {
@@ -59,7 +65,8 @@ interface InvocationPart {
 
 /**
  * The server's view of a request, or a part of it: the fields its sender knows. Parts with one id become one row, in any
- * order. Outcome and CPU time of a part without `method` override those of the part with it.
+ * order. Outcome and CPU time of a part without `method` override those of the part with it, but its `ok` does not override
+ * `toolError` and `rpcError`.
  */
 export interface Invocation extends InvocationPart {
   serverId: string;

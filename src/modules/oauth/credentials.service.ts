@@ -30,7 +30,8 @@ declare module '../../platform/queue/pub-sub.js' {
 
 /** Cache lifetime of a credential. A change is also announced to every process at once. */
 const CACHED_MS = 5_000;
-const CACHED_MAX = 20_000;
+/** As many as there are cached connections: one without a credential has an entry too. */
+const CACHED_MAX = 50_000;
 
 /** Owners whose tokens one deletion revokes; the tokens of further ones expire. */
 const REVOKED_AT_ONCE_MAX = 1_000;
@@ -59,10 +60,10 @@ interface CachedCredential {
 export class CredentialsService implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger('credentials');
   private readonly revoking = new Set<Promise<void>>();
-  private readonly cache = new RowCache<CachedCredential>((key) => this.load(key), {
-    max: CACHED_MAX,
-    ttlMs: CACHED_MS,
-  });
+  private readonly cache = new RowCache<{ credential: CachedCredential | null }>(
+    async (key) => ({ credential: await this.load(key) }),
+    { max: CACHED_MAX, ttlMs: CACHED_MS },
+  );
   private readonly handlers = new Map<CredentialOwner['kind'], AuthorizedHandler[]>();
   private readonly waiting = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<boolean>>();
   private readonly presenters = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<Presentation>>();
@@ -87,7 +88,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
 
   /**
    * The bearer token for this upstream, refreshed when due (60 s or a tenth of its life before its end); null when none is
-   * stored for that URL. No query while the credential was read in the last 5 s.
+   * stored for that URL. No query while the credential, or its absence, was read in the last 5 s.
    *
    * @param rejected the token that the upstream just answered 401 to: it is refreshed, unless a newer one is stored already
    * @throws AuthorizationRequiredError if the stored authorization has ended; CredentialUnavailableError if the token
@@ -95,11 +96,11 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
    */
   async accessToken(owner: CredentialOwner, upstreamUrl: string, rejected?: string): Promise<string | null> {
     const key = keyOf(owner);
-    let held = await this.cache.get(key);
+    let held = await this.credentialOf(key);
     // Another process may have just stored a token that is good, so a bad one is read once more.
     if (held && (held.accessToken === null || held.accessToken === rejected)) {
       this.cache.drop(key);
-      held = await this.cache.get(key);
+      held = await this.credentialOf(key);
     }
     if (!held || held.upstreamUrl !== upstreamAddress(upstreamUrl)) return null;
     if (held.accessToken === null) throw required(`The authorization at ${held.issuer} has ended.`);
@@ -221,6 +222,10 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     if (held.refreshToken !== null) await revokeToken(fetch, context, held.refreshToken, 'refresh_token');
     const isRevoked = await revokeToken(fetch, context, held.accessToken, 'access_token');
     this.logger.debug({ msg: `the tokens were ${isRevoked ? '' : 'not '}revoked`, credentialId: id });
+  }
+
+  private async credentialOf(key: string): Promise<CachedCredential | null> {
+    return (await this.cache.get(key))?.credential ?? null;
   }
 
   private async load(key: string): Promise<CachedCredential | null> {

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type EntityManager } from 'typeorm';
+import { DataSource, MoreThan, type EntityManager } from 'typeorm';
 import { toStorableText } from '../../platform/database/storable.js';
 import { LogNamesRepository, type LogNames } from '../../platform/telemetry/log-names.repository.js';
 import { ReleaseLog, type LogLine } from './release.entity.js';
@@ -11,7 +11,7 @@ const MESSAGE_CHARS_MAX = 2_000;
 /** Lines that scans of a published release leave in its log; older ones are removed. */
 const RESCAN_LINES_MAX = 500;
 
-/** Writes the logs of releases. */
+/** Reads and writes the logs of releases. */
 @Injectable()
 export class ReleaseLogRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
@@ -28,6 +28,25 @@ export class ReleaseLogRepository {
       error: error === undefined ? null : fit(error),
     }));
     await tx.createQueryBuilder().insert().into(ReleaseLog).values(rows).updateEntity(false).execute();
+  }
+
+  /** The log of a release, in order. @param after the `seq` after which it begins */
+  of(releaseId: string, after = '0'): Promise<ReleaseLog[]> {
+    return this.database.manager.find(ReleaseLog, {
+      where: { releaseId, seq: MoreThan(after) },
+      order: { seq: 'ASC' },
+    });
+  }
+
+  /** The last error of each of these releases that has one, by release id. */
+  async lastErrors(releaseIds: string[]): Promise<Map<string, string>> {
+    if (releaseIds.length === 0) return new Map();
+    const rows = await this.database.query<{ releaseId: string; message: string }[]>(
+      `SELECT DISTINCT ON (release_id) release_id AS "releaseId", message FROM release_logs
+        WHERE release_id = ANY($1) AND level = 'error' ORDER BY release_id, seq DESC`,
+      [releaseIds],
+    );
+    return new Map(rows.map(({ releaseId, message }) => [releaseId, message]));
   }
 
   /** Names of the server of a release, for a log line. */

@@ -43,6 +43,11 @@ export function isResumable(status: ReleaseStatus): boolean {
   return status === 'AUTH_REQUIRED' || status === 'AUTH_TIMEOUT';
 }
 
+/** True if a release ended without success, or waits for an authorization that did not come. */
+export function isFailure(status: ReleaseStatus): boolean {
+  return status !== 'SUCCESS' && (isFinal(status) || status === 'AUTH_TIMEOUT');
+}
+
 /** True if a release cannot change its status any more. */
 export function isFinal(status: ReleaseStatus): boolean {
   return transitions[status].length === 0;

@@ -39,6 +39,13 @@ export class ReleaseDto {
    * @example 'http://127.0.0.1:3000/run/acme--weather'
    */
   mcpUrl?: string;
+  /** True for the release that calls to the server reach. */
+  isCurrent: boolean;
+  /**
+   * The last error in the log of a release that failed; absent in others.
+   * @example 'The server did not list its tools within 30 s.'
+   */
+  lastError?: string;
 }
 
 export class ReleaseErrorDto {
@@ -107,7 +114,10 @@ export class RequestedRescanDto {
   deploymentId: string;
 }
 
-export function toReleaseDto(release: Release, address: { mcpUrl?: string }): ReleaseDto {
+export function toReleaseDto(
+  release: Release,
+  computed: Pick<ReleaseDto, 'mcpUrl' | 'isCurrent' | 'lastError'>,
+): ReleaseDto {
   return {
     id: release.id,
     status: release.status,
@@ -118,7 +128,7 @@ export function toReleaseDto(release: Release, address: { mcpUrl?: string }): Re
     commitMessage: release.commitMessage,
     branch: release.branch,
     upstreamUrl: release.upstreamUrl,
-    ...address,
+    ...computed,
   };
 }
 

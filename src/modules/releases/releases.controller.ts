@@ -2,7 +2,8 @@ import { Body, Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/com
 import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
-import { Access } from '../auth/access.decorator.js';
+import { Access, CurrentCaller } from '../auth/access.decorator.js';
+import type { Caller } from '../auth/access.types.js';
 import { ApiServerName, ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
 import type { ServerRef } from '../servers/server.types.js';
 import {
@@ -74,8 +75,12 @@ export class ReleasesController {
     status: 409,
     message: 'Only a release that succeeded can become current: this one is FAILURE',
   })
-  promote(@TargetServer() server: ServerRef, @Param('id') id: string): Promise<ReleaseDto> {
-    return this.releases.promote(server, id);
+  promote(
+    @TargetServer() server: ServerRef,
+    @Param('id') id: string,
+    @CurrentCaller() caller: Caller,
+  ): Promise<ReleaseDto> {
+    return this.releases.promote(server, id, caller);
   }
 
   /**

@@ -1,10 +1,12 @@
 import { Env } from '../../config/env.js';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
-import { DataSource, In, MoreThan, Repository } from 'typeorm';
+import { DataSource, In, Repository } from 'typeorm';
 import { isUUID } from 'class-validator';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
+import { AccessService } from '../auth/access.service.js';
+import type { Caller } from '../auth/access.types.js';
 import { CredentialsService } from '../oauth/credentials.service.js';
 import type { ServerRef } from '../servers/server.types.js';
 import { ServerUrlsService } from '../servers/server-urls.service.js';
@@ -23,8 +25,9 @@ import {
   toReleaseDto,
   toReleaseLogDto,
 } from './release.dto.js';
-import { ReleaseLog, Release } from './release.entity.js';
-import { isResumable, statusesBefore } from './release-state.js';
+import { ReleaseLogRepository } from './release-log.repository.js';
+import { type ReleaseLog, Release } from './release.entity.js';
+import { isFailure, isResumable, statusesBefore } from './release-state.js';
 import { NotCurrentError, NotResumableError, ReleaseNotFoundError } from './releases.errors.js';
 import { RescansService } from './rescan/rescans.service.js';
 import { ReleasesQueue } from './releases.queue.js';
@@ -38,7 +41,7 @@ export class ReleasesService implements OnModuleInit {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
     @InjectRepository(Release) private readonly releases: Repository<Release>,
-    @InjectRepository(ReleaseLog) private readonly logs: Repository<ReleaseLog>,
+    private readonly logs: ReleaseLogRepository,
     private readonly rows: ReleasesRepository,
     private readonly servers: ServerReleasesService,
     private readonly contracts: ReleaseContracts,
@@ -48,6 +51,7 @@ export class ReleasesService implements OnModuleInit {
     private readonly urls: ServerUrlsService,
     private readonly credentials: CredentialsService,
     private readonly registry: ServersService,
+    private readonly access: AccessService,
     private readonly env: Env,
   ) {}
 
@@ -67,14 +71,14 @@ export class ReleasesService implements OnModuleInit {
     const { offset, pagination } = pageOf(query, await this.releases.countBy(where));
     if (offset === null) return { releases: [], pagination };
     const rows = await this.releases.find({ where, order: { seq: 'DESC' }, skip: offset, take: pagination.pageSize });
-    return { releases: rows.map((row) => this.toDto(row, server)), pagination };
+    return { releases: await this.toDtos(rows, server), pagination };
   }
 
   /** A release with its log. @param id its id, or `latest` @throws ReleaseNotFoundError */
   async get(server: ServerRef, id: string): Promise<ReleaseDetailDto> {
     const release = await this.find(server, id);
-    const logs = await this.logsOf(release.id);
-    return { ...this.toDto(release, server), logs: logs.map(toReleaseLogDto) };
+    const [[dto], logs] = await Promise.all([this.toDtos([release], server), this.logsOf(release.id)]);
+    return { ...dto, logs: logs.map(toReleaseLogDto) };
   }
 
   /** Finds a release. @param id its id, or `latest` @throws ReleaseNotFoundError */
@@ -87,8 +91,8 @@ export class ReleasesService implements OnModuleInit {
   }
 
   /** The log of a release, in order. @param after the `seq` after which it begins */
-  logsOf(releaseId: string, after = '0'): Promise<ReleaseLog[]> {
-    return this.logs.find({ where: { releaseId, seq: MoreThan(after) }, order: { seq: 'ASC' } });
+  logsOf(releaseId: string, after?: string): Promise<ReleaseLog[]> {
+    return this.logs.of(releaseId, after);
   }
 
   /**
@@ -113,7 +117,7 @@ export class ReleasesService implements OnModuleInit {
    * @param id the release's id, or `latest`
    * @throws ReleaseNotFoundError, ConflictError for a release that did not succeed
    */
-  async promote(server: ServerRef, id: string): Promise<ReleaseDto> {
+  async promote(server: ServerRef, id: string, caller: Caller): Promise<ReleaseDto> {
     const { id: releaseId } = await this.find(server, id);
     const release = await this.rows.findWith(releaseId, ['snapshot']);
     if (!release) throw new ReleaseNotFoundError();
@@ -122,6 +126,7 @@ export class ReleasesService implements OnModuleInit {
       throw new ConflictError(`Only a release that succeeded can become current: this one is ${release.status}`);
     }
     const compared = await this.contracts.compare(server.id, snapshot);
+    const message = `Promoted by the key ${JSON.stringify(await this.access.keyName(caller))}`;
     await this.database.transaction(async (tx) => {
       // Already current: a rescan may have replaced its snapshot with a newer one.
       if (compared.previousReleaseId === releaseId) return;
@@ -131,10 +136,11 @@ export class ReleasesService implements OnModuleInit {
       await this.servers.setCurrent(server.id, snapshot, tx);
       await this.contracts.record({ serverId: server.id, releaseId, foundBy: 'release' }, compared, tx);
       await this.rescans.watch(server.id, snapshot, false, tx);
+      await this.logs.append(releaseId, [{ stage: 'publish', level: 'info', message }], tx);
     });
     const current: ReleaseCurrent = { serverId: server.id, slug: server.slug, releaseId };
     this.pubSub.publish('releases.current', current);
-    return this.toDto(release, server);
+    return toReleaseDto(release, { ...this.mcpUrlOf(server, release), isCurrent: true });
   }
 
   /**
@@ -189,8 +195,18 @@ export class ReleasesService implements OnModuleInit {
     return type === 'stdio' && this.env.runtimeBundles === 'off' ? {} : { mcpUrl: this.urls.run(slug) };
   }
 
-  private toDto(release: Release, server: ServerRef): ReleaseDto {
-    return toReleaseDto(release, this.mcpUrlOf(server, release));
+  private async toDtos(releases: Release[], server: ServerRef): Promise<ReleaseDto[]> {
+    const currentId = await this.servers.currentIdOf(server.id);
+    const failed = releases.filter(({ status }) => isFailure(status));
+    const errors = await this.logs.lastErrors(failed.map(({ id }) => id));
+    return releases.map((release) => {
+      const lastError = errors.get(release.id);
+      return toReleaseDto(release, {
+        ...this.mcpUrlOf(server, release),
+        isCurrent: release.id === currentId,
+        ...(lastError !== undefined && { lastError }),
+      });
+    });
   }
 }
 

@@ -7,6 +7,8 @@ import { Hosting } from '../../hosting/hosting.js';
 import { INVOCATION_HEADER, type HostedRequest, type ProgramRef } from '../../hosting/hosting.types.js';
 import { McpTooManyError } from '../../mcp/server/mcp-server.errors.js';
 import { hasBody } from '../../platform/http/body/unread-body.js';
+import type { StreamOwner } from '../../platform/http/event-stream.js';
+import { HeldByKeys } from '../../platform/http/held-by-keys.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { CallerLeftError, UpstreamError } from '../../mcp/protocol/mcp-errors.js';
 import { asUpstreamFailure } from '../../hosting/mcp/hosted-dispatcher.js';
@@ -54,6 +56,7 @@ export class HostedHttpProxy {
   constructor(
     private readonly hosting: Hosting,
     private readonly env: Env,
+    private readonly keys: HeldByKeys,
   ) {}
 
   /**
@@ -64,19 +67,24 @@ export class HostedHttpProxy {
    */
   async forward(
     ref: ProgramRef,
-    { slug, accountId }: { slug: string; accountId: string },
+    { slug, accountId, keyId }: { slug: string } & StreamOwner,
     request: IncomingMessage,
     response: ServerResponse,
     record: InvocationRecord,
   ): Promise<void> {
     const leave = this.limiter.enter(accountId);
     if (!leave) throw new McpTooManyError('requests');
+    // A call without an answer yet may have had effects: it is answered.
+    const release = this.keys.add(keyId, () => {
+      if (response.headersSent) response.destroy();
+    });
     try {
       await new Promise<void>((resolve, reject) => {
         const answer = new ProxiedResponse(response, `/run/${slug}`, record, resolve, reject);
         this.hosting.dispatch(ref, this.describe(slug, request, record), answer);
       });
     } finally {
+      release();
       leave();
     }
   }

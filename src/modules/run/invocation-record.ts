@@ -1,9 +1,10 @@
 import type { McpReply } from '../../mcp/protocol/channel.js';
 import { memberText } from '../../mcp/protocol/json-edit.js';
 import { slice } from '../../mcp/protocol/json-text.js';
+import { isErrorResult } from '../../mcp/protocol/messages.js';
 import { CallerLeftError, UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
-import { redactedJson } from '../../platform/telemetry/redact-payload.js';
+import { redactedJson, redactText } from '../../platform/telemetry/redact-payload.js';
 import { isObject } from '../../platform/text/json.js';
 import { hostedFailureIn } from '../../hosting/hosting.errors.js';
 import type { Invocation, InvocationOutcome } from '../logs/invocation.types.js';
@@ -14,6 +15,9 @@ const PAYLOAD_BYTES_MAX = 16 * 1024;
 
 /** Longer results are not parsed again. */
 const RESULT_CHARS_MAX = 64 * 1024;
+
+/** Maximum length of an error's text, unless the owner of the server enabled payloads: it may repeat arguments. */
+const ERROR_CHARS_MAX = 200;
 
 /** Requests whose arguments and result are a payload; other requests only list what a server offers. */
 const WITH_PAYLOAD = new Set(['tools/call', 'prompts/get', 'resources/read', 'completion/complete']);
@@ -34,6 +38,8 @@ export class InvocationRecord extends RequestRecord {
   private reply: McpReply | null = null;
   /** The result of the called tool as JSON text; null if it failed or no tool was called. */
   output: { tool: string; result: string } | null = null;
+  /** The error that the server answered with; null if it answered with a result. */
+  private answeredError: AnsweredError | null = null;
   /** The response ended early. */
   private isBroken = false;
 
@@ -44,9 +50,10 @@ export class InvocationRecord extends RequestRecord {
   answered(reply: McpReply): void {
     if (this.hasPayload()) this.reply = reply;
     const { toolName } = this;
-    const { text, result } = reply;
-    const output = toolName !== null && result ? slice(text, result) : null;
-    if (toolName !== null && output !== null && isOutput(output)) this.output = { tool: toolName, result: output };
+    this.answeredError = errorIn(reply, toolName !== null);
+    if (this.answeredError || toolName === null || !reply.result) return;
+    const output = slice(reply.text, reply.result);
+    if (isComplete(output)) this.output = { tool: toolName, result: output };
   }
 
   override received(method: string | null, params: unknown): void {
@@ -65,7 +72,7 @@ export class InvocationRecord extends RequestRecord {
     url: string,
     { method, status }: { method: string; status: number },
   ): Invocation & { outcome: InvocationOutcome; wallMs: number } {
-    const failure = this.failure && withUpstreamDetail(this.failure);
+    const thrown = (this.failure && withUpstreamDetail(this.failure)) ?? this.shownError();
     return {
       id: this.invocationId,
       ...server,
@@ -79,7 +86,7 @@ export class InvocationRecord extends RequestRecord {
       cpuMs: 0,
       wallMs: Math.round(this.elapsedMs),
       lines: [],
-      exceptions: failure ? [{ at: Date.now(), name: failure.name, message: failure.message }] : [],
+      exceptions: thrown ? [{ at: Date.now(), name: thrown.name, message: thrown.message }] : [],
       ...(this.hasPayload() && {
         payload: { arguments: argumentsOf(this.params), result: this.reply && resultOf(this.reply) },
       }),
@@ -90,6 +97,13 @@ export class InvocationRecord extends RequestRecord {
     return this.options.keepsPayload === true && WITH_PAYLOAD.has(this.rpcMethod ?? '');
   }
 
+  private shownError(): { name: string; message: string } | null {
+    if (!this.answeredError) return null;
+    const { name, text } = this.answeredError;
+    const message = redactText(text);
+    return { name, message: this.options.keepsPayload ? message : message.slice(0, ERROR_CHARS_MAX) };
+  }
+
   private outcome(): InvocationOutcome {
     if (this.failure instanceof CallerLeftError) return 'canceled';
     const hosted = hostedFailureIn(this.failure);
@@ -97,13 +111,40 @@ export class InvocationRecord extends RequestRecord {
     if (this.isBroken) return 'responseStreamDisconnected';
     if (this.failure instanceof UpstreamFailure) return 'exception';
     if (this.failure) return this.failure instanceof DomainError ? 'denied' : 'exception';
+    if (this.answeredError) return this.answeredError.outcome;
     return this.rpcMethod === null && !this.options.isPassedThrough && !this.isResponse ? 'denied' : 'ok';
   }
 }
 
-/** True if a result of `tools/call` is an output of the tool: no error, and no request for input. */
-function isOutput(result: string): boolean {
-  if (result.includes('"isError"') && memberText(result, 'isError') === 'true') return false;
+/** An error that the server answered with. */
+interface AnsweredError {
+  outcome: 'toolError' | 'rpcError';
+  name: string;
+  text: string;
+}
+
+function errorIn(reply: McpReply, isToolCall: boolean): AnsweredError | null {
+  const { text, result, error } = reply;
+  if (error)
+    return {
+      outcome: 'rpcError',
+      name: 'RpcError',
+      text: `${error.code}: ${error.message.slice(0, RESULT_CHARS_MAX)}`,
+    };
+  if (!isToolCall || !result || !isErrorResult(reply)) return null;
+  return { outcome: 'toolError', name: 'ToolError', text: contentText(slice(text, result)) };
+}
+
+/** The texts of a tool's result. */
+function contentText(result: string): string {
+  if (result.length > RESULT_CHARS_MAX) return `[result of ${result.length} characters]`;
+  const { content } = JSON.parse(result) as { content?: unknown };
+  const texts = Array.isArray(content) ? content.map((item) => (isObject(item) ? item.text : undefined)) : [];
+  return texts.filter((text) => typeof text === 'string').join('\n');
+}
+
+/** True if a result of `tools/call` is an output of the tool, and no request for input. */
+function isComplete(result: string): boolean {
   const type = result.includes('"resultType"') ? memberText(result, 'resultType') : undefined;
   return type === undefined || type === '"complete"';
 }

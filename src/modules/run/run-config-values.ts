@@ -9,16 +9,18 @@ export type RunValues = Pick<MappedConfig, 'headers' | 'query'>;
 /**
  * The configuration values in a request. The API key and cookies are excluded, whatever the schema declares.
  *
+ * @param namespaceId of the server
  * @throws InputRequiredError, InputInvalidError
  */
-export function valuesOf(
+export async function valuesOf(
   config: readonly ConfigField[],
   { headers, url = '' }: Pick<IncomingMessage, 'headers' | 'url'>,
-): RunValues {
+  namespaceId: string,
+): Promise<RunValues> {
   const mark = url.indexOf('?');
   const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark));
-  const mapped = mapConfig(config, { headers: { ...headers, authorization: undefined, cookie: undefined }, query });
-  return requireComplete(config, mapped);
+  const caller = { headers: { ...headers, authorization: undefined, cookie: undefined }, query };
+  return requireComplete(config, await mapConfig(config, caller, namespaceId));
 }
 
 function requireComplete(config: readonly ConfigField[], { headers, query, missing, faults }: MappedConfig): RunValues {
@@ -41,8 +43,13 @@ function requireComplete(config: readonly ConfigField[], { headers, query, missi
  *
  * @throws InputRequiredError, InputInvalidError
  */
-export function valuesFor(config: readonly ConfigField[], { headers, query }: StoredValues): RunValues {
-  const mapped = requireComplete(config, mapConfig(config, { headers, query: new URLSearchParams(query) }));
+export async function valuesFor(
+  config: readonly ConfigField[],
+  { headers, query }: StoredValues,
+  namespaceId: string,
+): Promise<RunValues> {
+  const stored = { headers, query: new URLSearchParams(query) };
+  const mapped = requireComplete(config, await mapConfig(config, stored, namespaceId));
   const configured = new Set(config.flatMap(({ from, headerKey }) => (from.place === 'header' ? [headerKey] : [])));
   const others = Object.entries(headers).filter(([name]) => !configured.has(name));
   return { headers: { ...Object.fromEntries(others), ...mapped.headers }, query: mapped.query };
@@ -80,9 +87,13 @@ const LINE_CHARS_MAX = 200;
 const SECRET_NAME = /key|token|secret|passw|pwd|credential|auth/i;
 
 /** The form fields of a configuration, with the state of the stored values. */
-export function toRunForm(config: readonly ConfigField[], { headers, query }: StoredValues): RunFormField[] {
+export async function toRunForm(
+  config: readonly ConfigField[],
+  { headers, query }: StoredValues,
+  namespaceId: string,
+): Promise<RunFormField[]> {
   const stored = new URLSearchParams(query);
-  const { missing, faults } = mapConfig(config, { headers, query: stored });
+  const { missing, faults } = await mapConfig(config, { headers, query: stored }, namespaceId);
   return config.map((field) => {
     const { from, headerKey, path, schema, type, allowed, fallback } = field;
     const shown = toField(field);

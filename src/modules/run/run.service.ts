@@ -5,6 +5,7 @@ import type { Channel } from '../../mcp/protocol/channel.js';
 import { McpRefusal, McpMethodNotAllowedError } from '../../mcp/server/mcp-server.errors.js';
 import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
 import { HandlePool } from '../../mcp/client/handle-pool.js';
+import type { StreamOwner } from '../../platform/http/event-stream.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServersService } from '../servers/servers.service.js';
@@ -82,12 +83,12 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const open = async () => {
       // Again after the body was received, so that a slow upload uses the latest release.
       server = await this.resolver.bySlug(slug);
-      const channel = this.channelOrRefusal(server, accountId, request);
+      const channel = await this.channelTo(server, accountId, request).catch(refusalOf);
       if (isPost && !(channel instanceof McpRefusal)) this.registry.countUse(server.serverId);
       return { channel, account: accountId, principal: keyId, target: server.serverId };
     };
     try {
-      if (record && isPassedThrough) return await this.below(server, accountId, request, response, record);
+      if (record && isPassedThrough) return await this.below(server, { accountId, keyId }, request, response, record);
       await this.mcpServer.serve(request, response, open, record);
     } catch (error) {
       record?.threw(error);
@@ -114,15 +115,15 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    *
    * @throws NotRunnableError, InputRequiredError, InputInvalidError
    */
-  private channelTo(
+  private async channelTo(
     server: ResolvedServer,
     accountId: string,
     request: Pick<IncomingMessage, 'headers' | 'url'>,
-  ): Channel {
-    const { release } = server;
+  ): Promise<Channel> {
+    const { release, namespaceId } = server;
     if ('reason' in release) throw new NotRunnableError(release.reason);
     const { id, config } = release;
-    const values = config.length === 0 ? null : valuesOf(config, request);
+    const values = config.length === 0 ? null : await valuesOf(config, request, namespaceId);
     const key = [id, accountId, ...(values ? [hashOf(values)] : [])].join(' ');
     const existing = this.handles.get(key);
     if (existing) return existing;
@@ -142,7 +143,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    */
   private async below(
     { serverId, name, slug, release }: ResolvedServer,
-    accountId: string,
+    caller: StreamOwner,
     request: IncomingMessage,
     response: ServerResponse,
     record: InvocationRecord,
@@ -163,17 +164,14 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       );
     }
     this.registry.countUse(serverId);
-    await this.httpProxy.forward(release.program, { slug, accountId }, request, response, record);
+    await this.httpProxy.forward(release.program, { slug, ...caller }, request, response, record);
   }
+}
 
-  private channelOrRefusal(server: ResolvedServer, accountId: string, request: IncomingMessage): Channel | McpRefusal {
-    try {
-      return this.channelTo(server, accountId, request);
-    } catch (error) {
-      if (error instanceof McpRefusal) return error;
-      throw error;
-    }
-  }
+/** @throws what is not a refusal */
+function refusalOf(error: unknown): McpRefusal {
+  if (error instanceof McpRefusal) return error;
+  throw error;
 }
 
 /** True for the run endpoint itself, and for `/mcp` below it, which many clients add. */

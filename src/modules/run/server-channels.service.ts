@@ -35,12 +35,14 @@ class ServerChannel implements Channel {
 
   /**
    * @param find the current release; rejects when there is none
+   * @param valuesFor the configuration values of the connection for a release; rejects when they are not complete
    * @param connect opens a handle to a release
    * @param watch records a call around `work`, which receives the id of the record
    */
   constructor(
     private readonly find: () => Promise<CallableServer>,
-    private readonly connect: (server: CallableServer) => ReleaseHandle,
+    private readonly valuesFor: (server: CallableServer) => Promise<RunValues>,
+    private readonly connect: (server: CallableServer, values: RunValues) => ReleaseHandle,
     private readonly watch: (call: McpCall, work: (invocationId: string) => Promise<McpReply>) => Promise<McpReply>,
   ) {}
 
@@ -85,8 +87,11 @@ class ServerChannel implements Channel {
   private async handle(): Promise<UpstreamHandle> {
     const server = await this.find();
     if (this.current?.target.releaseId === server.release.id) return this.current;
+    const values = await this.valuesFor(server);
+    // Another call may have opened it meanwhile.
+    if (this.current?.target.releaseId === server.release.id) return this.current;
     void this.current?.retire();
-    const handle = this.connect(server);
+    const handle = this.connect(server, values);
     this.current = handle;
     if (this.isClosed) await handle.close();
     return handle;
@@ -124,8 +129,8 @@ export class ServerChannelsService {
   channelFor(serverId: string, user: ServerUser): Channel {
     return new ServerChannel(
       () => this.callable(serverId, user.serverName),
-      (server) => {
-        const values = valuesFor(server.release.config, user);
+      (server) => valuesFor(server.release.config, user, server.namespaceId),
+      (server, values) => {
         const bearer = tokenFor(server, values, user);
         return this.handles.to(server, server.release, values, { sessionsOf: `connection ${user.id}`, bearer });
       },
@@ -148,13 +153,13 @@ export class ServerChannelsService {
     serverId: string,
     { serverName, ...stored }: Omit<ServerUser, 'id' | 'bearer'>,
   ): Promise<{ upstream: string | null; adapter?: string; fields: RunFormField[]; presentation: Presentation }> {
-    const { release, name } = await this.callable(serverId, serverName);
+    const { release, name, namespaceId } = await this.callable(serverId, serverName);
     const { program, authAddress } = release;
     const upstream = program ? authAddress : release.upstream;
     return {
       upstream: upstream?.href ?? null,
       ...(authAddress && { adapter: name }),
-      fields: toRunForm(release.config, stored),
+      fields: await toRunForm(release.config, stored, namespaceId),
       presentation: await this.registry.presentation(serverId),
     };
   }
@@ -165,9 +170,9 @@ export class ServerChannelsService {
    * @throws ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError
    */
   async adapterFor(serverId: string, user: Omit<ServerUser, 'id' | 'bearer'>): Promise<AuthAdapter | null> {
-    const { release, name } = await this.callable(serverId, user.serverName);
+    const { release, name, namespaceId } = await this.callable(serverId, user.serverName);
     if (!release.program || !release.authAddress) return null;
-    const { query } = valuesFor(release.config, user);
+    const { query } = await valuesFor(release.config, user, namespaceId);
     return this.hosted.adapterOf(release.program, { name, query });
   }
 

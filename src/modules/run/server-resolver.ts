@@ -40,6 +40,7 @@ export interface ResolvedRelease {
 /** A server that is ready to be called. */
 export interface ResolvedServer {
   serverId: string;
+  namespaceId: string;
   /** Its qualified name. */
   name: string;
   slug: string;
@@ -107,9 +108,9 @@ export class ServerResolver implements OnModuleInit {
 
 /** Prepares a server for calls. @param runsBundles true if this service runs bundles */
 function toResolvedServer(server: RunnableServer, runsBundles: boolean): ResolvedServer {
-  const { id, slug, logPayloads } = server;
+  const { id, namespaceId, slug, logPayloads } = server;
   const name = formatQualifiedName(server);
-  return { serverId: id, name, slug, logPayloads, release: releaseOf(name, server, runsBundles) };
+  return { serverId: id, namespaceId, name, slug, logPayloads, release: releaseOf(name, server, runsBundles) };
 }
 
 function releaseOf(

@@ -50,6 +50,12 @@ export class ServerReleasesService {
     return row?.snapshot ?? null;
   }
 
+  /** The id of a server's current release; null without one. */
+  async currentIdOf(id: string): Promise<string | null> {
+    const row = await this.servers.findOne({ where: { id }, select: { id: true, currentReleaseId: true } });
+    return row?.currentReleaseId ?? null;
+  }
+
   /** The fields of `serverInfo` that the owner left empty. @throws ServerNotFoundError */
   async emptyFields(id: string, info: Record<string, unknown>): Promise<FilledFields> {
     const row = await this.find(id);

@@ -135,6 +135,11 @@ export class ServerDetailDto {
     },
   })
   connections: (HttpServerConnectionDto | StdioServerConnectionDto)[];
+  /**
+   * The release that calls reach; null before the first successful one.
+   * @example '5b1d7a52-0c3e-4b57-8a39-1f3a4e2b8d11'
+   */
+  currentReleaseId: string | null;
   /** Null until a release was scanned, and for a bundle that was not run: only its manifest was checked. */
   security: ServerSecurityDto | null;
   /** Null until a release was scanned. */
@@ -154,6 +159,7 @@ export const serverDetailExample = {
   remote: true,
   deploymentUrl: 'http://127.0.0.1:3000/run/acme--weather',
   connections: [{ type: 'http', deploymentUrl: 'http://127.0.0.1:3000/run/acme--weather', configSchema: {} }],
+  currentReleaseId: '5b1d7a52-0c3e-4b57-8a39-1f3a4e2b8d11',
   security: { scanPassed: true },
   tools: [
     {

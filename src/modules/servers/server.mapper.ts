@@ -43,6 +43,7 @@ export function toServerDetailDto(row: DetailRow, urls: ServerUrlsService): Serv
     remote,
     deploymentUrl: remote ? urls.run(row.slug) : null,
     connections: snapshot ? [toConnection(row, snapshot, urls)] : [],
+    currentReleaseId: snapshot?.releaseId ?? null,
     security: scanPassed === null ? null : { scanPassed },
     tools: summaries(snapshot?.tools, toTool),
     resources: summaries(snapshot?.resources, toResource),

@@ -1,5 +1,8 @@
-/** Age above which a cached row is not used when the database stops answering. */
-const AGE_MS_MAX = 5_000;
+/** Lifetime of rows in the caches of calls: the `ttlMs` of each `RowCache` on their path. */
+const CACHED_MS = 5_000;
+
+/** Age above which a cached row is not used when the database stops answering: the last call used it 5 s before or less. */
+const AGE_MS_MAX = CACHED_MS + 5_000;
 
 /**
  * Availability of the database, and the rule for rows that were read before it stopped answering. One for the process, like
@@ -8,6 +11,7 @@ const AGE_MS_MAX = 5_000;
 class DatabaseAvailability {
   /** Lower bound of the moment at which the database stopped answering, by the monotonic clock. */
   private answeredAt = performance.now();
+  private lastOutage = { lastedMs: 0, endedAt: -Infinity };
   private staleMs = 0;
   private isAway = false;
 
@@ -17,7 +21,9 @@ class DatabaseAvailability {
   }
 
   answered(): void {
-    this.answeredAt = performance.now();
+    const now = performance.now();
+    if (this.isAway) this.lastOutage = { lastedMs: now - this.answeredAt, endedAt: now };
+    this.answeredAt = now;
     this.isAway = false;
   }
 
@@ -28,6 +34,12 @@ class DatabaseAvailability {
   /** True while the database is away and rows of caches stand in for it. */
   get isBridged(): boolean {
     return this.isAway && performance.now() < this.answeredAt + this.staleMs;
+  }
+
+  /** True for `leaseMs` after an outage in which leases of this length may have ended: they are renewed in every third of it. */
+  isRenewing(leaseMs: number): boolean {
+    const { lastedMs, endedAt } = this.lastOutage;
+    return lastedMs > leaseMs / 2 && performance.now() < endedAt + leaseMs;
   }
 
   /** True for a row that may be used now, past the lifetime of its cache. @param readAt by `performance.now()` */

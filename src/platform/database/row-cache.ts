@@ -11,6 +11,8 @@ const NOTICED_MS = 3_000;
 interface Entry<Row> {
   row: Row;
   readAt: number;
+  /** True after {@link RowCache.expire}. */
+  isExpired?: boolean;
 }
 
 /**
@@ -36,9 +38,8 @@ export class RowCache<Row extends object> {
   /** The row, from the cache or read now. @throws errors of the query */
   async get(key: string): Promise<Row | null> {
     const entry = this.rows.get(key);
-    if (entry && (performance.now() - entry.readAt < this.ttlMs || databaseAvailability.mayUse(entry.readAt))) {
-      return entry.row;
-    }
+    const isFresh = entry && !entry.isExpired && performance.now() - entry.readAt < this.ttlMs;
+    if (entry && (isFresh || databaseAvailability.mayUse(entry.readAt))) return entry.row;
     const read = this.reading.get(key) ?? this.read(key);
     return entry ? this.orStale(key, read) : read;
   }
@@ -46,6 +47,13 @@ export class RowCache<Row extends object> {
   /** Drops the row of this key. */
   drop(key: string): void {
     this.rows.delete(key);
+    this.reading.delete(key);
+  }
+
+  /** The next caller reads the row of this key again. The old one is used while the database is away. */
+  expire(key: string): void {
+    const entry = this.rows.get(key);
+    if (entry) this.rows.set(key, { ...entry, isExpired: true });
     this.reading.delete(key);
   }
 

@@ -43,7 +43,7 @@ export interface HostRule {
   isWildcard: boolean;
 }
 
-/** One entry of EGRESS_ALLOW. */
+/** One entry of EGRESS_ALLOW or HOSTING_EGRESS_ALLOW. */
 export type AllowRule = RangeRule | HostRule;
 
 /**
@@ -96,7 +96,11 @@ const NUMERIC_LABEL = /^(\d+|0x[0-9a-f]*)$/;
  * An IPv4 address inside IPv6 is judged itself (mapped, compatible); behind NAT64, 6to4 and Teredo both must be allowed.
  */
 export class AddressPolicy {
-  constructor(private readonly allow: AllowRule[]) {}
+  /** @param closed classes that no rule opens */
+  constructor(
+    private readonly allow: AllowRule[],
+    private readonly closed: ReadonlySet<AddressKind> = new Set(),
+  ) {}
 
   /**
    * True if a connection to `address` may be opened for a URL whose host is `hostname`. Anything but a plain IPv4 or
@@ -119,6 +123,7 @@ export class AddressPolicy {
 
   private isListed(address: ipaddr.IPv4 | ipaddr.IPv6, host: string): boolean {
     const kind = kindOf(address);
+    if (this.closed.has(kind)) return false;
     const ranges = this.allow.filter((rule) => rule.kind === 'range').filter((rule) => covers(rule, address));
     if (kind === 'cloud metadata') return ranges.some((rule) => rule.prefixBits === widthBits(rule.network));
     if (ranges.length > 0) {
@@ -141,15 +146,19 @@ export function addressKind(address: string): AddressKind {
 }
 
 /**
- * Reads EGRESS_ALLOW: entries separated by commas, each a CIDR, a single address, a host name (`git.corp.example`), the
+ * Reads EGRESS_ALLOW or HOSTING_EGRESS_ALLOW: entries separated by commas, each a CIDR, a single address, a host name (`git.corp.example`), the
  * names below one (`*.corp.example`) or the word `loopback`. Empty text gives no rules.
  *
  * Throws an Error that names the first bad entry. Strict where a slip would open too much: `010.0.0.1`, `127.1` and
  * `10.0.0.7/8` are refused rather than interpreted.
  */
-export function parseEgressAllow(text: string): AllowRule[] {
+export function parseEgressAllow(text: string, setting = 'EGRESS_ALLOW'): AllowRule[] {
   const entries = text.split(',').map((entry) => entry.trim());
-  return entries.filter((entry) => entry !== '').flatMap(parseEntry);
+  try {
+    return entries.filter((entry) => entry !== '').flatMap(parseEntry);
+  } catch (error) {
+    throw new Error(`${setting}: ${(error as Error).message}`);
+  }
 }
 
 function parseEntry(entry: string): AllowRule[] {
@@ -188,7 +197,7 @@ export function readHostRule(entry: string): HostRule | null {
 }
 
 function badEntry(entry: string, fault: string): Error {
-  return new Error(`EGRESS_ALLOW: "${entry}" ${fault}.`);
+  return new Error(`"${entry}" ${fault}.`);
 }
 
 /**

@@ -1,7 +1,13 @@
 import { Global, Inject, Logger, Module, type OnApplicationShutdown } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { AddressPolicy, parseEgressAllow, portOf } from './address-policy.js';
-import { Egress } from './egress.js';
+import { type ClosedPorts, Egress, isLocalAddress } from './egress.js';
+
+/** Checks of the settings that list addresses, for `loadEnv`. */
+export const egressChecks = [
+  ({ egressAllow }: Env) => void parseEgressAllow(egressAllow ?? ''),
+  ({ hostingEgressAllow }: Env) => void parseEgressAllow(hostingEgressAllow, 'HOSTING_EGRESS_ALLOW'),
+];
 
 function createEgress(env: Env): Egress {
   const allow = env.egressAllow ?? (env.isLocalOnly ? 'loopback' : '');
@@ -27,12 +33,17 @@ export function egressTo(host: string, { egressProxy: proxy }: Env): Egress {
  * Local ports that no rule opens: those of the database, of Redis, and of requests between processes. The port of the API
  * stays open: a connection that leads back there is recognized and says so.
  */
-export function ownPorts({ databaseUrl, redisUrl, advertiseUrl, port }: Env): Set<number> {
-  const usual: Record<string, number> = { 'postgres:': 5432, 'postgresql:': 5432, 'redis:': 6379, 'rediss:': 6379 };
+export function ownPorts({ databaseUrl, redisUrl, advertiseUrl, port }: Env): ClosedPorts {
   const urls = [databaseUrl, redisUrl, advertiseUrl].flatMap((url) => (url === null ? [] : [new URL(url)]));
-  const closed = new Set(urls.map((url) => usual[url.port === '' ? url.protocol : ''] ?? portOf(url)));
+  const closed = new Map(urls.map((url) => [servicePort(url), isLocalAddress]));
   closed.delete(port);
   return closed;
+}
+
+/** The port of an HTTP server, of Postgres or of Redis. */
+export function servicePort(url: URL): number {
+  const usual: Record<string, number> = { 'postgres:': 5432, 'postgresql:': 5432, 'redis:': 6379, 'rediss:': 6379 };
+  return usual[url.port === '' ? url.protocol : ''] ?? portOf(url);
 }
 
 /** Outbound requests to addresses from users. */

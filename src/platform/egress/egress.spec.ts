@@ -11,7 +11,13 @@ import { loadEnv } from '../../config/env.js';
 import { AddressPolicy, parseEgressAllow } from './address-policy.js';
 import { EgressRefusedError } from './egress.errors.js';
 import { ownPorts } from './egress.module.js';
-import { Egress, type EgressConnectOptions, type EgressRequestOptions, type ResolveHost } from './egress.js';
+import {
+  Egress,
+  type EgressConnectOptions,
+  type EgressRequestOptions,
+  type ResolveHost,
+  isLocalAddress,
+} from './egress.js';
 import { randomRuns } from '../../../test/support/random-runs.js';
 
 const cleanups: (() => unknown)[] = [];
@@ -574,7 +580,9 @@ describe('closed ports of this machine', () => {
   it('are never dialled, by address or name, whatever is allowed', async () => {
     const closed = await target();
     const other = await target();
-    const egress = open('loopback,localhost,db.test', resolver(['127.0.0.1']), { closedPorts: new Set([closed.port]) });
+    const egress = open('loopback,localhost,db.test', resolver(['127.0.0.1']), {
+      closedPorts: new Map([[closed.port, isLocalAddress]]),
+    });
     for (const host of ['127.0.0.1', 'localhost', '[::1]']) {
       expect(() => egress.check(`http://${host}:${closed.port}/`)).toThrow(EgressRefusedError);
     }
@@ -589,6 +597,6 @@ describe('closed ports of this machine', () => {
       ...{ PORT: '3100', DATABASE_URL: 'postgres://localhost/x', ENCRYPTION_KEYS: `k1:${'A'.repeat(43)}=` },
       ...{ REDIS_URL: 'redis://localhost:7000', ADVERTISE_URL: 'http://127.0.0.1:3101' },
     });
-    expect([...ownPorts(env)]).toEqual([5432, 7000, 3101]);
+    expect([...ownPorts(env).keys()]).toEqual([5432, 7000, 3101]);
   });
 });

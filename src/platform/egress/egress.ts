@@ -19,12 +19,15 @@ export type ResolveHost = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
+/** Ports, each with the test of the addresses that are closed at it. */
+export type ClosedPorts = ReadonlyMap<number, (address: string) => boolean>;
+
 /** Options of connections besides the defaults. */
 export interface EgressConnectOptions {
   /** PEM certificates trusted instead of the bundled ones. Verification itself cannot be switched off. */
   ca?: string | string[];
-  /** Ports of loopback addresses that are refused whatever the policy allows. */
-  closedPorts?: ReadonlySet<number>;
+  /** Ports at which addresses are refused whatever the policy allows. */
+  closedPorts?: ClosedPorts;
   /** URL of the HTTP proxy for every address that no rule of the policy lists; null or missing: none. */
   proxy?: string | null;
 }
@@ -89,6 +92,11 @@ const TLS_SESSIONS_MAX = 1_000;
 /** Addresses of this machine itself. */
 const LOCAL_KINDS: ReadonlySet<AddressKind> = new Set(['loopback', 'unspecified']);
 
+/** True for an address of this machine itself. */
+export function isLocalAddress(address: string): boolean {
+  return LOCAL_KINDS.has(addressKind(address));
+}
+
 /** Other parsers (git, curl, proxies) read these differently from ours, so a URL with one names no certain host. */
 // eslint-disable-next-line no-control-regex -- control characters are what it looks for
 const AMBIGUOUS = /[\u0000-\u001f\u007f\\]/;
@@ -115,7 +123,7 @@ class TunnelNeededError extends Error {
  */
 export class Egress {
   private readonly connect: buildConnector.connector;
-  private readonly closedPorts: ReadonlySet<number>;
+  private readonly closedPorts: ClosedPorts;
   private readonly proxy: URL | null;
   private readonly resolve: ResolveHost;
   private readonly calls: Agent;
@@ -131,7 +139,7 @@ export class Egress {
     resolve: ResolveHost = dnsLookup,
     connectOptions: EgressConnectOptions = {},
   ) {
-    this.closedPorts = connectOptions.closedPorts ?? new Set();
+    this.closedPorts = connectOptions.closedPorts ?? new Map();
     this.proxy = connectOptions.proxy ? new URL(connectOptions.proxy) : null;
     this.resolve = this.proxy ? knownNames(resolve) : resolve;
     this.connect = this.connector(connectOptions);
@@ -258,17 +266,18 @@ export class Egress {
 
   /** Judges address literals itself, because Node asks `lookup` for names only. */
   private connector(connectOptions: EgressConnectOptions): buildConnector.connector {
-    const connectWith = (isClosedPort: boolean) =>
+    const connectTo = (port?: number) =>
       buildConnector({
         ca: connectOptions.ca,
-        lookup: this.lookupFor(isClosedPort),
+        lookup: this.lookupFor(port),
         autoSelectFamily: true,
         autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_AFTER_MS,
         timeout: CONNECT_TIMEOUT_MS,
         maxCachedSessions: TLS_SESSIONS_MAX,
         allowH2: false,
       });
-    const [connect, connectToClosed] = [connectWith(false), connectWith(true)];
+    const connect = connectTo();
+    const connectToClosed = new Map([...this.closedPorts.keys()].map((port) => [port, connectTo(port)]));
     return (options, callback) => {
       const port = Number(options.port) || (options.protocol === 'https:' ? 443 : 80);
       try {
@@ -280,7 +289,7 @@ export class Egress {
       }
       const from = performance.now();
       this.lookups.delete(options.hostname);
-      const direct = this.closedPorts.has(port) ? connectToClosed : connect;
+      const direct = connectToClosed.get(port) ?? connect;
       const dial = this.proxy ? this.tunnelling(this.proxy, direct, port) : direct;
       dial(options, (...outcome) => {
         const at = performance.now();
@@ -326,8 +335,7 @@ export class Egress {
     const addresses =
       isIP(literal) !== 0 ? [literal] : /(^|\.)localhost\.?$/.test(hostname) ? ['127.0.0.1', '::1'] : [];
     const [first] = addresses;
-    if (first === undefined || addresses.some((address) => this.allows(address, hostname, this.closedPorts.has(port))))
-      return;
+    if (first === undefined || addresses.some((address) => this.allows(address, hostname, port))) return;
     throw EgressRefusedError.ofAddress(origin, first, addressKind(first));
   }
 
@@ -337,7 +345,7 @@ export class Egress {
     const family = isIP(literal);
     if (family !== 0) return Promise.resolve([{ address: literal, family }]);
     return new Promise((resolve, reject) => {
-      this.lookupFor(this.closedPorts.has(port))(hostname, { all: true }, (error, addresses) => {
+      this.lookupFor(port)(hostname, { all: true }, (error, addresses) => {
         if (error instanceof TunnelNeededError) resolve(error.addresses);
         else if (error) reject(error);
         else resolve(addresses as LookupAddress[]);
@@ -346,13 +354,13 @@ export class Egress {
   }
 
   /** Asked once per connection by `net.connect`, which then dials only addresses from this answer. */
-  private lookupFor(isClosedPort: boolean): LookupFunction {
+  private lookupFor(port?: number): LookupFunction {
     return (hostname, options, callback) => {
       const from = performance.now();
       this.resolve(hostname, { all: true }, (error, addresses) => {
         this.lookups.set(hostname, performance.now() - from);
         if (error) return callback(error, []);
-        const allowed = addresses.filter(({ address }) => this.allows(address, hostname, isClosedPort));
+        const allowed = addresses.filter(({ address }) => this.allows(address, hostname, port));
         const direct = this.proxy ? allowed.filter(({ address }) => this.policy.lists(address, hostname)) : allowed;
         const [first] = direct;
         if (first === undefined) {
@@ -366,9 +374,10 @@ export class Egress {
     };
   }
 
-  private allows(address: string, hostname: string, isClosedPort: boolean): boolean {
-    if (isClosedPort && LOCAL_KINDS.has(addressKind(address))) return false;
-    return this.policy.allows(address, hostname);
+  /** @param port undefined for one at which no address is closed */
+  private allows(address: string, hostname: string, port?: number): boolean {
+    const isClosed = port === undefined ? undefined : this.closedPorts.get(port);
+    return !isClosed?.(address) && this.policy.allows(address, hostname);
   }
 }
 

@@ -1,6 +1,7 @@
 import { realpath, rmdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { repeat, type Repeat } from '../schedule/repeat.js';
 import { makeFolder } from '../files/files.js';
 import { databaseName, ensureCluster, locateDataDirectory, noteLocation, removeDataDirectory } from './cluster.js';
 import { EmbeddedPostgresError, chooseAccount } from './server-account.js';
@@ -25,11 +26,11 @@ export interface EmbeddedPostgresOptions {
 export interface EmbeddedPostgres {
   /** `postgres://slipway:…@127.0.0.1:port/slipway`; the database exists and the user owns it. */
   url: string;
-  /** True: another process started this server and decides when it ends; we only use it. */
+  /** True: another process started this server. When that one ends it, this process starts it again on the same port. */
   shared: boolean;
   /** True: the database was created by this very call. */
   firstStart: boolean;
-  /** Ends the server, unless it is shared. May be called again. */
+  /** Ends the server, unless another process started it. May be called again. */
   stop(): Promise<void>;
 }
 
@@ -37,6 +38,9 @@ export interface EmbeddedPostgres {
 const otherProcessMs = 60_000;
 
 const pollMs = 20;
+
+/** Pause between two looks at a server that another process started: one small file is read. */
+const SHARED_LOOK_MS = 500;
 
 /** Pauses before each new start of a server that ended by itself; after the last one it is given up. */
 const RESTART_PAUSES_MS = [0, 500, 1_000, 2_000, 4_000];
@@ -87,8 +91,8 @@ async function startIn(
     shared: server.isShared,
     firstStart: created,
     stop: async () => {
-      await kept.stop();
-      if (!throwaway || server.isShared) return;
+      const wasOurs = await kept.stop();
+      if (!throwaway || !wasOurs) return;
       await removeDataDirectory(dataDir, dataDirectory);
       await rmdir(dataDir).catch(() => undefined); // stays when something else lies in it
     },
@@ -96,15 +100,17 @@ async function startIn(
 }
 
 /**
- * Starts a server of ours again, on its port, whenever it ends by itself. Calls `lost` when that fails five times in a row.
+ * Starts the server again, on its port, whenever it ends without our stop: by itself, or with the process that started it.
+ * Calls `lost` when that fails five times in a row.
  *
  * @param start starts a server on this port
+ * @returns `stop` resolves to true when it ended a server of this process
  */
 function keepRunning(
   first: SharedServer,
   start: (port: number) => Promise<SharedServer>,
   { warn, lost }: { warn: (line: string) => void; lost: (reason: string) => void },
-): { stop: () => Promise<void> } {
+): { stop: () => Promise<boolean> } {
   let server = first;
   let isStopping = false;
   let starting: Promise<unknown> = Promise.resolve();
@@ -135,6 +141,7 @@ function keepRunning(
     isStopping = true;
     await starting;
     await server.stop();
+    return !server.isShared;
   };
   return { stop };
 }
@@ -177,9 +184,7 @@ async function startOrShare(
   const deadline = Date.now() + otherProcessMs;
   while (Date.now() < deadline) {
     const running = await findRunningServer(dataDirectory);
-    if (typeof running === 'number') {
-      return { port: running, died: new Promise(() => undefined), stop: () => Promise.resolve(), isShared: true };
-    }
+    if (typeof running === 'number') return shareServer(running, dataDirectory);
     if (running === undefined) {
       const own = await startServer(installation, dataDirectory, settings, log, wanted);
       if (own) return { ...own, isShared: false };
@@ -190,6 +195,27 @@ async function startOrShare(
     `Another process holds ${dataDirectory} and was not ready within ${otherProcessMs / 1000} s: ` +
       'end the process named in its postmaster.pid (or delete that file when there is none), or set DATABASE_URL.',
   );
+}
+
+/** A server of another process. `died` resolves when it is not running any more. */
+function shareServer(port: number, dataDirectory: string): SharedServer {
+  let look: Repeat | undefined;
+  const died = new Promise<string>((resolve) => {
+    look = repeat(SHARED_LOOK_MS, () => {
+      // A data directory that is gone has no server.
+      const running = findRunningServer(dataDirectory).catch(() => undefined);
+      void running.then((found) => {
+        if (found === port || look === undefined) return;
+        look.stop();
+        resolve('The process that started the embedded Postgres ended it');
+      });
+    });
+  });
+  const stop = async () => {
+    look?.stop();
+    look = undefined;
+  };
+  return { port, died, stop, isShared: true };
 }
 
 /** By its property, not by its class: under Jest the errors of Node come from another realm. */

@@ -48,13 +48,13 @@ export abstract class DomainError extends Error {
   abstract readonly kind: ErrorKind;
   /** The word clients match on (`not_found`, `validation_error`, …). */
   abstract readonly code: string;
-  /** Text of the one-field body where the contract fixes it; the message otherwise. */
+  /** Text of the one-field body where the contract fixes it, the message then being the hint; the message otherwise. */
   readonly registryText?: string;
   /** The whole body where the contract fixes another one for this failure alone; that of the route's family otherwise. */
   readonly ownBody?: object;
   /** Set when the same request may work after this long: sent as `Retry-After`. */
   readonly retryAfterSeconds?: number;
-  /** Advice that the body carries beside the text that the contract fixes, as its member `hint`. */
+  /** Advice for the header `Slipway-Hint` where the contract fixes the text. Elsewhere the message contains the advice. */
   readonly advice?: string;
   /** Headers of the answer. */
   readonly headers?: Readonly<Record<string, string>>;

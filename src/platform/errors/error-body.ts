@@ -4,18 +4,16 @@ import { DomainError, statusOf, type ErrorKind } from './domain-error.js';
 
 /**
  * The two bodies of the contract (Spec 7): `connections` answers `{error: code, message}`, `registry` answers
- * `{error: message}`. What publishes a skill answers `{error: message, code: CODE}`, MCP endpoints JSON-RPC errors. A hint
- * is a further member `hint`, so that the texts stay those of the contract.
+ * `{error: message}`. What publishes a skill answers `{error: message, code: CODE}`, MCP endpoints JSON-RPC errors. The
+ * bodies have no further member: where the contract fixes the text, the advice is the header {@link HINT_HEADER}, and in
+ * a JSON-RPC error `data.hint`.
  */
 export type ErrorFamily = 'registry' | 'connections' | 'publishing' | 'json-rpc';
 
 export interface ErrorAnswer {
   status: number;
   headers: Record<string, string>;
-  body:
-    | { error: string; message?: string; code?: string; hint?: string }
-    | { jsonrpc: '2.0'; id: null; error: { code: number; message: string; data?: unknown } }
-    | object;
+  body: object;
 }
 
 /** JSON-RPC's own codes where it has them; otherwise ours, -33000 less the status, outside of what it reserves. */
@@ -23,6 +21,10 @@ export function rpcCodeOf(status: number): number {
   if (status === 400) return -32600;
   return status === 500 ? -32603 : -33_000 - status;
 }
+
+/** The response header with the advice of an error whose text the contract fixes. Its value is percent-encoded. */
+export const HINT_HEADER = 'slipway-hint';
+const HINT_BYTES_MAX = 512;
 
 /** Failures that published clients would repeat although the outcome stays the same, or a tool would run twice. */
 const notRepeatable: ReadonlySet<ErrorKind> = new Set([
@@ -82,8 +84,8 @@ export function errorAnswer(error: unknown, family: ErrorFamily): ErrorAnswer {
   }
   const status = statusOf[kind];
   const text = known?.registryText ?? message;
-  // Where the contract fixes the text, the sentence goes beside it.
-  const hint = known?.advice ?? (text === message ? undefined : message);
+  const hint = known?.advice ?? (text === message || family === 'connections' ? undefined : message);
+  if (hint !== undefined && family !== 'json-rpc') headers[HINT_HEADER] = headerText(hint);
   switch (family) {
     case 'json-rpc':
       return {
@@ -100,14 +102,21 @@ export function errorAnswer(error: unknown, family: ErrorFamily): ErrorAnswer {
         },
       };
     case 'connections':
-      return { status, headers, body: known?.ownBody ?? { error: code, message, ...hinted(known?.advice) } };
+      return { status, headers, body: known?.ownBody ?? { error: code, message } };
     case 'publishing':
-      return { status, headers, body: { error: text, code: code.toUpperCase(), ...hinted(hint) } };
+      return { status, headers, body: { error: text, code: code.toUpperCase() } };
     case 'registry':
-      return { status, headers, body: { error: text, ...hinted(hint) } };
+      return { status, headers, body: { error: text } };
   }
 }
 
-function hinted(hint: string | undefined): { hint?: string } {
-  return hint === undefined ? {} : { hint };
+/** The text as a header value of at most 512 bytes: `%`, line ends and what is not ASCII are percent-encoded UTF-8. */
+function headerText(text: string): string {
+  let value = '';
+  for (const character of text.toWellFormed()) {
+    const encoded = /^[ -$&-~]$/.test(character) ? character : encodeURIComponent(character);
+    if (value.length + encoded.length > HINT_BYTES_MAX) break;
+    value += encoded;
+  }
+  return value;
 }

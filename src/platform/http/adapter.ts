@@ -90,6 +90,7 @@ export class SlipwayAdapter extends ExpressAdapter {
     const options = { requestTimeout: env.httpRequestTimeoutMs, connectionsCheckingInterval: CHECK_MS };
     const server = http.createServer(options, (request, response) => {
       this.unused.delete(request.socket);
+      if (!unread.admit(request, response)) return;
       closeIfUnread(request, response);
       if (this.isDraining()) response.shouldKeepAlive = false;
       unread.address(request);

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import { KeyedLimiter } from '../limits/keyed-limiter.js';
+import type { HeldByKeys } from './held-by-keys.js';
 import { repeat } from '../schedule/repeat.js';
 import { STALL_MS_MAX } from './stalled-reader.js';
 
@@ -99,6 +100,12 @@ export abstract class EventStream {
   }
 }
 
+/** Whose stream it is: streams are counted for the account, and end with the key. */
+export interface StreamOwner {
+  accountId: string;
+  keyId: string;
+}
+
 /** The open streams of one kind in this process. */
 export class EventStreams<Stream extends EventStream> {
   private readonly logger = new Logger('streams');
@@ -109,6 +116,7 @@ export class EventStreams<Stream extends EventStream> {
   constructor(
     eachMax: number,
     private readonly allMax: number,
+    private readonly held: HeldByKeys,
   ) {
     this.limiter = new KeyedLimiter(eachMax, allMax);
   }
@@ -127,8 +135,12 @@ export class EventStreams<Stream extends EventStream> {
     return this.open.values();
   }
 
-  /** Runs a stream in the background, until its end or {@link closeAll}. @returns false above a limit, with nothing sent */
-  start(stream: Stream, accountId: string, response: ServerResponse): boolean {
+  /**
+   * Runs a stream in the background, until its end, the end of its key, or {@link closeAll}.
+   *
+   * @returns false above a limit, with nothing sent
+   */
+  start(stream: Stream, { accountId, keyId }: StreamOwner, response: ServerResponse): boolean {
     const leave = this.limiter.enter(accountId);
     if (!leave) return false;
     try {
@@ -139,10 +151,12 @@ export class EventStreams<Stream extends EventStream> {
     }
     // Added before its first query, so that it misses no message.
     this.open.add(stream);
+    const release = this.held.add(keyId, () => stream.close());
     stream
       .run()
       .finally(() => {
         this.open.delete(stream);
+        release();
         leave();
         response.end();
       })

@@ -46,12 +46,6 @@ export function IsWhole(min: number, max = Number.MAX_SAFE_INTEGER): PropertyDec
   );
 }
 
-/**
- * A header value that every HTTP server accepts: visible ASCII, with blanks and tabs inside. Decoded query values may hold
- * line breaks, which would inject headers.
- */
-export const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/;
-
 /** Text that Postgres can store: no NUL, no lone surrogates. */
 export const STORABLE = /^[^\0\p{Cs}]*$/u;
 

@@ -71,10 +71,9 @@ function exampleBody(
 
 const string = (description: string) => ({ type: 'string', description });
 const [forPeople, forPrograms] = [string('What happened and what to do, for people.'), string('A word for programs.')];
-const hint = string('Advice, such as the nearest name, where the text of the error is fixed.');
 
 function errorSchema(properties: object): object {
-  return { type: 'object', required: Object.keys(properties), properties: { ...properties, hint } };
+  return { type: 'object', required: Object.keys(properties), properties };
 }
 
 const schemas = {

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Env } from '../../config/env.js';
 import { clientAddress, isTrusted, peerOf, plainAddress } from './client-address.js';
@@ -6,17 +6,31 @@ import { clientAddress, isTrusted, peerOf, plainAddress } from './client-address
 /** Below this, unread bytes of a connection are not counted: streams with backpressure stay below it. */
 const COUNTED_BYTES_MIN = 64 * 1024;
 
+/** Requests of a connection that are not answered yet: those that wait for the answer before theirs, and that one. */
+const UNANSWERED_MAX = 16;
+
+/** Node's code for a request after which its parser reads nothing more. */
+const READ_NO_FURTHER = 2;
+
 const ADDRESS = Symbol('client address');
 
 type AddressedSocket = Socket & { [ADDRESS]?: string };
 
+/** A connection with the function by which Node's parser hands over a request. */
+type ParsedSocket = Socket & { parser?: { onIncoming: () => number } };
+
 /**
- * Bounds the bytes of answers that clients have not read, in all and for one address. Beyond a bound the connection that
- * has been behind for the longest time is cut, which is a reader that stalls rather than one that reads a large answer.
+ * Bounds the requests of a connection that have no answer yet, and the bytes of answers that clients have not read, in all
+ * and for one address. Beyond the bound of bytes the connection that has been behind for the longest time is cut, which is
+ * a reader that stalls rather than one that reads a large answer.
  */
 export class UnreadAnswers {
   /** Address of each connection that is behind, longest first; null where the bound for one address does not apply. */
   private readonly behind = new Map<Socket, string | null>();
+  /** Answers that Node holds back until those before them are sent, of connections whose clients do not wait for answers. */
+  private readonly heldBack = new WeakMap<Socket, ServerResponse[]>();
+  /** Connections whose further requests are not executed. */
+  private readonly full = new WeakSet<Socket>();
 
   constructor(private readonly env: Pick<Env, 'httpUnreadBytes' | 'trustProxy'>) {}
 
@@ -34,6 +48,34 @@ export class UnreadAnswers {
   address(request: IncomingMessage): void {
     const { trustProxy } = this.env;
     if (trustProxy) (request.socket as AddressedSocket)[ADDRESS] = clientAddress(request, trustProxy);
+  }
+
+  /**
+   * Counts a request until it is answered. Beyond 16 of a connection it is not to be executed: the connection is closed after
+   * the last answer that was admitted, and read no further.
+   *
+   * @returns false for a request that is not to be executed
+   */
+  admit({ socket }: IncomingMessage, response: ServerResponse): boolean {
+    // Only an answer that is held back has no socket yet.
+    if (response.socket) return true;
+    if (this.full.has(socket)) return false;
+    const heldBack = (this.heldBack.get(socket) ?? []).filter((held) => !held.socket && !held.writableFinished);
+    const last = heldBack[UNANSWERED_MAX - 2];
+    if (!last) {
+      this.heldBack.set(socket, [...heldBack, response]);
+      return true;
+    }
+    this.full.add(socket);
+    last.shouldKeepAlive = false;
+    // The head of that answer may be written already, without `Connection: close`.
+    last.once('finish', () => socket.destroySoon());
+    // Requests that came in the same packet would take more memory than their bytes.
+    const { parser } = socket as ParsedSocket;
+    if (parser) parser.onIncoming = () => READ_NO_FURTHER;
+    // Bodies of admitted requests that are read make the socket read on.
+    socket.on('resume', () => socket.pause()).pause();
+    return false;
   }
 
   private bound(socket: AddressedSocket): void {

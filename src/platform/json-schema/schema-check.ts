@@ -9,8 +9,11 @@ import { withoutRefusedPatterns } from './patterns.js';
 /** A larger schema is not compiled: that takes seconds. */
 const SCHEMA_CHARS_MAX = 256 * 1024;
 
-/** Longest time to compile a schema and to validate a value. Some schemas would take for ever, and all memory. */
-const usualLimits = { compileMs: 1_500, validateMs: 250 };
+/**
+ * Longest time to compile a schema and to validate a value: shorter than that of a thread's job, since an ended thread loses
+ * what it compiled. Some schemas would take for ever, and all memory.
+ */
+const usualLimits = { compileMs: 1_000, validateMs: 250 };
 
 /** Errors in one message. */
 const ERRORS_MAX = 5;
@@ -30,8 +33,9 @@ const CACHED_CHARS_MAX = 16 * 1024 * 1024;
 
 /**
  * A check against a JSON Schema of draft-07, 2019-09 or 2020-12 (the default, as MCP says). Null when the schema cannot be
- * used: it is not a schema, larger than 256 KB, takes longer than 1.5 s to compile, or refers to another document. Patterns
+ * used: it is not a schema, larger than 256 KB, takes longer than 1 s to compile, or refers to another document. Patterns
  * that {@link withoutRefusedPatterns} refuses are not checked. A check that took too long once allows everything afterwards.
+ * Schemas of tenants are compiled in `platform/threads`: it blocks.
  */
 export function schemaCheck(schema: unknown, limits = usualLimits): SchemaCheck | null {
   const validate = schemaValidator(schema, limits);
@@ -96,8 +100,13 @@ export function isKnownFormat(format: string): boolean {
 
 const instances = new Map<Dialect, Ajv>();
 
-function validatorFor(dialect: Dialect): Ajv {
-  const ajv = instances.get(dialect) ?? createAjv(dialect, true);
+/** Creates what the first schema of a dialect needs. Takes some ten milliseconds. */
+export function validatorFor(dialect: Dialect): Ajv {
+  const known = instances.get(dialect);
+  if (known) return known;
+  const ajv = createAjv(dialect, true);
+  // Compiles the meta-schema, which is no part of the time of a tenant's schema.
+  ajv.validateSchema({});
   instances.set(dialect, ajv);
   return ajv;
 }

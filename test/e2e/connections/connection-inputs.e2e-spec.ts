@@ -465,7 +465,7 @@ describe('a setup link', () => {
       const guarded = await startGuarded({ wants: 'bare' });
       const { body: waiting, path: waitingPath } = await connect({ mcpUrl: guarded.url });
       guarded.unlock();
-      await app.as(owner).put(waitingPath, {});
+      await app.as(owner).put(waitingPath, { mcpUrl: guarded.url });
       const page = await person.open(waiting.status.setupUrl ?? '');
       expect([page.status, page.html]).toEqual([200, expect.stringContaining('No action needed')]);
       await guarded.close();

@@ -147,7 +147,7 @@ describe('success', () => {
     await mcp(app, owner, fine, request(1, 'no/such/method'));
     await mcp(app, owner, fine, 'no json');
     const told = await logOf(fine);
-    expect(ends(told)).toEqual(['denied', 'ok RpcError', ...times(2, () => 'denied ResourceNotFoundError')]);
+    expect(ends(told)).toEqual(['denied', 'rpcError RpcError', ...times(2, () => 'denied ResourceNotFoundError')]);
     expect(told.invocations[2].exceptions[0].message).toBe('The MCP server has no such tool.');
     expect(told.invocations[0]).toMatchObject({ rpcMethod: null, response: { status: 400 } });
 
@@ -156,6 +156,23 @@ describe('success', () => {
     await app.as(owner).put(uplink, { transport: 'uplink' });
     await send(app, owner, `${uplink}/.tools/echo`, {});
     expect(ends(await logOf(uplink))).toEqual(['denied UplinkDisconnectedError']);
+  });
+
+  verifies('log:answered-errors', 'errors that the MCP server answers with are told from results', async () => {
+    const path = await connect((await start()).url);
+    for (const tool of ['fail', 'rpc_error', 'echo']) {
+      const rest = await send(app, owner, `${path}/.tools/${tool}`, { message: 'hi' });
+      expect([tool, rest.status]).toEqual([tool, tool === 'rpc_error' ? 422 : 200]);
+      await mcp(app, owner, path, request(1, 'tools/call', { name: tool, arguments: { message: '"isError": true' } }));
+    }
+    const log = await logOf(path);
+    const twice = (end: string) => times(2, () => end);
+    expect(ends(log)).toEqual([...twice('ok'), ...twice('rpcError RpcError'), ...twice('toolError ToolError')]);
+    expect(JSON.stringify(log)).not.toMatch(/The tool failed|refused the arguments/);
+    for (const outcome of ['ok', 'toolError', 'rpcError']) {
+      const found = await logOf(path, `?outcome=${outcome}`);
+      expect([found.total, found.invocations.map(({ response }) => response.outcome)]).toEqual([2, twice(outcome)]);
+    }
   });
 
   verifies('log:failures', 'a call whose caller left is canceled', async () => {
@@ -218,6 +235,11 @@ describe('bounds and secrets', () => {
     const secret = 'do-not-keep-me';
     const upstream = await start({ rawToolResult: `{"content":[{"type":"text","text":"${secret}"}]}` });
     const path = await connect(`${upstream.url}?key=${secret}`, { headers: { 'x-key': secret } });
+    const failing = await start({ rawToolResult: `{"content":[{"type":"text","text":"${secret}"}],"isError":true}` });
+    const failed = await connect(failing.url);
+    await send(app, owner, `${failed}/.tools/raw`, {});
+    expect(ends(await logOf(failed))).toEqual(['toolError ToolError']);
+    expect(JSON.stringify(await logOf(failed))).not.toContain(secret);
     await send(app, owner, `${path}/.tools/raw`, { argument: secret });
     await mcp(app, owner, path, request(1, 'tools/call', { name: 'echo', arguments: secret }));
     await mcp(app, owner, path, request(2, 'resources/read', { uri: `file://${secret}` }));

@@ -153,7 +153,7 @@ describe('a connection whose server is away', () => {
         place.url,
       ]);
       place.isAway = false;
-      const { body } = await app.as(owner).put(path, {});
+      const { body } = await app.as(owner).put(path, { callTimeoutMs: 60_000 });
       expect(body).toMatchObject({ status: { state: 'connected' } });
     },
   );

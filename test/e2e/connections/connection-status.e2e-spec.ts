@@ -110,7 +110,7 @@ describe("the text of the server's refusal", () => {
     const { path, body } = await createConnection(app, owner, { mcpUrl: url });
     const { setupUrl } = body.status as { setupUrl: string };
     status = 403;
-    const changed = await app.as(owner).put(path, { name: 'refused now' });
+    const changed = await app.as(owner).put(path, { mcpUrl: url });
     expect((changed.body.status as Status).message).toContain('Only for the owner');
     const page = await (await fetch(setupUrl)).text();
     expect(page).toContain('do not give access');
@@ -183,28 +183,77 @@ describe('a server that works', () => {
 
   verifies(
     'connection:state:put-re-evaluates',
-    'is initialized again by every PUT, and the status is that of this attempt',
+    'is asked by a PUT that changes what it receives, or names it while it is not connected',
     async () => {
       const headers = { 'x-key': 'let-me-in' };
       const upstream = await start({ requireHeaders: headers });
       const { path, body } = await createConnection(app, owner, { mcpUrl: upstream.url });
       const put = async (given: object) => ((await app.as(owner).put(path, given)).body as { status: Status }).status;
       expect(body.status).toMatchObject({ state: 'auth_required' });
+      const refused = upstream.requests.length;
+      const link = (body.status as { setupUrl: string }).setupUrl;
+      expect(await put({ mcpUrl: upstream.url })).toMatchObject({ state: 'auth_required', setupUrl: link });
+      expect(upstream.requests.length).toBeGreaterThan(refused);
       const connected = await put({ headers });
       const any = expect.any(String);
       expect(connected).toEqual({ state: 'connected', reason: 'ok', since: any, lastOkAt: any });
       expect(Date.parse(connected.since)).toBeGreaterThanOrEqual(Date.parse((body.status as Status).since));
-      const again = await put({ name: 'Second' });
-      expect(again).toMatchObject({ state: 'connected', since: connected.since });
-      expect(Date.parse(again.lastOkAt ?? '')).toBeGreaterThanOrEqual(Date.parse(connected.lastOkAt ?? ''));
+      const opened = upstream.count('initialize');
+      for (const given of [{ tools: { allow: ['echo'] } }, { callTimeoutMs: 60_000 }]) {
+        expect(await put(given)).toMatchObject({ state: 'connected', since: connected.since });
+      }
+      expect(upstream.count('initialize')).toBe(opened + 2);
       expect(await put({ headers: { 'x-key': 'wrong' } })).toMatchObject({ state: 'auth_required' });
-      // Attempts that were refused for the header are no initialization, but they reached the server.
-      // The first of them was refused before the server had told what it is.
-      expect([upstream.count('server/discover'), upstream.count('initialize')]).toEqual([2, 3]);
       await upstream.close();
-      const dead = await put({});
+      const dead = await put({ mcpUrl: upstream.url });
       expect(dead).toMatchObject({ state: 'error' });
       expect((await app.as(owner).get(path)).body).toMatchObject({ status: dead });
+    },
+  );
+
+  verifies(
+    ['connection:put:session-kept', 'connection:put:nothing-written'],
+    'keeps its session over a rename, new metadata, the stored values and the start of a recording',
+    async () => {
+      const upstream = await start({ sessions: true });
+      const mcpUrl = `${upstream.url}?token=t`;
+      const headers = { 'X-Key': 'k' };
+      const whole = {
+        mcpUrl,
+        headers,
+        name: 'First',
+        metadata: { user: 'u1', at: { b: 1, a: [2] } },
+        tools: { deny: ['x'] },
+      };
+      const { path, body } = await createConnection(app, owner, { ...whole, callTimeoutMs: 60_000 });
+      await app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' }).expect(200);
+      const [asked, sessions] = [upstream.requests.length, upstream.count('initialize')];
+      const row = async () => {
+        const [{ version }] = await app.database.query<{ version: string }[]>(
+          'SELECT xmin::text AS version FROM connections WHERE connection_id = $1',
+          [body.connectionId],
+        );
+        return version;
+      };
+      const put = async (path: string, given: object) =>
+        (await app.as(owner).put(path, given).expect(200)).body as object;
+      const before = await row();
+      const reordered = { ...whole, headers: { 'x-key': 'k' }, metadata: { at: { a: [2], b: 1 }, user: 'u1' } };
+      for (const given of [{}, whole, reordered, { mcpUrl: body.mcpUrl }]) expect(await put(path, given)).toEqual(body);
+      expect(await row()).toBe(before);
+      const renamed = { ...body, name: 'Second', metadata: { user: 'u2' } };
+      expect(await put(path, { ...whole, name: 'Second', metadata: { user: 'u2' } })).toEqual(renamed);
+      await put(`${path}/recording`, { enabled: true });
+      expect([upstream.requests.length, upstream.count('initialize')]).toEqual([asked, sessions]);
+      await app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' }).expect(200);
+      expect((await app.as(owner).get(`${path}/recording`)).body).toMatchObject({ calls: 1 });
+      await put(`${path}/recording`, { enabled: false });
+      await app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' }).expect(200);
+      expect((await app.as(owner).get(`${path}/recording`)).body).toMatchObject({ calls: 1 });
+      expect([upstream.count('initialize'), upstream.requests.some(({ method }) => method === 'DELETE')]).toEqual([
+        sessions,
+        false,
+      ]);
     },
   );
 });

@@ -214,7 +214,7 @@ describe('a connection to a registered server', () => {
         message: expect.stringMatching(gone),
         nextStep: expect.stringMatching(/Delete the connection/),
       });
-      await app.as(owner).put(path, {});
+      await app.as(owner).put(path, { callTimeoutMs: 60_000 });
       expect(trap.requests).toEqual([]);
       await trap.close();
     },

@@ -220,10 +220,30 @@ describe('validation', () => {
     );
     const path = await connect(upstream.url);
     const before = upstream.count('tools/list');
-    const { status, text } = await call(path, 'knwon', {});
-    expect([status, text]).toEqual([404, expect.stringContaining('Did you mean')]);
+    const { status, headers } = await call(path, 'knwon', {});
+    expect([status, headers.get('slipway-hint')]).toEqual([404, expect.stringContaining('Did you mean')]);
     expect(upstream.count('tools/list')).toBe(before + 1);
   });
+});
+
+verifies('error:hint:header', 'names of any characters arrive percent-encoded and cut', async () => {
+  const [plain, long] = ['größe\r\nx: 100 %', '字'.repeat(60)];
+  const tools = [plain, long].map((name) => ({ name, inputSchema: { type: 'object' } }));
+  const lists = JSON.stringify({ tools, ttlMs: 0 });
+  const upstream = closing(
+    await startScripted(({ method }) => (method === 'tools/list' ? lists : '{"content":[],"isError":true}')),
+  );
+  const path = await connect(upstream.url);
+  const hintOf = async (tool: string) => {
+    const { status, text, headers } = await call(path, encodeURIComponent(tool), {});
+    expect([status, text]).toEqual([404, notFound]);
+    return headers.get('slipway-hint') ?? '';
+  };
+  const missing = `The connection "${path.split('/').at(-1)}" has no such tool.`;
+  expect(decodeURIComponent(await hintOf(`${plain}s`))).toBe(`${missing} Did you mean "${plain}"?`);
+  const cut = await hintOf(`${long}s`);
+  expect([cut.length > 500, cut.length <= 512]).toEqual([true, true]);
+  expect(decodeURIComponent(cut)).toContain(`${missing} Did you mean "字`);
 });
 
 describe('authentication and ownership', () => {
@@ -405,9 +425,8 @@ describe('the deadline', () => {
   }
 
   function expectTimeout(answer: Answer & { ms: number }): void {
-    const { hint, ...body } = answer.body;
-    expect(hint).toMatch(/^A call at the MCP endpoint http.*\/mcp may take longer/);
-    expectFailure({ ...answer, body }, 504, 'timeout');
+    expect(answer.body.message).toMatch(/ A call at the MCP endpoint http.*\/mcp may take longer: it fails after/);
+    expectFailure(answer, 504, 'timeout');
     expect(answer.headers.get('x-should-retry')).toBe('false');
     expect(answer.ms).toBeLessThan(CALL_MS + MARGIN_MS);
   }
@@ -427,7 +446,7 @@ describe('the deadline', () => {
         expectTimeout(answer);
         expect(answer.ms).toBeGreaterThan(CALL_MS - 50);
         expect(answer.body.message).toMatch(/unknown/);
-        expect(answer.body.hint).toContain(`${hasty.env.baseUrl}${path}/mcp`);
+        expect(answer.body.message).toContain(`${hasty.env.baseUrl}${path}/mcp`);
         await upstream.waitFor(({ requests }) => requests.some((one) => isCall(one) && one.aborted));
         expect(upstream.count('tools/call')).toBe(before + 1);
         // A slow tool does not change the status of its server.

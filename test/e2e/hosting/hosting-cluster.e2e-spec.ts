@@ -690,7 +690,7 @@ describe('the route between hosts', () => {
     const earlier = { ...host, epoch: '0' };
     for (const elsewhere of [
       request(app, app.url, host, ref, '/echo'),
-      request(app, other.url, earlier, ref, '/echo'),
+      request(app, other.url, earlier, { ...ref, isStateful: true }, '/echo'),
     ]) {
       expect((await elsewhere.send()).text).toContain('HostAwayError');
     }

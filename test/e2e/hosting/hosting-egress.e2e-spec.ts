@@ -2,7 +2,9 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { loadEnv } from '../../../src/config/env.js';
 import { openEgress } from '../../../src/hosting/egress/egress-proxy.js';
+import { internalRoutes } from '../../../src/hosting/egress/internal-routes.js';
 import { ProgramProxy } from '../../../src/hosting/egress/program-proxy.js';
 import { PROXY_LIMITS, type ProxyLimits } from '../../../src/hosting/egress/proxy-limits.js';
 import { startForwardProxy, type ForwardProxy } from '../../support/forward-proxy.js';
@@ -397,6 +399,65 @@ describe('hostile bytes', () => {
     socket.write('GET http://api.example.test/ HTTP/1.1\r\n');
     const closed = once(socket.resume(), 'close');
     await closed;
+  });
+});
+
+describe('with HOSTING_EGRESS_ALLOW', () => {
+  /** Opens the way out of a program with this `egressAllow` anew, for a service with these settings. */
+  async function open(list: string[] | null, settings: Record<string, string> = {}): Promise<void> {
+    await proxy.close();
+    const env = loadEnv({ HOSTING_EGRESS_ALLOW: '127.0.0.0/8, 169.254.169.254', ...settings });
+    proxy = await openEgress(worker.proxyPath, { allow: list, onRefused: tell }, null, internalRoutes(env));
+  }
+
+  verifies(
+    'egress:hosted:internal',
+    'a listed address is reached by a program whose list names it with its port, and by no other',
+    async () => {
+      const named = `127.0.0.2:${outside.httpPort}`;
+      await open([named]);
+      expect(await get(`http://${named}/`)).toEqual({ status: 200, text: 'outside' });
+      expect(await worker.try({ way: 'socket', url: `http://${named}/socket`, text: 'hello' })).toMatchObject({
+        text: 'hello',
+      });
+      const reached = outside.seen.length;
+      const others: [string[] | null, Record<string, string>][] = [
+        [null, {}],
+        [['127.0.0.2'], {}],
+        [[`127.0.0.2:${outside.httpsPort}`, '127.0.0.2'], {}],
+        [[named], { HOSTING_EGRESS_ALLOW: '' }],
+        [[named], { HOSTING_EGRESS_ALLOW: '127.0.0.1' }],
+      ];
+      for (const [list, settings] of others) {
+        await open(list, settings);
+        const { status, text } = await get(`http://${named}/`);
+        expect([list, status]).toEqual([list, 403]);
+        expect(text).toMatch(
+          /the operator lists it in HOSTING_EGRESS_ALLOW, and the server's owner adds "127\.0\.0\.2:<port>"/,
+        );
+      }
+      expect(outside.seen).toHaveLength(reached);
+    },
+  );
+
+  verifies('egress:hosted:internal', 'the ports of this service and its own services stay closed', async () => {
+    const named = `127.0.0.2:${outside.httpPort}`;
+    const keys = { ENCRYPTION_KEYS: `k1:${'A'.repeat(43)}=` };
+    const own: Record<string, string>[] = [
+      { PORT: String(outside.httpPort) },
+      { ADVERTISE_URL: `http://127.0.0.2:${outside.httpPort}` },
+      { DATABASE_URL: `postgres://u:p@${named}/x`, ...keys },
+      { DATABASE_URL: `postgres://u:p@localhost:${outside.httpPort}/x`, ...keys },
+      { REDIS_URL: `redis://${named}` },
+      { OTEL_EXPORTER_OTLP_ENDPOINT: `http://${named}` },
+    ];
+    for (const settings of own) {
+      await open([named], settings);
+      expect([settings, (await get(`http://${named}/`)).status]).toEqual([settings, 403]);
+    }
+    await open(['169.254.169.254:80']);
+    expect((await get('http://169.254.169.254/')).status).toBe(403);
+    expect(outside.seen).toHaveLength(0);
   });
 });
 

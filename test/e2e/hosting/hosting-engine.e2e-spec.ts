@@ -698,6 +698,7 @@ describe('the end of a program', () => {
       stream.on('data', (chunk: Buffer) => (said += chunk.toString()));
     const pid = Number((await until(() => /pid=(\d+)/.exec(said), `it runs: ${said}`))[1]);
     expect(await readFile(`/proc/${pid}/environ`, 'utf8')).toMatch(/^PATH=[^\0]*\0$/);
+    expect(await readFile(`/proc/${pid}/oom_score_adj`, 'utf8')).toBe('1000\n');
     parent.kill('SIGKILL');
     await until(() => !isAlive(pid), 'the program is gone');
     await rm(runDir, { recursive: true, force: true });

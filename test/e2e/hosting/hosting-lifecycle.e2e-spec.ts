@@ -262,6 +262,41 @@ describe('programs are stopped', () => {
   });
 });
 
+describe('the memory of the service', () => {
+  verifies('runtime:stop:memory', 'is kept by ending idle programs, the longest idle one first', async () => {
+    await start();
+    const [busy, first, second] = (await Promise.all(
+      ['busy', 'first', 'second'].map((name) => hosted.add(program(name))),
+    )) as [ProgramRef, ProgramRef, ProgramRef];
+    const held = hosted.request(busy, '/hold');
+    await held.head;
+    await hosted.ask(first);
+    await hosted.ask(second);
+    const used = hosted.runtime.memoryMb() * 1_048_576;
+    expect(used).toBeGreaterThan(0);
+    hosted.memory.own = () => 0;
+    // Three programs are too many, two are not.
+    hosted.memory.total = used * 0.95;
+    await until(() => live() === 2, 'one program was ended');
+    expect(await hosted.ask(second)).toMatchObject({ body: 'second' });
+    expect(engine.started).toEqual([busy.id, first.id, second.id]);
+
+    // The next start takes the place of the idle one, and none is left for another.
+    hosted.memory.total = used * 0.5;
+    expect(await hosted.ask(first)).toMatchObject({ body: 'first' });
+    const alsoHeld = hosted.request(first, '/hold');
+    await alsoHeld.head;
+    const { error } = await hosted.ask(second);
+    expect(error).toMatchObject({
+      kind: 'unavailable',
+      retryAfterSeconds: 5,
+      message: expect.stringContaining('memory'),
+    });
+    expect(live()).toBe(2);
+    for (const call of [held, alsoHeld]) call.leave();
+  });
+});
+
 describe('a program of an account at its limit', () => {
   verifies('runtime:stop:quota', 'takes the place of its own longest idle one, or is refused', async () => {
     await start();

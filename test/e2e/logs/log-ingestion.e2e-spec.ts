@@ -134,6 +134,29 @@ describe('an invocation', () => {
       }
     });
 
+  verifies(
+    'runtime-log:answered-errors',
+    'keeps an error of its answer when the runtime says ok, in either order, but not when it says worse',
+    async () => {
+      const store = app.get(InvocationStore);
+      const ends = [
+        ['toolError', 'ok', 'toolError'],
+        ['rpcError', 'ok', 'rpcError'],
+        ['toolError', 'exceededCpu', 'exceededCpu'],
+        ['ok', 'canceled', 'canceled'],
+      ] as const;
+      let job = 900;
+      for (const [recorded, added, stored] of ends) {
+        for (const isRecordFirst of [true, false]) {
+          const whole = row({ outcome: recorded });
+          const parts = [whole, pieceRow(whole.id, { outcome: added })];
+          for (const part of isRecordFirst ? parts : parts.reverse()) await store.keep([part], (job += 1));
+          expect([recorded, added, (await kept([whole.id]))[0].outcome]).toEqual([recorded, added, stored]);
+        }
+      }
+    },
+  );
+
   verifies('log-ingestion:once', 'is written once, also if its job runs several times', async () => {
     const store = app.get(InvocationStore);
     const late = row({ lines: [{ at: 1, level: 'log', message: 'once' }] });

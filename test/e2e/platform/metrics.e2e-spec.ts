@@ -126,7 +126,10 @@ describe('what the metrics show', () => {
       expect((await call()).status).toBe(200);
     });
     await growth('slipway_calls_total', 'kind="connection",outcome="ok"', 1, () =>
-      mcp(app, owner, path, toolCall(1, 'echo')),
+      mcp(app, owner, path, toolCall(1, 'echo', { message: 'hi' })),
+    );
+    await growth('slipway_calls_total', 'kind="connection",outcome="toolError"', 1, () =>
+      app.as(owner).post(`${path}/.tools/fail`, {}),
     );
     await growth('slipway_calls_total', 'kind="connection",outcome="denied"', 1, () =>
       mcp(app, owner, path, 'nonsense'),

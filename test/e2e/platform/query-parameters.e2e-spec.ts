@@ -160,7 +160,7 @@ describe('a refused key', () => {
         const request = target.endsWith('/mcp') ? supertest(app.url).post(target) : supertest(app.url).get(target);
         const { status, body, headers } = await (header === undefined ? request : request.set('authorization', header));
         expect([target, status]).toEqual([target, 401]);
-        expect(body.hint ?? body.message ?? body.error.message).toMatch(reason);
+        expect(headers['slipway-hint'] ?? body.message ?? body.error.message).toMatch(reason);
         const [, description = ''] = /error_description="([^"]*)"/.exec(String(headers['www-authenticate'])) ?? [];
         expect(description).toMatch(reason);
       }

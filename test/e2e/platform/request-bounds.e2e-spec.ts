@@ -1,12 +1,13 @@
 import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { releasesPath } from '../../support/releases/releases.js';
 import { startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
 import { openTunnel } from '../../support/mcp/uplink-client.js';
 import { until } from '../../support/until.js';
+import { verifies } from '../../support/verifies.js';
 
 const KB = 1024;
 const MB = 1024 * KB;
@@ -80,6 +81,9 @@ function sent(
   };
   return { socket, text: () => text, status };
 }
+
+/** The limits in the head of an answer, as they were sent. */
+const sentText = (answer: Response) => `\r\nratelimit: ${answer.headers.get('ratelimit')}`;
 
 describe('a request whose caller is unknown or not allowed', () => {
   const routes = () =>
@@ -254,6 +258,71 @@ describe('an MCP server that floods its answer', () => {
       502,
       { error: 'upstream_error', message: expect.stringMatching(/sent messages of more than 1048576 characters/) },
     ]);
+  });
+});
+
+describe('public documents', () => {
+  const limited = ['/', '/docs', '/docs/swagger-ui-init.js', '/docs/swagger-ui.css', '/openapi.json', '/openapi.yaml'];
+
+  /** Requests that the address of this test has left in this minute, as the answers say. */
+  const left = (text: string) =>
+    [...text.matchAll(/\r\nratelimit: "address";r=(\d+)/gi)].map(([, count]) => Number(count));
+
+  for (const path of [...limited, '/health', '/ready']) {
+    verifies(
+      ['limits:pipelining', 'docs:limited'],
+      `that are requested 500 times at once are answered 16 times: ${path}`,
+      async () => {
+        const { hostname, port } = new URL(app.url);
+        const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+        sockets.push(socket);
+        const chunks: Buffer[] = [];
+        socket.on('error', () => undefined).on('data', (chunk: Buffer) => void chunks.push(chunk));
+        socket.write(`GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`.repeat(500));
+        expect((await fetch(`${app.url}/health`)).status).toBe(200);
+        await until(() => socket.readableEnded || socket.destroyed, 'the connection is closed');
+        const text = Buffer.concat(chunks).toString('latin1');
+        expect(text).toMatch(/^HTTP\/1\.1 [23]\d\d /);
+        expect(text.match(/\r\nx-request-id: /gi)?.length).toBe(16);
+        // None of the others was executed: each would have been counted.
+        const next = left(sentText(await fetch(`${app.url}/openapi.json`)));
+        const counts = left(text);
+        expect(counts.length).toBe(limited.includes(path) ? 16 : 0);
+        const [first = 0] = counts;
+        const isSameMinute = next[0] !== undefined && next[0] < first;
+        if (isSameMinute) expect(first - next[0]).toBe(16);
+      },
+    );
+  }
+
+  verifies('docs:limited', 'are serialized once', async () => {
+    const read = async () =>
+      Promise.all(
+        limited.map(async (path) => {
+          const answer = await fetch(`${app.url}${path}`);
+          return [answer.status, answer.headers.get('content-type'), await answer.text()];
+        }),
+      );
+    const before = await read();
+    const stringify = jest.spyOn(JSON, 'stringify');
+    expect(await read()).toEqual(before);
+    const documents = stringify.mock.calls.filter(
+      ([value]) => typeof value === 'object' && value && 'openapi' in value && 'paths' in value,
+    );
+    stringify.mockRestore();
+    expect(documents).toEqual([]);
+  });
+
+  verifies('docs:limited', 'answer 429 to an address that has used up its requests', async () => {
+    const bounded = await startApp({ REQUESTS_PER_ADDRESS: '3' });
+    try {
+      for (const path of limited) {
+        await until(async () => (await fetch(`${bounded.url}${path}`)).status === 429, `${path} is refused`);
+      }
+      expect((await fetch(`${bounded.url}/health`)).status).toBe(200);
+    } finally {
+      await bounded.close();
+    }
   });
 });
 

@@ -26,6 +26,9 @@ const WEATHER = `
       console.log('asked for the weather');
       return { content: [{ type: 'text', text: JSON.stringify({ config, env }) }] };
     });
+    server.registerTool('refuse', { description: 'Throws, in place of an answer' }, async () => {
+      throw new RangeError('no such city');
+    });
     server.registerTool('fail', { description: 'Throws, beside its answer' }, async () => {
       setTimeout(() => { throw new RangeError('no such place'); }, 0);
       await new Promise((resolve) => setTimeout(resolve, 20));
@@ -121,10 +124,10 @@ describe('a hosted release', () => {
     async () => {
       const server = shared;
       expect(logOf(server)).toMatch(
-        /scan success Found 2 tools, 0 resources, 0 resource templates, 0 prompts; the security/,
+        /scan success Found 3 tools, 0 resources, 0 resource templates, 0 prompts; the security/,
       );
       const client = await connected(server.url, other);
-      expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['given', 'fail']);
+      expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['given', 'refuse', 'fail']);
       expect(await textOf(client, 'given')).toBe('{"config":{},"env":{}}');
       await client.close();
       const { path, body } = await createConnection(app, owner, { server: server.name }, { namespace });
@@ -257,6 +260,26 @@ describe('a hosted release', () => {
       message: expect.stringContaining('no such place'),
     });
   });
+
+  verifies(
+    'runtime-log:answered-errors',
+    'has a call whose tool throws as toolError in its log, though its runtime ended well',
+    async () => {
+      const heard = invocationsOf(app);
+      const client = await connected(shared.url);
+      expect(await client.callTool({ name: 'refuse', arguments: {} })).toMatchObject({ isError: true });
+      await client.close();
+      const record = await until(() => heard.records.find(({ toolName }) => toolName === 'refuse'), 'it is recorded');
+      await until(() => heard.pieces.find(({ id, outcome }) => id === record.id && outcome === 'ok'), 'the end comes');
+      const log = await until(async () => {
+        const path = `/servers/${encodeURIComponent(shared.name)}/logs?outcome=toolError`;
+        const { body } = await app.as(owner).get(path);
+        const { invocations } = body as { invocations: { id: string; duration: { cpuMs: number } }[] };
+        return invocations.length > 0 && invocations;
+      }, 'it is in the log');
+      expect(log).toMatchObject([{ id: record.id, exceptions: [{ name: 'ToolError', message: 'no such city' }] }]);
+    },
+  );
 
   verifies('hosted:swap', 'is followed by the next one without a call that fails', async () => {
     const first = await publishHosted(app, owner, weather);

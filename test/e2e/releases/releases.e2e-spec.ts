@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
+import { refusedPort } from '../../support/special-upstreams/faulty-upstreams.js';
 import { startGuarded, type GuardedUpstream } from '../../support/special-upstreams/guarded-upstream.js';
 import {
   insertRelease,
@@ -75,6 +76,7 @@ describe('a release', () => {
         branch: null,
         upstreamUrl: upstream.url,
         mcpUrl: `${app.url}/run/${name.replace('/', '--')}`,
+        isCurrent: true,
         logs: expect.any(Array),
       });
       expect(release.logs.length).toBeGreaterThan(8);
@@ -359,6 +361,43 @@ describe('the current release', () => {
     expect(await runs(name)).toBe(third.id);
     await Promise.all([old.close(), other.close()]);
   });
+
+  verifies(
+    ['release:current', 'release:last-error'],
+    'is marked in lists, at the server and in the log; failed ones have their last error',
+    async () => {
+      const name = await createServer(app, owner);
+      const path = `/servers/${encodeURIComponent(name)}`;
+      const current = async () => (await app.as(owner).get(path)).body.currentReleaseId as string | null;
+      const listed = async () =>
+        ((await app.as(owner).get(releasesPath(name))).body.releases as Record<string, unknown>[]).map(
+          ({ id, isCurrent, lastError }) => ({ id, isCurrent, lastError }),
+        );
+      expect(await current()).toBeNull();
+      const first = await publishExternal(app, owner, name, { upstreamUrl: upstream.url });
+      const second = await publishExternal(app, owner, name, { upstreamUrl: upstream.url });
+      const failed = await published(app, owner, name, { type: 'external', upstreamUrl: await refusedPort() });
+      const { logs } = await releaseIn(app, owner, name, failed, 'FAILURE');
+      const lastError = logs.findLast(({ level }) => level === 'error')?.message;
+      expect(lastError).toMatch(/Nothing listens on/);
+      const rows = (currentId: string) => [
+        { id: failed, isCurrent: false, lastError },
+        { id: second.id, isCurrent: currentId === second.id, lastError: undefined },
+        { id: first.id, isCurrent: currentId === first.id, lastError: undefined },
+      ];
+      expect([await current(), await listed()]).toEqual([second.id, rows(second.id)]);
+      await app
+        .as(owner)
+        .post(releasesPath(name, `/${first.id}/promote`))
+        .expect(200);
+      expect([await current(), await listed()]).toEqual([first.id, rows(first.id)]);
+      const promoted = await readRelease(app, owner, name, first.id);
+      expect([promoted.isCurrent, promoted.logs.at(-1)?.message]).toEqual([
+        true,
+        expect.stringMatching(/^Promoted by the key "\w.*"$/),
+      ]);
+    },
+  );
 
   it('cannot be one that did not succeed', async () => {
     const name = await createServer(app, owner);

@@ -844,8 +844,8 @@ describe('the record of invocations', () => {
         ]),
       ).toEqual([
         [mcp, 'tools/call', 'echo', 200, 'ok', null],
-        [mcp, 'tools/call', 'fail', 200, 'ok', null],
-        [mcp, 'tools/call', 'rpc_error', 200, 'ok', null],
+        [mcp, 'tools/call', 'fail', 200, 'toolError', 'ToolError'],
+        [mcp, 'tools/call', 'rpc_error', 200, 'rpcError', 'RpcError'],
         [mcp, 'tools/list', null, 200, 'ok', null],
         [mcp, 'notifications/initialized', null, 202, 'ok', null],
         [url(server), 'tools/list', null, 409, 'denied', 'InputRequiredError'],
@@ -858,6 +858,11 @@ describe('the record of invocations', () => {
         [mcp, 'tools/call', 'hold', 200, 'canceled', 'CallerLeftError'],
         [mcp, 'ping', null, 200, 'ok', null],
       ]);
+    });
+
+    verifies('runtime-log:answered-errors', 'contains the text of an error that the server answered with', () => {
+      const texts = heard.slice(1, 3).map(({ exceptions }) => exceptions.map(({ message }) => message));
+      expect(texts).toEqual([['The tool failed'], ['-32602: The tool refused the arguments']]);
     });
 
     it('contains the server, the release and the time of each', () => {

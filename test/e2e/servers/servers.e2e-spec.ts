@@ -368,6 +368,7 @@ describe('GET /servers/{qualifiedName}', () => {
           remote: false,
           deploymentUrl: null,
           connections: [],
+          currentReleaseId: null,
           security: null,
           tools: null,
           resources: null,
@@ -527,6 +528,7 @@ describe('GET /servers/{qualifiedName}', () => {
             remote: true,
             deploymentUrl,
             connections: [{ type: 'http', deploymentUrl, configSchema }],
+            currentReleaseId: expect.stringMatching(/^[0-9a-f-]{36}$/),
             security: { scanPassed: true },
             ...shown,
           });

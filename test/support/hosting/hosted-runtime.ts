@@ -108,6 +108,8 @@ export class HostedRuntime implements ProgramOwner {
   secrets: Record<string, string> = {};
   /** Error in place of the secrets. */
   failing: Error | null = null;
+  /** The memory that the runtime believes to have. */
+  readonly memory = { total: Infinity, own: () => process.memoryUsage.rss() };
   /** Number of reads of the secrets. */
   asked = 0;
   /** Quotas by owner; others are not limited. */
@@ -122,7 +124,7 @@ export class HostedRuntime implements ProgramOwner {
     const programs = new Programs();
     programs.register('release', this);
     const env = loadEnv({ DATA_DIR: folder, ...settings });
-    this.runtime = new Runtime(env, programs, [engine]);
+    this.runtime = new Runtime(env, programs, [engine], this.memory);
   }
 
   static async start(engine: Engine, settings: NodeJS.ProcessEnv = {}): Promise<HostedRuntime> {

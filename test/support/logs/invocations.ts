@@ -23,6 +23,7 @@ export interface ShownLog {
   invocations: ShownInvocation[];
   total: number;
   totalIsExact: boolean;
+  leftOut: number;
 }
 
 /** Values of an invocation. The others are generated. */

@@ -7,6 +7,7 @@ import type { McpTaskRepository } from '../../../src/mcp/server/tasks/mcp-task.r
 import { PendingInputCalls } from '../../../src/mcp/server/pending-input/pending-input-calls.js';
 import { InternalClient } from '../../../src/platform/internal-http/internal-client.js';
 import { InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
+import { HeldByKeys } from '../../../src/platform/http/held-by-keys.js';
 import { BodyBudget } from '../../../src/platform/http/body/body-budget.js';
 import { errorAnswer } from '../../../src/platform/errors/error-body.js';
 import { InternalServer } from '../../../src/platform/internal-http/internal-server.js';
@@ -79,6 +80,7 @@ export async function startFront(channel: Channel, relay = new TestRelay()): Pro
       newest: (owner: string) => Promise.resolve(relay.tasks.filter(([own]) => own === owner).map(([, task]) => task)),
     } as unknown as McpTaskRepository,
     client,
+    new HeldByKeys(),
   );
   await front.onModuleInit();
   const internalServer = new InternalServer(signatures);

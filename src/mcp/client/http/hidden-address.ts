@@ -1,5 +1,6 @@
 import {
   CallerLeftError,
+  HostedAwayError,
   NotHostedError,
   UpstreamAuthRequiredError,
   UpstreamBusyError,
@@ -18,7 +19,8 @@ export function withHiddenAddress(error: Error, upstream: URL, name: string): Er
     error instanceof CallerLeftError ||
     error instanceof UpstreamAuthRequiredError ||
     error instanceof UpstreamBusyError ||
-    error instanceof NotHostedError;
+    error instanceof NotHostedError ||
+    error instanceof HostedAwayError;
   if (!(error instanceof UpstreamFailure) || isNameless) return error;
   const message = withoutAddress(withoutWords(error.message), upstream, name);
   if (error instanceof UpstreamTimeoutError) return new UpstreamTimeoutError(message, error.outcomeUnknown, error);

@@ -16,9 +16,15 @@ import { answerLimit, MessageBudget } from '../message-budget.js';
 import type { Egress } from '../../../platform/egress/egress.js';
 import { CALL_MS_MAX, SilenceTimer } from '../silence-timer.js';
 import { deadlineIn } from '../../protocol/deadline.js';
+import { PacedWork } from '../../../platform/schedule/paced-work.js';
 
 /** Time for an upstream to end its stream after the answer; afterwards the socket is closed instead of reused. */
 const DRAIN_MS = 1_000;
+
+/** Messages above this size are read and passed on one at a time for each account. */
+const LARGE_BYTES = 256 * 1024;
+
+const largeMessages = new PacedWork();
 
 /**
  * Limit of attempts in a row that bring no new event id. A server that ends its streams early on purpose sends a new id
@@ -43,6 +49,8 @@ export interface ExchangeRequest {
   method: 'POST' | 'GET' | 'DELETE';
   headers: Record<string, string>;
   body?: string;
+  /** Account that large messages are counted for; default the host of the URL. */
+  account?: string;
   /** Timeout for the whole answer, headers and body. */
   timeoutMs: number;
   /** Restarts the timeout with every event of a stream, up to an hour in all. */
@@ -153,6 +161,9 @@ class Exchange implements Dispatcher.DispatchHandler {
   private bytes = 0;
   private chunks: Buffer[] = [];
   private sse: SseParser | null = null;
+  /** Messages of the stream that wait for their turn, and its end, which waits for them. */
+  private waiting = 0;
+  private end: (() => void) | null = null;
   private readonly scanner = new JsonScanner();
   /** Times of the handover to the dispatcher and of sending; set only for calls with {@link CallTiming}. */
   private handedAt = 0;
@@ -195,7 +206,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.contentType = headers['content-type'] ?? '';
     const { onEvent, stream } = this.request;
     if (this.contentType.startsWith('text/event-stream') && onEvent && (!stream || status < 300)) {
-      this.sse = new SseParser((data) => this.onMessage(data), stream?.onOther);
+      this.sse = new SseParser((data) => this.take(data), stream?.onOther);
       if (stream) return this.open();
     }
     if (Number(headers['content-length'] ?? 0) > answerLimit()) this.tooLarge(controller);
@@ -215,16 +226,42 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
+    if (this.waiting > 0) return void (this.end = () => this.onResponseEnd());
     this.timer?.stop();
     clearTimeout(this.drain);
     if (this.isOpen) return this.endStream(null);
     if (this.sse) return this.finish(null);
+    if (this.bytes <= LARGE_BYTES) this.finish(this.body());
+    else this.inTurn(() => this.settled || this.finish(this.body()));
+  }
+
+  private body(): string {
     const [only] = this.chunks;
-    this.finish((this.chunks.length === 1 && only ? only : Buffer.concat(this.chunks)).toString('utf8'));
+    return (this.chunks.length === 1 && only ? only : Buffer.concat(this.chunks)).toString('utf8');
+  }
+
+  private inTurn(work: () => void): void {
+    const { account, url } = this.request;
+    largeMessages.run(account ?? url.host, work);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    if (this.waiting > 0 && !this.failure) return void (this.end = () => this.onResponseError(null, error));
     this.fail(this.failure ?? error);
+  }
+
+  /** A large message waits for its turn, and the next ones for it; no more is read meanwhile. */
+  private take(data: string): void {
+    if (data.length <= LARGE_BYTES && this.waiting === 0) return this.onMessage(data);
+    this.waiting += 1;
+    this.controller?.pause();
+    this.inTurn(() => {
+      this.waiting -= 1;
+      this.onMessage(data);
+      if (this.waiting > 0) return;
+      this.controller?.resume();
+      this.end?.();
+    });
   }
 
   private onMessage(data: string): void {

@@ -77,6 +77,8 @@ export interface SessionNaming {
 /** Address and credentials of an upstream. */
 export interface HttpTarget {
   url: URL;
+  /** Account whose large messages take turns; default the host of the URL. */
+  account?: string;
   /**
    * Server name in error messages, with its quotes, such as `"acme/weather"`. Hides the address from callers. Without
    * it errors name the URL.
@@ -287,6 +289,7 @@ export class HttpWire {
     let { responder } = manner;
     return {
       url: this.target.url,
+      account: this.target.account,
       method: 'POST',
       headers,
       body: requestText(id, method, manner.params ?? params),

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import type { Env } from '../../../config/env.js';
 import type { InternalClient } from '../../../platform/internal-http/internal-client.js';
 import { Vault } from '../../../platform/vault/vault.js';
+import { verifies } from '../../../../test/support/verifies.js';
 import { McpStreamGoneError } from '../mcp-server.errors.js';
 import { ResumableStreams, type StreamReader } from './resumable-streams.js';
 
@@ -42,9 +43,9 @@ function client() {
 }
 
 /** A stream of a call, with its client and a function that is called when nobody can read it any more. */
-function openCall() {
+function openCall(account = 'alice') {
   const { reader, frames } = client();
-  const stream = streams.open(session, CALLER, reader);
+  const stream = streams.open(session, CALLER, account, reader);
   const cancel = jest.fn();
   stream.whenUnread(cancel);
   const [, id] = /^id: (\S+)/.exec(frames[0]) ?? [];
@@ -83,18 +84,18 @@ describe('the call of a stream whose client left', () => {
   });
 });
 
-describe('streams of more than 128 MB in all', () => {
+describe('streams of more than 32 MB of one account', () => {
   it('lose the oldest one, whose call is cancelled if its client has left', async () => {
-    const [left, read, ...others] = Array.from({ length: 130 }, openCall);
+    const [left, read, ...others] = Array.from({ length: 34 }, () => openCall());
     left.stream.leave(left.reader);
     const almost = 'x'.repeat(MB - 2 * 1024);
     const half = almost.slice(MB / 2);
-    // 127 MB and a half, with 1 KB for each stream.
-    for (const { stream } of [left, read, ...others.slice(0, 125)]) stream.send(almost);
-    others[125].stream.send(half);
+    // 31 MB and a half, with 1 KB for each stream.
+    for (const { stream } of [left, read, ...others.slice(0, 29)]) stream.send(almost);
+    others[29].stream.send(half);
     expect(left.cancel).not.toHaveBeenCalled();
 
-    others[126].stream.send(almost);
+    others[30].stream.send(almost);
     expect(left.cancel).toHaveBeenCalledTimes(1);
     await expect(resume(left.id)).rejects.toThrow(McpStreamGoneError);
     expect((await resume(read.id)).frames.length).toBe(1);
@@ -102,7 +103,7 @@ describe('streams of more than 128 MB in all', () => {
   });
 
   it('leave a client that still reads its events, without ids, and cancel its call when it leaves', () => {
-    const [first, ...others] = Array.from({ length: 129 }, openCall);
+    const [first, ...others] = Array.from({ length: 33 }, () => openCall());
     for (const { stream } of [first, ...others]) stream.send('x'.repeat(MB - 10));
     first.stream.send('data: later\n\n');
     expect(first.frames.at(-1)).toBe('data: later\n\n');
@@ -110,5 +111,35 @@ describe('streams of more than 128 MB in all', () => {
     first.stream.leave(first.reader);
     expect(first.cancel).toHaveBeenCalledTimes(1);
     expect(others.every(({ cancel }) => cancel.mock.calls.length === 0)).toBe(true);
+  });
+
+  verifies('mcp:resume:share', 'leave the streams and calls of another account as they are', async () => {
+    const other = openCall('bob');
+    other.stream.leave(other.reader);
+    other.stream.send('data: missed\n\n');
+    const own = Array.from({ length: 200 }, () => openCall('alice'));
+    for (const { stream } of own) stream.send('x'.repeat(MB));
+    expect(other.cancel).not.toHaveBeenCalled();
+    expect((await resume(other.id)).frames).toEqual([expect.stringContaining('data: missed')]);
+    await expect(resume(own[0].id)).rejects.toThrow(McpStreamGoneError);
+    expect((await resume(own[199].id)).frames.length).toBe(1);
+  });
+});
+
+describe('streams of more than 128 MB of all accounts', () => {
+  verifies('mcp:resume:share', 'cost the largest account its oldest stream', async () => {
+    const small = openCall('small');
+    small.stream.leave(small.reader);
+    const accounts = ['a', 'b', 'c', 'd', 'e'].map((account) =>
+      Array.from({ length: account === 'c' ? 31 : 25 }, () => openCall(account)),
+    );
+    for (const { stream } of accounts.flat()) stream.send('x'.repeat(MB - 2 * 1024));
+    const dropped = await Promise.all(
+      [[small], ...accounts].map(async (calls) => {
+        const tries = await Promise.allSettled(calls.map(({ id }) => resume(id)));
+        return tries.filter(({ status }) => status === 'rejected').length;
+      }),
+    );
+    expect(dropped.map((count) => count > 0)).toEqual([false, false, false, true, false, false]);
   });
 });

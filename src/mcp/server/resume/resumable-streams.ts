@@ -16,8 +16,11 @@ const RESUMABLE_MS = 5 * 60_000;
 /** Delay of a client before it resumes. */
 const RETRY_MS = 1_000;
 
-/** Limit of the events of all streams in this process; above it the oldest stream is dropped. */
+/** Limit of the events of all streams in this process; above it the largest account loses its oldest stream. */
 const ALL_BYTES_MAX = 128 * 1024 * 1024;
+
+/** Limit of the events of one account's streams; above it the oldest of them is dropped. */
+const ACCOUNT_BYTES_MAX = ALL_BYTES_MAX / 4;
 
 /** Size of a stream without events, rounded up. */
 const STREAM_BYTES = 1024;
@@ -153,11 +156,20 @@ export class ResumableStream {
   }
 }
 
+/** What the streams of one account take. */
+interface Share {
+  bytes: number;
+  /** Names of the streams, the oldest first. */
+  names: Set<string>;
+}
+
 /** Streams of clients with a session, which GET with `Last-Event-ID` resumes at any process. */
 export class ResumableStreams {
   private readonly refs: StreamRefs;
-  /** Streams of this process by name, the oldest first. */
+  /** Streams of this process by name. */
   private readonly streams = new Map<string, ResumableStream>();
+  /** Shares of the accounts that have streams, by account. */
+  private readonly shares = new Map<string, Share>();
   private bytes = 0;
 
   constructor(
@@ -168,18 +180,21 @@ export class ResumableStreams {
     this.refs = new StreamRefs(vault, env);
   }
 
-  /** Opens a stream; its reader has been opened. */
-  open(session: ClientSession, caller: string, reader: StreamReader): ResumableStream {
+  /** Opens a stream at the expense of an account; its reader has been opened. */
+  open(session: ClientSession, caller: string, account: string, reader: StreamReader): ResumableStream {
     const name = this.refs.create();
     const id = this.refs.seal(name, ownerOf(session, caller));
     const stream = new ResumableStream(
       reader,
       id,
-      (bytes) => this.grow(bytes),
-      () => this.drop(name),
+      (bytes) => this.grow(account, bytes),
+      () => this.drop(account, name),
     );
+    const share = this.shares.get(account) ?? { bytes: 0, names: new Set() };
+    this.shares.set(account, share);
+    share.names.add(name);
     this.streams.set(name, stream);
-    this.grow(stream.bytes);
+    this.grow(account, stream.bytes);
     if (session.version >= PRIMED_VERSION) stream.prime();
     return stream;
   }
@@ -217,7 +232,7 @@ export class ResumableStreams {
 
   /** Drops all streams, so that calls without a client end with the process. */
   close(): void {
-    for (const name of [...this.streams.keys()]) this.drop(name);
+    for (const [account, { names }] of this.shares) for (const name of names) this.drop(account, name);
   }
 
   private readRemote(
@@ -247,19 +262,34 @@ export class ResumableStreams {
     });
   }
 
-  private grow(bytes: number): void {
+  private grow(account: string, bytes: number): void {
     this.bytes += bytes;
-    for (const name of this.streams.keys()) {
-      if (this.bytes <= ALL_BYTES_MAX) return;
-      this.drop(name);
+    const share = this.shares.get(account);
+    if (!share) return;
+    share.bytes += bytes;
+    while (share.bytes > ACCOUNT_BYTES_MAX) this.dropOldest(account, share);
+    while (this.bytes > ALL_BYTES_MAX) {
+      const [first, ...others] = this.shares;
+      if (!first) return;
+      this.dropOldest(
+        ...others.reduce((largest, other) => (other[1].bytes > largest[1].bytes ? other : largest), first),
+      );
     }
   }
 
-  private drop(name: string): void {
+  private dropOldest(account: string, { names }: Share): void {
+    for (const name of names) return this.drop(account, name);
+  }
+
+  private drop(account: string, name: string): void {
     const stream = this.streams.get(name);
-    if (!stream) return;
+    const share = this.shares.get(account);
+    if (!stream || !share) return;
     this.streams.delete(name);
+    share.names.delete(name);
     this.bytes -= stream.bytes;
+    share.bytes -= stream.bytes;
+    if (share.names.size === 0) this.shares.delete(account);
     stream.drop();
   }
 }

@@ -1,3 +1,4 @@
+import type { HeldByKeys } from '../../../platform/http/held-by-keys.js';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 
 /** Limits of open streams in a process: per account, and in total. */
@@ -7,11 +8,13 @@ const STREAMS_MAX = 10_000;
 /** Maximum lifetime of a stream: its client opens another one and authenticates again. */
 const STREAM_MS_MAX = 60 * 60_000;
 
-/** Long-lived streams: counted, limited in time, and ended with the process. */
+/** Long-lived streams: counted, limited in time, and ended with their key and with the process. */
 export class Streams {
   private readonly open = new Set<() => void>();
   private readonly tally = new KeyedLimiter(STREAMS_EACH_MAX, STREAMS_MAX);
   private isClosed = false;
+
+  constructor(private readonly held: HeldByKeys) {}
 
   /** Number of open streams. */
   get size(): number {
@@ -19,19 +22,27 @@ export class Streams {
   }
 
   /**
+   * @param owner account and key
+   *
    * @param msLeft maximum lifetime, at most an hour
    *
    * @param end ends the stream
    * @returns function to call when the stream has ended; null when a limit is reached
    */
-  enter(account: string, msLeft: number, end: () => void): (() => void) | null {
+  enter(
+    { account, principal }: { account: string; principal: string },
+    msLeft: number,
+    end: () => void,
+  ): (() => void) | null {
     const leave = this.isClosed ? null : this.tally.enter(account);
     if (!leave) return null;
     const timer = setTimeout(end, Math.min(msLeft, STREAM_MS_MAX)).unref();
     this.open.add(end);
+    const release = this.held.add(principal, end);
     return () => {
       clearTimeout(timer);
       this.open.delete(end);
+      release();
       leave();
     };
   }

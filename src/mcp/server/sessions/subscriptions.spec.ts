@@ -1,5 +1,6 @@
 import { describe, expect } from '@jest/globals';
 import { verifies } from '../../../../test/support/verifies.js';
+import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
 import type { ListenFilter, UpstreamListener } from '../../protocol/channel.js';
 import { Cancellation } from '../../protocol/cancellation.js';
 import type { McpRequest } from '../mcp-request.js';
@@ -28,11 +29,11 @@ describe('a notification that comes while the upstream opens its stream', () => 
       event: (text: string) => sent.push((JSON.parse(text) as { method: string }).method),
       reply: () => sent.push('end'),
     };
-    await new Subscriptions(new Streams()).serve({
+    await new Subscriptions(new Streams(new HeldByKeys())).serve({
       channel: { listen },
       id: '1',
       params: { notifications: { toolsListChanged: true } },
-      request: { account: 'a', acceptsStream: true, cancellation: new Cancellation() },
+      request: { account: 'a', principal: 'k', acceptsStream: true, cancellation: new Cancellation() },
       sink,
     } as unknown as McpRequest);
     const changed = 'notifications/tools/list_changed';

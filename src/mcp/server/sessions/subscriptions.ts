@@ -105,7 +105,7 @@ export class Subscriptions {
       return replyError(incoming, rpcCode.invalidRequest, 'Accept text/event-stream to subscribe', 406);
     }
     const subscription = new Subscription(incoming);
-    const leave = this.streams.enter(request.account, Infinity, () => subscription.end());
+    const leave = this.streams.enter(request, Infinity, () => subscription.end());
     if (!leave) {
       return replyError(incoming, rpcCode.internalError, 'Too many streams are open: close one first');
     }

@@ -49,7 +49,7 @@ export class ConnectionHandle extends UpstreamHandle {
   private readonly logger = new Logger('connections');
 
   constructor(
-    readonly target: ConnectionTarget,
+    public target: ConnectionTarget,
     channel: Channel,
     private readonly observer: StatusObserver,
     private readonly events: ConnectionEvents,
@@ -210,7 +210,11 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
 
   private handleTo(target: ConnectionTarget): ConnectionHandle {
     const held = this.handles.get(target.id);
-    if (held && held.target.revision >= target.revision) return held;
+    if (held && held.target.revision >= target.revision) {
+      // The recording starts and stops without a new revision.
+      if (held.target.revision === target.revision) held.target = target;
+      return held;
+    }
     const channel = this.transports.channelTo(target);
     const handle = new ConnectionHandle(
       target,

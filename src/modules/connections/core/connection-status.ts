@@ -9,6 +9,7 @@ import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oa
 import {
   CallerLeftError,
   InputNeededError,
+  HostedAwayError,
   NotHostedError,
   UpstreamBusyError,
   UplinkDisconnectedError,
@@ -199,7 +200,8 @@ export function statusAfter(failure: unknown): ConnectionStatus | null {
 }
 
 function isAboutTheCall(error: unknown): boolean {
-  return error instanceof CallerLeftError || error instanceof InputNeededError || error instanceof UpstreamBusyError;
+  const kinds = [CallerLeftError, InputNeededError, UpstreamBusyError, HostedAwayError];
+  return kinds.some((kind) => error instanceof kind);
 }
 
 function reasonOf(error: unknown): StatusReason | null {

@@ -14,9 +14,6 @@ export interface ConnectionTransport<Kind extends ConnectionTarget['kind']> {
   channelTo(target: TargetOf<Kind>): Channel;
 }
 
-/** Cache lifetime of the fact that a connection has no token. An authorization makes a new channel, with an empty cache. */
-const NO_TOKEN_CACHED_MS = 5_000;
-
 /** Returns the bearer token for an upstream; `rejected` is the token that it just answered 401 to. */
 type Bearer = (upstreamUrl: string, rejected?: string) => Promise<string | null>;
 
@@ -56,10 +53,11 @@ export class ConnectionTransports {
     });
   }
 
-  private channelToUrl({ id, url, headers }: TargetOf<'url'>): Channel {
+  private channelToUrl({ id, accountId, url, headers }: TargetOf<'url'>): Channel {
     const bearer = this.bearerOf(id, headers);
     return this.https.channelTo({
       url: new URL(url),
+      account: accountId,
       headers,
       bearer: bearer && ((rejected) => bearer(url, rejected)),
       connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
@@ -74,12 +72,6 @@ export class ConnectionTransports {
   /** The tokens of one channel; undefined if the connection's own headers authorize it. */
   private bearerOf(id: string, headers: Record<string, string>): Bearer | undefined {
     if (headers.authorization !== undefined) return undefined;
-    let none = { upstreamUrl: '', until: 0 };
-    return async (upstreamUrl, rejected) => {
-      if (none.upstreamUrl === upstreamUrl && Date.now() < none.until) return null;
-      const token = await this.credentials.accessToken({ kind: 'connection', id }, upstreamUrl, rejected);
-      if (token === null) none = { upstreamUrl, until: Date.now() + NO_TOKEN_CACHED_MS };
-      return token;
-    };
+    return (upstreamUrl, rejected) => this.credentials.accessToken({ kind: 'connection', id }, upstreamUrl, rejected);
   }
 }

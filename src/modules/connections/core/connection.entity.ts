@@ -24,7 +24,7 @@ export type TargetKind = (typeof targetKinds)[number];
 /** A connection and its owner. */
 interface ConnectionRef {
   id: string;
-  /** Counts the changes that may change the upstream. */
+  /** Counts the changes of what is sent to the upstream or offered of it. */
   revision: number;
   namespaceId: string;
   /** The account that owns the namespace. */
@@ -199,7 +199,10 @@ export class Connection {
   @Column('integer', { name: 'setup_epoch', default: 1 })
   setupEpoch: number;
 
-  /** Counted up with every change, so that no process continues with an older channel. */
+  /**
+   * Counted up with every change of target, headers, query, tools, timeout or tunnel, so that no process continues with an
+   * older channel. Name, metadata and recording leave it.
+   */
   @Column('integer', { default: 1 })
   revision: number;
 

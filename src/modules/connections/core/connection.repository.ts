@@ -156,6 +156,16 @@ export class ConnectionRepository {
     return raw.length > 0;
   }
 
+  /** The members that a PUT may change, with the row locked; null if it was deleted. */
+  lock(id: string, tx: EntityManager): Promise<Connection | null> {
+    return tx
+      .createQueryBuilder(Connection, 'connection')
+      .addSelect(['connection.sealedUrl', 'connection.sealedHeaders', 'connection.sealedQuery'])
+      .where({ id })
+      .setLock('pessimistic_write')
+      .getOne();
+  }
+
   /**
    * Changes a connection and counts up its revision, so that no process continues with an older channel. Observations of
    * the earlier revision no longer count.

@@ -1,7 +1,8 @@
 import { Transform } from 'class-transformer';
 import { parseUrl } from '../../../config/parse-url.js';
 import { storableFault } from '../../../platform/database/storable.js';
-import { checked, HEADER_VALUE } from '../../../platform/http/input-values.js';
+import { HEADER_VALUE } from '../../../platform/http/header-value.js';
+import { checked } from '../../../platform/http/input-values.js';
 import { isObject } from '../../../platform/text/json.js';
 import type { QueryValues } from './connection.entity.js';
 

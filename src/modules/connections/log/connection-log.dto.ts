@@ -2,7 +2,7 @@ import { IsIn, IsOptional } from 'class-validator';
 import { IsText, IsWhole } from '../../../platform/http/input-values.js';
 import { IsTime } from '../../../platform/http/time-text.js';
 
-export const outcomes = ['ok', 'exception', 'canceled', 'denied'] as const;
+export const outcomes = ['ok', 'toolError', 'rpcError', 'exception', 'canceled', 'denied'] as const;
 
 /** Which calls to list. All filters must match. */
 export class ConnectionLogQueryDto {
@@ -23,7 +23,7 @@ export class ConnectionLogQueryDto {
   @IsText(1_000)
   search?: string;
 
-  /** Only calls with this outcome: `ok`, `exception`, `canceled` or `denied`. */
+  /** Only calls with this outcome. */
   @IsOptional()
   @IsIn(outcomes)
   outcome?: (typeof outcomes)[number];
@@ -45,7 +45,8 @@ export class LoggedResponseDto {
   /** The HTTP status. */
   status: number;
   /**
-   * `ok`: the MCP server answered, with a result or an error. `exception`: it failed. `denied`: refused before the MCP
+   * `ok`: the MCP server answered with a result. `toolError`: the tool answered with a result that has `isError: true`.
+   * `rpcError`: the MCP server answered with a JSON-RPC error. `exception`: it failed. `denied`: refused before the MCP
    * server was called, or for a reason the connection's status names. `canceled`: the caller closed the request.
    */
   outcome: string;

@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
 import type { CallTiming, McpReply } from '../../../mcp/protocol/channel.js';
 import { CallerLeftError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import { isErrorResult } from '../../../mcp/protocol/messages.js';
 import { traceHeaders, type TraceHeaders } from '../../../mcp/protocol/trace-context.js';
 import { RequestRecord } from '../../../mcp/server/mcp-request.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
@@ -26,14 +27,17 @@ export class CallRecord extends RequestRecord {
   readonly trace: TraceHeaders;
   /** The code of a JSON-RPC error of the upstream. */
   private errorCode: number | null = null;
+  /** The result of the tool has `isError: true`. */
+  private isToolError = false;
 
   constructor({ headers }: Pick<IncomingMessage, 'headers'>) {
     super();
     this.trace = traceHeaders((name) => headers[name]);
   }
 
-  answered({ error }: McpReply): void {
-    this.errorCode = error?.code ?? null;
+  answered(reply: McpReply): void {
+    this.errorCode = reply.error?.code ?? null;
+    this.isToolError = this.toolName !== null && isErrorResult(reply);
   }
 
   /** The call to record; null for notifications, responses, and requests to a connection that does not exist. */
@@ -64,7 +68,7 @@ export class CallRecord extends RequestRecord {
     };
   }
 
-  /** The failure as the log shows it. Of an upstream's error only the code: its message may repeat arguments. */
+  /** The failure as the log shows it. Of an upstream's error only the code: its text may repeat arguments. */
   private shownFailure(): { name: string; message: string } | null {
     const { failure, errorCode } = this;
     if (failure instanceof ResourceNotFoundError) {
@@ -74,6 +78,7 @@ export class CallRecord extends RequestRecord {
       const original = originalOf(failure);
       return { name: original.name, message: domainErrorOf(original)?.message ?? 'Internal server error' };
     }
+    if (this.isToolError) return { name: 'ToolError', message: 'The tool answered with a result that says isError.' };
     if (errorCode === null) return null;
     return { name: 'RpcError', message: `The MCP server answered with the JSON-RPC error ${errorCode}.` };
   }
@@ -82,7 +87,9 @@ export class CallRecord extends RequestRecord {
     const { failure } = this;
     if (failure instanceof CallerLeftError) return 'canceled';
     if (failure && !(failure instanceof ToolError)) return isDenial(failure) ? 'denied' : 'exception';
-    return this.rpcMethod === null ? 'denied' : 'ok';
+    if (this.rpcMethod === null) return 'denied';
+    if (this.errorCode !== null) return 'rpcError';
+    return this.isToolError ? 'toolError' : 'ok';
   }
 }
 

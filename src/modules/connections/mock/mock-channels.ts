@@ -56,10 +56,10 @@ class ReplaySimulator implements Simulator {
     }
   }
 
-  prepare(call: SimulatedCall): Answerer {
+  async prepare(call: SimulatedCall): Promise<Answerer> {
     const key = keyOf(call);
     const results = this.results.get(key);
-    if (!results) return fallback(this.schema.prepare(call), 'No recorded call has these arguments.');
+    if (!results) return fallback(await this.schema.prepare(call), 'No recorded call has these arguments.');
     return (uses) => {
       const text = results[Math.min(uses[key] ?? 0, results.length - 1)];
       const result = marked(JSON.parse(text) as ToolResult, { [simulatorMark.by]: 'recording' });
@@ -119,7 +119,7 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
     if (!row) throw new ResourceNotFoundError();
     const { seed } = row;
     const server = { ...row.server, tools: row.server.tools?.map(withUncheckedPatterns) ?? null };
-    const schema = new SchemaSimulator(server, { seed, scenario });
+    const schema = new SchemaSimulator(server, { seed, scenario }, target.namespaceId);
     const { simulator, chars } = await this.simulatorFor(target, schema);
     const simulated: SimulatedServer = { server, simulator, history: this.historyOf(id) };
     this.cache.set(id, { server: Promise.resolve(simulated), chars: JSON.stringify(server).length + chars });
@@ -182,5 +182,5 @@ function withUncheckedPatterns(tool: JsonObject): JsonObject {
 /** The answers of the schemas alone, which say so where they replace the interpretation of prose. */
 function withoutModel(schema: SchemaSimulator, prose: string | null): Simulator {
   if (prose === null) return schema;
-  return { prepare: (call) => fallback(schema.prepare(call), NOT_INTERPRETED) };
+  return { prepare: async (call) => fallback(await schema.prepare(call), NOT_INTERPRETED) };
 }

@@ -21,7 +21,7 @@ export class RecordingsRepository {
   /** Starts recording for 7 days, or stops it. Null for a missing or simulated connection. */
   async setEnabled(namespaceId: string, connectionId: string, enabled: boolean): Promise<ChangedConnection | null> {
     const [rows] = await this.database.query<[ChangedConnection[], number]>(
-      `UPDATE connections SET recording_until = CASE WHEN $3 THEN now() + ${RETENTION} END, revision = revision + 1
+      `UPDATE connections SET recording_until = CASE WHEN $3 THEN now() + ${RETENTION} END
         WHERE namespace_id = $1 AND connection_id = $2 AND mock IS NULL
         RETURNING id, namespace_id AS "namespaceId", connection_id AS "connectionId", revision`,
       [namespaceId, connectionId, enabled],

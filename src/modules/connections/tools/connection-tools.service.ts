@@ -3,12 +3,10 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import type { Cancellation } from '../../../mcp/protocol/cancellation.js';
-import type { McpReply } from '../../../mcp/protocol/channel.js';
 import { deadlineIn } from '../../../mcp/protocol/deadline.js';
 import { UpstreamFailure, UpstreamTimeoutError } from '../../../mcp/protocol/mcp-errors.js';
-import { memberText } from '../../../mcp/protocol/json-edit.js';
 import { slice } from '../../../mcp/protocol/json-text.js';
-import { completeOrRefuse } from '../../../mcp/protocol/messages.js';
+import { completeOrRefuse, isErrorResult } from '../../../mcp/protocol/messages.js';
 import type { ToolText } from '../../../mcp/client/tool-catalog.js';
 import { parseBody } from '../../../platform/http/body/request-body.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
@@ -93,7 +91,8 @@ export class ConnectionToolsService {
     });
     record.answered(reply);
     completeOrRefuse(reply);
-    if (failed(reply) && (await isUnknown(handle, name, left()))) throw unknownTool(handle, path);
+    // An unknown tool may come back as an error or, from some servers, as an `isError` result.
+    if ((reply.error || isErrorResult(reply)) && (await isUnknown(handle, name, left()))) throw unknownTool(handle, path);
     if (reply.error) throw new ToolError(reply.error.message, { code: reply.error.code });
     return reply.result ? slice(reply.text, reply.result) : '{}';
   }
@@ -106,7 +105,7 @@ export class ConnectionToolsService {
     const url = `${this.env.baseUrl}/connect/${target.namespace}/${target.connectionId}/mcp`;
     const seconds = (target.callTimeoutMs ?? this.env.mcpCallTimeoutMs) / 1000;
     const advice = `A call at the MCP endpoint ${url} may take longer: it fails after ${seconds} s without a message of the server.`;
-    return new UpstreamTimeoutError(message, outcomeUnknown, detail, advice);
+    return new UpstreamTimeoutError(`${message} ${advice}`, outcomeUnknown, detail);
   }
 
   /**
@@ -198,8 +197,3 @@ function argumentsText(body: string): string {
   return body;
 }
 
-/** An unknown tool may come back as an error or, from some servers, as an `isError` result. */
-function failed({ text, error, result }: McpReply): boolean {
-  if (error) return true;
-  return result !== null && text.includes('"isError"') && memberText(slice(text, result), 'isError') === 'true';
-}

@@ -8,14 +8,13 @@ import {
 } from '@nestjs/common';
 import type { WebSocket } from 'ws';
 import { Env } from '../../../config/env.js';
-import { DomainError } from '../../../platform/errors/domain-error.js';
+import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
 import { UplinkDisconnectedError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import type { UplinkChannel } from '../../../mcp/client/uplink/uplink-channel.js';
 import { ProcessRegistry, type LeaseHolder } from '../../../platform/processes/process-registry.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { repeat, type Repeat } from '../../../platform/schedule/repeat.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
-import { AccessService } from '../../auth/access.service.js';
 import { uplinkFailed, uplinkWaiting, type ConnectionStatus } from '../core/connection-status.js';
 import { ConnectionEvents } from '../core/connection.events.js';
 import { ConnectionHandles, type ChangedConnection } from '../core/connection-handles.js';
@@ -44,8 +43,8 @@ export interface Pairing {
   namespaceId: string;
   /** Account whose share of tunnels is counted. */
   accountId: string;
-  /** Authorization header of the handshake: a revoked key ends its tunnels. */
-  authorization: string | undefined;
+  /** Key of the handshake: it ends its tunnels when it is revoked or expires. */
+  keyId: string;
   /** Replace a tunnel that is open. */
   force: boolean;
 }
@@ -56,6 +55,8 @@ interface HeldTunnel extends Pairing {
   tunnel: string;
   socket: TunnelSocket;
   pings: Repeat;
+  /** To call when the tunnel has ended: its key holds it no longer. */
+  release: () => void;
 }
 
 /** The tunnels of this process, at most one for each connection. Their state is written to the connection's status. */
@@ -71,7 +72,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     private readonly tunnels: UplinkTunnelsRepository,
     private readonly registry: ProcessRegistry,
     private readonly limits: TunnelLimits,
-    private readonly access: AccessService,
+    private readonly keys: HeldByKeys,
     private readonly connections: ConnectionHandles,
     private readonly events: ConnectionEvents,
     private readonly pubSub: PubSub,
@@ -182,11 +183,12 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     throw new NoTunnelError('The database did not answer this process in time: try again in a few seconds');
   }
 
-  private hold(pairing: Omit<HeldTunnel, 'socket' | 'pings'>, socket: WebSocket): void {
+  private hold(pairing: Omit<HeldTunnel, 'socket' | 'pings' | 'release'>, socket: WebSocket): void {
     const held: HeldTunnel = {
       ...pairing,
       socket: new TunnelSocket(socket, this.env.upstreamConnectTimeoutMs, () => this.ended(held)),
-      pings: repeat(this.env.uplinkPingMs, () => void this.ping(held)),
+      pings: repeat(this.env.uplinkPingMs, () => held.socket.ping()),
+      release: this.keys.add(pairing.keyId, () => held.socket.shut(1008, 'the key was revoked or has expired')),
     };
     this.held.set(pairing.connectionId, held);
     void this.greet(held);
@@ -210,6 +212,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   private ended(held: HeldTunnel): void {
     held.leave();
     held.pings.stop();
+    held.release();
     if (this.held.get(held.connectionId) !== held) return;
     this.held.delete(held.connectionId);
     const { fault } = held.socket;
@@ -262,21 +265,6 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     if (owner && owner.tunnel !== tunnel) return 'replaced';
     // The row of the tunnel goes with the connection, so this may be noticed before the message about the deletion.
     return (await this.tunnels.hasConnection(connectionId)) ? 'lease lost' : 'deleted';
-  }
-
-  /** Pings the local server, and closes the tunnel if its key was revoked. */
-  private async ping(held: HeldTunnel): Promise<void> {
-    held.socket.ping();
-    try {
-      await this.access.authenticate(held.authorization);
-    } catch (error) {
-      const isRefused = error instanceof DomainError && error.kind === 'unauthenticated';
-      if (isRefused) held.socket.shut(1008, 'the key was revoked or has expired');
-      else {
-        const names = await this.tunnels.namesOf(held);
-        this.logger.debug({ msg: 'a key of a tunnel could not be checked', ...names, err: error });
-      }
-    }
   }
 }
 

@@ -62,18 +62,17 @@ export class UplinkGateway {
   }
 
   private async pair(request: IncomingMessage, accept: () => WebSocket | null): Promise<void> {
-    const { authorization } = request.headers;
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://slipway');
-    const caller = await this.access.authenticate(authorization);
+    const caller = await this.access.authenticate(request.headers.authorization);
     this.requests.admit(request, caller);
     const [namespace, connectionId] = connectionOf(pathname);
     const grant = await this.access.authorize(caller, rule, { owner: namespace });
     const owned = grant.namespace as OwnedNamespace;
     const { id } = await this.connections.find(owned, connectionId, 'uplink');
     requireHandshake(request);
-    const { accountId } = caller;
+    const { accountId, keyId } = caller;
     const force = ['1', 'true'].includes(searchParams.get('force') ?? '');
-    await this.tunnels.pair({ connectionId: id, namespaceId: owned.id, accountId, authorization, force }, accept);
+    await this.tunnels.pair({ connectionId: id, namespaceId: owned.id, accountId, keyId, force }, accept);
   }
 
   /** Opens the socket. @returns null when the peer has closed it */

@@ -1,7 +1,13 @@
 import { toStorableText } from '../../../platform/database/storable.js';
 import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
 import { redact } from '../../../platform/telemetry/logger.js';
-import type { ConnectionCall, Invocation, LogException, LogLine } from '../invocation.types.js';
+import {
+  answeredErrors,
+  type ConnectionCall,
+  type Invocation,
+  type LogException,
+  type LogLine,
+} from '../invocation.types.js';
 
 /** Maximum number of lines, and of exceptions, of one invocation; the earliest are stored. */
 export const LINES_MAX = 1_000;
@@ -34,7 +40,7 @@ export function mergeInvocation(parts: Invocation[]): Invocation {
     serverId: parts[0].serverId,
     releaseId: record?.releaseId,
     ...fieldsOf(record, id),
-    outcome: lastOf('outcome') ?? record?.outcome,
+    outcome: outcomeOf(record?.outcome, lastOf('outcome')),
     cpuMs: finite(lastOf('cpuMs') ?? record?.cpuMs),
     wallMs: finite(record?.wallMs),
     payload: record?.payload && {
@@ -85,6 +91,11 @@ function mergeParts<Part extends Invocation | ConnectionCall>(all: Part[]) {
     exceptions: exceptions.stored,
     leftOut: lines.leftOut + exceptions.leftOut,
   };
+}
+
+/** The outcome in a later part counts, but its `ok` does not hide an error that the server answered with. */
+function outcomeOf(recorded: Invocation['outcome'], added: Invocation['outcome']): Invocation['outcome'] {
+  return added === 'ok' && recorded && answeredErrors.includes(recorded) ? recorded : (added ?? recorded);
 }
 
 function fieldsOf(record: Invocation | ConnectionCall | undefined, id: string) {

@@ -120,6 +120,24 @@ describe('InvocationsService', () => {
     ]);
   });
 
+  verifies('runtime-log:answered-errors', 'a part that says ok does not hide an error in the answer', async () => {
+    const { service, jobs } = on({});
+    const ends = [
+      ['toolError', 'ok', 'toolError'],
+      ['rpcError', 'ok', 'rpcError'],
+      ['toolError', 'exceededCpu', 'exceededCpu'],
+      ['rpcError', 'exception', 'exception'],
+      ['exception', 'ok', 'ok'],
+    ] as const;
+    for (const [recorded, added] of ends) {
+      const record = invocation({ outcome: recorded });
+      service.record({ id: record.id, serverId: record.serverId, outcome: added, cpuMs: 1, lines: [], exceptions: [] });
+      service.record(record);
+    }
+    await until(() => jobs.length > 0, 'the queue has them');
+    expect(jobs[0].rows.map(({ outcome }) => outcome)).toEqual(ends.map(([, , stored]) => stored));
+  });
+
   it('stores a repeated record once, with the additions', async () => {
     const { service, jobs } = on({});
     const line = { at: 1, level: 'log', message: 'once' };

@@ -9,7 +9,15 @@ import type { ConnectionCallQuery, FoundCall, Invocation } from '../invocation.t
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import { DAY_MS, dayOf, dayOfId, HOUR_MS, searchRanges, type IndexedRange } from '../store/invocation-days.js';
 import { PartitionsRepository } from '../store/partitions.repository.js';
-import { condition, part, rangeOf, wholeHoursOf, type Condition, type InvocationQuery } from './invocation-query.js';
+import {
+  condition,
+  part,
+  rangeOf,
+  wholeHoursOf,
+  type Condition,
+  type InvocationQuery,
+  type TimeRange,
+} from './invocation-query.js';
 
 /** Matches of a word that are counted at most; `totalIsExact` is false beyond. */
 export const TOTAL_MAX = 100_000;
@@ -112,7 +120,8 @@ export class InvocationSearchRepository {
   }
 
   /**
-   * The newest matches, newest first, and their number: exact without a word, and up to 100,000 with one.
+   * The newest matches, newest first, and their number: exact without a word, and up to 100,000 with one. `leftOut` is the
+   * number of invocations in the hours of the range that were not stored, whatever else the query selects by.
    *
    * @throws SearchTooLongError after 10 s, NoSlotError after 10 s of waiting for other searches
    */
@@ -120,14 +129,15 @@ export class InvocationSearchRepository {
     serverId: string,
     query: InvocationQuery,
     limit: number,
-  ): Promise<{ invocations: FoundInvocation[]; total: number; totalIsExact: boolean }> {
+  ): Promise<{ invocations: FoundInvocation[]; total: number; totalIsExact: boolean; leftOut: number }> {
     const { oldest, indexed } = (await this.cache.get('all')) ?? { oldest: yesterday(), indexed: [] };
     return this.bounded(serverId, async (tx) => {
       const { total, ids, isExact } =
         query.search === undefined
           ? await listed(tx, serverId, query, { limit, oldest })
           : await searched(tx, serverId, query, { limit, oldest, indexed });
-      return { invocations: await byIds(tx, serverId, ids), total, totalIsExact: isExact };
+      const leftOut = await leftOutOf(tx, serverId, rangeOf(query, oldest));
+      return { invocations: await byIds(tx, serverId, ids), total, totalIsExact: isExact, leftOut };
     });
   }
 
@@ -321,6 +331,14 @@ async function count(
     values,
   );
   return row;
+}
+
+async function leftOutOf(tx: EntityManager, serverId: string, { from, to }: TimeRange): Promise<number> {
+  const [{ count }] = await tx.query<[{ count: number }]>(
+    `SELECT coalesce(sum(left_out), 0)::int AS count FROM invocation_hours WHERE server_id = $1 AND hour >= $2 AND hour < $3`,
+    [serverId, Math.floor(from.getTime() / HOUR_MS), Math.ceil(to.getTime() / HOUR_MS)],
+  );
+  return count;
 }
 
 async function byIds(tx: EntityManager, serverId: string, ids: string[]): Promise<FoundInvocation[]> {

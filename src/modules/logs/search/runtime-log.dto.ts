@@ -63,7 +63,8 @@ export class InvocationResponseDto {
   @ApiProperty({ type: 'integer' })
   status: number;
   /**
-   * `ok`: the server answered, with a result or an error. `exception`: it failed, or requires authorization. `canceled`:
+   * `ok`: the server answered with a result. `toolError`: the tool answered with a result that has `isError: true`.
+   * `rpcError`: the server answered with a JSON-RPC error. `exception`: it failed, or requires authorization. `canceled`:
    * the caller closed the request. `denied`: refused before the server was called. `exceededCpu`, `exceededMemory`,
    * `exceededWall`, `exceededResponse`: ended because it exceeded a limit. `responseStreamDisconnected`: the response ended
    * early. `unknown`: not known yet, or not reported by a server that runs elsewhere.
@@ -131,6 +132,12 @@ export class RuntimeLogDto {
   total: number;
   /** False if there are more matches. */
   totalIsExact: boolean;
+  /**
+   * Number of invocations that were not stored, in the hours from `from` to `to` and whatever the other filters: the account
+   * had used up its `logBytesPerDay`.
+   */
+  @ApiProperty({ type: 'integer' })
+  leftOut: number;
 }
 
 /** Records that were accepted. */

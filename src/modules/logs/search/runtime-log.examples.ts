@@ -17,7 +17,7 @@ const failed = {
   leftOut: 0,
 };
 
-export const runtimeLogExample = { invocations: [failed], total: 1, totalIsExact: true };
+export const runtimeLogExample = { invocations: [failed], total: 1, totalIsExact: true, leftOut: 0 };
 
 /** The schema of one record that is sent; all members are optional. */
 const sentInvocation: SchemaObject = {

@@ -2,7 +2,6 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { codeOf } from '../../../platform/database/postgres-errors.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
-import { charsOf } from '../ingest/invocation-buffer.js';
 import type { ConnectionCall, Invocation } from '../invocation.types.js';
 import { DAY_MS, dayOf, dayOfId } from './invocation-days.js';
 import type { LogExport } from '../export/log-export.js';
@@ -24,11 +23,12 @@ const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 /** Clocks of machines differ, and near midnight that is another day. */
 const AHEAD_MS_MAX = DAY_MS;
 
-/** Stored size of a row without its texts, and of a character, whose search index is about as large as the text. */
-const ROW_BYTES = 500;
-const BYTES_PER_CHAR = 2;
+/** Size of a row in its table and the indexes without its texts: of a server's view, and of a connection's, which is JSON. */
+const ROW_BYTES = 300;
+const CALL_BYTES = 700;
 
-type LogPart = Omit<Invocation, 'serverId'>;
+/** Size of a line or an exception in it without its message. */
+const ENTRY_BYTES = 60;
 
 /** Writes invocations in batches. Rows that cannot be stored are skipped, counted and logged; the others are written. */
 @Injectable()
@@ -38,6 +38,8 @@ export class InvocationStore {
   /** Rows that cannot be stored since the process started: the day of their id is out of range, or Postgres rejects them. */
   refused = 0;
   private overShare = 0;
+  /** The accounts whose records are left out on a day, of which the log of this process has a line. */
+  private told = { day: '', accounts: new Set<string>() };
 
   constructor(
     private readonly rows: InvocationsRepository,
@@ -58,7 +60,7 @@ export class InvocationStore {
     );
     metrics.counter(
       'slipway_log_rows_over_share_total',
-      'Rows of runtime logs that were left out because their account has written its share of the day.',
+      'Rows of logs that were left out because their account has reached its logBytesPerDay.',
       () => this.overShare,
     );
   }
@@ -70,12 +72,14 @@ export class InvocationStore {
    * @throws the error of Postgres if no row is to blame for it
    */
   async keep(parts: Invocation[], job: number): Promise<void> {
-    const valid = await this.withinShare(
-      'servers',
-      this.storable(parts, ({ serverId }) => serverId),
-      (part) => part.serverId,
-    );
+    const ownerOf = ({ serverId }: Invocation) => serverId;
+    const storable = this.storable(parts, ownerOf);
+    const valid = await this.withinShare('servers', storable, ownerOf);
     await this.write(valid, (rows) => this.rows.insert(rows, job));
+    if (valid.length < storable.length) {
+      const kept = new Set(valid);
+      await this.rows.countLeftOut(storable.filter((part) => part.method != null && !kept.has(part)));
+    }
     await this.logExport?.add('server', valid);
   }
 
@@ -103,23 +107,34 @@ export class InvocationStore {
     return [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
   }
 
-  /** Leaves out the parts of accounts that have written their share of this day. */
-  private async withinShare<Part extends LogPart>(
+  /** Leaves out the parts of accounts that may write no more today. */
+  private async withinShare<Part extends Invocation | ConnectionCall>(
     table: 'servers' | 'connections',
     parts: Part[],
     ownerOf: (part: Part) => string,
   ): Promise<Part[]> {
     if (parts.length === 0) return parts;
     const bytes = new Map<string, number>();
-    for (const part of parts) {
-      const stored = ROW_BYTES + BYTES_PER_CHAR * charsOf(part);
-      bytes.set(ownerOf(part), (bytes.get(ownerOf(part)) ?? 0) + stored);
-    }
-    const full = await this.rows.charge(table, bytes, this.env.accountLimits.logBytesPerDay);
+    for (const part of parts) bytes.set(ownerOf(part), (bytes.get(ownerOf(part)) ?? 0) + storedBytes(part));
+    const { accountLimits, sharedLogBytesPerDay } = this.env;
+    const limits = { share: accountLimits.logBytesPerDay, shared: sharedLogBytesPerDay };
+    const full = await this.rows.charge(table, bytes, limits);
     if (full.size === 0) return parts;
+    for (const account of full.values()) this.tell(account);
     const kept = parts.filter((part) => !full.has(ownerOf(part)));
     this.overShare += parts.length - kept.length;
     return kept;
+  }
+
+  private tell(account: string): void {
+    const day = dayOf(Date.now());
+    if (this.told.day !== day) this.told = { day, accounts: new Set() };
+    if (this.told.accounts.has(account)) return;
+    this.told.accounts.add(account);
+    this.logger.warn({
+      msg: 'records of an account are left out until midnight UTC: it has reached its logBytesPerDay. Raise LOG_RETENTION_GB, or its limit',
+      account,
+    });
   }
 
   /** Halves a batch that fails until the rows to blame are alone. */
@@ -157,4 +172,16 @@ export class InvocationStore {
     this.refused += count;
     if (count > 0) this.logger.warn(`${count} invocations cannot be stored`);
   }
+}
+
+/** Bytes of a part in the table and its indexes. A server's messages are there thrice: search has a text and an index. */
+function storedBytes(part: Invocation | ConnectionCall): number {
+  const { method, url, rpcMethod, toolName, lines, exceptions } = part;
+  const [bare, payload, copies] = 'serverId' in part ? [ROW_BYTES, part.payload, 3] : [CALL_BYTES, null, 1];
+  let bytes = method == null ? 0 : bare;
+  for (const text of [method, url, rpcMethod, toolName, payload?.arguments, payload?.result]) {
+    if (text != null) bytes += Buffer.byteLength(text);
+  }
+  for (const { message } of [...lines, ...exceptions]) bytes += ENTRY_BYTES + copies * Buffer.byteLength(message);
+  return bytes;
 }

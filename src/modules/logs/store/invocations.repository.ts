@@ -3,7 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
 import { LINES_MAX } from '../ingest/invocation-bounds.js';
-import type { ConnectionCall, Invocation } from '../invocation.types.js';
+import { answeredErrors, type ConnectionCall, type Invocation } from '../invocation.types.js';
 import { dayOfId, HOUR_MS } from './invocation-days.js';
 
 /** Maximum number of jobs that may add to one row. */
@@ -52,6 +52,8 @@ const merged = (stored: string, added: string, isRepeated: string): string => `
                       WITH ORDINALITY AS both_of(entry, place)
                 ORDER BY at, place LIMIT ${LINES_MAX}) AS earliest) END`;
 
+const ANSWERED_ERRORS = answeredErrors.map((outcome) => `'${outcome}'`).join(', ');
+
 const mergedColumn = (name: string): string => merged(`stored.${name}`, `excluded.${name}`, IS_REPEATED);
 
 const mergedMember = (name: string): string =>
@@ -98,7 +100,8 @@ const arrays = insertedColumns.map(([, type], index) => `$${index + 1}::${type}[
 /**
  * Inserts parts of the server's view, or merges them into the rows with their ids. A job that ran before changes nothing:
  * `jobs` lists those a row came from. Parts of deleted servers are skipped, and a part never changes the invocation of
- * another server. Outcome and CPU time of a part without `method` override those of the part with it, whichever came first.
+ * another server. Outcome and CPU time of a part without `method` override those of the part with it, whichever came first;
+ * its `ok` does not override an error that the server answered with.
  * The first part of a server, which makes `jobs` one long, counts the invocation in the hour of its id; hours are sorted,
  * against deadlocks.
  */
@@ -112,7 +115,9 @@ export const INSERT_INVOCATIONS = `
     server_id = excluded.server_id,
     at = CASE WHEN excluded.method IS NULL THEN stored.at ELSE excluded.at END,
     ${firstKnown},
-    outcome = CASE WHEN excluded.method IS NULL THEN coalesce(excluded.outcome, stored.outcome)
+    outcome = CASE WHEN stored.outcome = 'ok' AND excluded.outcome IN (${ANSWERED_ERRORS}) THEN excluded.outcome
+                   WHEN excluded.outcome = 'ok' AND stored.outcome IN (${ANSWERED_ERRORS}) THEN stored.outcome
+                   WHEN excluded.method IS NULL THEN coalesce(excluded.outcome, stored.outcome)
                    ELSE coalesce(stored.outcome, excluded.outcome) END,
     cpu_ms = CASE WHEN excluded.method IS NULL THEN coalesce(excluded.cpu_ms, stored.cpu_ms)
                   ELSE coalesce(stored.cpu_ms, excluded.cpu_ms) END,
@@ -125,7 +130,7 @@ export const INSERT_INVOCATIONS = `
   WHERE (stored.server_id IS NULL OR stored.server_id = excluded.server_id) AND NOT stored.jobs @> excluded.jobs
     AND cardinality(stored.jobs) < ${JOBS_MAX}
   RETURNING server_id, id, cardinality(jobs) AS parts)
- INSERT INTO invocation_hours AS stored
+ INSERT INTO invocation_hours AS stored (server_id, hour, invocations)
  SELECT server_id, ('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint / ${HOUR_MS} AS hour, count(*)
    FROM written WHERE parts = 1 GROUP BY 1, 2 ORDER BY 1, 2
  ON CONFLICT (server_id, hour) DO UPDATE SET invocations = stored.invocations + excluded.invocations`;
@@ -153,8 +158,9 @@ const INSERT_CALLS = `
   WHERE stored.connection_id IS NULL OR stored.connection_id = excluded.connection_id`;
 
 /**
- * Adds to the logs of the day of the accounts that own servers or connections, but for accounts whose share is used up.
- * Accounts are sorted, against deadlocks. @returns the servers or connections of the others
+ * Adds to the logs of the day of the accounts that own servers or connections, but for accounts that have reached their own
+ * limit, or the default share `$3` on a day on which all have written `$4`. Accounts are sorted, against deadlocks.
+ * @returns the servers or connections of the others
  */
 const charge = (table: 'servers' | 'connections') => `
   WITH part AS MATERIALIZED (
@@ -164,10 +170,19 @@ const charge = (table: 'servers' | 'connections') => `
          INSERT INTO account_log_days AS stored
          SELECT account_id, (now() AT TIME ZONE 'UTC')::date, sum(bytes) FROM part GROUP BY 1 ORDER BY 1
          ON CONFLICT (account_id, day) DO UPDATE SET bytes = stored.bytes + excluded.bytes
-          WHERE stored.bytes < coalesce((SELECT value FROM account_limits l
-                                          WHERE l.account_id = stored.account_id AND l.name = 'logBytesPerDay'), $3)
+          WHERE coalesce(stored.bytes < (SELECT value FROM account_limits l
+                                          WHERE l.account_id = stored.account_id AND l.name = 'logBytesPerDay'),
+                         stored.bytes < $3 OR $4 > (SELECT sum(bytes) FROM account_log_days
+                                                     WHERE day = (now() AT TIME ZONE 'UTC')::date))
          RETURNING account_id)
-  SELECT DISTINCT owner_id AS id FROM part WHERE account_id NOT IN (SELECT account_id FROM charged)`;
+  SELECT DISTINCT owner_id AS id, account_id AS "accountId" FROM part
+   WHERE account_id NOT IN (SELECT account_id FROM charged)`;
+
+const COUNT_LEFT_OUT = `
+  INSERT INTO invocation_hours AS stored (server_id, hour, invocations, left_out)
+  SELECT server_id, hour, 0, count(*) FROM unnest($1::uuid[], $2::integer[]) AS input(server_id, hour)
+   GROUP BY 1, 2 ORDER BY 1, 2
+  ON CONFLICT (server_id, hour) DO UPDATE SET left_out = stored.left_out + excluded.left_out`;
 
 const CLAIM_DELETED = `
   UPDATE deleted_invocation_owners SET due_at = now() + ${NEXT_CLEARING_AFTER}
@@ -211,13 +226,23 @@ export class InvocationsRepository {
   /**
    * Counts bytes among the logs that their accounts write today.
    *
-   * @param limit bytes of an account without a limit of its own
-   * @returns owners whose account has used up its share: theirs were not counted, and must not be stored
+   * @param share bytes of an account without a limit of its own, once all accounts have written `shared` bytes
+   * @returns owners whose account may write no more, with the account: theirs were not counted, and must not be stored
    */
-  async charge(table: 'servers' | 'connections', bytes: Map<string, number>, limit: number): Promise<Set<string>> {
-    const values = [[...bytes.keys()], [...bytes.values()], limit];
-    const full = await this.database.query<{ id: string }[]>(charge(table), values);
-    return new Set(full.map(({ id }) => id));
+  async charge(
+    table: 'servers' | 'connections',
+    bytes: Map<string, number>,
+    { share, shared }: { share: number; shared: number },
+  ): Promise<Map<string, string>> {
+    const values = [[...bytes.keys()], [...bytes.values()], share, shared];
+    const full = await this.database.query<{ id: string; accountId: string }[]>(charge(table), values);
+    return new Map(full.map(({ id, accountId }) => [id, accountId]));
+  }
+
+  /** Counts invocations that are not stored in the hours of their ids. */
+  async countLeftOut(rows: Invocation[]): Promise<void> {
+    const hours = rows.map(({ id }) => Math.floor(timeOfUuidV7(id).getTime() / HOUR_MS));
+    await this.database.query(COUNT_LEFT_OUT, [rows.map(({ serverId }) => serverId), hours]);
   }
 
   /** Deletes the counts of past days. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { beforeAll, describe, expect } from '@jest/globals';
 import { Logger } from '@nestjs/common';
+import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
 import type { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { Metrics } from '../../../platform/telemetry/metrics.js';
 import { until } from '../../../../test/support/until.js';
@@ -11,7 +12,7 @@ import { LogStream } from './log-stream.js';
 import { LogStreams } from './log-streams.js';
 
 const empty = {
-  find: () => Promise.resolve({ invocations: [], total: 0, totalIsExact: true }),
+  find: () => Promise.resolve({ invocations: [], total: 0, totalIsExact: true, leftOut: 0 }),
   versions: () => Promise.resolve([]),
   byIds: () => Promise.resolve([]),
 } as unknown as InvocationSearchRepository;
@@ -65,9 +66,11 @@ describe('a log stream that fails', () => {
   };
 
   verifies('runtime-log:stream:bound', 'occupies no slot, whether it failed before its start or later', async () => {
-    const streams = new LogStreams(empty, {} as PubSub, { gauge: () => undefined } as unknown as Metrics);
+    const streams = new LogStreams(empty, {} as PubSub, new HeldByKeys(), {
+      gauge: () => undefined,
+    } as unknown as Metrics);
     const follow = (broken: Partial<ServerResponse>) =>
-      streams.follow({ ...followed, accountId: 'one' }, reader(broken).response);
+      streams.follow({ ...followed, accountId: 'one', keyId: 'one' }, reader(broken).response);
     for (let times = 0; times < 20; times += 1)
       expect(() => follow({ writeHead: fail })).toThrow('the headers are sent');
     expect(streams.size).toBe(0);

@@ -36,7 +36,7 @@ export class LogStreamsController {
   follow(
     @TargetServer() server: ServerRef,
     @Query() { limit = 20, ...query }: InvocationFilterDto,
-    @CurrentCaller() { accountId }: Caller,
+    @CurrentCaller() { accountId, keyId }: Caller,
     @Req() { headers }: Request,
     @Res() response: Response,
   ): void {
@@ -46,6 +46,6 @@ export class LogStreamsController {
       const caller = await this.access.authenticate(headers.authorization);
       await this.access.authorize(caller, rule, { owner: server.namespace });
     };
-    this.streams.follow({ serverId: server.id, accountId, query, limit, after, check }, response);
+    this.streams.follow({ serverId: server.id, accountId, keyId, query, limit, after, check }, response);
   }
 }

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { Injectable, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { TooManyError } from '../../../platform/errors/domain-error.js';
-import { EventStreams } from '../../../platform/http/event-stream.js';
+import { EventStreams, type StreamOwner } from '../../../platform/http/event-stream.js';
+import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
 import { InvocationSearchRepository } from '../search/invocation-search.repository.js';
@@ -12,20 +13,20 @@ const STREAMS_EACH_MAX = 10;
 const STREAMS_MAX = 200;
 
 /** A stream to open. */
-export interface Following extends Followed {
-  accountId: string;
-}
+export interface Following extends Followed, StreamOwner {}
 
 /** The open log streams of this process. */
 @Injectable()
 export class LogStreams implements OnModuleInit, BeforeApplicationShutdown {
-  private readonly streams = new EventStreams<LogStream>(STREAMS_EACH_MAX, STREAMS_MAX);
+  private readonly streams: EventStreams<LogStream>;
 
   constructor(
     private readonly search: InvocationSearchRepository,
     private readonly pubSub: PubSub,
+    held: HeldByKeys,
     metrics: Metrics,
   ) {
+    this.streams = new EventStreams(STREAMS_EACH_MAX, STREAMS_MAX, held);
     metrics.gauge('slipway_log_streams', 'Listeners that follow runtime logs.', () => this.size);
   }
 
@@ -51,7 +52,7 @@ export class LogStreams implements OnModuleInit, BeforeApplicationShutdown {
   /** @throws TooManyError */
   follow(following: Following, response: ServerResponse): void {
     const stream = new LogStream(this.search, following, response);
-    if (this.streams.start(stream, following.accountId, response)) return;
+    if (this.streams.start(stream, following, response)) return;
     throw new TooManyError('Too many logs are followed already: close one of the streams first', 5);
   }
 }

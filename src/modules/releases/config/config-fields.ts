@@ -1,9 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { HEADER_VALUE } from '../../../platform/http/input-values.js';
+import { HEADER_VALUE } from '../../../platform/http/header-value.js';
 import { isObject } from '../../../platform/text/json.js';
-import { schemaValidator } from '../../../platform/json-schema/schema-check.js';
 import { quoted } from '../../../platform/text/quoted.js';
-import { jsonIn, parseBounded } from '../../../platform/text/json-bounds.js';
+import { jsonIn } from '../../../platform/text/json-bounds.js';
+import { tenantThread, ThreadJobEndedError } from '../../../platform/threads/fair-thread.js';
+import type { job as valuesJob } from './config-values.job.js';
 
 /** Headers and query of a request to a run endpoint. */
 interface CallerConfig {
@@ -74,24 +75,24 @@ const PLAIN = new Set([
   ...['$schema', '$id', '$comment', 'deprecated', 'readOnly', 'writeOnly', 'additionalProperties'],
 ]);
 
-type ConfigValidator = Exclude<ReturnType<typeof schemaValidator>, string>;
+/** Schemas as JSON text for the thread; null where no keyword needs the whole schema's validator. */
+const texts = new WeakMap<ConfigSchema, string | null>();
 
-const validators = new WeakMap<ConfigSchema, ConfigValidator | null>();
-
-/** The validator of a whole schema; null where no keyword needs it, and for a stored schema that cannot be compiled. */
-function validatorOf(root: ConfigSchema): ConfigValidator | null {
-  const known = validators.get(root);
+function wholeText(root: ConfigSchema): string | null {
+  const known = texts.get(root);
   if (known !== undefined) return known;
-  const made = isPlain(root) ? null : schemaValidator(root);
-  const validator = typeof made === 'string' ? null : made;
-  validators.set(root, validator);
-  return validator;
+  const text = isPlain(root) ? null : JSON.stringify(root);
+  texts.set(root, text);
+  return text;
 }
 
 function isPlain(schema: Record<string, unknown>): boolean {
   const properties = isObject(schema.properties) ? Object.values(schema.properties) : [];
   return Object.keys(schema).every((key) => PLAIN.has(key)) && properties.every((one) => isObject(one) && isPlain(one));
 }
+
+/** A job of the thread for tenants' work. */
+const VALUES = 'modules/releases/config/config-values.job.js';
 
 const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean']);
 
@@ -180,8 +181,15 @@ function placeOf(value: unknown): ConfigPlace | null {
 /**
  * Maps the values of a schema from the place in the request (`x-from`) to the place for the upstream (`x-to`). Nothing else
  * is passed on. An empty value counts as not sent. Use the result only if `missing` and `faults` are empty.
+ *
+ * @param namespaceId of the server; its schema is compiled at its turn
+ * @returns a promise only for a schema with more than types and allowed values
  */
-export function mapConfig(fields: readonly ConfigField[], caller: CallerConfig): MappedConfig {
+export function mapConfig(
+  fields: readonly ConfigField[],
+  caller: CallerConfig,
+  namespaceId: string,
+): MappedConfig | Promise<MappedConfig> {
   const mapped: MappedConfig = { headers: {}, query: [], missing: { headers: [], query: [] }, faults: [] };
   const values: [ConfigField, string][] = [];
   for (const field of fields) {
@@ -202,36 +210,32 @@ export function mapConfig(fields: readonly ConfigField[], caller: CallerConfig):
     else refuse('of visible ASCII characters: it is sent on in a header.');
   }
   const { missing, faults } = mapped;
-  const isWhole = missing.headers.length + missing.query.length + faults.length === 0;
-  if (isWhole) mapped.faults = faultsTogether(fields, values);
-  return mapped;
+  const [first] = fields;
+  const schema =
+    first && missing.headers.length + missing.query.length + faults.length === 0 ? wholeText(first.root) : null;
+  if (schema === null) return mapped;
+  return faultsTogether(schema, fields, values, namespaceId).then((together) => ({ ...mapped, faults: together }));
 }
 
 /** The faults of values of the right types against the whole schema: lengths, ranges, patterns, formats, conditions. */
-function faultsTogether(fields: readonly ConfigField[], values: [ConfigField, string][]): ConfigFault[] {
-  const [first] = fields;
-  const validate = first ? validatorOf(first.root) : null;
-  if (!validate) return [];
-  const found = validate(instanceOf(values));
+async function faultsTogether(
+  schema: string,
+  fields: readonly ConfigField[],
+  values: [ConfigField, string][],
+  namespaceId: string,
+): Promise<ConfigFault[]> {
+  const plain = values.map(([{ path, type }, text]) => ({ path, type, text }));
+  const job = tenantThread.run<typeof valuesJob>(namespaceId, VALUES, { schema, values: plain });
+  const found = await job.catch((error: unknown) => {
+    if (error instanceof ThreadJobEndedError) return null;
+    throw error;
+  });
   if (!found) return [{ from: null, message: 'The values take too long to check against the configSchema.' }];
   return found.map(({ path, message }) => {
     const from = fields.find((field) => field.path.every((name, i) => name === path[i]))?.from ?? null;
     const name = path.length > 0 ? `The value ${quoted(path.join('.'))}` : 'The configuration';
     return { from, message: `${from ? `The ${from.place} ${quoted(from.name)}` : name} ${message}.` };
   });
-}
-
-/** The object that the values make, with the types of their fields. */
-function instanceOf(values: [ConfigField, string][]): object {
-  const instance: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
-  for (const [{ path, type }, text] of values) {
-    let inner = instance;
-    for (const name of path.slice(0, -1)) {
-      inner = (inner[name] ??= Object.create(null)) as Record<string, unknown>;
-    }
-    inner[path[path.length - 1] ?? ''] = type === 'string' ? text : parseBounded(text);
-  }
-  return instance;
 }
 
 function sentValue({ from, headerKey }: ConfigField, caller: CallerConfig): string | undefined {

@@ -155,7 +155,7 @@ describe('a config schema', () => {
     for (const [value, message] of cases) expect(messageOf(value)).toBe(message);
   });
 
-  it('is accepted or refused with an InvalidInputError for any input; an accepted one maps every request', () => {
+  it('is accepted or refused with an InvalidInputError for any input; an accepted one maps every request', async () => {
     const property = fc.record(
       {
         type: fc.oneof(fc.constantFrom('string', 'number', 'boolean', 'integer', 'object', 'array'), fc.jsonValue()),
@@ -174,16 +174,23 @@ describe('a config schema', () => {
       },
       { requiredKeys: [] },
     );
-    fc.assert(
-      fc.property(fc.oneof(near, fc.jsonValue()), fc.constantFrom(...kinds), fc.string(), (value, kind, sent) => {
-        if (messageOf(value, kind) !== 'accepted') return;
-        // A bundle's values are asked for where it is installed; no request carries them.
-        if (kind === 'stdio') return;
-        const { schema } = requireConfigSchema(value, kind);
-        const query = new URLSearchParams(Object.keys(schema.properties).map((name): [string, string] => [name, sent]));
-        const { headers } = mapConfig(configFields(schema, kind), { headers: {}, query });
-        for (const [name, text] of Object.entries(headers)) expect(() => new Headers([[name, text]])).not.toThrow();
-      }),
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof(near, fc.jsonValue()),
+        fc.constantFrom(...kinds),
+        fc.string(),
+        async (value, kind, sent) => {
+          if (messageOf(value, kind) !== 'accepted') return;
+          // A bundle's values are asked for where it is installed; no request carries them.
+          if (kind === 'stdio') return;
+          const { schema } = requireConfigSchema(value, kind);
+          const query = new URLSearchParams(
+            Object.keys(schema.properties).map((name): [string, string] => [name, sent]),
+          );
+          const { headers } = await mapConfig(configFields(schema, kind), { headers: {}, query }, 'acme');
+          for (const [name, text] of Object.entries(headers)) expect(() => new Headers([[name, text]])).not.toThrow();
+        },
+      ),
       { numRuns: randomRuns(2_000) },
     );
   });
@@ -205,10 +212,12 @@ describe('the configuration of a caller', () => {
   };
   const compiled = configFields(requireConfigSchema(schema, 'external').schema, 'external');
   const map = (headers: Record<string, string | string[]>, query: string) =>
-    mapConfig(compiled, { headers, query: new URLSearchParams(query) });
+    mapConfig(compiled, { headers, query: new URLSearchParams(query) }, 'acme');
 
-  it('is moved from the caller’s place to the server’s place, with defaults, and nothing else is', () => {
-    expect(map({ 'x-api-key': 'Bearer k', cookie: 'c', 'x-other': 'o' }, 't=1&region=eu&ratio=1e-3&other=2')).toEqual({
+  it('is moved from the caller’s place to the server’s place, with defaults, and nothing else is', async () => {
+    expect(
+      await map({ 'x-api-key': 'Bearer k', cookie: 'c', 'x-other': 'o' }, 't=1&region=eu&ratio=1e-3&other=2'),
+    ).toEqual({
       headers: { Authorization: 'Bearer k', 'X-Region': 'eu' },
       query: [
         ['t', '1'],
@@ -222,13 +231,13 @@ describe('the configuration of a caller', () => {
     });
   });
 
-  it('is refused without a required value that has no default, or with an empty one', () => {
-    expect(map({}, 't=').missing).toEqual({ headers: ['X-Api-Key'], query: ['t'] });
-    expect(map({ 'x-api-key': 'k' }, 't=1').missing).toEqual({ headers: [], query: [] });
+  it('is refused without a required value that has no default, or with an empty one', async () => {
+    expect((await map({}, 't=')).missing).toEqual({ headers: ['X-Api-Key'], query: ['t'] });
+    expect((await map({ 'x-api-key': 'k' }, 't=1')).missing).toEqual({ headers: [], query: [] });
   });
 
-  it('must be of the declared types, and no error repeats a value', () => {
-    const { faults, query } = map(
+  it('must be of the declared types, and no error repeats a value', async () => {
+    const { faults, query } = await map(
       { 'x-api-key': 's\u00e9cret' },
       't=1&days=1.5&ratio=0x10&debug=yes&units=secret&region=a%0D%0Ab',
     );
@@ -241,12 +250,12 @@ describe('the configuration of a caller', () => {
       'The query "debug" must be true or false.',
     ]);
     expect(query).toEqual([['t', '1']]);
-    for (const number of ['1', '-2.50', '1E5', '0']) expect(map({}, `ratio=${number}`).faults).toEqual([]);
+    for (const number of ['1', '-2.50', '1E5', '0']) expect((await map({}, `ratio=${number}`)).faults).toEqual([]);
     for (const number of ['1e999', 'NaN', '01', '.5', ' 1', '１'])
-      expect(map({}, `ratio=${number}`).faults).toHaveLength(1);
+      expect((await map({}, `ratio=${number}`)).faults).toHaveLength(1);
   });
 
-  it('of a hosted module is sent in the query of its worker, under dotted names', () => {
+  it('of a hosted module is sent in the query of its worker, under dotted names', async () => {
     const hosted = configFields(
       requireConfigSchema(
         {
@@ -265,7 +274,11 @@ describe('the configuration of a caller', () => {
       ).schema,
       'hosted',
     );
-    const sent = mapConfig(hosted, { headers: { 'x-key': 'k' }, query: new URLSearchParams('db.host=h') });
+    const sent = await mapConfig(
+      hosted,
+      { headers: { 'x-key': 'k' }, query: new URLSearchParams('db.host=h') },
+      'acme',
+    );
     expect(sent).toMatchObject({ headers: {}, faults: [], missing: { query: [] } });
     expect(sent.query).toEqual([
       ['db.host', 'h'],
@@ -273,7 +286,7 @@ describe('the configuration of a caller', () => {
       ['key', 'k'],
       ['tags', '["a"]'],
     ]);
-    const lacking = mapConfig(hosted, { headers: {}, query: new URLSearchParams('tags=[') });
+    const lacking = await mapConfig(hosted, { headers: {}, query: new URLSearchParams('tags=[') }, 'acme');
     expect(lacking.missing.query).toEqual(['db.host']);
     expect(lacking.faults).toMatchObject([{ message: 'The query "tags" must be JSON.' }]);
   });
@@ -290,24 +303,28 @@ describe('a config schema with more than types', () => {
     },
     dependentRequired: { user: ['m'] },
   };
-  const faultsOf = (schema: object, query: string, headers = {}, kind: ConfigKind = 'external') =>
-    mapConfig(configFields(requireConfigSchema(schema, kind).schema, kind), {
-      headers,
-      query: new URLSearchParams(query),
-    }).faults.map(({ message }) => message);
+  const faultsOf = async (schema: object, query: string, headers = {}, kind: ConfigKind = 'external') => {
+    const fields = configFields(requireConfigSchema(schema, kind).schema, kind);
+    const { faults } = await mapConfig(fields, { headers, query: new URLSearchParams(query) }, 'acme');
+    return faults.map(({ message }) => message);
+  };
 
-  verifies('config:whole-schema', 'is enforced completely, and no error repeats a value', () => {
-    expect(faultsOf(rich, 'count=5&r=abc&mode=fast', { 'x-mail': 'a@example.com' })).toEqual([]);
-    expect(faultsOf(rich, 'count=99')).toEqual(['The query "count" must be <= 5.']);
-    expect(faultsOf(rich, 'r=abcd')).toEqual(['The query "r" must NOT have more than 3 characters.']);
-    expect(faultsOf(rich, 'r=A1')).toEqual(['The query "r" must match pattern "^[a-z]+$".']);
-    expect(faultsOf(rich, '', { 'x-mail': 'notmail' })).toEqual(['The header "X-Mail" must match format "email".']);
-    expect(faultsOf(rich, 'mode=slow')).toEqual(['The query "mode" must be equal to constant.']);
-    expect(faultsOf(rich, 'user=u')).toEqual([expect.stringContaining('must have property m when property user')]);
+  verifies('config:whole-schema', 'is enforced completely, and no error repeats a value', async () => {
+    expect(await faultsOf(rich, 'count=5&r=abc&mode=fast', { 'x-mail': 'a@example.com' })).toEqual([]);
+    expect(await faultsOf(rich, 'count=99')).toEqual(['The query "count" must be <= 5.']);
+    expect(await faultsOf(rich, 'r=abcd')).toEqual(['The query "r" must NOT have more than 3 characters.']);
+    expect(await faultsOf(rich, 'r=A1')).toEqual(['The query "r" must match pattern "^[a-z]+$".']);
+    expect(await faultsOf(rich, '', { 'x-mail': 'notmail' })).toEqual([
+      'The header "X-Mail" must match format "email".',
+    ]);
+    expect(await faultsOf(rich, 'mode=slow')).toEqual(['The query "mode" must be equal to constant.']);
+    expect(await faultsOf(rich, 'user=u')).toEqual([
+      expect.stringContaining('must have property m when property user'),
+    ]);
     const nested = {
       properties: { db: { type: 'object', properties: { port: { type: 'integer', maximum: 65535 } } } },
     };
-    expect(faultsOf(nested, 'db.port=70000', {}, 'hosted')).toEqual(['The query "db.port" must be <= 65535.']);
+    expect(await faultsOf(nested, 'db.port=70000', {}, 'hosted')).toEqual(['The query "db.port" must be <= 65535.']);
   });
 
   verifies('config:whole-schema', 'is refused where a keyword cannot be checked, with the name of the keyword', () => {

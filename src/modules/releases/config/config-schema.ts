@@ -1,4 +1,4 @@
-import { HEADER_VALUE } from '../../../platform/http/input-values.js';
+import { HEADER_VALUE } from '../../../platform/http/header-value.js';
 import { storableFault } from '../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { DATA_KEYWORDS, isLinearPattern, patternsOf, schemasIn } from '../../../platform/json-schema/patterns.js';

@@ -7,11 +7,16 @@ import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { InputPipe } from '../../../platform/http/input.pipe.js';
 import { readMultipart } from '../../../platform/http/body/multipart.js';
 import type { ReleaseType } from '../../servers/server.types.js';
-import { requireConfigSchema } from '../config/config-schema.js';
+import type { ConfigKind, ConfigSchema } from '../config/config-fields.js';
+import type { job as configSchemaJob } from '../config/config-schema.job.js';
 import { requireScanCredentials, scanOnly } from '../scan/scan-credentials.js';
 import { artifactKinds, type ArtifactKind } from '../release.entity.js';
 import { ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto, type PublishPayloadDto } from './publish.dto.js';
 import { parseBounded } from '../../../platform/text/json-bounds.js';
+import { tenantThread, ThreadJobEndedError } from '../../../platform/threads/fair-thread.js';
+
+/** A job of the thread for tenants' work. */
+const CONFIG_SCHEMA = 'modules/releases/config/config-schema.job.js';
 
 const MB = 1024 * 1024;
 
@@ -52,9 +57,14 @@ export type KeepFile = (content: Readable, bytesMax: number) => Promise<Blob>;
  * Reads a publish form: the text part `payload`, and files, which go to `keep` as they arrive, even if the form is refused
  * afterwards.
  *
+ * @param namespaceId of the server; its `configSchema` is compiled at its turn
  * @throws InvalidInputError, TooLargeError
  */
-export async function readPublishForm(request: IncomingMessage, keep: KeepFile): Promise<PublishForm> {
+export async function readPublishForm(
+  request: IncomingMessage,
+  keep: KeepFile,
+  namespaceId: string,
+): Promise<PublishForm> {
   const { fields, files } = await readMultipart<Blob>(request, {
     fields: { payload: PAYLOAD_BYTES_MAX },
     files: artifactKinds,
@@ -68,7 +78,8 @@ export async function readPublishForm(request: IncomingMessage, keep: KeepFile):
     metatype: kind.payload,
   })) as PublishForm['payload'];
   if (payload.serverCard !== undefined) payload.serverCard = parseServerCard(payload.serverCard);
-  const checked = payload.configSchema === undefined ? null : requireConfigSchema(payload.configSchema, parsed.type);
+  const { configSchema } = payload;
+  const checked = configSchema === undefined ? null : await checkedSchema(configSchema, parsed.type, namespaceId);
   const scanCredentials = requireScanCredentials(payload.scanCredentials ?? {}, checked?.schema ?? null);
   return {
     type: kind.release,
@@ -80,6 +91,20 @@ export async function readPublishForm(request: IncomingMessage, keep: KeepFile):
     artifacts: files,
     warnings: [...(checked?.warnings ?? []), ...scanOnly(scanCredentials, checked?.schema ?? null)],
   };
+}
+
+async function checkedSchema(
+  value: unknown,
+  kind: ConfigKind,
+  namespaceId: string,
+): Promise<{ schema: ConfigSchema; warnings: string[] }> {
+  const job = tenantThread.run<typeof configSchemaJob>(namespaceId, CONFIG_SCHEMA, { value, kind });
+  const checked = await job.catch((error: unknown) => {
+    if (!(error instanceof ThreadJobEndedError)) throw error;
+    return { refusal: 'configSchema cannot be enforced: compiling it takes too long' };
+  });
+  if ('refusal' in checked) throw new InvalidInputError(checked.refusal);
+  return checked;
 }
 
 function parsePayload(text: string | undefined): { type: keyof typeof kinds; value: object } {

@@ -64,6 +64,6 @@ export class PublishController {
     },
   )
   publish(@TargetServer() server: ServerRef, @Req() request: Request): Promise<PublishedDto> {
-    return this.publishing.publish(server, (keep) => readPublishForm(request, keep));
+    return this.publishing.publish(server, (keep) => readPublishForm(request, keep, server.namespaceId));
   }
 }

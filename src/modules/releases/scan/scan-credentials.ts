@@ -2,7 +2,7 @@ import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { quoted } from '../../../platform/text/quoted.js';
 import type { Vault } from '../../../platform/vault/vault.js';
 import type { Release } from '../release.entity.js';
-import { HEADER_VALUE } from '../../../platform/http/input-values.js';
+import { HEADER_VALUE } from '../../../platform/http/header-value.js';
 import {
   configFields,
   textOf,

@@ -4,7 +4,9 @@ import type { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { Metrics } from '../../../platform/telemetry/metrics.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { until } from '../../../../test/support/until.js';
+import { verifies } from '../../../../test/support/verifies.js';
 import type { ServerResponse } from 'node:http';
+import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
 import { ReleaseStreams } from './release-streams.js';
 import type { ReleasesService } from '../releases.service.js';
 
@@ -28,9 +30,11 @@ describe('a release stream that fails', () => {
 
   it('occupies no slot, whether it failed before its start or later', async () => {
     const releases = { find: () => Promise.resolve({ id: 'one' }) } as unknown as ReleasesService;
-    const streams = new ReleaseStreams(releases, {} as PubSub, { gauge: () => undefined } as unknown as Metrics);
+    const streams = new ReleaseStreams(releases, {} as PubSub, new HeldByKeys(), {
+      gauge: () => undefined,
+    } as unknown as Metrics);
     const follow = (broken: object) =>
-      streams.follow({} as ServerRef, 'one', { accountId: 'one', after: undefined }, {
+      streams.follow({} as ServerRef, 'one', { accountId: 'one', keyId: 'one', after: undefined }, {
         ...response,
         ...broken,
       } as unknown as ServerResponse);
@@ -38,5 +42,28 @@ describe('a release stream that fails', () => {
     expect(streams.size).toBe(0);
     for (let times = 0; times < 10; times += 1) await follow({ write: fail, end: fail });
     await until(() => streams.size === 0, 'they are forgotten');
+  });
+});
+
+describe('a release stream', () => {
+  verifies('streams:key-ended', 'ends with its key, and not with another', async () => {
+    const releases = {
+      find: () => Promise.resolve({ id: 'one', status: 'WORKING' }),
+      logsOf: () => Promise.resolve([]),
+    } as unknown as ReleasesService;
+    const held = new HeldByKeys();
+    const streams = new ReleaseStreams(releases, {} as PubSub, held, { gauge: () => undefined } as unknown as Metrics);
+    for (const keyId of ['revoked', 'valid']) {
+      const owner = { accountId: 'one', keyId, after: undefined };
+      const reading = { ...response, write: () => true } as unknown as ServerResponse;
+      await streams.follow({} as ServerRef, 'one', owner, reading);
+    }
+    expect(streams.size).toBe(2);
+    held.end('revoked');
+    await until(() => streams.size === 1, 'it ends');
+    expect(held.keyIds).toEqual(['valid']);
+    streams.beforeApplicationShutdown();
+    await until(() => streams.size === 0, 'the other one ends with the process');
+    expect(held.keyIds).toEqual([]);
   });
 });

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { Injectable, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { TooManyError } from '../../../platform/errors/domain-error.js';
-import { EventStream, EventStreams } from '../../../platform/http/event-stream.js';
+import { EventStream, EventStreams, type StreamOwner } from '../../../platform/http/event-stream.js';
+import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
 import type { ServerRef } from '../../servers/server.types.js';
@@ -24,13 +25,15 @@ export const STREAMS_MAX = 1_000;
  */
 @Injectable()
 export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
-  private readonly streams = new EventStreams<ReleaseStream>(STREAMS_EACH_MAX, STREAMS_MAX);
+  private readonly streams: EventStreams<ReleaseStream>;
 
   constructor(
     private readonly releases: ReleasesService,
     private readonly pubSub: PubSub,
+    held: HeldByKeys,
     metrics: Metrics,
   ) {
+    this.streams = new EventStreams(STREAMS_EACH_MAX, STREAMS_MAX, held);
     metrics.gauge('slipway_release_streams', 'Listeners that follow releases.', () => this.size);
   }
 
@@ -55,20 +58,20 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
   /**
    * Streams a release until it ends or the client disconnects.
    *
-   * @param accountId whose stream it is
+   * @param owner whose stream it is
    * @param after the last line the client has, from `Last-Event-ID`
    * @throws ReleaseNotFoundError, TooManyError
    */
   async follow(
     server: ServerRef,
     id: string,
-    { accountId, after }: { accountId: string; after: string | undefined },
+    { after, ...owner }: StreamOwner & { after: string | undefined },
     response: ServerResponse,
   ): Promise<void> {
     const release = await this.releases.find(server, id);
     const last = after !== undefined && /^\d{1,18}$/.test(after) ? after : '0';
     const stream = new ReleaseStream(this.releases, server, release.id, last, response);
-    if (this.streams.start(stream, accountId, response)) return;
+    if (this.streams.start(stream, owner, response)) return;
     throw new TooManyError(
       this.streams.isFull
         ? 'As many releases are followed as may be: try again in a few seconds'

@@ -10,11 +10,11 @@ import type { Answer, UseCounts } from './simulator.js';
 function mockOf(tools: JsonObject): (tool: string, given?: JsonObject) => Promise<Answer> {
   const fixture = parseFixture(JSON.stringify({ tools }));
   if (!fixture) throw new Error('no fixture');
-  const simulator = new FixtureSimulator(new SchemaSimulator(tracker, { seed: 'a', scenario: null }), fixture);
+  const simulator = new FixtureSimulator(new SchemaSimulator(tracker, { seed: 'a', scenario: null }, 'acme'), fixture);
   let uses: UseCounts = {};
   return async (tool, given = {}) => {
     const call = { tool, arguments: given, recent: () => Promise.resolve([]), timeoutMs: 1_000 };
-    const answer = simulator.prepare(call)(uses);
+    const answer = (await simulator.prepare(call))(uses);
     // As the database keeps it.
     uses = JSON.parse(JSON.stringify(answer.uses ?? uses)) as UseCounts;
     return answer;

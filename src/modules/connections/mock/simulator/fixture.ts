@@ -37,12 +37,13 @@ export class FixtureSimulator implements Simulator {
     private readonly fixture: Fixture,
   ) {}
 
-  prepare(call: SimulatedCall): Answerer {
-    if (this.schema.refusal(call)) return this.schema.prepare(call);
+  async prepare(call: SimulatedCall): Promise<Answerer> {
+    const refusal = await this.schema.refusal(call);
+    if (refusal) return refusal;
     const rules = (this.fixture.get(call.tool) ?? [])
       .map((rule, at) => ({ rule, key: `${call.tool}[${at}]` }))
       .filter(({ rule }) => matches(rule.arguments, call.arguments));
-    const bySchema = this.schema.prepare(call);
+    const bySchema = await this.schema.accepted(call);
     const unmatched = fallback(bySchema, 'No rule of the fixture matches this call.');
     return (uses) => {
       const found = rules.find(({ rule, key }) => (uses[key] ?? 0) < rule.times);

@@ -119,13 +119,14 @@ export class ModelSimulator implements Simulator {
   ) {}
 
   async prepare(call: SimulatedCall): Promise<Answerer> {
-    if (this.schema.refusal(call)) return this.schema.prepare(call);
+    const refusal = await this.schema.refusal(call);
+    if (refusal) return refusal;
     try {
       const result = marked(await this.answer(call), { [simulatorMark.by]: 'model' });
       return () => ({ result });
     } catch (error) {
       if (!(error instanceof ModelFailure)) throw error;
-      return fallback(this.schema.prepare(call), error.message);
+      return fallback(await this.schema.accepted(call), error.message);
     }
   }
 
@@ -139,7 +140,7 @@ export class ModelSimulator implements Simulator {
     let fault = '';
     for (let tried = 0; tried < TRIES; tried += 1) {
       const retry = fault === '' ? '' : `\n\nYour last answer was refused: ${fault}. Write a better one.`;
-      const read = readAnswer(tool, await spend(() => client.complete(SYSTEM, prompt + retry, signal)));
+      const read = await this.readAnswer(tool, await spend(() => client.complete(SYSTEM, prompt + retry, signal)));
       if (typeof read !== 'string') return read;
       fault = read;
     }
@@ -150,7 +151,7 @@ export class ModelSimulator implements Simulator {
     const args = JSON.stringify(call.arguments);
     if (args.length > ARGUMENT_CHARS_MAX) throw new ModelFailure('The arguments are too long for the language model.');
     const { name, description, inputSchema } = tool.tool;
-    const schema = JSON.stringify(tool.outputSchema);
+    const schema = tool.outputSchema ?? 'null';
     if (schema.length > SCHEMA_CHARS_MAX)
       throw new ModelFailure('The output schema is too long for the language model.');
     const described = JSON.stringify({ name, description, inputSchema }).slice(0, SCHEMA_CHARS_MAX);
@@ -165,23 +166,22 @@ export class ModelSimulator implements Simulator {
       `Answer this call of ${call.tool} with the arguments ${args}`,
     ].join('\n\n');
   }
+
+  /** The result that a model wrote, or the fault of its answer for the next attempt. */
+  private async readAnswer(tool: ToolModel, text: string): Promise<ToolResult | string> {
+    const value = parsed(text);
+    if (!isObject(value)) return 'it was no JSON object';
+    if (typeof value.error === 'string' && Object.keys(value).length === 1) return errorResult(value.error);
+    if (!tool.outputSchema) {
+      return typeof value.text === 'string' ? textResult(value.text) : 'it had no "text"';
+    }
+    const result = isObject(value.result) ? value.result : value;
+    return (await this.schema.outputFault(tool, result)) ?? structuredResult(result);
+  }
 }
 
 function short(text: string | null): string {
   return text === null ? '(long)' : text.slice(0, HISTORY_CHARS_MAX);
-}
-
-/** The result that a model wrote, or the fault of its answer for the next attempt. */
-function readAnswer(tool: ToolModel, text: string): ToolResult | string {
-  const value = parsed(text);
-  if (!isObject(value)) return 'it was no JSON object';
-  if (typeof value.error === 'string' && Object.keys(value).length === 1) return errorResult(value.error);
-  if (!tool.outputSchema) {
-    return typeof value.text === 'string' ? textResult(value.text) : 'it had no "text"';
-  }
-  const result = isObject(value.result) ? value.result : value;
-  const fault = tool.checkOutput ? tool.checkOutput(result) : 'the output schema cannot be checked';
-  return fault ?? structuredResult(result);
 }
 
 /** JSON, also inside a Markdown fence, as models often write it. */

@@ -8,7 +8,7 @@ import { SchemaSimulator } from './schema-simulator.js';
 import type { FrozenServer, ToolResult } from './simulator.js';
 
 /** The result of a call on a mock. */
-function call(
+async function call(
   tool: string,
   given: JsonObject = {},
   {
@@ -16,9 +16,9 @@ function call(
     scenario = null,
     server = tracker,
   }: { seed?: string; scenario?: string | null; server?: FrozenServer } = {},
-): ToolResult {
-  const simulator = new SchemaSimulator(server, { seed, scenario });
-  const { result, uses } = simulator.prepare({ tool, arguments: given })({});
+): Promise<ToolResult> {
+  const simulator = new SchemaSimulator(server, { seed, scenario }, 'acme');
+  const { result, uses } = (await simulator.prepare({ tool, arguments: given }))({});
   expect(uses).toBeUndefined();
   return result;
 }
@@ -28,16 +28,16 @@ function serverOf(...tools: JsonObject[]): FrozenServer {
 }
 
 describe('a simulated result', () => {
-  it('is equal for equal calls, and differs by seed, scenario or call', () => {
-    const first = call('list_users');
-    expect(call('list_users')).toEqual(first);
-    expect(call('list_users', {}, { seed: 'acme/other' })).not.toEqual(first);
-    expect(call('list_users', {}, { scenario: '4 users' })).not.toEqual(first);
-    expect(call('list_users', { page: 2 })).not.toEqual(first);
+  it('is equal for equal calls, and differs by seed, scenario or call', async () => {
+    const first = await call('list_users');
+    expect(await call('list_users')).toEqual(first);
+    expect(await call('list_users', {}, { seed: 'acme/other' })).not.toEqual(first);
+    expect(await call('list_users', {}, { scenario: '4 users' })).not.toEqual(first);
+    expect(await call('list_users', { page: 2 })).not.toEqual(first);
   });
 
-  it('repeats arguments under equal names, as structured content and as text', () => {
-    const { structuredContent, content } = call('get_weather', { city: 'Lisbon' });
+  it('repeats arguments under equal names, as structured content and as text', async () => {
+    const { structuredContent, content } = await call('get_weather', { city: 'Lisbon' });
     expect(structuredContent).toMatchObject({ city: 'Lisbon', temperature: expect.any(Number) });
     expect(content).toEqual([{ type: 'text', text: JSON.stringify(structuredContent) }]);
   });
@@ -46,21 +46,21 @@ describe('a simulated result', () => {
     ['echo', { message: 'Hello' }, 'Hello'],
     ['create_note', { text: 'Buy milk', pinned: true }, 'create_note (text: Buy milk, pinned: true)'],
     ['list_notes', {}, 'list_notes: done.'],
-  ])('of %s, which declares no output schema, is a text', (tool, given, text) => {
-    expect(call(tool, given)).toEqual({ content: [{ type: 'text', text }] });
+  ])('of %s, which declares no output schema, is a text', async (tool, given, text) => {
+    expect(await call(tool, given)).toEqual({ content: [{ type: 'text', text }] });
   });
 
-  it('matches the inferred schema of a tool that declares none', () => {
+  it('matches the inferred schema of a tool that declares none', async () => {
     const inferred = { read: { type: 'object', required: ['lines'], properties: { lines: { type: 'integer' } } } };
     const server = { ...serverOf({ name: 'read', inputSchema: {} }), inferred };
-    expect(call('read', {}, { server }).structuredContent).toEqual({ lines: expect.any(Number) });
+    expect((await call('read', {}, { server })).structuredContent).toEqual({ lines: expect.any(Number) });
   });
 
-  it('matches the output schema of every call', () => {
+  it('matches the output schema of every call', async () => {
     const checks = new Map(
       trackerTools.map((tool) => [tool.name, 'outputSchema' in tool ? schemaCheck(tool.outputSchema) : null]),
     );
-    const simulator = new SchemaSimulator(tracker, { seed: 'a', scenario: null });
+    const simulator = new SchemaSimulator(tracker, { seed: 'a', scenario: null }, 'acme');
     const calls = fc.oneof(
       fc.record({ title: fc.string({ minLength: 1 }), assignee: fc.string() }).map((given) => ['create_issue', given]),
       fc
@@ -75,9 +75,9 @@ describe('a simulated result', () => {
       fc.string().map((name) => ['get_user', { name }]),
       fc.string().map((city) => ['get_weather', { city }]),
     ) as fc.Arbitrary<[string, JsonObject]>;
-    fc.assert(
-      fc.property(calls, ([tool, given]) => {
-        const { result } = simulator.prepare({ tool, arguments: given })({});
+    await fc.assert(
+      fc.asyncProperty(calls, async ([tool, given]) => {
+        const { result } = (await simulator.prepare({ tool, arguments: given }))({});
         expect(result.isError).toBeUndefined();
         expect(checks.get(tool)?.(result.structuredContent)).toBeNull();
       }),
@@ -85,17 +85,17 @@ describe('a simulated result', () => {
     );
   });
 
-  it('is an error where the schema cannot be satisfied', () => {
+  it('is an error where the schema cannot be satisfied', async () => {
     const outputSchema = { type: 'object', required: ['a'], properties: { a: false } };
     const server = serverOf({ name: 'impossible', inputSchema: {}, outputSchema });
-    expect(call('impossible', {}, { server })).toMatchObject({
+    expect(await call('impossible', {}, { server })).toMatchObject({
       isError: true,
       content: [{ text: expect.stringMatching(/the simulator cannot make a value/) }],
     });
   });
 
-  it.each(['constructor', '__proto__', 'toString'])('is returned for a tool named %s, too', (name) => {
-    expect(call(name, {}, { server: serverOf({ name, inputSchema: {} }) })).toMatchObject({
+  it.each(['constructor', '__proto__', 'toString'])('is returned for a tool named %s, too', async (name) => {
+    expect(await call(name, {}, { server: serverOf({ name, inputSchema: {} }) })).toMatchObject({
       content: [{ text: `${name}: done.` }],
     });
   });
@@ -107,8 +107,8 @@ describe('arguments', () => {
     [{ title: 7 }, 'title must be string'],
     [{ title: 'a', more: 1 }, 'must NOT have additional properties (more)'],
     [{ title: 'a', state: 'new' }, 'state must be equal to one of the allowed values (open, closed)'],
-  ])('%j are refused like SDK servers do', (given, fault) => {
+  ])('%j are refused like SDK servers do', async (given, fault) => {
     const text = `MCP error -32602: Input validation error: Invalid arguments for tool create_issue: ${fault}`;
-    expect(call('create_issue', given)).toEqual({ isError: true, content: [{ type: 'text', text }] });
+    expect(await call('create_issue', given)).toEqual({ isError: true, content: [{ type: 'text', text }] });
   });
 });

@@ -1,7 +1,8 @@
-import { schemaCheck, type SchemaCheck } from '../../../../platform/json-schema/schema-check.js';
+import type { job as checkJob } from '../../../../platform/json-schema/schema-check.job.js';
+import { tenantThread, ThreadJobEndedError } from '../../../../platform/threads/fair-thread.js';
 import { canonicalJson, isObject, type JsonObject } from '../../../../platform/text/json.js';
 import { plainName } from './sample-text.js';
-import { satisfyingValue, UnsatisfiableError } from './schema-value.js';
+import type { job as valueJob } from './schema-value.job.js';
 import {
   errorResult,
   structuredResult,
@@ -13,13 +14,19 @@ import {
   type ToolResult,
 } from './simulator.js';
 
-/** One tool of a frozen server with its compiled schemas. */
+/** Jobs of the thread for tenants' work. */
+const CHECK = 'platform/json-schema/schema-check.job.js';
+const VALUE = 'modules/connections/mock/simulator/schema-value.job.js';
+
+const TOO_SLOW = 'take too long to check against the schema';
+
+/** One tool of a frozen server. */
 export interface ToolModel {
   tool: JsonObject;
-  checkInput: SchemaCheck | null;
+  /** As JSON text. */
+  inputSchema: string;
   /** The schema of structured results: the declared one, else the inferred one. Null without any. */
-  outputSchema: JsonObject | null;
-  checkOutput: SchemaCheck | null;
+  outputSchema: string | null;
 }
 
 /** Inputs of a mock's values. Equal seeds give equal values. */
@@ -34,27 +41,36 @@ export interface MockSeed {
  * seed, scenario, tool and arguments.
  */
 export class SchemaSimulator implements Simulator {
-  /** Compiled on first use. */
+  /** Made on first use. */
   private readonly models = new Map<string, ToolModel>();
   private readonly seed: string;
 
+  /** @param namespaceId of the mock; the schemas are compiled at its turn */
   constructor(
     private readonly server: FrozenServer,
     { seed, scenario }: MockSeed,
+    private readonly namespaceId: string,
   ) {
     this.seed = `${seed}\0${scenario ?? ''}`;
   }
 
-  prepare(call: ToolCall): Answerer {
-    const result = this.refusal(call) ?? this.makeResult(call);
-    return () => ({ result });
+  async prepare(call: ToolCall): Promise<Answerer> {
+    return (await this.refusal(call)) ?? this.accepted(call);
   }
 
-  /** The error result for arguments that the input schema forbids, as SDK servers write it; null for allowed ones. */
-  refusal({ tool, arguments: args }: ToolCall): ToolResult | null {
-    const fault = this.tool(tool).checkInput?.(args) ?? null;
-    if (fault === null) return null;
-    return errorResult(`MCP error -32602: Input validation error: Invalid arguments for tool ${tool}: ${fault}`);
+  /** The answer to arguments that the input schema forbids, as SDK servers write it; null for allowed ones. */
+  async refusal({ tool, arguments: args }: ToolCall): Promise<Answerer | null> {
+    const { inputSchema } = this.tool(tool);
+    const refused = (why: string) => always(errorResult(`MCP error -32602: Input validation error: ${why}`));
+    const fault = await this.check(inputSchema, args);
+    if (fault === TOO_SLOW) return refused(`The arguments for tool ${tool} ${TOO_SLOW}`);
+    return fault ? refused(`Invalid arguments for tool ${tool}: ${fault}`) : null;
+  }
+
+  /** The fault of a structured result; null for an allowed one. */
+  async outputFault({ outputSchema }: ToolModel, value: unknown): Promise<string | null> {
+    const fault = outputSchema === null ? null : await this.check(outputSchema, value);
+    return fault === undefined ? 'the output schema cannot be checked' : fault;
   }
 
   tool(name: string): ToolModel {
@@ -70,22 +86,44 @@ export class SchemaSimulator implements Simulator {
     // Structured results are objects.
     const inferredObject = inferred?.type === 'object' ? inferred : null;
     const outputSchema = isObject(tool.outputSchema) ? tool.outputSchema : inferredObject;
-    return { tool, outputSchema, checkInput: schemaCheck(tool.inputSchema), checkOutput: schemaCheck(outputSchema) };
+    return {
+      tool,
+      inputSchema: JSON.stringify(tool.inputSchema ?? null),
+      outputSchema: outputSchema && JSON.stringify(outputSchema),
+    };
   }
 
-  /** A value of the output schema, which repeats arguments under equal names; without a schema the arguments as text. */
-  private makeResult({ tool: name, arguments: args }: ToolCall): ToolResult {
-    const { outputSchema, checkOutput } = this.tool(name);
-    if (!outputSchema) return textResult(textOf(name, args));
+  /**
+   * The answer to allowed arguments: a value of the output schema, which repeats arguments under equal names; without a
+   * schema the arguments as text.
+   */
+  async accepted({ tool: name, arguments: args }: ToolCall): Promise<Answerer> {
+    const { outputSchema } = this.tool(name);
+    if (outputSchema === null) return always(textResult(textOf(name, args)));
     const seed = `${this.seed}\0${name}\0${canonicalJson(args)}`;
-    try {
-      return structuredResult(satisfyingValue(outputSchema, checkOutput, { seed, known: args }));
-    } catch (error) {
-      if (!(error instanceof UnsatisfiableError)) throw error;
-      const why = 'the simulator cannot make a value of its output schema.';
-      return errorResult(`The simulated tool ${name} has no answer: ${why}`);
-    }
+    const input = { schema: outputSchema, seed, known: args };
+    const made = await orWhenEnded(tenantThread.run<typeof valueJob>(this.namespaceId, VALUE, input), null);
+    if (made) return always(structuredResult(made.value));
+    const why = 'the simulator cannot make a value of its output schema.';
+    return always(errorResult(`The simulated tool ${name} has no answer: ${why}`));
   }
+
+  /** The fault of a value; undefined when the schema cannot be used. */
+  private check(schema: string, value: unknown): Promise<string | null | undefined> {
+    return orWhenEnded(tenantThread.run<typeof checkJob>(this.namespaceId, CHECK, { schema, value }), TOO_SLOW);
+  }
+}
+
+/** The result of a job, or `other` when the job was ended. */
+function orWhenEnded<T, Other>(work: Promise<T>, other: Other): Promise<T | Other> {
+  return work.catch((error: unknown) => {
+    if (error instanceof ThreadJobEndedError) return other;
+    throw error;
+  });
+}
+
+function always(result: ToolResult): Answerer {
+  return () => ({ result });
 }
 
 function textOf(tool: string, args: JsonObject): string {

@@ -62,7 +62,7 @@ export type Answerer = (uses: UseCounts) => Answer;
  * order of calls is decided afterwards, so that no call waits for the network of another one.
  */
 export interface Simulator {
-  prepare(call: SimulatedCall): Answerer | Promise<Answerer>;
+  prepare(call: SimulatedCall): Promise<Answerer>;
 }
 
 /** Members of a result's `_meta` that name the source of an answer. */

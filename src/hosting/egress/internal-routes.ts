@@ -1,0 +1,90 @@
+import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import type { Env } from '../../config/env.js';
+import {
+  addressKind,
+  AddressPolicy,
+  parseEgressAllow,
+  type AddressKind,
+} from '../../platform/egress/address-policy.js';
+import { isLocalAddress, type ClosedPorts } from '../../platform/egress/egress.js';
+import { servicePort } from '../../platform/egress/egress.module.js';
+
+/**
+ * The company's own network, as `HOSTING_EGRESS_ALLOW` opens it to hosted code.
+ *
+ * A private address is dialled if the operator's list has it and the server's `egressAllow` names the host with its port
+ * (`OutboundRules.namesWithPort`). Whatever the list has, these stay closed: link-local addresses and the metadata services
+ * of clouds; the port of this service and of requests between processes at every address that is not public, since other
+ * processes listen there too; and Postgres, Redis, S3 and the collector of traces at their addresses. A service whose name
+ * was not resolved yet has its port closed at every address that is not public.
+ */
+export interface InternalRoutes {
+  policy: AddressPolicy;
+  closedPorts: ClosedPorts;
+}
+
+/** Lifetime of the addresses of Slipway's own services. */
+const ADDRESSES_KEPT_MS = 60_000;
+
+const NEVER_OPEN: ReadonlySet<AddressKind> = new Set(['link-local', 'cloud metadata']);
+
+/** The settings that name Slipway's own services. */
+type OwnServices = Pick<
+  Env,
+  | 'port'
+  | 'advertiseUrl'
+  | 'databaseUrl'
+  | 'redisUrl'
+  | 'blobUrl'
+  | 'otelEndpoint'
+  | 'otelTracesEndpoint'
+  | 'otelLogsEndpoint'
+>;
+
+/** Null while `HOSTING_EGRESS_ALLOW` lists nothing. */
+export function internalRoutes(env: OwnServices & Pick<Env, 'hostingEgressAllow'>): InternalRoutes | null {
+  const rules = parseEgressAllow(env.hostingEgressAllow, 'HOSTING_EGRESS_ALLOW');
+  return rules.length === 0 ? null : { policy: new AddressPolicy(rules, NEVER_OPEN), closedPorts: closedPortsOf(env) };
+}
+
+function closedPortsOf(env: OwnServices): ClosedPorts {
+  const closed = new Map<number, (address: string) => boolean>();
+  const close = (port: number, isClosed: (address: string) => boolean) => {
+    const others = closed.get(port);
+    closed.set(port, others ? (address) => others(address) || isClosed(address) : isClosed);
+  };
+  const { databaseUrl, redisUrl, blobUrl, otelEndpoint, otelTracesEndpoint, otelLogsEndpoint } = env;
+  for (const text of [databaseUrl, redisUrl, blobUrl, otelEndpoint, otelTracesEndpoint, otelLogsEndpoint]) {
+    if (text === null) continue;
+    const url = new URL(text);
+    if (url.hostname !== '') close(servicePort(url), addressesOf(url.hostname.replace(/^\[|\]$/g, '')));
+  }
+  close(env.port, isInternal);
+  if (env.advertiseUrl !== null) close(servicePort(new URL(env.advertiseUrl)), isInternal);
+  return closed;
+}
+
+function isInternal(address: string): boolean {
+  return addressKind(address) !== 'public';
+}
+
+/** The test of an address of this host, whose name is resolved again every minute while it is asked for. */
+function addressesOf(host: string): (address: string) => boolean {
+  if (isIP(host) !== 0) return (address) => address === host || isLocalAddress(address);
+  let addresses: ReadonlySet<string> | null = null;
+  let resolvedAt = -Infinity;
+  const resolve = () => {
+    resolvedAt = performance.now();
+    lookup(host, { all: true }).then(
+      (found) => (addresses = new Set(found.map(({ address }) => address))),
+      // The addresses known before stay closed; without any, all internal ones do.
+      () => undefined,
+    );
+  };
+  resolve();
+  return (address) => {
+    if (performance.now() - resolvedAt > ADDRESSES_KEPT_MS) resolve();
+    return isLocalAddress(address) || (addresses?.has(address) ?? isInternal(address));
+  };
+}

@@ -1,0 +1,34 @@
+import '../../../platform/json-schema/schemas-in-thread.js';
+import { schemaValidator, type SchemaFault } from '../../../platform/json-schema/schema-check.js';
+
+/** A value as text, and its place in the configuration. */
+interface ConfigText {
+  path: string[];
+  /** The type of its field; all but `string` are JSON. */
+  type: string;
+  text: string;
+}
+
+/**
+ * Runs in the thread for tenants' work: the faults of a configuration.
+ *
+ * @param schema as JSON text
+ * @returns null when the validation takes too long; no fault for a stored schema that cannot be compiled
+ */
+export function job({ schema, values }: { schema: string; values: ConfigText[] }): SchemaFault[] | null {
+  const validate = schemaValidator(JSON.parse(schema));
+  return typeof validate === 'string' ? [] : validate(instanceOf(values));
+}
+
+/** The object that the values make, with the types of their fields. */
+function instanceOf(values: ConfigText[]): object {
+  const instance: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
+  for (const { path, type, text } of values) {
+    let inner = instance;
+    for (const name of path.slice(0, -1)) {
+      inner = (inner[name] ??= Object.create(null)) as Record<string, unknown>;
+    }
+    inner[path[path.length - 1] ?? ''] = type === 'string' ? text : JSON.parse(text);
+  }
+  return instance;
+}

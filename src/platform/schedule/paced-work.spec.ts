@@ -1,0 +1,35 @@
+import { describe, expect } from '@jest/globals';
+import { until } from '../../../test/support/until.js';
+import { verifies } from '../../../test/support/verifies.js';
+import { PacedWork } from './paced-work.js';
+
+const BUSY_MS = 40;
+
+function block(): void {
+  const end = performance.now() + BUSY_MS;
+  while (performance.now() < end);
+}
+
+describe('Work that blocks the event loop', () => {
+  verifies(
+    'limits:large-answers',
+    'is done at once, and after other work of its key with a pause as long',
+    async () => {
+      const paced = new PacedWork();
+      const done: string[] = [];
+      const times: number[] = [];
+      const work = (name: string) => () => {
+        times.push(performance.now());
+        block();
+        done.push(name);
+      };
+      for (const name of ['a1', 'a2', 'a3']) paced.run('a', work(name));
+      paced.run('b', work('b1'));
+      expect(done).toEqual(['a1', 'b1']);
+      await until(() => done.length === 4, 'all work is done');
+      expect(done).toEqual(['a1', 'b1', 'a2', 'a3']);
+      const [, , second = 0, third = 0] = times;
+      expect(third - second).toBeGreaterThanOrEqual(2 * BUSY_MS - 2);
+    },
+  );
+});

@@ -1,0 +1,27 @@
+/**
+ * Work that blocks the event loop, done one at a time for each key with a pause in between that is as long as the work: the
+ * rest of the process has at least half of the time. Without a rush work is done at once.
+ */
+export class PacedWork {
+  private readonly waiting = new Map<string, (() => void)[]>();
+
+  /** @param work must not throw; what its promises run until the next turn counts as its time */
+  run(key: string, work: () => void): void {
+    const waiting = this.waiting.get(key);
+    if (waiting) waiting.push(work);
+    else this.start(key, work, []);
+  }
+
+  private start(key: string, work: () => void, later: (() => void)[]): void {
+    this.waiting.set(key, later);
+    const startedAt = performance.now();
+    work();
+    setImmediate(() => {
+      setTimeout(() => {
+        const next = later.shift();
+        if (next) this.start(key, next, later);
+        else this.waiting.delete(key);
+      }, performance.now() - startedAt).unref();
+    });
+  }
+}

@@ -1,0 +1,127 @@
+import { Worker } from 'node:worker_threads';
+import { compiledRoot } from '../child-process/run-in-child-process.js';
+import { NoSlotError } from '../limits/fair-semaphore.js';
+import type { ThreadMessage, ThreadRequest } from './fair-thread.worker.js';
+
+/** Longest run of one job. */
+const JOB_MS_MAX = 1_500;
+
+/** Memory of the thread. */
+const HEAP_MB_MAX = 256;
+
+/** Waiting jobs of one namespace. */
+const WAITING_EACH_MAX = 100;
+
+/** A job was ended because it took too long or too much memory; its thread ended with it. */
+export class ThreadJobEndedError extends Error {
+  constructor(reason: 'time' | 'memory') {
+    super(`A job of the thread was ended: too much ${reason}`);
+  }
+}
+
+interface Job {
+  request: ThreadRequest;
+  resolve: (result: unknown) => void;
+  reject: (error: Error) => void;
+}
+
+/**
+ * A thread for short synchronous work whose CPU time a tenant decides, such as compiling JSON Schemas: the event loop stays
+ * free. It starts with the first job and runs one job after the other. Namespaces with waiting jobs take turns. A job that
+ * runs longer than 1.5 s ends with the thread; the waiting jobs run in a new one.
+ */
+export class FairThread {
+  private worker: Worker | null = null;
+  private running: Job | null = null;
+  private timer: NodeJS.Timeout | undefined;
+  private readonly waiting = new Map<string, Job[]>();
+
+  constructor(private readonly jobMsMax = JOB_MS_MAX) {}
+
+  /**
+   * Runs the function `job` of a file with a copy of its input, and returns a copy of its result.
+   *
+   * @param file below `src`, compiled
+   * @throws ThreadJobEndedError past the limits; NoSlotError when 100 jobs of the namespace wait; what the job throws
+   */
+  run<Work extends (input: never) => unknown>(
+    namespaceId: string,
+    file: string,
+    input: Parameters<Work>[0],
+  ): Promise<ReturnType<Work>> {
+    return new Promise((resolve, reject) => {
+      const jobs = this.waiting.get(namespaceId) ?? [];
+      if (jobs.length >= WAITING_EACH_MAX) throw new NoSlotError();
+      jobs.push({ request: { file, input }, resolve: resolve as Job['resolve'], reject });
+      this.waiting.set(namespaceId, jobs);
+      if (!this.running) this.startNext();
+    });
+  }
+
+  private startNext(): void {
+    const [next] = this.waiting;
+    if (!next) return;
+    const [namespaceId, jobs] = next;
+    const [job, ...others] = jobs;
+    // Its other jobs wait behind those of all other namespaces.
+    this.waiting.delete(namespaceId);
+    if (others.length > 0) this.waiting.set(namespaceId, others);
+    this.running = job;
+    this.worker ??= this.startedWorker();
+    try {
+      this.worker.postMessage(job.request);
+    } catch (error) {
+      this.settle(() => job.reject(error as Error));
+    }
+  }
+
+  private startedWorker(): Worker {
+    const worker = new Worker(`${compiledRoot}platform/threads/fair-thread.worker.js`, {
+      env: {},
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX },
+    });
+    worker.unref();
+    let failure: Error | null = null;
+    worker.on('message', (message: ThreadMessage) => {
+      if (worker === this.worker) this.received(message);
+    });
+    worker.on('error', (error: NodeJS.ErrnoException) => {
+      failure = error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? new ThreadJobEndedError('memory') : error;
+    });
+    worker.on('exit', (code) => {
+      if (worker === this.worker) this.ended(failure ?? new Error(`The thread ended with ${code}`));
+    });
+    return worker;
+  }
+
+  private received(message: ThreadMessage): void {
+    if (message === 'started') {
+      const job = this.running;
+      // An answer that arrived while this process was busy is received before the check.
+      this.timer = setTimeout(() => setImmediate(() => job === this.running && this.interrupt()), this.jobMsMax);
+      return;
+    }
+    this.settle((job) => ('error' in message ? job.reject(message.error) : job.resolve(message.result)));
+  }
+
+  private interrupt(): void {
+    void this.worker?.terminate();
+    this.ended(new ThreadJobEndedError('time'));
+  }
+
+  private ended(error: Error): void {
+    this.worker = null;
+    this.settle((job) => job.reject(error));
+  }
+
+  private settle(answer: (job: Job) => void): void {
+    clearTimeout(this.timer);
+    const job = this.running;
+    this.running = null;
+    if (job) answer(job);
+    this.startNext();
+  }
+}
+
+/** The thread of this process. */
+export const tenantThread = new FairThread();

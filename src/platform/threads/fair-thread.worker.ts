@@ -1,0 +1,33 @@
+import { parentPort } from 'node:worker_threads';
+
+/** A job for the thread: a file below `src`, compiled, that exports the function `job`. */
+export interface ThreadRequest {
+  file: string;
+  input: unknown;
+}
+
+/** `started` once the file is loaded, then the outcome. */
+export type ThreadMessage = 'started' | { result: unknown } | { error: Error };
+
+const root = new URL('../../', import.meta.url);
+const jobs = new Map<string, (input: unknown) => unknown>();
+
+async function loaded(file: string): Promise<(input: unknown) => unknown> {
+  const { job } = (await import(new URL(file, root).href)) as { job: (input: unknown) => unknown };
+  jobs.set(file, job);
+  return job;
+}
+
+const send = (message: ThreadMessage) => parentPort?.postMessage(message);
+
+parentPort?.on('message', ({ file, input }: ThreadRequest) => {
+  void (async () => {
+    try {
+      const job = jobs.get(file) ?? (await loaded(file));
+      send('started');
+      send({ result: job(input) });
+    } catch (error) {
+      send({ error: error as Error });
+    }
+  })();
+});
