@@ -5,7 +5,7 @@ import { Metrics } from '../../../platform/telemetry/metrics.js';
 import type { ConnectionCall, Invocation } from '../invocation.types.js';
 import { DAY_MS, dayOf, dayOfId } from './invocation-days.js';
 import type { LogExport } from '../export/log-export.js';
-import { InvocationsRepository } from './invocations.repository.js';
+import { InvocationsRepository, SEARCH_CHARS_MAX } from './invocations.repository.js';
 import { PartitionsRepository } from './partitions.repository.js';
 
 /** The {@link LogExport}, or null where no collector is set. */
@@ -174,14 +174,16 @@ export class InvocationStore {
   }
 }
 
-/** Bytes of a part in the table and its indexes. A server's messages are there thrice: search has a text and an index. */
+/** Bytes of a part in the table and its indexes. Search has a text of a server's messages, and an index of about its size. */
 function storedBytes(part: Invocation | ConnectionCall): number {
   const { method, url, rpcMethod, toolName, lines, exceptions } = part;
-  const [bare, payload, copies] = 'serverId' in part ? [ROW_BYTES, part.payload, 3] : [CALL_BYTES, null, 1];
+  const [bare, payload, searched] =
+    'serverId' in part ? [ROW_BYTES, part.payload, SEARCH_CHARS_MAX] : [CALL_BYTES, null, 0];
   let bytes = method == null ? 0 : bare;
   for (const text of [method, url, rpcMethod, toolName, payload?.arguments, payload?.result]) {
     if (text != null) bytes += Buffer.byteLength(text);
   }
-  for (const { message } of [...lines, ...exceptions]) bytes += ENTRY_BYTES + copies * Buffer.byteLength(message);
-  return bytes;
+  let printed = 0;
+  for (const { message } of [...lines, ...exceptions]) printed += Buffer.byteLength(message);
+  return bytes + ENTRY_BYTES * (lines.length + exceptions.length) + printed + 2 * Math.min(printed, searched);
 }
