@@ -92,7 +92,8 @@ export class ConnectionToolsService {
     record.answered(reply);
     completeOrRefuse(reply);
     // An unknown tool may come back as an error or, from some servers, as an `isError` result.
-    if ((reply.error || isErrorResult(reply)) && (await isUnknown(handle, name, left()))) throw unknownTool(handle, path);
+    if ((reply.error || isErrorResult(reply)) && (await isUnknown(handle, name, left())))
+      throw unknownTool(handle, path);
     if (reply.error) throw new ToolError(reply.error.message, { code: reply.error.code });
     return reply.result ? slice(reply.text, reply.result) : '{}';
   }
@@ -196,4 +197,3 @@ function argumentsText(body: string): string {
   }
   return body;
 }
-
