@@ -484,7 +484,7 @@ describe('the chosen tools', () => {
         [hidden, 'nowhere'].map((name) => send(app, owner, `${path}/.tools/${name}`, {})),
       );
       expect([called?.status, called?.body.error]).toEqual([404, unknown?.body.error]);
-      expect(called?.text).toContain('has no such tool.');
+      expect(called?.headers.get('slipway-hint')).toContain('has no such tool.');
       const error = { code: -32602, message: `Unknown tool: "${hidden}"` };
       expect((await mcp(`${path}/mcp`, 'tools/call', { name: hidden })).error).toEqual(error);
       expect((await mcp(union, 'tools/call', { name: `${connectionId}__${hidden}` })).error).toEqual(error);
