@@ -299,8 +299,8 @@ export class Fleet {
 
   /** @param moreMb memory that is about to be used */
   private isMemoryShort(moreMb = 0): boolean {
-    const { total, own } = this.setting.memory;
-    return own() + (this.memoryMb() + moreMb) * 1_048_576 > total * MEMORY_SHARE_MAX;
+    const { memory } = this.setting;
+    return memory.own() + (this.memoryMb() + moreMb) * 1_048_576 > memory.total * MEMORY_SHARE_MAX;
   }
 
   /** Ends the longest idle program while memory is short, one after the other. */

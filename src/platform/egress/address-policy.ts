@@ -157,7 +157,7 @@ export function parseEgressAllow(text: string, setting = 'EGRESS_ALLOW'): AllowR
   try {
     return entries.filter((entry) => entry !== '').flatMap(parseEntry);
   } catch (error) {
-    throw new Error(`${setting}: ${(error as Error).message}`);
+    throw new Error(`${setting}: ${(error as Error).message}`, { cause: error });
   }
 }
 
