@@ -439,6 +439,7 @@ describe('a client of 2025-11-25 and older', () => {
       expect(channel.calls[0]?.profile).toEqual({
         key: expect.stringMatching(/^[\w-]{22}$/),
         capabilities: { sampling: {} },
+        onRequest: expect.any(Function),
       });
       // Somebody who can be asked nothing shares the upstream session of everybody.
       await ask(url, call(1), await initialize(url));

@@ -27,6 +27,7 @@ const WEATHER = `
       return { content: [{ type: 'text', text: JSON.stringify({ config, env }) }] };
     });
     server.registerTool('refuse', { description: 'Throws, in place of an answer' }, async () => {
+      console.log('asked for a city');
       throw new RangeError('no such city');
     });
     server.registerTool('fail', { description: 'Throws, beside its answer' }, async () => {
@@ -270,7 +271,7 @@ describe('a hosted release', () => {
       expect(await client.callTool({ name: 'refuse', arguments: {} })).toMatchObject({ isError: true });
       await client.close();
       const record = await until(() => heard.records.find(({ toolName }) => toolName === 'refuse'), 'it is recorded');
-      await until(() => heard.pieces.find(({ id, outcome }) => id === record.id && outcome === 'ok'), 'the end comes');
+      await until(() => heard.pieces.find(({ id, lines }) => id === record.id && lines.length > 0), 'the line comes');
       const log = await until(async () => {
         const path = `/servers/${encodeURIComponent(shared.name)}/logs?outcome=toolError`;
         const { body } = await app.as(owner).get(path);

@@ -104,7 +104,7 @@ describe('ingested invocations', () => {
 
   it('are refused with the list of outcomes if theirs is unknown', () => {
     expect(() => one({ response: { outcome: 'fine' } })).toThrow(
-      /^invocations\[0\]\.response\.outcome must be one of ok, exception, .*unknown$/,
+      /^invocations\[0\]\.response\.outcome must be one of ok, toolError, rpcError, exception, .*unknown$/,
     );
   });
 });
