@@ -14,7 +14,8 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { freePort, runBench, startService } from '../bench/run.mjs';
+import { build } from 'esbuild';
+import { freePort, runBench, startService, tempFolder } from '../bench/run.mjs';
 import { fail, npm, readText, root } from './lib.mjs';
 
 const packages = {
@@ -43,7 +44,7 @@ const packages = {
 
 const cache = join(root, 'node_modules', '.cache', 'compat');
 const installed = join(cache, 'installed.json');
-const programs = { client: 'client.mjs', fastmcp: 'fastmcp.mjs' };
+const programs = { client: 'client.mjs', fastmcp: 'fastmcp.mjs', serve: 'serve.mjs' };
 const endpoints = ['connection', 'run', 'namespace'];
 const clientMaxMs = 90_000;
 const serverMaxMs = 30_000;
@@ -135,6 +136,9 @@ const servers = {
 const folders = ['base', 'first', 'second'].map((name) => join(cache, 'folders', name));
 const filesystem = `${bin('@modelcontextprotocol/server-filesystem/dist/index.js')} ${folders[0]}`;
 
+/** The module that is published, as one file. */
+const bundle = join(cache, 'module.mjs');
+
 /** Servers of one feature, each with the client that uses it. */
 const features = {
   'Roots: server-filesystem by supergateway (sessions)': {
@@ -155,6 +159,12 @@ const features = {
     client: 'client 2.4 (2026-07-28)',
     tool: 'test_trigger_tool_change',
     input: {},
+  },
+  'Hosted module': { program: 'serve', args: [bundle], through: throughHosting },
+  'Uplink by @smithery/cli 4.11: server-everything': {
+    command: () => [everything, 'streamableHttp'],
+    client: 'sdk 1.32 (no capabilities)',
+    through: throughUplink,
   },
 };
 
@@ -240,6 +250,48 @@ async function throughSlipway(service, url) {
   );
 }
 
+/** Publishes the module, and connects to it. @returns the addresses of the three endpoints */
+async function throughHosting(service) {
+  const namespace = `compat-${(count += 1)}`;
+  const server = `${namespace}/server`;
+  await service.request('PUT', `/namespaces/${namespace}`);
+  const runUrl = await service.publish(server, { type: 'hosted' }, readFileSync(bundle));
+  await service.request('PUT', `/connect/${namespace}/it`, { server });
+  return [`${service.url}/connect/${namespace}/it/mcp`, runUrl, `${service.url}/connect/${namespace}/.mcp`];
+}
+
+/** Pairs server-everything over stdio. @returns the addresses of its endpoints; a local server is not published */
+async function throughUplink(service) {
+  const namespace = `compat-${(count += 1)}`;
+  await service.request('PUT', `/namespaces/${namespace}`);
+  const home = tempFolder();
+  const addresses = ['BASE_URL', 'CONNECT_BASE_URL', 'UPLINK_BASE_URL', 'URL'].map((name) => [
+    `SMITHERY_${name}`,
+    service.url,
+  ]);
+  const env = {
+    ...Object.fromEntries(addresses),
+    HOME: home,
+    TMPDIR: home,
+    SMITHERY_API_KEY: service.key,
+    SMITHERY_CONFIG_PATH: join(home, 'settings'),
+  };
+  const cli = join(root, 'node_modules', '@smithery', 'cli', 'dist', 'index.js');
+  const local = [process.execPath, everything, 'stdio'];
+  const child = node([cli, 'mcp', 'add', '--id', 'it', '--namespace', namespace, '--', ...local], { env });
+  const until = Date.now() + clientMaxMs;
+  const isPaired = () =>
+    service.request('GET', `/connect/${namespace}/it`).then(
+      ({ status }) => status.state === 'connected',
+      () => false, // not created yet
+    );
+  while (!(await isPaired())) {
+    if (Date.now() > until || child.exitCode !== null) throw new Error(`The tool did not pair:\n${child.output}`);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  return [`${service.url}/connect/${namespace}/it/mcp`, undefined, `${service.url}/connect/${namespace}/.mcp`];
+}
+
 const described = (saw) =>
   Object.entries(saw)
     .filter(([part]) => part !== 'connect' || saw.connect === 'no')
@@ -318,8 +370,9 @@ async function row(service, name, client, server, more = {}) {
   // Nothing is compared with what fails by itself.
   if (direct.saw.failed) faults.push(`${name}, directly: ${described(direct.saw)}`);
   const through = [];
-  for (const url of await throughSlipway(service, server.url)) through.push(await use(client, url, service.key, more));
-  const cells = through.map((each, index) => cell(name, endpoints[index], direct, each, more.varies));
+  const urls = await (more.through ?? throughSlipway)(service, server.url);
+  for (const url of urls) through.push(url && (await use(client, url, service.key, more)));
+  const cells = through.map((each, index) => (each ? cell(name, endpoints[index], direct, each, more.varies) : '-'));
   // Of a call that works directly the word is enough: what differs is told in whole.
   const isAnswered = direct.saw.call !== undefined && !direct.saw.call.startsWith('fails');
   const shown = described(isAnswered ? { ...direct.saw, call: true } : direct.saw);
@@ -373,9 +426,19 @@ async function main() {
   }
   console.log(titles('Feature and server'));
   for (const folder of folders) mkdirSync(folder, { recursive: true });
+  await build({
+    entryPoints: [join(root, 'test', 'compat', 'module.mjs')],
+    outfile: bundle,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'esnext',
+    conditions: ['workerd', 'worker', 'browser'],
+    logLevel: 'silent',
+  });
   for (const [name, each] of Object.entries(features).filter(([name]) => isChosen(name))) {
     const server = await startPublished(each);
-    await row(service, name, each.client, server, each);
+    await row(service, name, each.client ?? 'sdk 1.32', server, each);
     await end(server.child);
   }
   if (faults.length === 0) return;
