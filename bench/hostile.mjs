@@ -38,7 +38,7 @@ const rssMbMax = 150;
 const nice = 10;
 
 /** Tools of the hostile tenant with schemas of 59 KB, all different. */
-const largeSchemas = 40;
+const largeSchemas = 10;
 
 /** Memory for request bodies and for Node's heap: what the service takes in a container of 1 GB. */
 const bodiesMb = 128;
