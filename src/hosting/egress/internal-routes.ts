@@ -4,6 +4,7 @@ import type { Env } from '../../config/env.js';
 import {
   addressKind,
   AddressPolicy,
+  canonicalAddress,
   parseEgressAllow,
   type AddressKind,
 } from '../../platform/egress/address-policy.js';
@@ -14,8 +15,8 @@ import { servicePort } from '../../platform/egress/egress.module.js';
  * The company's own network, as `HOSTING_EGRESS_ALLOW` opens it to hosted code.
  *
  * A private address is dialled if the operator's list has it and the server's `egressAllow` names the host with its port
- * (`OutboundRules.namesWithPort`). Whatever the list has, these stay closed: link-local addresses and the metadata services
- * of clouds; the port of this service and of requests between processes at every address that is not public, since other
+ * (`OutboundRules.namesWithPort`). Whatever the list has, these stay closed: link-local addresses, the metadata services of
+ * clouds, and addresses of translators and tunnels; the port of this service and of requests between processes at every address that is not public, since other
  * processes listen there too; and Postgres, Redis, S3 and the collector of traces at their addresses. A service whose name
  * was not resolved yet has its port closed at every address that is not public.
  */
@@ -27,7 +28,8 @@ export interface InternalRoutes {
 /** Lifetime of the addresses of Slipway's own services. */
 const ADDRESSES_KEPT_MS = 60_000;
 
-const NEVER_OPEN: ReadonlySet<AddressKind> = new Set(['link-local', 'cloud metadata']);
+/** Addresses of translators and tunnels carry another address, which may be one of Slipway's own services. */
+const NEVER_OPEN: ReadonlySet<AddressKind> = new Set(['link-local', 'cloud metadata', 'NAT64', '6to4', 'Teredo']);
 
 /** The settings that name Slipway's own services. */
 type OwnServices = Pick<
@@ -71,13 +73,16 @@ function isInternal(address: string): boolean {
 
 /** The test of an address of this host, whose name is resolved again every minute while it is asked for. */
 function addressesOf(host: string): (address: string) => boolean {
-  if (isIP(host) !== 0) return (address) => address === host || isLocalAddress(address);
+  if (isIP(host) !== 0) {
+    const own = canonicalAddress(host);
+    return (address) => canonicalAddress(address) === own || isLocalAddress(address);
+  }
   let addresses: ReadonlySet<string> | null = null;
   let resolvedAt = -Infinity;
   const resolve = () => {
     resolvedAt = performance.now();
     lookup(host, { all: true }).then(
-      (found) => (addresses = new Set(found.map(({ address }) => address))),
+      (found) => (addresses = new Set(found.map(({ address }) => canonicalAddress(address)))),
       // The addresses known before stay closed; without any, all internal ones do.
       () => undefined,
     );
@@ -85,6 +90,6 @@ function addressesOf(host: string): (address: string) => boolean {
   resolve();
   return (address) => {
     if (performance.now() - resolvedAt > ADDRESSES_KEPT_MS) resolve();
-    return isLocalAddress(address) || (addresses?.has(address) ?? isInternal(address));
+    return isLocalAddress(address) || (addresses?.has(canonicalAddress(address)) ?? isInternal(address));
   };
 }

@@ -318,7 +318,9 @@ export class Fleet {
       totalMb: Math.round(this.setting.memory.total / 1_048_576),
     });
     void victim.gone.then(() => (this.evicted = null));
-    void victim.stop();
+    victim
+      .stop()
+      .catch((error: unknown) => this.logger.error({ msg: 'an idle program could not be stopped', err: error }));
   }
 
   private sweep(): void {

@@ -39,7 +39,7 @@ export class ApiKeysRepository {
     return created.length > 0 ? key : null;
   }
 
-  /** Those of these keys that were neither revoked nor have expired. */
+  /** The ids among these of keys that were neither revoked nor have expired. */
   async validAmong(keyIds: string[]): Promise<Set<string>> {
     const rows = await this.database.query<{ id: string }[]>(
       'SELECT id FROM api_keys WHERE id = ANY($1::uuid[]) AND (expires_at IS NULL OR expires_at > now())',

@@ -6,7 +6,7 @@ import { InvocationRecord } from './invocation-record.js';
 
 const SERVER = { serverId: '00000000-0000-4000-8000-000000000001', releaseId: null };
 
-/** What the log has of a call of a tool that was answered so. */
+/** The log entry of a call of a tool with this answer. */
 function recorded(reply: McpReply, { keepsPayload = false, method = 'tools/call' } = {}) {
   const record = new InvocationRecord({ keepsPayload });
   record.received(method, { name: 'forecast', arguments: {} });

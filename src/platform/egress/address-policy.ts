@@ -139,6 +139,11 @@ export class AddressPolicy {
   }
 }
 
+/** The one spelling of an address; an IPv4 address mapped into IPv6 is written as IPv4. Other texts stay. */
+export function canonicalAddress(address: string): string {
+  return parseAddress(address)?.toString() ?? address;
+}
+
 /** Class of `address`; an IPv4 address mapped into IPv6 counts as itself. Anything that is not an address is `reserved`. */
 export function addressKind(address: string): AddressKind {
   const parsed = parseAddress(address);

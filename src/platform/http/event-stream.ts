@@ -100,7 +100,7 @@ export abstract class EventStream {
   }
 }
 
-/** Whose stream it is: streams are counted for the account, and end with the key. */
+/** Owner of a stream: streams are counted for the account, and end with the key. */
 export interface StreamOwner {
   accountId: string;
   keyId: string;

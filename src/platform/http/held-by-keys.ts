@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 
-/** What keys hold open in this process, such as streams and tunnels: it ends with the key. */
+/** Streams and tunnels that are open in this process, by the key that opened them: they end with it. */
 @Injectable()
 export class HeldByKeys {
   private readonly ends = new Map<string, Set<() => void>>();

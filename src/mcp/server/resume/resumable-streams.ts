@@ -156,7 +156,7 @@ export class ResumableStream {
   }
 }
 
-/** What the streams of one account take. */
+/** Streams of one account, and their bytes. */
 interface Share {
   bytes: number;
   /** Names of the streams, the oldest first. */

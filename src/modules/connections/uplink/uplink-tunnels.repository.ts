@@ -92,7 +92,7 @@ export class UplinkTunnelsRepository {
     return row ?? null;
   }
 
-  /** Whether the connection (`connections.id`) still exists. */
+  /** True if the connection (`connections.id`) exists. */
   async hasConnection(connectionId: string): Promise<boolean> {
     return (await this.database.query<unknown[]>('SELECT FROM connections WHERE id = $1', [connectionId])).length > 0;
   }
