@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { databaseAvailability } from './database-availability.js';
 import { RowCache } from './row-cache.js';
 
 /** A cache whose reads end when the test says so. */
@@ -61,6 +62,29 @@ describe('RowCache', () => {
     expect(await cache.get('a')).toEqual({ n: 0 });
     void cache.get('b');
     expect(reads.map(({ key }) => key)).toEqual(['a', 'b', 'b']);
+  });
+
+  it.each([
+    ['a cached row', true],
+    ['a row that is being read', false],
+  ])('expire: %s is read again, and used while the database is away if it is current', async (_, isRead) => {
+    for (const [n, error] of [
+      [1, null],
+      [2, 'ECONNREFUSED'],
+    ] as const) {
+      const { cache, reads } = cacheWithReads();
+      databaseAvailability.allowStale(60_000);
+      const first = cache.get('a');
+      if (!isRead) cache.expire('a', (row) => row.n === n);
+      reads[0]?.end({ n: 1 });
+      await first;
+      if (isRead) cache.expire('a', (row) => row.n === n);
+      const again = cache.get('a');
+      reads[1]?.fail(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }));
+      if (error) await expect(again).rejects.toThrow('refused');
+      else expect(await again).toEqual({ n: 1 });
+      databaseAvailability.answered();
+    }
   });
 
   it('returns a cached row only until it expires', async () => {

@@ -12,7 +12,14 @@ interface Entry<Row> {
   row: Row;
   readAt: number;
   /** True after {@link RowCache.expire}. */
-  isExpired?: boolean;
+  isExpired: boolean;
+}
+
+/** A query that runs. */
+interface Reading<Row> {
+  row: Promise<Row | null>;
+  /** Set by {@link RowCache.expire}: its row is cached as expired if this is true for it. */
+  isCurrent?: (row: Row) => boolean;
 }
 
 /**
@@ -24,7 +31,7 @@ interface Entry<Row> {
  */
 export class RowCache<Row extends object> {
   private readonly rows: LRUCache<string, Entry<Row>>;
-  private readonly reading = new Map<string, Promise<Row | null>>();
+  private readonly reading = new Map<string, Reading<Row>>();
   private readonly ttlMs: number;
 
   constructor(
@@ -40,8 +47,9 @@ export class RowCache<Row extends object> {
     const entry = this.rows.get(key);
     const isFresh = entry && !entry.isExpired && performance.now() - entry.readAt < this.ttlMs;
     if (entry && (isFresh || databaseAvailability.mayUse(entry.readAt))) return entry.row;
-    const read = this.reading.get(key) ?? this.read(key);
-    return entry ? this.orStale(key, read) : read;
+    const reading = this.reading.get(key);
+    const row = reading && !reading.isCurrent ? reading.row : this.read(key);
+    return entry ? this.orStale(key, row) : row;
   }
 
   /** Drops the row of this key. */
@@ -50,11 +58,16 @@ export class RowCache<Row extends object> {
     this.reading.delete(key);
   }
 
-  /** The next caller reads the row of this key again. The old one is used while the database is away. */
-  expire(key: string): void {
+  /**
+   * The next caller reads the row of this key again. The old one, which may be one that is being read, is used while the
+   * database is away if `isCurrent` is true for it.
+   */
+  expire(key: string, isCurrent: (row: Row) => boolean = () => true): void {
     const entry = this.rows.get(key);
-    if (entry) this.rows.set(key, { ...entry, isExpired: true });
-    this.reading.delete(key);
+    if (entry && isCurrent(entry.row)) entry.isExpired = true;
+    else this.rows.delete(key);
+    const reading = this.reading.get(key);
+    if (reading) reading.isCurrent = isCurrent;
   }
 
   /** Drops every row that matches, and does not cache those being read, whose content is unknown. */
@@ -78,18 +91,22 @@ export class RowCache<Row extends object> {
   }
 
   private read(key: string): Promise<Row | null> {
-    const isWanted = () => this.reading.get(key) === started;
+    const isWanted = () => this.reading.get(key) === reading;
     const readAt = performance.now();
-    const started: Promise<Row | null> = this.load(key)
+    const row = this.load(key)
       .then((row) => {
-        if (row && isWanted()) this.rows.set(key, { row, readAt });
-        else if (isWanted()) this.rows.delete(key);
+        if (!isWanted()) return row;
+        const { isCurrent } = reading;
+        if (row && (!isCurrent || isCurrent(row)))
+          this.rows.set(key, { row, readAt, isExpired: isCurrent !== undefined });
+        else this.rows.delete(key);
         return row;
       })
       .finally(() => {
         if (isWanted()) this.reading.delete(key);
       });
-    this.reading.set(key, started);
-    return started;
+    const reading: Reading<Row> = { row };
+    this.reading.set(key, reading);
+    return row;
   }
 }

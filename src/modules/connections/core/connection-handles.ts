@@ -202,7 +202,8 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
 
   private applyChange(change: ConnectionChange): void {
     const { key, id, revision } = change;
-    this.targets.drop(key);
+    if (revision === null) this.targets.drop(key);
+    else this.targets.expire(key, (target) => target.revision === revision);
     const held = this.handles.get(id);
     if (held && held.target.revision !== revision) this.handles.drop(id, revision === null);
     this.events.emit('changed', change);
