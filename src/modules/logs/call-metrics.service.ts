@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { Counter, Histogram } from 'prom-client';
-import { Metrics } from '../../platform/telemetry/metrics.js';
+import { Metrics, type Durations, type LabeledCounter } from '../../platform/telemetry/metrics.js';
 import { invocationOutcomes, type InvocationOutcome } from './invocation.types.js';
 
 const kinds = ['connection', 'run'] as const;
@@ -10,9 +9,9 @@ export type CallKind = (typeof kinds)[number];
 /** Metrics of the calls this process served. */
 @Injectable()
 export class CallMetricsService {
-  private readonly calls: Counter<'kind' | 'outcome'>;
-  private readonly durations: Histogram<'kind'>;
-  private readonly firstBytes: Histogram;
+  private readonly calls: LabeledCounter<'kind' | 'outcome'>;
+  private readonly durations: Durations<'kind'>;
+  private readonly firstBytes: Durations<never>;
 
   constructor(metrics: Metrics) {
     const labels = { kind: kinds, outcome: invocationOutcomes };
@@ -32,7 +31,7 @@ export class CallMetricsService {
   /** @param firstByteMs null if no MCP server was called over HTTP */
   ended(kind: CallKind, outcome: InvocationOutcome, ms: number, firstByteMs: number | null = null): void {
     this.calls.inc({ kind, outcome });
-    this.durations.observe({ kind }, ms / 1_000);
+    this.durations.observe(ms / 1_000, { kind });
     if (firstByteMs !== null) this.firstBytes.observe(firstByteMs / 1_000);
   }
 }

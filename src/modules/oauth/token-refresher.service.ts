@@ -1,6 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
-import type { Counter } from 'prom-client';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
@@ -9,7 +8,7 @@ import { isClientRefusal, refreshTokens, type TokenSet } from '../../mcp/oauth/t
 import { Egress } from '../../platform/egress/egress.js';
 import { NoSlotError, FairSemaphore } from '../../platform/limits/fair-semaphore.js';
 import { LogNamesRepository } from '../../platform/telemetry/log-names.repository.js';
-import { Metrics } from '../../platform/telemetry/metrics.js';
+import { Metrics, type LabeledCounter } from '../../platform/telemetry/metrics.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { AuthAdaptersService } from './auth-adapters.service.js';
 import { CredentialRepository, isLockTimeout } from './credential.repository.js';
@@ -78,7 +77,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
   private readonly logger = new Logger('credentials');
   private readonly running = new Map<string, Promise<RefreshOutcome>>();
   /** Outcomes of refreshes in this process. Callers that share one are counted once. */
-  private readonly results: Counter<'result'>;
+  private readonly results: LabeledCounter<'result'>;
   /** Each refresh holds a database connection during its request: together they get a quarter of the pool. */
   private readonly slots: FairSemaphore;
 

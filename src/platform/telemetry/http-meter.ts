@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
-import type { Counter, Histogram } from 'prom-client';
-import { Metrics } from './metrics.js';
+import { Metrics, type Durations, type LabeledCounter } from './metrics.js';
 
 /** Kind of a request. `registry`: servers, skills, namespaces, accounts. `other`: everything else, such as health. */
 const kinds = ['rest', 'mcp', 'run', 'registry', 'other'] as const;
@@ -24,8 +23,8 @@ export function kindOf(url: string): Kind {
 /** Counts requests and the time they take. */
 @Injectable()
 export class HttpMeter {
-  private readonly requests: Counter<'kind' | 'status'>;
-  private readonly durations: Histogram<'kind'>;
+  private readonly requests: LabeledCounter<'kind' | 'status'>;
+  private readonly durations: Durations<'kind'>;
 
   constructor(metrics: Metrics) {
     const help = 'Requests that are over, by what they were for and status.';
@@ -44,7 +43,7 @@ export class HttpMeter {
     response.on('close', () => {
       const kind = kindOf(url);
       this.requests.inc({ kind, status: statusOf(response) });
-      if (!isStream(request)) this.durations.observe({ kind }, (performance.now() - startedAt) / 1_000);
+      if (!isStream(request)) this.durations.observe((performance.now() - startedAt) / 1_000, { kind });
     });
   }
 }

@@ -5,14 +5,13 @@ import {
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
-import type { Counter } from 'prom-client';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
 import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
 import { NoSlotError, FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
-import { Metrics } from '../../../platform/telemetry/metrics.js';
+import { Metrics, type LabeledCounter } from '../../../platform/telemetry/metrics.js';
 import type { ReleaseCurrent } from '../../releases/releases.types.js';
 import { failedInside, statusAfter } from '../core/connection-status.js';
 import { ConnectionCheck } from './connection-check.js';
@@ -37,7 +36,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
   private readonly slots: FairSemaphore;
   private isEnding = false;
   /** Checks of this process, each for all connections that share it; `late` found no slot in time. */
-  private readonly results: Counter<'result'>;
+  private readonly results: LabeledCounter<'result'>;
 
   constructor(
     private readonly repository: RecheckRepository,

@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import type { Counter } from 'prom-client';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
-import { Metrics } from '../../../platform/telemetry/metrics.js';
+import { Metrics, type LabeledCounter } from '../../../platform/telemetry/metrics.js';
 import { NoTunnelError, TooManyTunnelsError, UplinkTakenError } from './uplink.errors.js';
 
 /** Tunnels of one process: each takes some 10 KB while idle (`bench/uplinks.mjs`). One account may have a quarter. */
@@ -12,7 +11,7 @@ export const TUNNELS_EACH_MAX = TUNNELS_MAX / 4;
 @Injectable()
 export class TunnelLimits {
   private readonly limiter = new KeyedLimiter(TUNNELS_EACH_MAX, TUNNELS_MAX);
-  private readonly refused: Counter<'reason'>;
+  private readonly refused: LabeledCounter<'reason'>;
 
   constructor(metrics: Metrics) {
     this.refused = metrics.labeledCounter('slipway_uplink_refused_total', 'Tunnels that were refused, by reason.', {

@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import type { Counter } from 'prom-client';
 import { DataSource } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { LogNames } from '../../../platform/telemetry/log-names.repository.js';
-import { Metrics } from '../../../platform/telemetry/metrics.js';
+import { Metrics, type LabeledCounter } from '../../../platform/telemetry/metrics.js';
 import { LeaseLostError, ReleaseLease, type StageOutcome } from '../release-lease.js';
 import { ReleaseLogRepository } from '../release-log.repository.js';
 import type { LogLine, Release } from '../release.entity.js';
@@ -29,7 +28,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   private readonly logger = new Logger('releases');
   /** Releases that this process works on, by id. */
   private readonly held = new Map<string, ReleaseLease>();
-  private readonly results: Counter<'status'>;
+  private readonly results: LabeledCounter<'status'>;
   /** True once this process takes no more releases. */
   isStopping = false;
 
