@@ -68,14 +68,15 @@ export class InvocationRecord extends RequestRecord {
   }
 
   finish(
-    server: { serverId: string; releaseId: string | null },
+    { serverId, releaseId }: { serverId: string; releaseId: string | null },
     url: string,
     { method, status }: { method: string; status: number },
   ): Invocation & { outcome: InvocationOutcome; wallMs: number } {
     const thrown = (this.failure && withUpstreamDetail(this.failure)) ?? this.shownError();
     return {
       id: this.invocationId,
-      ...server,
+      serverId,
+      releaseId,
       at: this.at,
       method,
       url,
@@ -87,9 +88,9 @@ export class InvocationRecord extends RequestRecord {
       wallMs: Math.round(this.elapsedMs),
       lines: [],
       exceptions: thrown ? [{ at: Date.now(), name: thrown.name, message: thrown.message }] : [],
-      ...(this.hasPayload() && {
-        payload: { arguments: argumentsOf(this.params), result: this.reply && resultOf(this.reply) },
-      }),
+      payload: this.hasPayload()
+        ? { arguments: argumentsOf(this.params), result: this.reply && resultOf(this.reply) }
+        : undefined,
     };
   }
 
