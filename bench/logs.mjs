@@ -129,8 +129,7 @@ function copy(sql, text) {
   });
 }
 
-async function copyRows(batch, columns, insertValues) {
-  const values = insertValues(batch, 1).slice(0, columns.length);
+async function copyRows(batch, columns, values) {
   const escaped = (value) =>
     value === null
       ? '\\N'
@@ -194,8 +193,8 @@ async function throughWorker({ queue, child }, all) {
 
 async function benchIngest() {
   const { uuidV7 } = await built('platform/database/uuid-v7');
-  const { INSERT_INVOCATIONS, insertValues } = await built('modules/logs/store/invocations.repository');
-  const columns = /\(([^)]+), jobs\)/.exec(INSERT_INVOCATIONS)[1].split(', ');
+  const { INSERT_INVOCATIONS, columnValues, insertValues } = await built('modules/logs/store/invocations.repository');
+  const columns = /stored \(([^)]+), jobs\)/.exec(INSERT_INVOCATIONS)[1].split(', ');
   const insert = (batch) => client.query(INSERT_INVOCATIONS, insertValues(batch, 1));
   const worker = await startWorker();
   const few = Math.min(rows, 1_000);
@@ -209,7 +208,9 @@ async function benchIngest() {
   const ways = [
     () => throughWorker(worker, makeRows(rows, uuidV7)),
     here('one INSERT for 1,000 rows', rows, (all) => eachOf(insert)(inJobs(all))),
-    here('COPY of 1,000 rows', rows, (all) => eachOf((batch) => copyRows(batch, columns, insertValues))(inJobs(all))),
+    here('COPY of 1,000 rows', rows, (all) =>
+      eachOf((batch) => copyRows(batch, columns, columnValues(batch)))(inJobs(all)),
+    ),
     here('one INSERT a row', few, (all) => eachOf((row) => insert([row]))(all)),
   ];
   const results = [];

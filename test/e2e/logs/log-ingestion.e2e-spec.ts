@@ -196,6 +196,21 @@ describe('an invocation', () => {
 });
 
 describe('a batch', () => {
+  it('stores texts with the characters of array literals unchanged', async () => {
+    const texts = ['say "hi"', 'C:\\logs\\', '{a,b}', 'NULL', '', '\\"', 'two\nlines\t', "it's", 'größer 🌧'];
+    const given = texts.map((text) =>
+      row({ toolName: text, lines: [line(text)], payload: { arguments: text, result: null } }),
+    );
+    await app.get(InvocationStore).keep(given, 95);
+    const stored = await app.database.query<unknown[]>(
+      `SELECT tool_name, lines -> 0 ->> 'message' AS message, payload ->> 'arguments' AS arguments
+         FROM invocations WHERE id = ANY ($1) ORDER BY id`,
+      [given.map(({ id }) => id)],
+    );
+    const ordered = given.toSorted((a, b) => (a.id < b.id ? -1 : 1)).map(({ toolName }) => toolName);
+    expect(stored).toEqual(ordered.map((text) => ({ tool_name: text, message: text, arguments: text })));
+  });
+
   verifies('log-ingestion:bad-rows', 'loses only the rows that cannot be kept', async () => {
     const store = app.get(InvocationStore);
     const { refused } = store;

