@@ -51,8 +51,9 @@ export class ConnectionMcpController {
     const { grant, params } = request;
     const find = async () => {
       const channel = await this.handles.find(grant.namespace as OwnedNamespace, params.connectionId as string);
-      if (record) record.connectionId = channel.id;
-      return { channel, account: grant.caller.accountId, principal: grant.caller.keyId, target: channel.id };
+      const { id } = channel.owner.target;
+      if (record) record.connectionId = id;
+      return { channel, account: grant.caller.accountId, principal: grant.caller.keyId, target: id };
     };
     return this.server.serve(request, response, find, record);
   }

@@ -54,10 +54,10 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   onModuleInit(): void {
     // Calls under way finish on the previous release.
     this.resolver.events.on('current', (id, current) =>
-      this.handles.dropWhere(({ target: { serverId, releaseId } }) => serverId === id && releaseId !== current),
+      this.handles.dropWhere(({ owner: { target } }) => target.serverId === id && target.releaseId !== current),
     );
     this.resolver.events.on('offers', (id) =>
-      this.handles.forgetListsWhere(({ target: { serverId } }) => serverId === id),
+      this.handles.forgetListsWhere(({ owner: { target } }) => target.serverId === id),
     );
   }
 

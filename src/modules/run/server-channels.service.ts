@@ -86,10 +86,10 @@ class ServerChannel implements Channel {
 
   private async handle(): Promise<UpstreamHandle> {
     const server = await this.find();
-    if (this.current?.target.releaseId === server.release.id) return this.current;
+    if (this.current?.owner.target.releaseId === server.release.id) return this.current;
     const values = await this.valuesFor(server);
     // Another call may have opened it meanwhile.
-    if (this.current?.target.releaseId === server.release.id) return this.current;
+    if (this.current?.owner.target.releaseId === server.release.id) return this.current;
     void this.current?.retire();
     const handle = this.connect(server, values);
     this.current = handle;
@@ -105,7 +105,7 @@ export interface ServerUser extends StoredValues {
   /** The server's qualified name, for error messages after its deletion. */
   serverName: string;
   /** `HttpTarget.bearer` for an upstream: the access token of the connection, null without one. */
-  bearer?: (upstreamUrl: string, rejected?: string) => Promise<string | null>;
+  bearer?: (upstreamUrl: string, rejected?: string) => string | null | Promise<string | null>;
 }
 
 /** Channels of connections to the current releases of servers. */
@@ -236,9 +236,11 @@ function tokenFor(
 ) {
   const hasOwn = Object.keys(headers).some((name) => name.toLowerCase() === 'authorization');
   if (hasOwn || !bearer || (program && !authAddress)) return undefined;
+  const { href } = authAddress ?? upstream;
+  if (!authAddress) return (rejected?: string) => bearer(href, rejected);
   return async (rejected?: string) => {
-    const token = await bearer((authAddress ?? upstream).href, rejected);
-    if (token === null && authAddress) throw new AdapterAuthRequiredError(name);
+    const token = await bearer(href, rejected);
+    if (token === null) throw new AdapterAuthRequiredError(name);
     return token;
   };
 }

@@ -70,7 +70,7 @@ export class ConnectionToolsService {
     record: CallRecord,
   ): Promise<string> {
     const handle = await this.handles.find(namespace, connectionId);
-    record.connectionId = handle.id;
+    record.connectionId = handle.owner.target.id;
     record.received('tools/call', { name: path });
     const args = argumentsText(body);
     const left = deadlineIn(this.env.upstreamCallTimeoutMs);
@@ -101,7 +101,7 @@ export class ConnectionToolsService {
   /** The timeout with the advice to call at the MCP endpoint, which allows longer calls. */
   private withMcpAdvice(
     { message, outcomeUnknown, detail }: UpstreamTimeoutError,
-    { target }: ConnectionHandle,
+    { owner: { target } }: ConnectionHandle,
   ): Error {
     const url = `${this.env.baseUrl}/connect/${target.namespace}/${target.connectionId}/mcp`;
     const seconds = (target.callTimeoutMs ?? this.env.mcpCallTimeoutMs) / 1000;
@@ -170,7 +170,7 @@ async function nameOf(handle: ConnectionHandle, path: string, timeoutMs: number)
 }
 
 /** The error for a tool that the upstream did not list, with the nearest name. */
-function unknownTool({ catalog, target }: ConnectionHandle, path: string): ResourceNotFoundError {
+function unknownTool({ catalog, owner: { target } }: ConnectionHandle, path: string): ResourceNotFoundError {
   return ResourceNotFoundError.ofItem('tool', target.connectionId, path, catalog.names);
 }
 
