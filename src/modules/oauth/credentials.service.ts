@@ -89,7 +89,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   /** {@link accessToken} from the cache, without a promise; undefined if it must be read or refreshed. */
   cachedToken(owner: CredentialOwner, upstreamUrl: string): string | null | undefined {
     const cached = this.cache.peek(keyOf(owner));
-    if (!cached) return undefined;
+    if (cached === null) return undefined;
     const { credential } = cached;
     if (!credential || credential.upstreamUrl !== upstreamAddress(upstreamUrl)) return null;
     return credential.accessToken !== null && Date.now() < credential.dueAt ? credential.accessToken : undefined;

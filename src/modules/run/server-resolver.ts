@@ -84,6 +84,11 @@ export class ServerResolver implements OnModuleInit {
     return found;
   }
 
+  /** The server with this id, if it is cached; a call that finds it needs no promise. */
+  peekId(serverId: string): ResolvedServer | null {
+    return this.servers.peek(`${BY_ID}${serverId}`);
+  }
+
   /** The server with this id; null when there is none. */
   byId(serverId: string): Promise<ResolvedServer | null> {
     return this.servers.get(`${BY_ID}${serverId}`);
