@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isObject } from '../../platform/text/json.js';
-import type { McpReply, RpcError } from '../protocol/channel.js';
+import type { CallerProfile, McpReply, RpcError } from '../protocol/channel.js';
 import { deadlineFromFirstUse } from '../protocol/deadline.js';
 import { slice } from '../protocol/json-text.js';
 import { UpstreamAuthRequiredError } from '../protocol/mcp-errors.js';
@@ -43,6 +43,9 @@ export interface LegacyParts {
   timeoutMs: number;
 }
 
+/** Profile of a client's upstream session, and the function that answers the requests sent there. */
+type Responder = Pick<UpstreamRequestOptions, 'onRequest'> & { profile: CallerProfile };
+
 /** Error text for tasks at endpoints and servers without them. */
 const NO_TASKS =
   'The MCP server has no tasks of MCP 2025-11-25. Nothing ran: call the tool without "task" to get its result';
@@ -52,7 +55,7 @@ export class LegacyServer {
   constructor(private readonly parts: LegacyParts) {}
 
   /** @throws McpRefusal, UpstreamFailure */
-  async answer(incoming: McpRequest): Promise<void> {
+  answer(incoming: McpRequest): Promise<void> | void {
     const { method, id, sink } = incoming;
     switch (method) {
       case 'ping':
@@ -89,7 +92,7 @@ export class LegacyServer {
     const version = agreedVersion(params);
     const declared = isObject(params) ? params.capabilities : undefined;
     const minted = this.parts.ids.mint(request.caller, version, passedCapabilities(declared, version));
-    sink.reply(200, resultText(id, initializeResult(identity, version)), { 'mcp-session-id': minted.id });
+    sink.reply(200, resultText(id, initializeResult(identity, version)), minted.id);
   }
 
   private async setLevel(incoming: McpRequest): Promise<void> {
@@ -153,14 +156,20 @@ export class LegacyServer {
     const era = isTask ? 'legacy' : session ? this.parts.sessions.eraOf(session, principal) : undefined;
     let next = params;
     for (let round = 0; ; round += 1) {
-      const reply = await this.send(incoming, {
-        params: next,
-        accepts,
-        era,
-        ...(isTask && { session: '' }),
-        ...responder,
-      });
-      if (!reply) return;
+      let reply: McpReply;
+      try {
+        reply = await this.parts.calls.send(incoming, {
+          params: next,
+          accepts,
+          era,
+          session: isTask ? '' : undefined,
+          profile: responder?.profile,
+          onRequest: responder?.onRequest,
+        });
+      } catch (error) {
+        if (this.opensSetupPage(incoming, error)) return;
+        throw error;
+      }
       if (isTask) return sink.reply(200, await this.parts.tasks.started(incoming, reply));
       if (reply.era === 'legacy') return sink.reply(200, withOwnError(reply, id, reply.error && hopError(reply.error)));
       const wanted = reply.result && inputRequired(slice(reply.text, reply.result));
@@ -174,30 +183,28 @@ export class LegacyServer {
   }
 
   /** Options for an upstream session of the client's own, which has its log level. */
-  private ownSession<T extends Pick<UpstreamRequestOptions, 'profile'>>(
+  private ownSession(
     { channel, request: { session, principal } }: McpRequest,
     level: string | null,
-    responder: T | null,
-  ): Pick<UpstreamRequestOptions, 'profile' | 'onRequest'> | null {
+    responder: Responder | null,
+  ): Responder | null {
     if (!session || level === null) return responder;
     this.parts.sessions.uses(session, principal, channel);
-    const profile = responder?.profile ?? { ...this.parts.input.profileOf(session, principal), mayShare: true };
-    return { ...responder, profile: { ...profile, level } };
+    // Made for this call by `profileOf`.
+    const profile = responder?.profile ?? this.parts.input.profileOf(session, principal);
+    if (!responder) profile.mayShare = true;
+    profile.level = level;
+    return { profile, onRequest: responder?.onRequest };
   }
 
-  /** Returns the upstream's answer; null when it requires authorization and the client was sent to the setup page. */
-  private async send(incoming: McpRequest, options: UpstreamRequestOptions): Promise<McpReply | null> {
-    try {
-      return await this.parts.calls.send(incoming, options);
-    } catch (error) {
-      const { session, observer } = incoming.request;
-      const opensPages = session !== null && takesPages(session.capabilities);
-      if (!(error instanceof UpstreamAuthRequiredError) || error.setupUrl === undefined || !opensPages) throw error;
-      observer?.failed(error);
-      const setup = setupError(setupSentence(error), error.setupUrl, randomUUID());
-      incoming.sink.reply(200, rpcErrorText(incoming.id, setup));
-      return null;
-    }
+  /** Sends the client to the setup page of an upstream that requires authorization. @returns false if it opens no pages */
+  private opensSetupPage({ request, id, sink }: McpRequest, error: unknown): boolean {
+    const { session, observer } = request;
+    if (!(error instanceof UpstreamAuthRequiredError) || error.setupUrl === undefined) return false;
+    if (session === null || !takesPages(session.capabilities)) return false;
+    observer?.failed(error);
+    sink.reply(200, rpcErrorText(id, setupError(setupSentence(error), error.setupUrl, randomUUID())));
+    return true;
   }
 
   /** Replies to the client. Rejects task results, since these revisions have no client capability for them. */

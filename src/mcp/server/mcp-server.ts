@@ -8,7 +8,7 @@ import { rpcCode } from '../protocol/protocol.js';
 import { errorText, failureText } from './mcp-responses.js';
 import type { McpRequestContext, McpResponseSink } from './mcp-request.js';
 import { batchFault, serveBatch } from './batch.js';
-import { classify, invalid, shapeFault, type Classified, type Fault } from './classify.js';
+import { classify, invalid, shapeFault, type Fault } from './classify.js';
 import { McpRefusal } from './mcp-server.errors.js';
 import type { LegacyServer } from './legacy-server.js';
 import type { ModernServer } from './modern-server.js';
@@ -42,36 +42,32 @@ export class McpServer {
    * @param channel upstream channel, or the reason why there is none
    * @throws McpSessionNotFoundError
    */
-  async serve(channel: Channel | McpRefusal, given: McpRequestContext, sink: McpResponseSink): Promise<void> {
+  async serve(channel: Channel | McpRefusal, request: McpRequestContext, sink: McpResponseSink): Promise<void> {
     let message: unknown;
     try {
-      message = JSON.parse(given.text);
+      message = JSON.parse(request.text);
     } catch {
       return refuse(sink, { status: 400, code: rpcCode.parseError, message: 'The body is not valid JSON' });
     }
-    const request = isOfSession(message, given) ? { ...given, session: await given.findSession() } : given;
+    // MCP 2026-07-28 has no sessions.
+    if (request.findSession && (!isObject(message) || classify(message, request.headers).era === 'legacy')) {
+      const session = request.findSession();
+      request.session = session instanceof Promise ? await session : session;
+    }
     if (Array.isArray(message)) {
       const fault = batchFault(message, request);
       if (fault) return refuse(sink, fault);
-      return serveBatch(request, sink, (one, own) => this.serveBatched(channel, one, own));
+      return serveBatch(request, sink, async (part, partSink) => {
+        const partMessage = JSON.parse(part.text) as RpcHead;
+        if (partMessage.method === 'initialize') refuse(partSink, invalid('initialize must not be part of a batch'));
+        else await this.serveMessage(channel, part, partMessage, partSink);
+      });
     }
     if (!isObject(message)) return refuse(sink, invalid('The body must be one JSON-RPC message'));
-    return this.serveOne(channel, request, message, sink);
+    await this.serveMessage(channel, request, message, sink);
   }
 
-  /** Rejects `initialize` in a batch and serves the other messages. */
-  private serveBatched(
-    channel: Channel | McpRefusal,
-    request: McpRequestContext,
-    sink: McpResponseSink,
-  ): Promise<void> {
-    const message = JSON.parse(request.text) as RpcHead;
-    if (message.method !== 'initialize') return this.serveOne(channel, request, message, sink);
-    refuse(sink, invalid('initialize must not be part of a batch'));
-    return Promise.resolve();
-  }
-
-  private async serveOne(
+  private async serveMessage(
     channel: Channel | McpRefusal,
     request: McpRequestContext,
     message: RpcHead,
@@ -107,7 +103,9 @@ export class McpServer {
       const incoming = { channel, method, params: message.params, own, id, request, sink };
       // The answer to `initialize` carries the session id as a header.
       if (request.acceptsStream && method !== 'initialize') sink.openWhenLate();
-      await this.answer(classified, incoming);
+      const { legacy, modern } = this.parts;
+      if (classified.era === 'modern' && classified.envelope) await modern.answer(incoming, classified.envelope);
+      else await legacy.answer(incoming);
     } catch (error) {
       request.observer?.failed(error as Error);
       sink.reply(
@@ -115,13 +113,6 @@ export class McpServer {
         failureText(id, method, error, classified.era),
       );
     }
-  }
-
-  private answer(classified: Classified, incoming: Parameters<LegacyServer['answer']>[0]): Promise<void> {
-    const { legacy, modern } = this.parts;
-    return classified.era === 'modern' && classified.envelope
-      ? modern.answer(incoming, classified.envelope)
-      : legacy.answer(incoming);
   }
 
   /** Takes a client's notification: those about its session here and its calls are ours, others its server's. */
@@ -140,15 +131,6 @@ export class McpServer {
     const raw = memberText(memberText(request.text, 'params') ?? '{}', 'requestId');
     if (raw) this.parts.calls.cancel(request, raw);
   }
-}
-
-/** True for a message that belongs to the session its request names: MCP 2026-07-28 has no sessions. */
-function isOfSession(
-  message: unknown,
-  request: McpRequestContext,
-): request is McpRequestContext & Required<Pick<McpRequestContext, 'findSession'>> {
-  if (!request.findSession) return false;
-  return !isObject(message) || classify(message, request.headers).era === 'legacy';
 }
 
 function refuse(sink: McpResponseSink, { status, code, message, data }: Fault, id = 'null'): void {

@@ -36,7 +36,7 @@ import { foreign, isRequestState, StateRefusedError } from './pending-input/pend
 import type { Subscriptions } from './sessions/subscriptions.js';
 import { wantsTask } from './tasks/task-relay.js';
 import type { ToolNotes } from './tool-notes.js';
-import { isLoudMessage, type UpstreamCalls } from './upstream-calls.js';
+import { isLoudMessage, type UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
 
 /** Methods of older revisions that this one removed. */
 const removed: ReadonlySet<string> = new Set([
@@ -116,12 +116,12 @@ export class ModernServer {
   /** Sends a call. @returns null when the user declined a page that the call requires */
   private async begin(incoming: McpRequest, envelope: Envelope): Promise<McpReply | null> {
     const { calls, pending } = this.parts;
-    const { era, ...options } = await this.optionsFor(incoming, envelope);
+    const { era, options } = await this.optionsFor(incoming, envelope);
     const { method, params } = incoming;
     if (isDeclined(params, era === 'legacy' ? () => true : undefined)) return null;
     const { capabilities } = envelope;
     const slot = mayRequireInput.has(method) ? pending.allocate(incoming, capabilities) : null;
-    return slot ? pending.begin(incoming, { ...options, ...slot, capabilities }, calls) : calls.send(incoming, options);
+    return slot ? pending.begin(incoming, options, slot, capabilities, calls) : calls.send(incoming, options);
   }
 
   private headerFault({ channel, method, params, request }: McpRequest) {
@@ -140,7 +140,7 @@ export class ModernServer {
   private async optionsFor(
     { channel, method, own = '{}', params, request }: McpRequest,
     { capabilities, logLevel }: Envelope,
-  ) {
+  ): Promise<{ era: Era | null; options: UpstreamRequestOptions }> {
     const accepts = (method: string, text: string) =>
       method === 'notifications/message' ? logLevel !== null && isLoudMessage(text, logLevel) : isOfRequest(method);
     const declares = Object.keys(capabilities).length > 0;
@@ -153,11 +153,11 @@ export class ModernServer {
       const legacyParams = paramsForLegacy(isRetry ? withoutAnswers(own) : own);
       // A server may list a tool only to clients that it can ask, or that know an extension.
       const profile = sharedProfile(era, isList(method) ? capabilities : extrasOf(capabilities));
-      return { era, accepts, params: legacyParams, ...(profile && { profile }) };
+      return { era, options: { accepts, params: legacyParams, profile } };
     }
     const forModern = paramsForModern(isRetry ? withoutSetupAnswer(own) : own);
-    const profile: CallerProfile = { key: request.caller, capabilities };
-    return { era, accepts, params: forModern, ...(declares ? { profile } : {}) };
+    const profile: CallerProfile | undefined = declares ? { key: request.caller, capabilities } : undefined;
+    return { era, options: { accepts, params: forModern, profile } };
   }
 
   private refused(incoming: McpRequest, { message, isLost }: StateRefusedError): void {

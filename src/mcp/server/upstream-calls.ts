@@ -62,9 +62,9 @@ export class UpstreamCalls {
   /** @throws UpstreamFailure */
   async send(
     { channel, method, id, request, sink }: McpRequest,
-    { params, accepts, target: other, ...rest }: UpstreamRequestOptions,
+    { params, accepts, target: other, profile, era, onRequest, session, timeoutMs }: UpstreamRequestOptions,
   ): Promise<McpReply> {
-    const { acceptsStream, cancellation } = request;
+    const { acceptsStream, cancellation, observer } = request;
     const token = params && acceptsStream ? progressTokenIn(params) : null;
     const ours = `"slipway-${(this.lastToken += 1)}"`;
     const target = other ?? { sink, token: token && slice(params ?? '', token) };
@@ -75,21 +75,25 @@ export class UpstreamCalls {
     };
     const end = this.running.begin(inFlightKey(request), id, cancellation);
     try {
-      const reply = await channel.request({
+      const call: McpCall = {
         method,
         params: params && token ? splice(params, token, ours) : params,
-        timeoutMs: this.timeoutMs,
+        timeoutMs: timeoutMs ?? this.timeoutMs,
         cancellation,
-        timing: request.observer?.timing,
-        invocationId: request.observer?.invocationId,
+        timing: observer?.timing,
+        invocationId: observer?.invocationId,
         caller: request.session?.key ?? request.caller,
         via: request.header(VIA_HEADER),
-        trace: traceHeaders((name) => request.header(name)),
+        trace: traceHeaders(request.header),
         onNotification,
         onInterrupted: acceptsStream ? () => sink.openAnswer() : undefined,
-        ...rest,
-      });
-      request.observer?.answered?.(reply);
+        profile,
+        era,
+        session,
+      };
+      if (onRequest) call.onRequest = onRequest;
+      const reply = await channel.request(call);
+      observer?.answered?.(reply);
       return reply;
     } finally {
       end();
