@@ -117,10 +117,12 @@ export class FastPathRouter {
   ): Promise<void> {
     try {
       const { rule } = route;
-      const caller = await this.access.authenticate(request.headers.authorization, rule);
+      const authenticated = this.access.authenticate(request.headers.authorization, rule);
+      const caller = authenticated instanceof Promise ? await authenticated : authenticated;
       this.limits.admit(request, caller, response);
       const owner = rule.owner === undefined ? undefined : String(request.params[rule.owner]);
-      request.grant = await this.access.authorize(caller, rule, { owner });
+      const authorized = this.access.authorize(caller, rule, { owner });
+      request.grant = authorized instanceof Promise ? await authorized : authorized;
       requireNoQuery(query);
       if (route.method !== 'GET') {
         this.bodies.admit(request, response, caller.accountId);
