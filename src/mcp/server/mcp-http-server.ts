@@ -1,13 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Injectable, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { readBody } from '../../platform/http/body/request-body.js';
 import { isTrustedOrigin } from '../../platform/http/cors.js';
-import { HeldByKeys } from '../../platform/http/held-by-keys.js';
-import { InternalClient } from '../../platform/internal-http/internal-client.js';
-import { Vault } from '../../platform/vault/vault.js';
-import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { CallerProfile, Channel } from '../protocol/channel.js';
 import { MODERN_VERSION } from '../protocol/protocol.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
@@ -23,23 +18,15 @@ import {
   McpTooManyError,
   OriginRefusedError,
 } from './mcp-server.errors.js';
-import { LegacyServer } from './legacy-server.js';
 import { LiveSessions } from './sessions/live-sessions.js';
 import { McpServer } from './mcp-server.js';
-import { ModernServer } from './modern-server.js';
 import { PendingInputCalls } from './pending-input/pending-input-calls.js';
 import { isResumable, ResumableStreams, type ResumableStream, type StreamReader } from './resume/resumable-streams.js';
 import { SessionIds, type ClientSession } from './sessions/session-ids.js';
-import { SessionMarkRepository } from './sessions/session-mark.repository.js';
 import { SessionStream } from './sessions/session-stream.js';
 import { opensSseStream, SseStreams, sseStreamOf } from './sse/sse-streams.js';
 import { Streams } from './sessions/streams.js';
-import { Subscriptions } from './sessions/subscriptions.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
-import { McpTaskRepository } from './tasks/mcp-task.repository.js';
-import { TaskRelay } from './tasks/task-relay.js';
-import { ToolNotes } from './tool-notes.js';
-import { UpstreamCalls } from './upstream-calls.js';
 
 /** Size limit of a JSON-RPC message from a client. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
@@ -76,52 +63,23 @@ export interface McpServerTarget {
  * since the answer to a server request may arrive on any of its routes.
  */
 @Injectable()
-export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
-  private readonly server: McpServer;
-  private readonly ids: SessionIds;
-  private readonly sessions: LiveSessions;
-  private readonly clientRequests: PendingClientRequests;
-  private readonly input: ClientInput;
-  private readonly streams: Streams;
-  /** Streams of HTTP+SSE (MCP 2024-11-05). */
-  readonly sse: SseStreams;
-  /** Streams that their clients can resume. */
-  readonly resumable: ResumableStreams;
+export class McpHttpServer implements BeforeApplicationShutdown {
   private readonly inFlight = new KeyedLimiter(IN_FLIGHT_EACH_MAX, IN_FLIGHT_MAX);
-
   private readonly via: string;
 
   constructor(
     private readonly env: Env,
-    pubSub: PubSub,
+    private readonly server: McpServer,
+    private readonly ids: SessionIds,
+    private readonly sessions: LiveSessions,
+    private readonly input: ClientInput,
+    private readonly clientRequests: PendingClientRequests,
     private readonly pending: PendingInputCalls,
-    marks: SessionMarkRepository,
-    vault: Vault,
-    taskIds: McpTaskRepository,
-    internal: InternalClient,
-    held: HeldByKeys,
+    private readonly streams: Streams,
+    private readonly sse: SseStreams,
+    private readonly resumable: ResumableStreams,
   ) {
-    this.streams = new Streams(held);
-    this.sse = new SseStreams(vault, env, internal);
-    this.resumable = new ResumableStreams(vault, env, internal);
-    const timeoutMs = env.upstreamCallTimeoutMs;
     this.via = viaMark(env);
-    this.ids = new SessionIds(env);
-    this.sessions = new LiveSessions(pubSub, marks, randomUUID());
-    this.clientRequests = new PendingClientRequests(pubSub, this.sessions);
-    this.input = new ClientInput(this.sessions, this.clientRequests);
-    const { ids, sessions, clientRequests, input } = this;
-    const [calls, notes] = [new UpstreamCalls(env.mcpCallTimeoutMs), new ToolNotes()];
-    const tasks = new TaskRelay(vault, taskIds, calls, timeoutMs);
-    const legacy = new LegacyServer({ calls, ids, sessions, input, notes, tasks, timeoutMs });
-    const subscriptions = new Subscriptions(this.streams);
-    const modern = new ModernServer({ calls, pending, subscriptions, notes, timeoutMs });
-    this.server = new McpServer({ legacy, modern, clientRequests, sessions, calls });
-  }
-
-  async onModuleInit(): Promise<void> {
-    await this.sessions.listen();
-    await this.clientRequests.listen();
   }
 
   /** Current counts of this process. */
@@ -129,7 +87,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     return { requests: this.inFlight.size, streams: this.streams.size, sessions: this.sessions.size };
   }
 
-  /** Ends streams and pending client requests, so that closing the server does not wait for clients. */
+  /** Ends streams, then what waits for answers of clients, so that closing the server does not wait for clients. */
   beforeApplicationShutdown(): void {
     this.streams.close();
     this.resumable.close();

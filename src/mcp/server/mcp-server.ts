@@ -1,3 +1,4 @@
+import { Injectable } from '@nestjs/common';
 import { memberText } from '../protocol/json-edit.js';
 import { isObject } from '../../platform/text/json.js';
 import { statusOf } from '../../platform/errors/domain-error.js';
@@ -10,31 +11,29 @@ import type { McpRequestContext, McpResponseSink } from './mcp-request.js';
 import { batchFault, serveBatch } from './batch.js';
 import { classify, invalid, shapeFault, type Fault } from './classify.js';
 import { McpRefusal } from './mcp-server.errors.js';
-import type { LegacyServer } from './legacy-server.js';
-import type { ModernServer } from './modern-server.js';
-import type { PendingClientRequests } from './pending-client-requests.js';
-import type { LiveSessions } from './sessions/live-sessions.js';
-import type { UpstreamCalls } from './upstream-calls.js';
+import { LegacyServer } from './legacy-server.js';
+import { ModernServer } from './modern-server.js';
+import { PendingClientRequests } from './pending-client-requests.js';
+import { LiveSessions } from './sessions/live-sessions.js';
+import { UpstreamCalls } from './upstream-calls.js';
 
 /** Notifications that upstreams get from this service, or whose token is that of a request which this service sent. */
 const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set(['notifications/initialized', 'notifications/progress']);
-
-/** Handlers of messages by era. */
-export interface McpServerParts {
-  legacy: LegacyServer;
-  modern: ModernServer;
-  clientRequests: PendingClientRequests;
-  sessions: LiveSessions;
-  calls: UpstreamCalls;
-}
 
 /**
  * Serves MCP of every revision to clients over one channel. Requires no handshake; a session only adds its stored
  * state. Between a client and an upstream of the same era, messages pass byte for byte except for ids and progress
  * tokens.
  */
+@Injectable()
 export class McpServer {
-  constructor(private readonly parts: McpServerParts) {}
+  constructor(
+    private readonly legacy: LegacyServer,
+    private readonly modern: ModernServer,
+    private readonly clientRequests: PendingClientRequests,
+    private readonly sessions: LiveSessions,
+    private readonly calls: UpstreamCalls,
+  ) {}
 
   /**
    * Answers one POST. Failures of the upstream become JSON-RPC answers.
@@ -80,7 +79,7 @@ export class McpServer {
     const { method } = message;
     request.observer?.received(typeof method === 'string' ? method : null, message.params);
     if (typeof method !== 'string') {
-      this.parts.clientRequests.take(request.session, message, request.text);
+      this.clientRequests.take(request.session, message, request.text);
       return sink.reply(202, null);
     }
     if (message.id === undefined) {
@@ -103,9 +102,8 @@ export class McpServer {
       const incoming = { channel, method, params: message.params, own, id, request, sink };
       // The answer to `initialize` carries the session id as a header.
       if (request.acceptsStream && method !== 'initialize') sink.openWhenLate();
-      const { legacy, modern } = this.parts;
-      if (classified.era === 'modern' && classified.envelope) await modern.answer(incoming, classified.envelope);
-      else await legacy.answer(incoming);
+      if (classified.era === 'modern' && classified.envelope) await this.modern.answer(incoming, classified.envelope);
+      else await this.legacy.answer(incoming);
     } catch (error) {
       request.observer?.failed(error as Error);
       sink.reply(
@@ -121,15 +119,15 @@ export class McpServer {
     const { session, principal, text } = request;
     if (!session || OWN_NOTIFICATIONS.has(method)) return;
     // Clients without state share an upstream session.
-    if (this.parts.sessions.eraOf(session, principal) === undefined) return;
-    this.parts.sessions.notify(session, principal, text);
+    if (this.sessions.eraOf(session, principal) === undefined) return;
+    this.sessions.notify(session, principal, text);
   }
 
   private cancel(request: McpRequestContext, { params }: RpcHead): void {
     const requestId = isObject(params) ? params.requestId : undefined;
     if (typeof requestId !== 'string' && typeof requestId !== 'number') return;
     const raw = memberText(memberText(request.text, 'params') ?? '{}', 'requestId');
-    if (raw) this.parts.calls.cancel(request, raw);
+    if (raw) this.calls.cancel(request, raw);
   }
 }
 

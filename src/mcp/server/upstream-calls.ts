@@ -1,3 +1,5 @@
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../config/env.js';
 import type { CallerProfile, McpCall, McpReply } from '../protocol/channel.js';
 import { memberText } from '../protocol/json-edit.js';
 import { progressTokenIn } from '../protocol/messages.js';
@@ -43,7 +45,7 @@ export interface UpstreamRequestOptions {
   onRequest?: McpCall['onRequest'];
   /** Upstream session of a task; empty for a call that starts one. */
   session?: string;
-  /** Time without a message, instead of that of all calls. */
+  /** Time without a message after which the call fails; `MCP_CALL_TIMEOUT` by default. */
   timeoutMs?: number;
   /** Selects the notifications before the answer that the client receives, besides its own progress. */
   accepts: (method: string, text: string) => boolean;
@@ -52,12 +54,12 @@ export interface UpstreamRequestOptions {
 }
 
 /** Sends requests to channels, each with our progress token in place of the client's. */
+@Injectable()
 export class UpstreamCalls {
   private readonly running = new CancellableCalls();
   private lastToken = 0;
 
-  /** @param timeoutMs time without a message of the upstream, after which a call fails */
-  constructor(private readonly timeoutMs: number) {}
+  constructor(private readonly env: Env) {}
 
   /** @throws UpstreamFailure */
   async send(
@@ -78,7 +80,7 @@ export class UpstreamCalls {
       const call: McpCall = {
         method,
         params: params && token ? splice(params, token, ours) : params,
-        timeoutMs: timeoutMs ?? this.timeoutMs,
+        timeoutMs: timeoutMs ?? this.env.mcpCallTimeoutMs,
         cancellation,
         timing: observer?.timing,
         invocationId: observer?.invocationId,
