@@ -31,8 +31,8 @@ export class ConnectionMcpController {
   @HttpCode(200)
   @ApiMcp()
   @ApiErrors(400, 404, pageRefused)
-  async serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
-    await this.recorder.watching(request, response, (record) => this.handle(request, response, record));
+  serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
+    return this.recorder.watching(request, response, (record) => this.handle(request, response, record));
   }
 
   /** The SSE stream of a client's session, with changes of lists and resources. */

@@ -5,6 +5,7 @@ import { Env } from '../../../config/env.js';
 import type { Cancellation } from '../../../mcp/protocol/cancellation.js';
 import { deadlineIn } from '../../../mcp/protocol/deadline.js';
 import { UpstreamFailure, UpstreamTimeoutError } from '../../../mcp/protocol/mcp-errors.js';
+import type { McpReply } from '../../../mcp/protocol/channel.js';
 import { slice } from '../../../mcp/protocol/json-text.js';
 import { completeOrRefuse, isErrorResult } from '../../../mcp/protocol/messages.js';
 import type { ToolText } from '../../../mcp/client/tool-catalog.js';
@@ -77,18 +78,20 @@ export class ConnectionToolsService {
     // A name without separators needs no list. After a failure the list says if the tool exists.
     const name = /[./]/.test(path) ? await withFullMessage(nameOf(handle, path, left())) : path;
     if (name !== path) record.received('tools/call', { name });
-    const request = handle.request({
-      method: 'tools/call',
-      params: `{"name":${JSON.stringify(name)},"arguments":${args}}`,
-      timeoutMs: left(),
-      cancellation,
-      timing: record.timing,
-      trace: record.trace,
-      invocationId: record.invocationId,
-    });
-    const reply = await withFullMessage(request).catch((error: unknown) => {
-      throw error instanceof UpstreamTimeoutError ? this.withMcpAdvice(error, handle) : error;
-    });
+    let reply: McpReply;
+    try {
+      reply = await handle.request({
+        method: 'tools/call',
+        params: `{"name":${JSON.stringify(name)},"arguments":${args}}`,
+        timeoutMs: left(),
+        cancellation,
+        timing: record.timing,
+        trace: record.trace,
+        invocationId: record.invocationId,
+      });
+    } catch (error) {
+      throw error instanceof UpstreamTimeoutError ? this.withMcpAdvice(error, handle) : fullMessage(error);
+    }
     record.answered(reply);
     completeOrRefuse(reply);
     // An unknown tool may come back as an error or, from some servers, as an `isError` result.
@@ -153,13 +156,16 @@ export class ConnectionToolsService {
   }
 }
 
-/** Puts into the message what MCP clients read in the `data` of an error. */
-async function withFullMessage<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    throw error instanceof ConnectionInputError ? new ConnectionInputRequiredError(error) : error;
-  }
+/** @throws the error of `work` with its {@link fullMessage} */
+function withFullMessage<T>(work: Promise<T>): Promise<T> {
+  return work.catch((error: unknown) => {
+    throw fullMessage(error);
+  });
+}
+
+/** The error whose message holds what MCP clients read in its `data`. */
+function fullMessage(error: unknown): unknown {
+  return error instanceof ConnectionInputError ? new ConnectionInputRequiredError(error) : error;
 }
 
 /** The name of the tool of a path. @throws ResourceNotFoundError if the upstream lists none, UpstreamFailure */
