@@ -324,44 +324,45 @@ export async function load(target, callers, calls) {
   };
 }
 
-async function setUp(wanted) {
+/**
+ * Starts what is wanted, by the names that --only takes, and gives the targets.
+ *
+ * @param options of `startService`
+ */
+export async function setUp(wanted, options) {
   const targets = [];
-  const add = (label, server, url, mode, headers = [], more = []) =>
-    targets.push({ label, server, url, mode, headers, more });
+  const add = (name, label, server, url, more) =>
+    targets.push({ name, label, server, url, mode: 'mcp', headers: [], ...more });
   const echo = await startEcho();
-  if (wanted('direct')) add('direct', echo, `${echo.url}/mcp`, 'mcp');
+  if (wanted('direct')) add('direct', 'direct', echo, `${echo.url}/mcp`);
   if (wanted('nginx')) {
     const nginx = await startNginx(echo.url);
-    if (nginx) add('nginx', nginx, `${nginx.url}/mcp`, 'mcp');
+    if (nginx) add('nginx', 'nginx', nginx, `${nginx.url}/mcp`);
     else console.log('nginx is not installed: its row is left out.');
   }
   if (wanted('pass-through')) {
     const bare = await startServer('pass-through', './pass-through.mjs', ['--upstream', echo.url]);
-    add('pass-through', bare, `${bare.url}/mcp`, 'mcp');
+    add('pass-through', 'pass-through', bare, `${bare.url}/mcp`);
   }
   if (['rest', 'mcp', 'session', 'run'].some(wanted)) {
-    const service = await startService();
+    const service = await startService(options);
     await service.request('PUT', '/namespaces/bench');
     await service.connect('bench', 'echo', `${echo.url}/mcp`);
     const headers = [`Authorization: Bearer ${service.key}`];
     const connection = `${service.url}/connect/bench/echo`;
-    if (wanted('rest')) add('slipway REST', service, `${connection}/.tools/echo`, 'rest', headers);
-    if (wanted('mcp')) add('slipway MCP', service, `${connection}/mcp`, 'mcp', headers);
+    if (wanted('rest')) add('rest', 'slipway REST', service, `${connection}/.tools/echo`, { mode: 'rest', headers });
+    if (wanted('mcp')) add('mcp', 'slipway MCP', service, `${connection}/mcp`, { headers });
     // Its server has sessions too, so that the client's session is not made up by the service.
     if (wanted('session')) {
       const stateful = await startEcho('--sessions');
       await service.connect('bench', 'sessions', `${stateful.url}/mcp`);
       const url = `${service.url}/connect/bench/sessions/mcp`;
-      add('MCP session', service, url, 'mcp', headers, ['--session']);
+      add('session', 'MCP session', service, url, { headers, more: ['--session'] });
     }
-    if (wanted('run'))
-      add(
-        'slipway run',
-        service,
-        await service.publish('bench/echo', { type: 'external', upstreamUrl: `${echo.url}/mcp` }),
-        'mcp',
-        headers,
-      );
+    if (wanted('run')) {
+      const url = await service.publish('bench/echo', { type: 'external', upstreamUrl: `${echo.url}/mcp` });
+      add('run', 'slipway run', service, url, { headers });
+    }
   }
   return targets;
 }
