@@ -51,8 +51,8 @@ async function functionsThatRan() {
 
 if (isMainThread && process.channel) {
   let requests = [];
-  const nothing = () => ({ promises: 0, timers: 0, closeListeners: 0, stacks: {} });
-  let now = nothing();
+  const begin = (method) => ({ method, promises: 0, timers: 0, closeListeners: 0, stacks: {} });
+  let now = begin(null);
   /** The function that made a promise, by the promise's id. */
   const makers = new Map();
   const hasStacks = process.env.CALL_COSTS_STACKS === '1';
@@ -75,8 +75,8 @@ if (isMainThread && process.channel) {
       return add.call(this, event, listener);
     };
   }
-  subscribe('http.server.request.start', () => {
-    now = nothing();
+  subscribe('http.server.request.start', ({ request }) => {
+    now = begin(request.method);
     makers.clear();
     requests.push(now);
   });
