@@ -7,10 +7,9 @@
 //   npm run bench:counts -- [--only rest,mcp,session,run] [--json]
 
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { load, runBench, setUp } from './run.mjs';
+import { ask, load, runBench, setUp } from './run.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -19,15 +18,6 @@ const { values: options } = parseArgs({
   },
 });
 const calls = 100;
-
-/** What the requests of a process since the last time cost; see inside.mjs. */
-async function costsOf(child) {
-  child.send('costs');
-  for (;;) {
-    const [message] = await once(child, 'message');
-    if (message.costs) return message.costs;
-  }
-}
 
 async function main() {
   const only = options.only.split(',');
@@ -41,10 +31,10 @@ async function main() {
   });
   const found = {};
   for (const target of targets) {
-    await costsOf(target.server.child);
+    await ask(target.server.child, 'costs');
     const { failed, errors } = await load(target, 1, 2 * calls);
     if (failed > 0) throw new Error(`${target.label}: ${JSON.stringify(errors)}`);
-    const posted = (await costsOf(target.server.child)).filter(({ method }) => method === 'POST');
+    const posted = (await ask(target.server.child, 'costs')).filter(({ method }) => method === 'POST');
     const costs = posted.slice(-calls);
     const least = (what) => Math.min(...costs.map((cost) => cost[what]));
     const [promises, timers, closeListeners] = ['promises', 'timers', 'closeListeners'].map(least);

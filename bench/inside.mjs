@@ -31,7 +31,7 @@ function ownFrame() {
 
 let session;
 
-/** The functions of the service that ran since the last call, in its files; the first call begins the count. */
+/** The functions of the service that ran since the last call, each as { file, at, name }; the first call begins the count. */
 async function functionsThatRan() {
   if (session === undefined) {
     session = new Session();
@@ -42,11 +42,11 @@ async function functionsThatRan() {
   const { result } = await session.post('Profiler.takePreciseCoverage');
   return result
     .filter(({ url }) => isOurs(url))
-    .map(({ url, functions }) => ({
-      file: shortOf(url),
-      functions: functions.filter(({ ranges }) => ranges[0].count > 0).map(({ functionName }) => functionName),
-    }))
-    .filter(({ functions }) => functions.length > 0);
+    .flatMap(({ url, functions }) =>
+      functions
+        .filter(({ ranges }) => ranges[0].count > 0)
+        .map(({ functionName, ranges }) => ({ file: shortOf(url), at: ranges[0].startOffset, name: functionName })),
+    );
 }
 
 if (isMainThread && process.channel) {

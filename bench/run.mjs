@@ -15,6 +15,7 @@
 import { Blob } from 'node:buffer';
 import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { availableParallelism, loadavg, tmpdir } from 'node:os';
@@ -194,6 +195,30 @@ export async function startService({ env = {}, nodeArgs = [], folder = path('..'
   await until(child, readyMaxMs, async () => (await fetch(`${url}/ready`)).ok);
   return { label: 'slipway', child, url, key, ...apiOf({ child, url, key }) };
 }
+
+/** Asks a process that `start` started, which answers with a message that has the question as its key; see inside.mjs. */
+export async function ask(child, question) {
+  child.send(question);
+  for (;;) {
+    const [message] = await once(child, 'message');
+    if (question in message) return message[question];
+  }
+}
+
+/** A hosted MCP server with the tool `echo`, without packages; its text differs by name, so that each is a new module. */
+export const echoModule = (name) => `const results = {
+  initialize: ({ protocolVersion }) => ({
+    protocolVersion, capabilities: { tools: {} }, serverInfo: { name: '${name}', version: '1.0.0' },
+  }),
+  'tools/list': () => ({ tools: [{ name: 'echo', description: 'Answers', inputSchema: { type: 'object' } }] }),
+  'tools/call': ({ arguments: { message } }) => ({ content: [{ type: 'text', text: message }] }),
+};
+export default { async fetch(request) {
+  const { id, method, params } = await request.json().catch(() => ({}));
+  if (id === undefined) return new Response(null, { status: request.method === 'POST' ? 202 : 405 });
+  const result = results[method]?.(params);
+  return Response.json({ jsonrpc: '2.0', id, ...(result ? { result } : { error: { code: -32601, message: 'No such method' } }) });
+} };`;
 
 /** Requests to a service as the holder of a key. */
 export function apiOf({ child, url, key }) {
