@@ -32,7 +32,7 @@ it('a warm call makes no more promises, timers and close listeners than its boun
   const database = await cloneDatabase();
   endAfterTest(() => database.drop());
   const script = fileURLToPath(new URL('../../../bench/counts.mjs', import.meta.url));
-  const env = { ...process.env, BENCH_DATABASE_URL: database.url };
+  const env = { PATH: process.env.PATH, BENCH_DATABASE_URL: database.url };
   const { stdout } = await promisify(execFile)(process.execPath, [script, '--json'], { env, timeout: 150_000 });
   const found = JSON.parse(stdout) as Record<string, Counts>;
   const over = Object.keys(bounds).filter((kind) => {
