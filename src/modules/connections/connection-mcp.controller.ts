@@ -49,8 +49,10 @@ export class ConnectionMcpController {
 
   private handle(request: FastPathRequest, response: ServerResponse, record?: CallRecord): Promise<void> {
     const { grant, params } = request;
+    const { connectionId } = params as { connectionId: string };
+    const namespace = grant.namespace as OwnedNamespace;
     const find = async () => {
-      const channel = await this.handles.find(grant.namespace as OwnedNamespace, params.connectionId as string);
+      const channel = this.handles.peek(namespace, connectionId) ?? (await this.handles.find(namespace, connectionId));
       const { id } = channel.owner.target;
       if (record) record.connectionId = id;
       return { channel, account: grant.caller.accountId, principal: grant.caller.keyId, target: id };

@@ -86,6 +86,7 @@ describe('RowCache', () => {
     ] as const) {
       const { cache, reads } = cacheWithReads();
       databaseAvailability.allowStale(60_000);
+      databaseAvailability.answered();
       const first = cache.get('a');
       if (!isRead) cache.expire('a', (row) => row.n === n);
       reads[0]?.end({ n: 1 });

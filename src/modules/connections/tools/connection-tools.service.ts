@@ -70,7 +70,7 @@ export class ConnectionToolsService {
     cancellation: Cancellation,
     record: CallRecord,
   ): Promise<string> {
-    const handle = await this.handles.find(namespace, connectionId);
+    const handle = this.handles.peek(namespace, connectionId) ?? (await this.handles.find(namespace, connectionId));
     record.connectionId = handle.owner.target.id;
     record.received('tools/call', { name: path });
     const args = argumentsText(body);
