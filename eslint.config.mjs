@@ -46,6 +46,33 @@ const noTypeOnlyDtos = [
   { selector: 'ImportSpecifier[importKind="type"][imported.name=/Dto$/]', message: dtoReason },
 ];
 
+/**
+ * V8 copies an object that is spread before further members property by property: 2 to 8 µs a call instead of 0.02 for a
+ * literal.
+ */
+const noLeadingSpread = {
+  selector: 'ObjectExpression > SpreadElement:not(:last-child)',
+  message: 'On the path of a call, write one literal with all members: a spread before others costs 2 to 8 µs.',
+};
+
+/** Files that a warm call runs: a request to a tool, an MCP endpoint or a run endpoint, whose session is open. */
+const callPath = [
+  'src/mcp/protocol/{cancellation,deadline,json-edit,json-text,trace-context,via}.ts',
+  'src/mcp/server/{classify,legacy-server,mcp-http-server,mcp-request,mcp-server,modern-server}.ts',
+  'src/mcp/server/{response-sink,tool-notes,upstream-calls}.ts',
+  'src/mcp/server/sessions/{live-sessions,session-ids}.ts',
+  'src/modules/run/run.service.ts',
+  'src/modules/connections/log/log-recorder.ts',
+  'src/modules/connections/tools/connection-tools.service.ts',
+  'src/platform/http/{canonical-path,client-address,cors,json-answer,route-table,unread-answers}.ts',
+  'src/platform/http/body/*.ts',
+];
+const callPathControllers = [
+  'src/modules/connections/connection-mcp.controller.ts',
+  'src/modules/connections/tools/connection-tools.controller.ts',
+  'src/modules/run/run.controller.ts',
+];
+
 const noForwardRef = {
   name: nestCommon,
   importNames: ['forwardRef'],
@@ -140,6 +167,23 @@ export default tseslint.config(
   {
     files: ['src/**/*.controller.ts'],
     rules: { 'no-restricted-syntax': ['error', noBarrels, ...noTypeOnlyDtos, ...noSql, ...rolesExcept('controller')] },
+  },
+  {
+    files: callPath,
+    rules: { 'no-restricted-syntax': ['error', noBarrels, ...noSql, ...rolesExcept(), noLeadingSpread] },
+  },
+  {
+    files: callPathControllers,
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        noBarrels,
+        ...noTypeOnlyDtos,
+        ...noSql,
+        ...rolesExcept('controller'),
+        noLeadingSpread,
+      ],
+    },
   },
   {
     files: ['src/**/*.repository.ts'],

@@ -23,8 +23,12 @@ const isModern = options.era === 'modern';
 const protocolVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 const echoTool = {
   name: 'echo',
-  description: 'Answers with the message it was given.',
-  inputSchema: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
+  description: 'Answers with the message it was given, filled up to `bytes`.',
+  inputSchema: {
+    type: 'object',
+    properties: { message: { type: 'string' }, bytes: { type: 'integer' } },
+    required: ['message'],
+  },
 };
 
 const complete = isModern ? { resultType: 'complete' } : {};
@@ -32,6 +36,9 @@ const result = (id, value) => ({ jsonrpc: '2.0', id, result: { ...value, ...comp
 const failure = (id, code, message) => ({ jsonrpc: '2.0', id, error: { code, message } });
 
 const lists = isModern ? { ttlMs: 60_000, cacheScope: 'private' } : {};
+
+/** The message, filled up to as many bytes as were asked for. */
+const textOf = ({ message = '', bytes = 0 } = {}) => String(message).padEnd(bytes, 'x');
 
 const opening = {
   'server/discover': (id) =>
@@ -57,7 +64,7 @@ const methods = {
   'tools/list': (id) => result(id, { tools: [echoTool], ...lists }),
   'tools/call': (id, params) =>
     params?.name === 'echo'
-      ? result(id, { content: [{ type: 'text', text: String(params.arguments?.message ?? '') }] })
+      ? result(id, { content: [{ type: 'text', text: textOf(params.arguments) }] })
       : failure(id, -32602, `unknown tool: ${params?.name}`),
 };
 

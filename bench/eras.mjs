@@ -42,6 +42,7 @@ async function main() {
     }
   }
   const runs = targets.map(() => []);
+  for (const target of targets) await load(target, callers, calls); // compiles the code of all processes
   for (let round = 0; round < rounds; round += 1) {
     for (let at = 0; at < targets.length; at += 1) {
       const turn = (at + round) % targets.length;

@@ -1,72 +1,38 @@
-#!/usr/bin/env node
-// The load: N callers, each waiting for its answer before the next call (closed loop), in a process of its own.
-// Every call sends a token of its own and its answer must bring that token back; anything else counts as failed.
-// Prints one line of JSON. Loopback only; bounded by --calls and --max-seconds.
+// The load: N callers, each waiting for its answer before the next call (closed loop), in a process that lives as long as
+// the bench, so that its code is compiled once. Every call sends a token of its own and its answer must bring that token
+// back; anything else counts as failed. Loopback only.
 //
-//   node bench/load.mjs --url http://127.0.0.1:3901/mcp --mode mcp --concurrency 16 --calls 3000
-//   node bench/load.mjs --url http://127.0.0.1:3000/connect/demo/echo/.tools/echo --mode rest --header "Authorization: Bearer $KEY"
+// run.mjs sends commands over IPC, one at a time, and gets the figures of each:
+//   { url, mode: 'mcp' | 'rest', era: 'legacy' | 'modern', session, headers: ['Name: value'], bytes, callers, calls, pid }
+// `session`: each caller in a session of its own, with a listening stream. `bytes`: length of the tool's text. `pid`: the
+// process whose CPU time is read before and after the calls. Each command opens its sockets first, with some calls that
+// are not measured.
 
+import { readdirSync, readFileSync } from 'node:fs';
 import { Agent, request as httpRequest } from 'node:http';
-import { parseArgs } from 'node:util';
 
-const { values: options } = parseArgs({
-  options: {
-    url: { type: 'string' },
-    mode: { type: 'string', default: 'mcp' },
-    era: { type: 'string', default: 'legacy' },
-    session: { type: 'boolean', default: false },
-    concurrency: { type: 'string', default: '16' },
-    calls: { type: 'string', default: '3000' },
-    warmup: { type: 'string', default: '200' },
-    header: { type: 'string', multiple: true, default: [] },
-    'max-seconds': { type: 'string', default: '60' },
-    'timeout-ms': { type: 'string', default: '30000' },
-  },
-});
+const sliceMaxMs = 60_000;
+const callMaxMs = 30_000;
+const warmCallsOfCaller = 2;
 
-function stop(message) {
-  console.error(message);
-  process.exit(2);
+/** CPU time of all threads of a process, in µs; NaN where the kernel does not tell. */
+function cpuUsOf(pid) {
+  try {
+    const tasks = `/proc/${pid}/task`;
+    const times = readdirSync(tasks).map((id) =>
+      Number(readFileSync(`${tasks}/${id}/schedstat`, 'utf8').split(' ')[0]),
+    );
+    return times.reduce((sum, ns) => sum + ns, 0) / 1000;
+  } catch {
+    return NaN;
+  }
 }
 
-function whole(name, lowest, highest) {
-  const value = Number(options[name]);
-  if (Number.isInteger(value) && value >= lowest && value <= highest) return value;
-  return stop(`--${name} must be a whole number from ${lowest} to ${highest}`);
-}
-
-const url = URL.canParse(options.url ?? '') ? new URL(options.url) : stop('--url is missing or no URL');
-if (url.protocol !== 'http:' || !['127.0.0.1', 'localhost', '[::1]'].includes(url.hostname)) {
-  stop('--url must be http:// on loopback');
-}
-if (!['mcp', 'rest'].includes(options.mode)) stop('--mode is mcp or rest');
-if (!['legacy', 'modern'].includes(options.era)) stop('--era is legacy or modern');
-const isMcp = options.mode === 'mcp';
-const isModern = options.era === 'modern';
-const concurrency = whole('concurrency', 1, 1000);
-const calls = whole('calls', 1, 1_000_000);
-const warmup = whole('warmup', 0, 100_000);
-const maxMs = whole('max-seconds', 1, 600) * 1000;
-const timeoutMs = whole('timeout-ms', 1, 600_000);
-
-const headers = {
-  'content-type': 'application/json',
-  accept: 'application/json, text/event-stream',
-  ...(isMcp && { 'mcp-protocol-version': isModern ? '2026-07-28' : '2025-06-18' }),
-  ...(isMcp && isModern && { 'mcp-method': 'tools/call', 'mcp-name': 'echo' }),
-};
-for (const line of options.header) {
-  const [, name, value] = /^([^:]+):\s*(.*)$/.exec(line) ?? stop(`--header must be "Name: value": ${line}`);
-  headers[name.toLowerCase()] = value;
-}
-
-const agent = new Agent({ keepAlive: true, maxSockets: concurrency, maxFreeSockets: concurrency });
-
-function post(text, sessionHeaders) {
+function post(to, text, sessionHeaders) {
   return new Promise((resolve, reject) => {
     const body = Buffer.from(text);
-    const sent = { ...headers, ...sessionHeaders, 'content-length': body.length };
-    const request = httpRequest(url, { method: 'POST', agent, headers: sent }, (response) => {
+    const sent = { ...to.headers, ...sessionHeaders, 'content-length': body.length };
+    const request = httpRequest(to.url, { method: 'POST', agent: to.agent, headers: sent }, (response) => {
       const chunks = [];
       response.on('data', (chunk) => chunks.push(chunk));
       response.on('error', reject);
@@ -77,7 +43,7 @@ function post(text, sessionHeaders) {
         else reject(new Error(`status ${response.statusCode}: ${answer.slice(0, 160)}`));
       });
     });
-    request.setTimeout(timeoutMs, () => request.destroy(new Error('timeout')));
+    request.setTimeout(callMaxMs, () => request.destroy(new Error('timeout')));
     request.on('error', reject);
     request.end(body);
   });
@@ -90,7 +56,7 @@ function replyWith(id, { answer, type }) {
   return data.map((line) => JSON.parse(line.slice(5))).find((reply) => reply.id === id);
 }
 
-const envelope = isModern && {
+const envelope = {
   _meta: {
     'io.modelcontextprotocol/protocolVersion': '2026-07-28',
     'io.modelcontextprotocol/clientCapabilities': {},
@@ -99,102 +65,134 @@ const envelope = isModern && {
 };
 
 let lastId = 0;
-const listening = [];
 
-/** Opens a session of its own for one caller, with a listening stream; gives the headers of its calls. */
-async function openSession() {
-  const send = (message, sent) => post(JSON.stringify({ jsonrpc: '2.0', ...message }), sent);
+/** Opens a session of its own for one caller, with a listening stream. */
+async function openSession(to) {
+  const send = (message, sent) => post(to, JSON.stringify({ jsonrpc: '2.0', ...message }), sent);
   const clientInfo = { name: 'bench', version: '1.0.0' };
   const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo };
   const { session } = await send({ id: ++lastId, method: 'initialize', params });
   if (session === undefined) throw new Error('no session');
-  const sent = { 'mcp-session-id': session };
-  await send({ method: 'notifications/initialized' }, sent);
-  const response = await fetch(url, { headers: { ...headers, ...sent, accept: 'text/event-stream' } });
-  if (response.status !== 200) throw new Error(`listening: status ${response.status}`);
-  listening.push(response.body);
-  return sent;
+  const headers = { 'mcp-session-id': session };
+  await send({ method: 'notifications/initialized' }, headers);
+  const stream = await fetch(to.url, { headers: { ...to.headers, ...headers, accept: 'text/event-stream' } });
+  if (stream.status !== 200) throw new Error(`listening: status ${stream.status}`);
+  return { headers, stream };
 }
 
-async function callOnce(sessionHeaders) {
+async function closeSession(to, { headers, stream }) {
+  await stream.body.cancel();
+  await fetch(to.url, { method: 'DELETE', headers: { ...to.headers, ...headers } });
+}
+
+async function callOnce(to, sessionHeaders) {
   const id = ++lastId;
   const token = `${process.pid}-${id}-`.padEnd(32, 'x');
+  const args = to.bytes ? { message: token, bytes: to.bytes } : { message: token };
   let result;
-  if (isMcp) {
-    const params = { name: 'echo', arguments: { message: token }, ...envelope };
+  if (to.isMcp) {
+    const params = { name: 'echo', arguments: args, ...(to.isModern && envelope) };
     const reply = replyWith(
       id,
-      await post(JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params }), sessionHeaders),
+      await post(to, JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params }), sessionHeaders),
     );
     if (reply?.id !== id) throw new Error('answer with another id');
     if (reply.error) throw new Error(`rpc ${reply.error.code}: ${reply.error.message}`);
     result = reply.result;
   } else {
-    result = JSON.parse((await post(JSON.stringify({ message: token }))).answer);
+    result = JSON.parse((await post(to, JSON.stringify(args))).answer);
   }
-  if (result?.content?.[0]?.text !== token) throw new Error('answer without its own token');
+  const text = result?.content?.[0]?.text;
+  if (!text?.startsWith(token) || text.length !== Math.max(token.length, to.bytes ?? 0)) {
+    throw new Error('answer without its own token');
+  }
 }
 
-const latencies = new Float64Array(calls);
-const errors = {};
-let done = 0;
-let failed = 0;
-
-function noteFailure(error) {
-  failed += 1;
-  const kinds = Object.keys(errors);
-  const kind = errors[error.message] !== undefined || kinds.length < 20 ? error.message : 'other';
-  errors[kind] = (errors[kind] ?? 0) + 1;
-}
-
-const sessions = options.session
-  ? await Promise.all(Array.from({ length: concurrency }, openSession)).catch((error) =>
-      stop(`session: ${error.message}`),
-    )
-  : [];
-
-async function run(count, isMeasured) {
-  const deadline = performance.now() + maxMs;
+/** `count` calls by all callers, within a minute; `onCall` gets the ms of each, and `onError` what failed. */
+async function run(to, sessions, count, onCall, onError) {
+  const deadline = performance.now() + sliceMaxMs;
   let left = count;
   const caller = async (_, at) => {
     while (left > 0 && performance.now() < deadline) {
       left -= 1;
       const startedAt = performance.now();
       try {
-        await callOnce(sessions[at]);
-        if (isMeasured) latencies[done++] = performance.now() - startedAt;
+        await callOnce(to, sessions[at]?.headers);
+        onCall(performance.now() - startedAt);
       } catch (error) {
-        if (!isMeasured) stop(`warm-up: ${error.message}`);
-        noteFailure(error);
+        onError(error);
       }
     }
   };
-  await Promise.all(Array.from({ length: concurrency }, caller));
+  await Promise.all(Array.from({ length: to.callers }, caller));
 }
 
-await run(warmup, false);
-const startedAt = performance.now();
-await run(calls, true);
-const seconds = (performance.now() - startedAt) / 1000;
-agent.destroy();
-await Promise.all(listening.map((stream) => stream.cancel()));
+function targetOf({ url, mode, era, headers, bytes, callers }) {
+  const isMcp = mode === 'mcp';
+  const isModern = isMcp && era === 'modern';
+  const { protocol, hostname } = new URL(url);
+  if (protocol !== 'http:' || hostname !== '127.0.0.1') throw new Error(`not on loopback: ${url}`);
+  const named = headers
+    .map((line) => /^([^:]+):\s*(.*)$/.exec(line))
+    .map(([, name, value]) => [name.toLowerCase(), value]);
+  return {
+    url,
+    isMcp,
+    isModern,
+    bytes,
+    callers,
+    agent: new Agent({ keepAlive: true, maxSockets: callers, maxFreeSockets: callers }),
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...(isMcp && { 'mcp-protocol-version': isModern ? '2026-07-28' : '2025-06-18' }),
+      ...(isModern && { 'mcp-method': 'tools/call', 'mcp-name': 'echo' }),
+      ...Object.fromEntries(named),
+    },
+  };
+}
 
-const sorted = latencies.subarray(0, done).sort();
-const percentile = (p) => (done === 0 ? null : sorted[Math.max(0, Math.ceil((p / 100) * done) - 1)]);
-const rounded = (value) => (value === null ? null : Math.round(value * 1000) / 1000);
-console.log(
-  JSON.stringify({
-    mode: options.mode,
-    concurrency,
-    done,
+/** One command. CPU time is per call; times are in ms. */
+async function measure({ session, calls, pid, ...command }) {
+  const to = targetOf(command);
+  const sessions = session ? await Promise.all(Array.from({ length: to.callers }, () => openSession(to))) : [];
+  const failWarm = (error) => {
+    throw new Error(`before the calls: ${error.message}`);
+  };
+  await run(to, sessions, warmCallsOfCaller * to.callers, () => {}, failWarm);
+  const times = [];
+  const errors = {};
+  let failed = 0;
+  const noteError = ({ message }) => {
+    failed += 1;
+    const kind = errors[message] !== undefined || Object.keys(errors).length < 20 ? message : 'other';
+    errors[kind] = (errors[kind] ?? 0) + 1;
+  };
+  const cpuUs = cpuUsOf(pid);
+  const startedAt = performance.now();
+  await run(to, sessions, calls, (ms) => times.push(ms), noteError);
+  const seconds = (performance.now() - startedAt) / 1000;
+  const usedUs = cpuUsOf(pid) - cpuUs;
+  await Promise.all(sessions.map((opened) => closeSession(to, opened)));
+  to.agent.destroy();
+  times.sort((one, other) => one - other);
+  const percentile = (p) => times[Math.max(0, Math.ceil((p / 100) * times.length) - 1)];
+  return {
+    done: times.length,
     failed,
     errors,
-    seconds: rounded(seconds),
-    perSecond: rounded(done / seconds),
-    p50: rounded(percentile(50)),
-    p90: rounded(percentile(90)),
-    p99: rounded(percentile(99)),
-    max: rounded(percentile(100)),
-  }),
-);
-process.exitCode = failed > 0 ? 1 : 0;
+    perSecond: times.length / seconds,
+    p50: percentile(50),
+    p99: percentile(99),
+    cpuUs: usedUs / (times.length + failed),
+  };
+}
+
+process.on('message', async (command) => {
+  try {
+    process.send({ figures: await measure(command) });
+  } catch (error) {
+    process.send({ error: error.message });
+  }
+});
+process.on('disconnect', () => process.exit(0)); // the bench that started it is gone

@@ -1,17 +1,25 @@
 #!/usr/bin/env node
-// `npm run bench`: what a call costs through Slipway, next to the same call straight to the server and through a
-// bare pass-through. Rounds are interleaved, so a slow minute of the machine falls on every target alike; a ratio
-// is taken inside its round first, then over the rounds. Also holds what the other benches and the conformance run share.
+// `npm run bench`: what a call costs through Slipway, next to the same call straight to the server and through a bare
+// pass-through; with --against also next to the same call through another build. Also holds what the other benches and
+// the conformance run share.
 //
-//   npm run bench -- [--rounds 5] [--calls 5000] [--callers 1,16,64] [--quick] [--only direct,nginx,pass-through,rest,mcp,session,run] [--json]
+// One load process lives as long as the bench. Rounds consist of a short slice of calls to each target in turn, so a slow
+// second of the machine falls on every target alike; a ratio is taken inside its round first, then over the rounds.
+//
+//   npm run bench -- [--rounds 24] [--calls 1000] [--callers 1,16,64] [--quick] [--json]
+//                    [--only direct,nginx,pass-through,rest,mcp,session,run,rest64k,rest1m] [--against <folder>]
+//
+// --against: the folder of another checkout of this repository that has been built; its service runs on a port and an
+// embedded database of its own.
 
 import { Blob } from 'node:buffer';
 import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { availableParallelism, loadavg, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { WebSocket } from 'ws';
@@ -157,12 +165,18 @@ const companion = `data:text/javascript,${encodeURIComponent(
   }`,
 )}`;
 
-/** Slipway as a user starts it, on a fresh data folder, with a key of our own. */
-export async function startService({ env = {}, nodeArgs = [] } = {}) {
-  await ensureBuilt();
+/**
+ * Slipway as a user starts it, on a fresh data folder, with a key of our own.
+ *
+ * @param folder the checkout whose build is started; this one is built first when it has changed
+ */
+export async function startService({ env = {}, nodeArgs = [], folder = path('..') } = {}) {
+  if (folder === path('..')) await ensureBuilt();
+  const main = join(folder, 'dist/src/main.js');
+  if (!existsSync(main)) throw new Error(`no build in ${folder}`);
   const port = await freePort();
   const key = `slipway_${randomBytes(32).toString('base64url')}`;
-  const child = start('slipway', [...nodeArgs, '--import', companion, path('../dist/src/main.js')], {
+  const child = start('slipway', [...nodeArgs, '--import', companion, main], {
     NODE_ENV: 'production',
     HOST: '127.0.0.1',
     PORT: String(port),
@@ -181,6 +195,30 @@ export async function startService({ env = {}, nodeArgs = [] } = {}) {
   await until(child, readyMaxMs, async () => (await fetch(`${url}/ready`)).ok);
   return { label: 'slipway', child, url, key, ...apiOf({ child, url, key }) };
 }
+
+/** Asks a process that `start` started, which answers with a message that has the question as its key; see inside.mjs. */
+export async function ask(child, question) {
+  child.send(question);
+  for (;;) {
+    const [message] = await once(child, 'message');
+    if (question in message) return message[question];
+  }
+}
+
+/** A hosted MCP server with the tool `echo`, without packages; its text differs by name, so that each is a new module. */
+export const echoModule = (name) => `const results = {
+  initialize: ({ protocolVersion }) => ({
+    protocolVersion, capabilities: { tools: {} }, serverInfo: { name: '${name}', version: '1.0.0' },
+  }),
+  'tools/list': () => ({ tools: [{ name: 'echo', description: 'Answers', inputSchema: { type: 'object' } }] }),
+  'tools/call': ({ arguments: { message } }) => ({ content: [{ type: 'text', text: message }] }),
+};
+export default { async fetch(request) {
+  const { id, method, params } = await request.json().catch(() => ({}));
+  if (id === undefined) return new Response(null, { status: request.method === 'POST' ? 202 : 405 });
+  const result = results[method]?.(params);
+  return Response.json({ jsonrpc: '2.0', id, ...(result ? { result } : { error: { code: -32601, message: 'No such method' } }) });
+} };`;
 
 /** Requests to a service as the holder of a key. */
 export function apiOf({ child, url, key }) {
@@ -292,127 +330,176 @@ export function integerOption(name, text, lowest, highest) {
 
 // ---- The bench itself.
 
-export async function load(target, callers, calls) {
-  const before = cpuUsOf(target.server.child.pid);
-  const warmup = Math.min(1000, calls); // lets the load's own code get compiled
-  const era = target.era ? ['--era', target.era] : [];
-  const args = [
-    '--url',
-    target.url,
-    '--mode',
-    target.mode,
-    ...era,
-    ...target.headers.flatMap((line) => ['--header', line]),
-    ...(target.more ?? []),
-  ];
-  const bounds = ['--concurrency', String(callers), '--calls', String(calls), '--warmup', String(warmup)];
-  const child = start(`load on ${target.label}`, [path('./load.mjs'), ...args, ...bounds]);
-  await exitOf(child);
-  let figures;
-  try {
-    figures = JSON.parse(child.output);
-  } catch {
-    throw new Error(`${child.label}: ${child.output.trim()}`);
-  }
-  const after = cpuUsOf(target.server.child.pid);
-  const count = figures.done + figures.failed + warmup;
-  return {
-    ...figures,
-    cpuUs: (after.own - before.own) / count,
-    cpuBelowUs: (after.below - before.below) / count,
-    rssMb: rssMbOf(target.server.child.pid),
-  };
+let loader;
+
+/**
+ * Calls a target. @param target url, mode, headers, and, where they differ from the default, era, session and bytes, as
+ * load.mjs takes them, and the server whose process is measured
+ */
+export async function load({ server, label, ...target }, callers, calls) {
+  loader ??= start('load', [path('./load.mjs')]);
+  const { pid } = server.child;
+  const belowUs = cpuUsOf(pid).below;
+  loader.send({ ...target, callers, calls, pid });
+  const { figures, error } = await new Promise((resolve, reject) => {
+    const onExit = () => reject(new Error(`the load ended: ${loader.output.trim()}`));
+    loader.once('exit', onExit);
+    loader.once('message', (message) => {
+      loader.off('exit', onExit);
+      resolve(message);
+    });
+  });
+  if (error) throw new Error(`${label}: ${error}`);
+  const cpuBelowUs = (cpuUsOf(pid).below - belowUs) / (figures.done + figures.failed);
+  return { ...figures, cpuBelowUs, rssMb: rssMbOf(pid) };
 }
 
-async function setUp(wanted) {
+const payloads = [
+  { name: 'rest64k', size: '64 KB', bytes: 64 * 1024, share: 0.2 },
+  { name: 'rest1m', size: '1 MB', bytes: 1024 * 1024, share: 0.02 },
+];
+/** Calls to each target before the rounds: V8 has then compiled what all processes do. */
+const warmCalls = 3000;
+const always = ['direct', 'nginx', 'pass-through', 'rest', 'mcp', 'session', 'run'];
+
+/**
+ * Starts what is wanted, by the names that --only takes, and gives the targets. `yardstick`: the label of the target that
+ * the others of the same calls are held to. `share`: part of a slice's calls, for calls that take long.
+ *
+ * @param options of `startService`, for each build
+ */
+export async function setUp(wanted, ...builds) {
   const targets = [];
-  const add = (label, server, url, mode, headers = [], more = []) =>
-    targets.push({ label, server, url, mode, headers, more });
+  const add = (name, label, server, url, more) =>
+    targets.push({ name, label, server, url, mode: 'mcp', headers: [], yardstick: 'pass-through', share: 1, ...more });
   const echo = await startEcho();
-  if (wanted('direct')) add('direct', echo, `${echo.url}/mcp`, 'mcp');
+  if (wanted('direct')) add('direct', 'direct', echo, `${echo.url}/mcp`);
   if (wanted('nginx')) {
     const nginx = await startNginx(echo.url);
-    if (nginx) add('nginx', nginx, `${nginx.url}/mcp`, 'mcp');
+    if (nginx) add('nginx', 'nginx', nginx, `${nginx.url}/mcp`);
     else console.log('nginx is not installed: its row is left out.');
   }
-  if (wanted('pass-through')) {
+  const sized = payloads.filter(({ name }) => wanted(name));
+  if (wanted('pass-through') || sized.length > 0) {
     const bare = await startServer('pass-through', './pass-through.mjs', ['--upstream', echo.url]);
-    add('pass-through', bare, `${bare.url}/mcp`, 'mcp');
+    if (wanted('pass-through')) add('pass-through', 'pass-through', bare, `${bare.url}/mcp`);
+    for (const { size, bytes, share } of sized) {
+      const label = `pass ${size}`;
+      add('pass-through', label, bare, `${bare.url}/mcp`, { yardstick: label, bytes, share });
+    }
   }
-  if (['rest', 'mcp', 'session', 'run'].some(wanted)) {
-    const service = await startService();
+  // Has sessions, so that the client's session is not made up by the service.
+  const stateful = wanted('session') ? await startEcho('--sessions') : null;
+  if (![...always.slice(3), ...payloads.map(({ name }) => name)].some(wanted)) return targets;
+  for (const [at, build] of (builds.length > 0 ? builds : [{}]).entries()) {
+    const service = await startService(build);
     await service.request('PUT', '/namespaces/bench');
     await service.connect('bench', 'echo', `${echo.url}/mcp`);
-    const headers = [`Authorization: Bearer ${service.key}`];
     const connection = `${service.url}/connect/bench/echo`;
-    if (wanted('rest')) add('slipway REST', service, `${connection}/.tools/echo`, 'rest', headers);
-    if (wanted('mcp')) add('slipway MCP', service, `${connection}/mcp`, 'mcp', headers);
-    // Its server has sessions too, so that the client's session is not made up by the service.
-    if (wanted('session')) {
-      const stateful = await startEcho('--sessions');
+    const headers = [`Authorization: Bearer ${service.key}`];
+    const addOurs = (name, label, url, more) =>
+      add(name, `${at === 0 ? 'slipway' : 'old'} ${label}`, service, url, { headers, build: at, ...more });
+    if (wanted('rest')) addOurs('rest', 'REST', `${connection}/.tools/echo`, { mode: 'rest' });
+    if (wanted('mcp')) addOurs('mcp', 'MCP', `${connection}/mcp`);
+    if (stateful) {
       await service.connect('bench', 'sessions', `${stateful.url}/mcp`);
-      const url = `${service.url}/connect/bench/sessions/mcp`;
-      add('MCP session', service, url, 'mcp', headers, ['--session']);
+      addOurs('session', 'session', `${service.url}/connect/bench/sessions/mcp`, { session: true });
     }
-    if (wanted('run'))
-      add(
-        'slipway run',
-        service,
-        await service.publish('bench/echo', { type: 'external', upstreamUrl: `${echo.url}/mcp` }),
-        'mcp',
-        headers,
-      );
+    if (wanted('run')) {
+      const url = await service.publish('bench/echo', { type: 'external', upstreamUrl: `${echo.url}/mcp` });
+      addOurs('run', 'run', url);
+    }
+    for (const { name, size, bytes, share } of sized) {
+      const more = { mode: 'rest', yardstick: `pass ${size}`, bytes, share };
+      addOurs(name, size, `${connection}/.tools/echo`, more);
+    }
   }
   return targets;
 }
 
-/** One line per target. Direct's p50 and the pass-through's calls/s of the same round are what a round is held to. */
+/** The median with the least and the most. */
+const spreadOf = (values) => {
+  const finite = values.filter(Number.isFinite);
+  return { median: median(finite), least: Math.min(...finite), most: Math.max(...finite) };
+};
+const shownSpread = ({ median: middle, least, most }) => `${shown(middle)} (${shown(least)} - ${shown(most)})`;
+
+/** One line per target. The yardstick, the direct call and the other build of the same round are what a round is held to. */
 function summarize(targets, rounds) {
-  return targets.map(({ label }) => {
+  return targets.map(({ name, label, yardstick, bytes, build }) => {
     const of = (pick) => rounds.map((round) => pick(round.get(label), round));
-    const ratios = of((run, round) => run.perSecond / (round.get('pass-through')?.perSecond ?? NaN));
+    const timesOf = (other, figure) => spreadOf(of((run, round) => run[figure] / (round.get(other)?.[figure] ?? NaN)));
+    const old = build === 0 ? targets.find((target) => target.build === 1 && target.name === name) : undefined;
+    const cpuUs = median(of((run) => run.cpuUs));
+    const calls = of((run) => run.done + run.failed);
     return {
       target: label,
+      cpuUs,
+      cpuRatio: timesOf(yardstick, 'cpuUs'),
       perSecond: median(of((run) => run.perSecond)),
-      ratio: median(ratios),
-      ratioMin: Math.min(...ratios),
-      ratioMax: Math.max(...ratios),
+      ratio: timesOf(yardstick, 'perSecond'),
       p50: median(of((run) => run.p50)),
       p99: median(of((run) => run.p99)),
       addedP50: median(of((run, round) => run.p50 - (round.get('direct')?.p50 ?? NaN))),
-      cpuUs: median(of((run) => run.cpuUs)),
-      cpuBelowUs: median(of((run) => run.cpuBelowUs)),
+      // Read in ticks of 10 ms, too coarse for one slice.
+      cpuBelowUs:
+        of((run) => run.cpuBelowUs).reduce((sum, us, at) => sum + us * calls[at], 0) / calls.reduce((a, b) => a + b),
       rssMb: rounds.at(-1).get(label).rssMb,
       failed: of((run) => run.failed).reduce((sum, count) => sum + count, 0),
       errors: Object.assign({}, ...of((run) => run.errors)),
+      ...(bytes && { cpuMsPerMb: cpuUs / 1000 / (bytes / 2 ** 20) }),
+      ...(old && { newOverOld: { cpu: timesOf(old.label, 'cpuUs'), perSecond: timesOf(old.label, 'perSecond') } }),
     };
   });
 }
 
+function table(heads, rows) {
+  const widths = heads.map((head, at) => Math.max(head.length, ...rows.map((row) => row[at].length)));
+  const line = (cells) =>
+    `| ${cells.map((cell, at) => (at === 0 ? cell.padEnd(widths[at]) : cell.padStart(widths[at]))).join(' | ')} |`;
+  const rule = widths.map((width, at) => (at === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`));
+  console.log([line(heads), line(rule), ...rows.map(line)].join('\n'));
+}
+
 function print(callers, lines) {
   console.log(`\n${callers} caller${callers === 1 ? '' : 's'} (load average ${loadAverage()})\n`);
-  console.log(
-    '| target       | calls/s | ratio (min - max)  | p50 ms | p99 ms | added p50 | CPU µs | below µs | RSS MB | failed |',
+  const heads = [
+    'target',
+    'CPU µs',
+    'CPU ratio',
+    'calls/s',
+    'calls/s ratio',
+    'p50 ms',
+    'p99 ms',
+    'added p50',
+    'below µs',
+    'RSS MB',
+    'failed',
+  ];
+  const cells = lines.map((line) => [
+    line.target,
+    shown(line.cpuUs, 0),
+    shownSpread(line.cpuRatio),
+    shown(line.perSecond, 0),
+    shownSpread(line.ratio),
+    shown(line.p50, 3),
+    shown(line.p99, 3),
+    shown(line.addedP50, 3),
+    shown(line.cpuBelowUs, 0),
+    shown(line.rssMb, 0),
+    String(line.failed),
+  ]);
+  table(heads, cells);
+  for (const { target, failed, errors } of lines) if (failed > 0) console.log(`${target}: ${JSON.stringify(errors)}`);
+  for (const { target, cpuMsPerMb } of lines)
+    if (cpuMsPerMb !== undefined) console.log(`${target}: ${shown(cpuMsPerMb)} ms of CPU per MB`);
+  const compared = lines.filter(({ newOverOld }) => newOverOld);
+  if (compared.length === 0) return;
+  console.log('\nThis build over the other one:\n');
+  table(
+    ['target', 'CPU', 'calls/s'],
+    compared.map(({ target, newOverOld: { cpu, perSecond } }) => [target, shownSpread(cpu), shownSpread(perSecond)]),
   );
-  console.log(
-    '|--------------|--------:|-------------------:|-------:|-------:|----------:|-------:|---------:|-------:|-------:|',
-  );
-  for (const line of lines) {
-    const cells = [
-      line.target.padEnd(12),
-      shown(line.perSecond, 0).padStart(7),
-      `${shown(line.ratio)} (${shown(line.ratioMin)} - ${shown(line.ratioMax)})`.padStart(18),
-      shown(line.p50, 3).padStart(6),
-      shown(line.p99, 3).padStart(6),
-      shown(line.addedP50, 3).padStart(9),
-      shown(line.cpuUs, 0).padStart(6),
-      shown(line.cpuBelowUs, 0).padStart(8),
-      shown(line.rssMb, 0).padStart(6),
-      String(line.failed).padStart(6),
-    ];
-    console.log(`| ${cells.join(' | ')} |`);
-    if (line.failed > 0) console.log(`  ${JSON.stringify(line.errors)}`);
-  }
 }
 
 async function main() {
@@ -422,29 +509,39 @@ async function main() {
       calls: { type: 'string' },
       callers: { type: 'string', default: '1,16,64' },
       only: { type: 'string' },
+      against: { type: 'string' },
       quick: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
     },
   });
-  const roundCount = integerOption('rounds', options.rounds ?? (options.quick ? 2 : 5), 1, 20);
-  const calls = integerOption('calls', options.calls ?? (options.quick ? 1500 : 5000), 1, 50_000);
+  const roundCount = integerOption('rounds', options.rounds ?? (options.quick ? 6 : 24), 1, 100);
+  const calls = integerOption('calls', options.calls ?? (options.quick ? 500 : 1000), 100, 50_000);
   const levels = options.callers.split(',').map((text) => integerOption('callers', text, 1, 1000));
-  const only = options.only?.split(',');
-  const targets = await setUp((name) => only === undefined || only.includes(name));
-  if (targets.length === 0) throw new Error('--only takes: direct, nginx, pass-through, rest, mcp, session, run');
+  const names = [...always, ...payloads.map(({ name }) => name)];
+  const only = options.only?.split(',') ?? always;
+  const unknown = only.filter((name) => !names.includes(name));
+  if (unknown.length > 0) throw new Error(`--only takes: ${names.join(', ')}`);
+  const builds = options.against ? [{}, { folder: resolve(options.against) }] : [{}];
+  const targets = await setUp((name) => only.includes(name), ...builds);
+  // Two builds next to each other: a ratio of neighbours suffers least from what the machine does meanwhile.
+  targets.sort((one, other) => names.indexOf(one.name) - names.indexOf(other.name));
+  const slice = (target, callers) => load(target, callers, Math.ceil(calls * target.share));
 
   const summary = {};
   console.log(
     `${roundCount} rounds of ${calls} calls a target, medians; ${availableParallelism()} cores shared by all.`,
   );
   console.log(`Node ${process.version}, load average ${loadAverage()} before.`);
+  for (const target of targets) await load(target, 16, Math.ceil(warmCalls * target.share));
   for (const callers of levels) {
     const rounds = [];
     for (let index = 0; index < roundCount; index += 1) {
       const round = new Map();
-      const first = index % targets.length; // nobody is always first
-      for (const target of [...targets.slice(first), ...targets.slice(0, first)]) {
-        round.set(target.label, await load(target, callers, calls));
+      // No target is always first, or always before another.
+      const first = index % targets.length;
+      const order = [...targets.slice(first), ...targets.slice(0, first)];
+      for (const target of index % 2 === 0 ? order : order.reverse()) {
+        round.set(target.label, await slice(target, callers));
       }
       rounds.push(round);
     }
@@ -455,4 +552,4 @@ async function main() {
   if (options.json) console.log(JSON.stringify(summary));
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await runBench(main);
+if (process.argv[1] === fileURLToPath(import.meta.url)) await runBench(main, { maxMs: 60 * 60_000 });

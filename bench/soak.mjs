@@ -15,6 +15,7 @@ import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { descendantsOf } from '../test/chaos/processes.mjs';
 import {
+  echoModule,
   ensureBuilt,
   integerOption,
   loadAverage,
@@ -42,21 +43,6 @@ export default () => {
   }));
   return server.server;
 };`;
-
-/** The same tool as a release, without packages. */
-const moduleOf = (n) => `const results = {
-  initialize: ({ protocolVersion }) => ({
-    protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'soak ${n}', version: '1.0.0' },
-  }),
-  'tools/list': () => ({ tools: [{ name: 'echo', description: 'Answers', inputSchema: { type: 'object' } }] }),
-  'tools/call': ({ arguments: { message } }) => ({ content: [{ type: 'text', text: message }] }),
-};
-export default { async fetch(request) {
-  const { id, method, params } = await request.json().catch(() => ({}));
-  if (id === undefined) return new Response(null, { status: request.method === 'POST' ? 202 : 405 });
-  const result = results[method]?.(params);
-  return Response.json({ jsonrpc: '2.0', id, ...(result ? { result } : { error: { code: -32601, message: 'No such method' } }) });
-} };`;
 
 const done = new Map();
 const failures = new Map();
@@ -129,7 +115,7 @@ async function useUplink(service, n) {
 }
 
 async function useRelease(service, n) {
-  const mcpUrl = await service.publish('soak/released', { type: 'hosted' }, moduleOf(n));
+  const mcpUrl = await service.publish('soak/released', { type: 'hosted' }, echoModule(`soak ${n}`));
   await call(service, mcpUrl);
   await service.request('DELETE', '/servers/soak%2Freleased');
 }

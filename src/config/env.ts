@@ -510,6 +510,7 @@ type Values = { readonly [Name in keyof typeof settings]: ReturnType<(typeof set
 /** The settings of a process and what follows from them. */
 export class Env extends (class {} as new () => Values) {
   private limits?: AccountLimits;
+  private memory?: number;
 
   /** A copy with some settings filled in, for what is found out at start, and for commands. */
   with(changes: Partial<Pick<Env, 'databaseUrl' | 'encryptionKeys' | 'logRetentionDays' | 'migrate' | 'port'>>): Env {
@@ -562,7 +563,7 @@ export class Env extends (class {} as new () => Values) {
   /** Bytes of request bodies that may be held in memory. */
   get httpBodiesBytes(): number {
     if (this.httpBodiesMb !== null) return this.httpBodiesMb * MB;
-    return Math.max(64 * MB, Math.floor(memoryBytes() / 8));
+    return Math.max(64 * MB, Math.floor(this.memoryBytes / 8));
   }
 
   get sendsTraces(): boolean {
@@ -575,18 +576,23 @@ export class Env extends (class {} as new () => Values) {
 
   /** Database connections for queries. */
   get databasePoolMax(): number {
-    const fitting = Math.min(8 * availableParallelism(), Math.floor(memoryBytes() / (32 * MB)));
+    const fitting = Math.min(8 * availableParallelism(), Math.floor(this.memoryBytes / (32 * MB)));
     return this.ownDatabasePoolMax ?? Math.min(16, Math.max(4, fitting));
   }
 
   /** Hosted programs that run at once. */
   get runtimeLiveMax(): number {
-    return this.ownRuntimeLiveMax ?? Math.min(100, Math.max(4, Math.floor(memoryBytes() / (64 * MB))));
+    return this.ownRuntimeLiveMax ?? Math.min(100, Math.max(4, Math.floor(this.memoryBytes / (64 * MB))));
   }
 
   /** Bytes of answers that clients may leave unread. */
   get httpUnreadBytes(): number {
     return this.httpUnreadMb === null ? this.httpBodiesBytes : this.httpUnreadMb * MB;
+  }
+
+  /** Read once: the bound of unread answers is asked for at every write that a client has not read. */
+  private get memoryBytes(): number {
+    return (this.memory ??= memoryBytes());
   }
 
   private get ownUrl(): string {

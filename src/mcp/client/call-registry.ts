@@ -1,4 +1,4 @@
-import type { McpCall, McpReply } from '../protocol/channel.js';
+import type { McpCall } from '../protocol/channel.js';
 import { asCallError, RestartingError } from '../protocol/mcp-errors.js';
 
 /**
@@ -27,18 +27,9 @@ export class CallList<T> {
 }
 
 /** Calls of this process that wait for an upstream. */
-const waiting = new CallList<{ call: McpCall; reject: (reason: unknown) => void }>();
-
-/** The reply to `call`, or a RestartingError if {@link abandonCalls} comes first. */
-export function untilRestart(call: McpCall, reply: Promise<McpReply>): Promise<McpReply> {
-  return new Promise((resolve, reject) => {
-    const end = waiting.add({ call, reject });
-    reply.then(end, end);
-    reply.then(resolve, reject);
-  });
-}
+export const callsOfProcess = new CallList<{ call: McpCall; reject: (reason: unknown) => void }>();
 
 /** Fails every waiting call, because the process is about to end. */
 export function abandonCalls(): void {
-  for (const { call, reject } of waiting.filter(() => true)) reject(asCallError(new RestartingError(), call));
+  for (const { call, reject } of callsOfProcess.filter(() => true)) reject(asCallError(new RestartingError(), call));
 }

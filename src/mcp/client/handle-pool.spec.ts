@@ -32,7 +32,7 @@ class HeldChannel implements Channel {
 
 class HeldLink extends UpstreamHandle {
   constructor(readonly held = new HeldChannel()) {
-    super(held);
+    super(held, { failed: (_method, error) => error });
   }
 
   call(): Promise<McpReply> {

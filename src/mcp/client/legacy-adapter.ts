@@ -11,14 +11,8 @@ import type {
 import { UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
 import { errorReply } from '../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
-import {
-  EraContradictedError,
-  HandshakeRefusedError,
-  isOutOfPlace,
-  mayRepeat,
-  type ProtocolAdapter,
-} from './protocol-adapter.js';
-import { SessionLostError } from './http/http-wire.js';
+import { EraContradictedError, mayResend, SessionLostError } from './may-resend.js';
+import { HandshakeRefusedError, isOutOfPlace, type ProtocolAdapter } from './protocol-adapter.js';
 import {
   type LegacySession,
   type OpenedSession,
@@ -251,40 +245,50 @@ export class LegacyAdapter implements ProtocolAdapter {
     for (const { onNotification } of isNamed ? able : able.slice(-1)) onNotification?.(text, method);
   }
 
-  private async requestIn(slot: SessionSlot, call: McpCall, timeoutMs: number): Promise<McpReply> {
+  private requestIn(slot: SessionSlot, call: McpCall, timeoutMs: number): Promise<McpReply> {
     const end = slot.calls.add(call);
-    try {
-      return await this.requestInSession(slot, call, timeoutMs);
-    } finally {
-      end();
-    }
+    const { value } = slot;
+    const sent = value ? this.sendIn(slot, value, call, timeoutMs) : this.sendInNew(slot, call, timeoutMs);
+    return sent.then(
+      (reply) => {
+        end();
+        return reply;
+      },
+      (error: unknown) => {
+        end();
+        throw error;
+      },
+    );
   }
 
-  private async requestInSession(slot: SessionSlot, call: McpCall, timeoutMs: number): Promise<McpReply> {
+  /** Opens the session of a slot for a call, and sends it. */
+  private async sendInNew(slot: SessionSlot, call: McpCall, timeoutMs: number): Promise<McpReply> {
     const left = deadlineIn(timeoutMs);
-    const open = slot.value;
-    const session = open ?? (await this.session(slot, timeoutMs, call));
-    const ms = open ? timeoutMs : left();
-    if (!offersTasks(session.identity)) return this.send(slot, session, call, ms);
-    return this.tasks.send(call, ms, (one, leftMs) => this.send(slot, slot.value ?? session, one, leftMs));
+    const session = await this.session(slot, timeoutMs, call);
+    return this.sendIn(slot, session, call, left());
   }
 
-  private async send(slot: SessionSlot, session: LegacySession, call: McpCall, timeoutMs: number): Promise<McpReply> {
-    const left = deadlineIn(timeoutMs);
-    try {
-      return await this.requestWithLevel(slot, session, call, timeoutMs, false);
-    } catch (error) {
-      // The task has ended with its session.
-      if (error instanceof SessionLostError && call.session) return errorReply(rpcCode.invalidParams, TASK_LOST);
-      if (error instanceof SessionLostError) this.forget(slot, session);
-      else if (!mayRepeat(call, error)) throw error;
+  private sendIn(slot: SessionSlot, session: LegacySession, call: McpCall, timeoutMs: number): Promise<McpReply> {
+    if (!offersTasks(session.identity)) return this.send(slot, session, call, timeoutMs);
+    return this.tasks.send(call, timeoutMs, (part, leftMs) => this.send(slot, slot.value ?? session, part, leftMs));
+  }
+
+  /** Sends a request, and once more as {@link mayResend} allows. */
+  private send(slot: SessionSlot, session: LegacySession, call: McpCall, timeoutMs: number): Promise<McpReply> {
+    const until = performance.now() + timeoutMs;
+    return this.requestWithLevel(slot, session, call, timeoutMs, false).catch(async (error: Error) => {
+      const resend = mayResend(call, error);
+      if (resend === 'new session') this.forget(slot, session);
+      else if (error instanceof SessionLostError) return errorReply(rpcCode.invalidParams, TASK_LOST);
+      else if (resend !== 'no change') throw error;
+      const left = deadlineIn(until - performance.now());
       const again = slot.value ?? (await this.session(slot, left(), call));
       return this.requestWithLevel(slot, again, call, left(), true);
-    }
+    });
   }
 
   /** Sends a call in a session that has the log level of its caller. */
-  private async requestWithLevel(
+  private requestWithLevel(
     slot: SessionSlot,
     session: LegacySession,
     call: McpCall,
@@ -295,8 +299,9 @@ export class LegacyAdapter implements ProtocolAdapter {
     const level = slot === this.plain || call.session ? undefined : call.profile?.level;
     if (level === undefined) return session.request(call, timeoutMs, isRepeat);
     const left = deadlineIn(timeoutMs);
-    await this.setLevel(session, level, timeoutMs, isRepeat, call.cancellation);
-    return session.request(call, left(), isRepeat);
+    return this.setLevel(session, level, timeoutMs, isRepeat, call.cancellation).then(() =>
+      session.request(call, left(), isRepeat),
+    );
   }
 
   private async setLevel(

@@ -9,7 +9,7 @@ import type {
 import { deadlineIn, withinDeadline } from '../protocol/deadline.js';
 import { slice } from '../protocol/json-text.js';
 import { listFilter, mcpLists, readList } from '../protocol/list-pages.js';
-import { asCallError, UpstreamError } from '../protocol/mcp-errors.js';
+import { UpstreamError } from '../protocol/mcp-errors.js';
 import {
   headerValue,
   namedBy,
@@ -23,7 +23,8 @@ import {
 } from '../protocol/messages.js';
 import { MODERN_VERSION, rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
 import { identityOfDiscover } from '../protocol/session.js';
-import { EraContradictedError, isOutOfPlace, mayRepeat, type ProtocolAdapter, refusal } from './protocol-adapter.js';
+import { EraContradictedError, mayResend } from './may-resend.js';
+import { isOutOfPlace, type ProtocolAdapter, refusal } from './protocol-adapter.js';
 import type { HttpWire } from './http/http-wire.js';
 import { Listeners, type OpenListening, common } from './listeners.js';
 import type { ResultCache } from './result-cache.js';
@@ -87,7 +88,7 @@ export class ModernAdapter implements ProtocolAdapter {
     if (known) return known;
     const left = deadlineIn(timeoutMs);
     let reply = await this.repeated(call, left);
-    if (reply.error?.code === rpcCode.headerMismatch && call.method === 'tools/call') {
+    if (mayResend(call, reply) === 'new headers') {
       await this.readTools(left());
       reply = await this.repeated(call, left);
     }
@@ -109,25 +110,22 @@ export class ModernAdapter implements ProtocolAdapter {
     await this.discovery.close(async () => undefined);
   }
 
-  /** Sends a request, and a read-only one once more when its answer was lost. */
-  private async repeated(call: McpCall, left: () => number): Promise<McpReply> {
-    try {
-      return await this.send(call, left());
-    } catch (error) {
-      if (isOutOfPlace(error) && !this.options.isFresh()) throw new EraContradictedError(error as Error);
-      if (mayRepeat(call, error)) return this.send(call, left());
-      throw asCallError(error, call);
-    }
+  /** Sends a request, and once more if {@link mayResend} allows it as it was. */
+  private repeated(call: McpCall, left: () => number): Promise<McpReply> {
+    return this.send(call, left()).catch((error: Error) => {
+      if (isOutOfPlace(error) && !this.options.isFresh()) throw new EraContradictedError(error);
+      if (mayResend(call, error) === 'no change') return this.send(call, left());
+      throw error;
+    });
   }
 
-  private async send(call: McpCall, timeoutMs: number): Promise<McpReply> {
-    const { reply } = await this.wire.request(call, {
+  private send(call: McpCall, timeoutMs: number): Promise<McpReply> {
+    return this.wire.request(call, {
       era: 'modern',
       headers: this.headersOf(call),
       params: withEnvelope(call.params, call.profile?.capabilities),
       timeoutMs,
     });
-    return reply;
   }
 
   /** Headers that repeat the method, the name or URI, and marked arguments of a modern request. */

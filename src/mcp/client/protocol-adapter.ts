@@ -27,14 +27,6 @@ export interface ProtocolAdapter {
   close(forGood?: boolean): Promise<void>;
 }
 
-/** The endpoint's behaviour contradicts the remembered era. The request certainly did not run. */
-export class EraContradictedError extends Error {
-  /** @param outcome result for the caller if a new probe confirms the remembered era */
-  constructor(readonly outcome: McpReply | Error) {
-    super('The endpoint is not what it was taken for');
-  }
-}
-
 /** The upstream refused to open a session as a server of the other era does. */
 export class HandshakeRefusedError extends UpstreamError {
   /** @param isOtherEra the error code is one with which modern servers refuse `initialize` */
@@ -52,15 +44,6 @@ const OUT_OF_PLACE: ReadonlySet<number | null> = new Set([400, 404, 405]);
 /** True when the endpoint did not process the message as MCP: another transport may be served there. */
 export function isOutOfPlace(error: unknown): boolean {
   return error instanceof UpstreamError && OUT_OF_PLACE.has(error.status);
-}
-
-/** Read-only methods: they may be repeated when the answer was lost. */
-const READS = /^(?:ping|server\/discover|completion\/complete|[\w/]+\/(?:list|read|get))$/;
-
-/** True when a failed request may be sent once more: it is read-only and its answer was lost. */
-export function mayRepeat({ method, cancellation }: McpCall, error: unknown): boolean {
-  const isLost = error instanceof UpstreamError && error.outcomeUnknown && error.hint === null && READS.test(method);
-  return isLost && !cancellation?.isCancelled;
 }
 
 /** Address of a server that refused, and the headers that it was sent. */

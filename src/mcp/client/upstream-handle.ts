@@ -13,7 +13,7 @@ import type { Era, UpstreamIdentity } from '../protocol/protocol.js';
 import { withTraceMeta } from '../protocol/trace-context.js';
 import { memberText } from '../protocol/json-edit.js';
 import { tracing, type SpanAttributes } from '../../platform/telemetry/tracing.js';
-import { untilRestart } from './call-registry.js';
+import { callsOfProcess } from './call-registry.js';
 import { CALL_MS_MAX } from './silence-timer.js';
 import { ToolCatalog } from './tool-catalog.js';
 
@@ -24,25 +24,46 @@ const CAPABILITIES_CHARS_MAX = 4_096;
 /** Drain time of running calls after their connection or release was deleted. */
 const DELETED_DRAIN_MS_MAX = 60_000;
 
-/** An upstream channel shared by its callers. Counts running calls and listeners, so that it can close when idle. */
-export abstract class UpstreamHandle implements Channel {
+/** Owner of a handle: a connection, or a release with the values of its callers. */
+export interface HandleOwner {
+  /** Error that prevents a call; null to send it. */
+  refusal?(call: McpCall): Error | null;
+  /** Timeout of a call in place of its own. */
+  timeoutOf?(call: McpCall): number;
+  /** Called when a request was answered, with a result or a JSON-RPC error. Must not throw. */
+  succeeded?(call?: McpCall, reply?: McpReply): void;
+  /**
+   * Called when a request failed. @param isGone the owner was deleted meanwhile @returns the error for its caller. Must not
+   * throw
+   */
+  failed(method: string, error: Error, isGone: boolean): Error;
+}
+
+/**
+ * An upstream channel shared by its callers, with the catalogs of its tools. Counts running calls and listeners, so that it
+ * can close when idle.
+ */
+export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements Channel {
   readonly catalog = new ToolCatalog(this);
   lastUsedAt = Date.now();
   private readonly catalogs = new LRUCache<string, ToolCatalog>({ max: CATALOGS_MAX });
   /** True once the connection or release was deleted. */
-  protected isGone = false;
+  private isGone = false;
   private running = 0;
   private listeners = 0;
   private onIdle: (() => void) | null = null;
 
-  constructor(private readonly channel: Channel) {}
+  constructor(
+    private readonly channel: Channel,
+    readonly owner: Owner,
+  ) {}
 
   open(timeoutMs: number, era?: Era): Promise<UpstreamIdentity> {
     return this.watched('initialize', this.channel.open(timeoutMs, era));
   }
 
   request(call: McpCall): Promise<McpReply> {
-    const refusal = this.refusal(call);
+    const refusal = this.owner.refusal?.(call);
     if (refusal) return Promise.reject(refusal);
     const traced = tracing();
     if (!traced) return this.send(call);
@@ -53,12 +74,28 @@ export abstract class UpstreamHandle implements Channel {
   }
 
   private send(call: McpCall): Promise<McpReply> {
-    const { onNotification } = call;
-    const params = withTraceMeta(call.params, call.trace);
-    const observed = { ...call, params, onNotification: onNotification && this.withListChanges(onNotification) };
-    const reply = this.watched(call.method, this.channel.request(observed));
-    this.started(call, reply);
-    return untilRestart(call, reply);
+    const observed = { ...call };
+    observed.params = withTraceMeta(call.params, call.trace);
+    observed.timeoutMs = this.owner.timeoutOf?.(call) ?? call.timeoutMs;
+    if (call.onNotification) observed.onNotification = this.withListChanges(call.onNotification);
+    this.begin();
+    // One promise for the count of running calls, the status, and the end of the process.
+    return new Promise((resolve, reject) => {
+      const leave = callsOfProcess.add({ call, reject });
+      this.channel.request(observed).then(
+        (reply) => {
+          leave();
+          this.end();
+          this.owner.succeeded?.(call, reply);
+          resolve(reply);
+        },
+        (error: Error) => {
+          leave();
+          this.end();
+          reject(this.owner.failed(call.method, error, this.isGone));
+        },
+      );
+    });
   }
 
   /** The catalog that a caller with these capabilities sees: some servers list a tool only to clients that it can ask. */
@@ -146,22 +183,6 @@ export abstract class UpstreamHandle implements Channel {
     return this.running === 0 && this.listeners === 0;
   }
 
-  /** Error that prevents a call; null to send it. */
-  protected refusal(_call: McpCall): Error | null {
-    return null;
-  }
-
-  /** Called after a call was sent; `reply` settles as for its caller. Must not throw. */
-  protected started(_call: McpCall, _reply: Promise<McpReply>): void {}
-
-  /** Called when a request was answered, with a result or a JSON-RPC error. */
-  protected succeeded(): void {}
-
-  /** Called when a request failed. @returns the error for its caller */
-  protected failed(_method: string, error: Error): Error {
-    return error;
-  }
-
   /** Invalidates the cached tool catalog before the listener receives `notifications/tools/list_changed`. */
   private withListChanges(onNotification: UpstreamListener['onNotification']): UpstreamListener['onNotification'] {
     return (text, method) => {
@@ -176,18 +197,26 @@ export abstract class UpstreamHandle implements Channel {
   }
 
   private async watched<T>(method: string, work: Promise<T>): Promise<T> {
-    this.running += 1;
-    this.lastUsedAt = Date.now();
+    this.begin();
     try {
       const value = await work;
-      this.succeeded();
+      this.owner.succeeded?.();
       return value;
     } catch (error) {
-      throw this.failed(method, error as Error);
+      throw this.owner.failed(method, error as Error, this.isGone);
     } finally {
-      this.running -= 1;
-      if (this.running === 0) this.onIdle?.();
+      this.end();
     }
+  }
+
+  private begin(): void {
+    this.running += 1;
+    this.lastUsedAt = Date.now();
+  }
+
+  private end(): void {
+    this.running -= 1;
+    if (this.running === 0) this.onIdle?.();
   }
 }
 

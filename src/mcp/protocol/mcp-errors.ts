@@ -33,7 +33,7 @@ function failureOf<Kind extends ErrorKind>(kind: Kind, code: string = kind) {
 }
 
 /** The error of a request for its caller: of a tool call, it states that the call may have run. */
-export function asCallError(error: unknown, { method }: { method: string }): unknown {
+export function asCallError<E>(error: E, { method }: { method: string }): E {
   return error instanceof UpstreamFailure && method === 'tools/call' ? error.ofCall() : error;
 }
 

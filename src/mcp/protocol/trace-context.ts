@@ -10,15 +10,15 @@ const TRACESTATE_CHARS_MAX = 512;
 
 /** @param header reads a header of the caller's request by its lower-case name */
 export function traceHeaders(header: (name: string) => string | string[] | undefined): TraceHeaders {
-  const one = (name: string) => {
-    const value = header(name);
-    return typeof value === 'string' ? value : undefined;
-  };
-  const [id, traceparent, tracestate] = ['x-request-id', 'traceparent', 'tracestate'].map(one);
-  const headers: TraceHeaders = id === undefined ? {} : { 'x-request-id': id };
-  if (traceparent === undefined || !TRACEPARENT.test(traceparent)) return headers;
+  const id = header('x-request-id');
+  const traceparent = header('traceparent');
+  const headers: TraceHeaders = typeof id === 'string' ? { 'x-request-id': id } : {};
+  if (typeof traceparent !== 'string' || !TRACEPARENT.test(traceparent)) return headers;
   headers.traceparent = traceparent;
-  if (tracestate && tracestate.length <= TRACESTATE_CHARS_MAX) headers.tracestate = tracestate;
+  const tracestate = header('tracestate');
+  if (typeof tracestate === 'string' && tracestate !== '' && tracestate.length <= TRACESTATE_CHARS_MAX) {
+    headers.tracestate = tracestate;
+  }
   return headers;
 }
 

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../config/env.js';
 import { isObject } from '../../platform/text/json.js';
-import type { McpReply, RpcError } from '../protocol/channel.js';
+import type { CallerProfile, McpReply, RpcError } from '../protocol/channel.js';
 import { deadlineFromFirstUse } from '../protocol/deadline.js';
 import { slice } from '../protocol/json-text.js';
 import { UpstreamAuthRequiredError } from '../protocol/mcp-errors.js';
@@ -25,34 +27,35 @@ import { inputRequired, retryParams, setupError } from './bridge/input.js';
 import { legacyError, legacyResult } from './bridge/to-legacy.js';
 import { isLogLevel } from './classify.js';
 import { passedCapabilities, takesPages } from './client-capabilities.js';
-import { INPUT_MS_MAX, type ClientInput } from './pending-client-requests.js';
-import { URI_CHARS_MAX, type LiveSessions } from './sessions/live-sessions.js';
-import type { SessionIds } from './sessions/session-ids.js';
-import { wantsTask, type TaskRelay } from './tasks/task-relay.js';
-import type { ToolNotes } from './tool-notes.js';
-import { isLoudMessage, type UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
+import { ClientInput, INPUT_MS_MAX } from './pending-client-requests.js';
+import { LiveSessions, URI_CHARS_MAX } from './sessions/live-sessions.js';
+import { SessionIds } from './sessions/session-ids.js';
+import { TaskRelay, wantsTask } from './tasks/task-relay.js';
+import { ToolNotes } from './tool-notes.js';
+import { isLoudMessage, UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
 
-/** Dependencies of a legacy server besides its channel. */
-export interface LegacyParts {
-  calls: UpstreamCalls;
-  ids: SessionIds;
-  sessions: LiveSessions;
-  input: ClientInput;
-  notes: ToolNotes;
-  tasks: TaskRelay;
-  timeoutMs: number;
-}
+/** Profile of a client's upstream session, and the function that answers the requests sent there. */
+type Responder = Pick<UpstreamRequestOptions, 'onRequest'> & { profile: CallerProfile };
 
 /** Error text for tasks at endpoints and servers without them. */
 const NO_TASKS =
   'The MCP server has no tasks of MCP 2025-11-25. Nothing ran: call the tool without "task" to get its result';
 
 /** Answers requests of revisions that begin with `initialize`, for an upstream of any era. */
+@Injectable()
 export class LegacyServer {
-  constructor(private readonly parts: LegacyParts) {}
+  constructor(
+    private readonly calls: UpstreamCalls,
+    private readonly ids: SessionIds,
+    private readonly sessions: LiveSessions,
+    private readonly input: ClientInput,
+    private readonly notes: ToolNotes,
+    private readonly tasks: TaskRelay,
+    private readonly env: Env,
+  ) {}
 
   /** @throws McpRefusal, UpstreamFailure */
-  async answer(incoming: McpRequest): Promise<void> {
+  answer(incoming: McpRequest): Promise<void> | void {
     const { method, id, sink } = incoming;
     switch (method) {
       case 'ping':
@@ -78,18 +81,18 @@ export class LegacyServer {
 
   /** Answers a request about tasks. */
   private async task(incoming: McpRequest): Promise<void> {
-    const { tasks, input } = this.parts;
+    const { tasks, input } = this;
     if (!(await tasks.isOffered(incoming.channel))) return replyError(incoming, rpcCode.methodNotFound, NO_TASKS);
     if (incoming.method === 'tasks/list') return tasks.list(incoming);
     return tasks.serve(incoming, input.responderFor(incoming, deadlineFromFirstUse(INPUT_MS_MAX)));
   }
 
   private async initialize({ channel, params, id, sink, request }: McpRequest): Promise<void> {
-    const identity = await channel.open(this.parts.timeoutMs, 'legacy');
+    const identity = await channel.open(this.env.upstreamCallTimeoutMs, 'legacy');
     const version = agreedVersion(params);
     const declared = isObject(params) ? params.capabilities : undefined;
-    const minted = this.parts.ids.mint(request.caller, version, passedCapabilities(declared, version));
-    sink.reply(200, resultText(id, initializeResult(identity, version)), { 'mcp-session-id': minted.id });
+    const minted = this.ids.mint(request.caller, version, passedCapabilities(declared, version));
+    sink.reply(200, resultText(id, initializeResult(identity, version)), minted.id);
   }
 
   private async setLevel(incoming: McpRequest): Promise<void> {
@@ -98,7 +101,7 @@ export class LegacyServer {
     const can = await this.can(incoming, ({ logging }) => logging !== undefined);
     if (!request.session || !can) return this.refuse(incoming);
     if (!isLogLevel(level)) return replyError(incoming, rpcCode.invalidParams, 'level must be a log level');
-    await this.parts.sessions.setLevel(request.session, request.principal, level);
+    await this.sessions.setLevel(request.session, request.principal, level);
     sink.reply(200, resultText(id, '{}'));
   }
 
@@ -111,7 +114,7 @@ export class LegacyServer {
     if (typeof uri !== 'string' || uri.length > URI_CHARS_MAX) {
       return replyError(incoming, rpcCode.invalidParams, `uri must be a string of at most ${URI_CHARS_MAX} characters`);
     }
-    const { sessions } = this.parts;
+    const { sessions } = this;
     if (method === 'resources/unsubscribe') sessions.unsubscribe(session, principal, uri);
     else if (!(await sessions.subscribe(session, principal, uri))) {
       return replyError(incoming, rpcCode.internalError, 'The session has too many subscriptions');
@@ -124,7 +127,9 @@ export class LegacyServer {
     { channel, request }: McpRequest,
     offers: (capabilities: UpstreamIdentity['capabilities']) => boolean,
   ): Promise<boolean> {
-    return request.session !== null && offers((await channel.open(this.parts.timeoutMs, 'legacy')).capabilities);
+    return (
+      request.session !== null && offers((await channel.open(this.env.upstreamCallTimeoutMs, 'legacy')).capabilities)
+    );
   }
 
   private refuse(incoming: McpRequest): void {
@@ -136,32 +141,38 @@ export class LegacyServer {
   private async call(incoming: McpRequest): Promise<void> {
     const { request, sink, id, channel } = incoming;
     const isTask = wantsTask(incoming);
-    if (isTask && !(await this.parts.tasks.isOffered(channel))) {
+    if (isTask && !(await this.tasks.isOffered(channel))) {
       return replyError(incoming, rpcCode.methodNotFound, NO_TASKS);
     }
-    const { input } = this.parts;
+    const { input } = this;
     const { session, principal } = request;
-    const level = session && this.parts.sessions.level(session, principal);
+    const level = session && this.sessions.level(session, principal);
     const accepts = (method: string, text: string) =>
       level === null || method !== 'notifications/message' || isLoudMessage(text, level);
-    const isModern = level !== null && (await channel.open(this.parts.timeoutMs, 'legacy')).era === 'modern';
+    const isModern = level !== null && (await channel.open(this.env.upstreamCallTimeoutMs, 'legacy')).era === 'modern';
     const params = isModern ? withLogLevel(incoming.own, level) : incoming.own;
     const left = deadlineFromFirstUse(INPUT_MS_MAX);
     const own = this.ownSession(incoming, level, input.responderFor(incoming, left));
     // The session of a task must not end while no call runs in it, as a shared one does.
     const responder = own ?? (session?.shared && !isTask ? { profile: session.shared } : null);
-    const era = isTask ? 'legacy' : session ? this.parts.sessions.eraOf(session, principal) : undefined;
+    const era = isTask ? 'legacy' : session ? this.sessions.eraOf(session, principal) : undefined;
     let next = params;
     for (let round = 0; ; round += 1) {
-      const reply = await this.send(incoming, {
-        params: next,
-        accepts,
-        era,
-        ...(isTask && { session: '' }),
-        ...responder,
-      });
-      if (!reply) return;
-      if (isTask) return sink.reply(200, await this.parts.tasks.started(incoming, reply));
+      let reply: McpReply;
+      try {
+        reply = await this.calls.send(incoming, {
+          params: next,
+          accepts,
+          era,
+          session: isTask ? '' : undefined,
+          profile: responder?.profile,
+          onRequest: responder?.onRequest,
+        });
+      } catch (error) {
+        if (this.opensSetupPage(incoming, error)) return;
+        throw error;
+      }
+      if (isTask) return sink.reply(200, await this.tasks.started(incoming, reply));
       if (reply.era === 'legacy') return sink.reply(200, withOwnError(reply, id, reply.error && hopError(reply.error)));
       const wanted = reply.result && inputRequired(slice(reply.text, reply.result));
       if (!wanted) return this.complete(incoming, reply);
@@ -174,30 +185,28 @@ export class LegacyServer {
   }
 
   /** Options for an upstream session of the client's own, which has its log level. */
-  private ownSession<T extends Pick<UpstreamRequestOptions, 'profile'>>(
+  private ownSession(
     { channel, request: { session, principal } }: McpRequest,
     level: string | null,
-    responder: T | null,
-  ): Pick<UpstreamRequestOptions, 'profile' | 'onRequest'> | null {
+    responder: Responder | null,
+  ): Responder | null {
     if (!session || level === null) return responder;
-    this.parts.sessions.uses(session, principal, channel);
-    const profile = responder?.profile ?? { ...this.parts.input.profileOf(session, principal), mayShare: true };
-    return { ...responder, profile: { ...profile, level } };
+    this.sessions.uses(session, principal, channel);
+    // Made for this call by `profileOf`.
+    const profile = responder?.profile ?? this.input.profileOf(session, principal);
+    if (!responder) profile.mayShare = true;
+    profile.level = level;
+    return { profile, onRequest: responder?.onRequest };
   }
 
-  /** Returns the upstream's answer; null when it requires authorization and the client was sent to the setup page. */
-  private async send(incoming: McpRequest, options: UpstreamRequestOptions): Promise<McpReply | null> {
-    try {
-      return await this.parts.calls.send(incoming, options);
-    } catch (error) {
-      const { session, observer } = incoming.request;
-      const opensPages = session !== null && takesPages(session.capabilities);
-      if (!(error instanceof UpstreamAuthRequiredError) || error.setupUrl === undefined || !opensPages) throw error;
-      observer?.failed(error);
-      const setup = setupError(setupSentence(error), error.setupUrl, randomUUID());
-      incoming.sink.reply(200, rpcErrorText(incoming.id, setup));
-      return null;
-    }
+  /** Sends the client to the setup page of an upstream that requires authorization. @returns false if it opens no pages */
+  private opensSetupPage({ request, id, sink }: McpRequest, error: unknown): boolean {
+    const { session, observer } = request;
+    if (!(error instanceof UpstreamAuthRequiredError) || error.setupUrl === undefined) return false;
+    if (session === null || !takesPages(session.capabilities)) return false;
+    observer?.failed(error);
+    sink.reply(200, rpcErrorText(id, setupError(setupSentence(error), error.setupUrl, randomUUID())));
+    return true;
   }
 
   /** Replies to the client. Rejects task results, since these revisions have no client capability for them. */
@@ -212,12 +221,12 @@ export class LegacyServer {
   private translated(incoming: McpRequest, reply: McpReply): string {
     const { channel, method, params, id, request } = incoming;
     if (reply.error) return this.translatedError(incoming, reply, reply.error);
-    if (method === 'tools/list') this.parts.notes.learn(channel, reply);
+    if (method === 'tools/list') this.notes.learn(channel, reply);
     const name = method === 'tools/call' && isObject(params) ? params.name : undefined;
     const reader = {
       method,
       version: request.session?.version ?? request.headers.version ?? null,
-      isWrapped: name !== undefined && this.parts.notes.isWrapped(channel, name),
+      isWrapped: name !== undefined && this.notes.isWrapped(channel, name),
     };
     return withResult(reply, id, (result) => legacyResult(result, reader));
   }

@@ -1,19 +1,14 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Injectable, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { readBody } from '../../platform/http/body/request-body.js';
 import { isTrustedOrigin } from '../../platform/http/cors.js';
-import { HeldByKeys } from '../../platform/http/held-by-keys.js';
-import { InternalClient } from '../../platform/internal-http/internal-client.js';
-import { Vault } from '../../platform/vault/vault.js';
-import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { CallerProfile, Channel } from '../protocol/channel.js';
 import { MODERN_VERSION } from '../protocol/protocol.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
 import type { CallObserver, McpRequestContext, McpResponseSink } from './mcp-request.js';
 import { ClientInput, PendingClientRequests } from './pending-client-requests.js';
-import { closed, whileConnected, ResponseSink } from './response-sink.js';
+import { closed, DisconnectCancellation, ResponseSink } from './response-sink.js';
 import {
   McpRefusal,
   McpLoopError,
@@ -23,23 +18,15 @@ import {
   McpTooManyError,
   OriginRefusedError,
 } from './mcp-server.errors.js';
-import { LegacyServer } from './legacy-server.js';
 import { LiveSessions } from './sessions/live-sessions.js';
 import { McpServer } from './mcp-server.js';
-import { ModernServer } from './modern-server.js';
 import { PendingInputCalls } from './pending-input/pending-input-calls.js';
-import { isResumable, ResumableStreams } from './resume/resumable-streams.js';
+import { isResumable, ResumableStreams, type ResumableStream, type StreamReader } from './resume/resumable-streams.js';
 import { SessionIds, type ClientSession } from './sessions/session-ids.js';
-import { SessionMarkRepository } from './sessions/session-mark.repository.js';
 import { SessionStream } from './sessions/session-stream.js';
 import { opensSseStream, SseStreams, sseStreamOf } from './sse/sse-streams.js';
 import { Streams } from './sessions/streams.js';
-import { Subscriptions } from './sessions/subscriptions.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
-import { McpTaskRepository } from './tasks/mcp-task.repository.js';
-import { TaskRelay } from './tasks/task-relay.js';
-import { ToolNotes } from './tool-notes.js';
-import { UpstreamCalls } from './upstream-calls.js';
 
 /** Size limit of a JSON-RPC message from a client. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
@@ -76,52 +63,23 @@ export interface McpServerTarget {
  * since the answer to a server request may arrive on any of its routes.
  */
 @Injectable()
-export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
-  private readonly server: McpServer;
-  private readonly ids: SessionIds;
-  private readonly sessions: LiveSessions;
-  private readonly clientRequests: PendingClientRequests;
-  private readonly input: ClientInput;
-  private readonly streams: Streams;
-  /** Streams of HTTP+SSE (MCP 2024-11-05). */
-  readonly sse: SseStreams;
-  /** Streams that their clients can resume. */
-  readonly resumable: ResumableStreams;
+export class McpHttpServer implements BeforeApplicationShutdown {
   private readonly inFlight = new KeyedLimiter(IN_FLIGHT_EACH_MAX, IN_FLIGHT_MAX);
-
   private readonly via: string;
 
   constructor(
     private readonly env: Env,
-    pubSub: PubSub,
+    private readonly server: McpServer,
+    private readonly ids: SessionIds,
+    private readonly sessions: LiveSessions,
+    private readonly input: ClientInput,
+    private readonly clientRequests: PendingClientRequests,
     private readonly pending: PendingInputCalls,
-    marks: SessionMarkRepository,
-    vault: Vault,
-    taskIds: McpTaskRepository,
-    internal: InternalClient,
-    held: HeldByKeys,
+    private readonly streams: Streams,
+    private readonly sse: SseStreams,
+    private readonly resumable: ResumableStreams,
   ) {
-    this.streams = new Streams(held);
-    this.sse = new SseStreams(vault, env, internal);
-    this.resumable = new ResumableStreams(vault, env, internal);
-    const timeoutMs = env.upstreamCallTimeoutMs;
     this.via = viaMark(env);
-    this.ids = new SessionIds(env);
-    this.sessions = new LiveSessions(pubSub, marks, randomUUID());
-    this.clientRequests = new PendingClientRequests(pubSub, this.sessions);
-    this.input = new ClientInput(this.sessions, this.clientRequests);
-    const { ids, sessions, clientRequests, input } = this;
-    const [calls, notes] = [new UpstreamCalls(env.mcpCallTimeoutMs), new ToolNotes()];
-    const tasks = new TaskRelay(vault, taskIds, calls, timeoutMs);
-    const legacy = new LegacyServer({ calls, ids, sessions, input, notes, tasks, timeoutMs });
-    const subscriptions = new Subscriptions(this.streams);
-    const modern = new ModernServer({ calls, pending, subscriptions, notes, timeoutMs });
-    this.server = new McpServer({ legacy, modern, clientRequests, sessions, calls });
-  }
-
-  async onModuleInit(): Promise<void> {
-    await this.sessions.listen();
-    await this.clientRequests.listen();
   }
 
   /** Current counts of this process. */
@@ -129,7 +87,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     return { requests: this.inFlight.size, streams: this.streams.size, sessions: this.sessions.size };
   }
 
-  /** Ends streams and pending client requests, so that closing the server does not wait for clients. */
+  /** Ends streams, then what waits for answers of clients, so that closing the server does not wait for clients. */
   beforeApplicationShutdown(): void {
     this.streams.close();
     this.resumable.close();
@@ -154,7 +112,35 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     const { origin } = request.headers;
     // Programs send none.
     if (origin !== undefined && !isTrustedOrigin(origin, this.env)) throw new OriginRefusedError();
-    if (request.method === 'POST') return this.post(request, response, find, observer);
+    if (request.method !== 'POST') return this.serveWithoutBody(request, response, find);
+    const text = await readBody(request, MESSAGE_BYTES_MAX, { isJson: true });
+    const target = await find();
+    const id = sessionIdOf(request);
+    const sink = new ResponseSink(response);
+    const findSession = id === undefined ? null : () => this.session(id, target);
+    const leave = this.inFlight.enter(target.account);
+    if (!leave) throw new McpTooManyError('requests');
+    const cancellation = new DisconnectCancellation(response, sink);
+    try {
+      const stream = sseStreamOf(request);
+      if (stream !== null) await this.sse.post(stream, callerOf(target), text, response, observer);
+      else {
+        const context = contextOf(request, target, text, { session: null, findSession, cancellation, observer });
+        if (findSession) sink.resumable = (reader) => this.resumableStream(context, reader);
+        await this.server.serve(this.channelFor(request, target), context, sink);
+      }
+    } finally {
+      cancellation.end();
+      leave();
+    }
+  }
+
+  /** Answers a GET or DELETE. */
+  private async serveWithoutBody(
+    request: IncomingMessage,
+    response: ServerResponse,
+    find: () => Promise<McpServerTarget>,
+  ): Promise<void> {
     if (opensSseStream(request)) return this.openSse(request, response, find);
     const id = sessionIdOf(request);
     if (id === undefined || isModern(request)) throw new McpMethodNotAllowedError();
@@ -164,46 +150,6 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     const eventId = isResumable(session) ? headerOf(request, 'last-event-id') : undefined;
     if (eventId !== undefined) return this.resume(eventId, target, session, response);
     return this.stream(target, session, response, find);
-  }
-
-  private async post(
-    request: IncomingMessage,
-    response: ServerResponse,
-    find: () => Promise<McpServerTarget>,
-    observer?: CallObserver,
-  ): Promise<void> {
-    const text = await readBody(request, MESSAGE_BYTES_MAX, { isJson: true });
-    const target = await find();
-    const id = sessionIdOf(request);
-    const sink = new ResponseSink(response);
-    const findSession = id === undefined ? undefined : () => this.sessionFor(sink, id, target);
-    const leave = this.inFlight.enter(target.account);
-    if (!leave) throw new McpTooManyError('requests');
-    try {
-      const stream = sseStreamOf(request);
-      if (stream !== null) return await this.sse.post(stream, callerOf(target), text, response, observer);
-      await whileConnected(
-        response,
-        (cancellation) =>
-          this.server.serve(
-            this.channelFor(request, target),
-            { ...describe(request, target, text), session: null, findSession, cancellation, observer },
-            sink,
-          ),
-        (cancellation) => sink.outlives(cancellation),
-      );
-    } finally {
-      leave();
-    }
-  }
-
-  /** Session with this id, whose client can resume the stream of the answer. @throws McpSessionNotFoundError */
-  private async sessionFor(sink: ResponseSink, id: string, target: McpServerTarget): Promise<ClientSession> {
-    const session = await this.session(id, target);
-    if (isResumable(session)) {
-      sink.resumable = (reader) => this.resumable.open(session, callerOf(target), target.account, reader);
-    }
-    return session;
   }
 
   /** The channel of a target, or the reason not to call it. */
@@ -228,7 +174,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     await this.sse.serve(request, response, sink, caller, {
       serve: async (text, session, own, cancellation, observer) => {
         const now = await find();
-        const context = { ...describe(request, now, text), session, cancellation, observer };
+        const context = contextOf(request, now, text, { session, findSession: null, cancellation, observer });
         return this.server.serve(this.channelFor(request, now), context, own);
       },
       sessionOf: (id) => this.ids.open(id, caller),
@@ -319,7 +265,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     const profile = (): CallerProfile | undefined => {
       const level = this.sessions.level(session, principal) ?? undefined;
       if (session.capabilities.length === 0 && level === undefined) return session.shared;
-      return { ...this.input.profileOf(session, principal), level, mayShare: true };
+      return Object.assign(this.input.profileOf(session, principal), { level, mayShare: true as const });
     };
     const uris = () => this.sessions.uris(session, principal);
     const era = () => this.sessions.eraOf(session, principal);
@@ -333,17 +279,23 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     };
   }
 
-  /** Session with this id. @throws McpSessionNotFoundError */
-  private async session(id: string, target: McpServerTarget): Promise<ClientSession> {
+  /** Opens the stream of an answer that the client of its session can resume; null for other clients. */
+  private resumableStream(
+    { session, caller, account }: McpRequestContext,
+    reader: StreamReader,
+  ): ResumableStream | null {
+    return session && isResumable(session) ? this.resumable.open(session, caller, account, reader) : null;
+  }
+
+  /** Session with this id; a promise for one from before the start of this process. @throws McpSessionNotFoundError */
+  private session(id: string, target: McpServerTarget): ClientSession | Promise<ClientSession> {
     const session = this.ids.open(id, callerOf(target));
-    if (
-      !session ||
-      this.sessions.isEnded(session) ||
-      (this.sessions.isOld(session) && (await this.isLost(session, target)))
-    ) {
-      throw new McpSessionNotFoundError();
-    }
-    return session;
+    if (!session || this.sessions.isEnded(session)) throw new McpSessionNotFoundError();
+    if (!this.sessions.isOld(session)) return session;
+    return this.isLost(session, target).then((isLost) => {
+      if (isLost) throw new McpSessionNotFoundError();
+      return session;
+    });
   }
 
   /**
@@ -358,11 +310,17 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
   }
 }
 
-function describe(
+function contextOf(
   request: IncomingMessage,
   target: McpServerTarget,
   text: string,
-): Omit<McpRequestContext, 'session' | 'cancellation'> {
+  {
+    session,
+    findSession,
+    cancellation,
+    observer,
+  }: Pick<McpRequestContext, 'session' | 'findSession' | 'cancellation' | 'observer'>,
+): McpRequestContext {
   return {
     text,
     acceptsStream: request.headers.accept?.includes('text/event-stream') ?? false,
@@ -376,6 +334,10 @@ function describe(
     principal: target.principal,
     target: target.target,
     caller: callerOf(target),
+    session,
+    findSession,
+    cancellation,
+    observer,
   };
 }
 

@@ -14,7 +14,7 @@ export interface McpRequestContext {
   acceptsStream: boolean;
   headers: McpRequestHeaders;
   /** Returns a header by its lower-case name. */
-  header(name: string): string | undefined;
+  header: (name: string) => string | undefined;
   /** Account of the key; streams are counted per account. */
   account: string;
   /** Identity of the caller; session state is stored per principal, within limits. */
@@ -23,10 +23,10 @@ export interface McpRequestContext {
   target: string;
   /** Caller and target, the scope in which a caller can cancel its calls. */
   caller: string;
-  /** Legacy session of the request; null without one, and for requests of MCP 2026-07-28. */
+  /** Legacy session of the request; null without one, before it was found, and for requests of MCP 2026-07-28. */
   session: ClientSession | null;
-  /** Reads the session that the request names; absent without one. @throws McpSessionNotFoundError */
-  findSession?: () => Promise<ClientSession>;
+  /** Finds the session that the request names; null without one. @throws McpSessionNotFoundError */
+  findSession: (() => ClientSession | Promise<ClientSession>) | null;
   /** Cancelled when the client disconnects. */
   cancellation: Cancellation;
   /** Observer of the request's outcome. */
@@ -54,8 +54,12 @@ export interface CallObserver {
 
 /** Receives the answer. */
 export interface McpResponseSink {
-  /** Sends the answer: a status and JSON text, or null for no body. After an event it ends the stream. */
-  reply(status: number, text: string | null, headers?: Record<string, string>): void;
+  /**
+   * Sends the answer: a status and JSON text, or null for no body. After an event it ends the stream.
+   *
+   * @param sessionId id of the session that `initialize` began, sent as a header
+   */
+  reply(status: number, text: string | null, sessionId?: string): void;
   /** Sends a message before the answer; the first one turns the answer into an event stream. */
   event(text: string): void;
   /** Turns the answer into a long-lived event stream before the first message. */

@@ -1,16 +1,49 @@
 import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../config/role-module.js';
-import { McpServerMetrics } from './mcp-server.metrics.js';
+import { LegacyServer } from './legacy-server.js';
 import { McpHttpServer } from './mcp-http-server.js';
+import { McpServerMetrics } from './mcp-server.metrics.js';
+import { McpServer } from './mcp-server.js';
+import { ModernServer } from './modern-server.js';
+import { ClientInput, PendingClientRequests } from './pending-client-requests.js';
 import { InternalPendingCallsController } from './pending-input/internal-pending-calls.controller.js';
 import { PendingInputCalls } from './pending-input/pending-input-calls.js';
 import { InternalResumedStreamsController } from './resume/internal-resumed-streams.controller.js';
-import { InternalSseStreamsController } from './sse/internal-sse-streams.controller.js';
+import { ResumableStreams } from './resume/resumable-streams.js';
+import { LiveSessions } from './sessions/live-sessions.js';
+import { SessionIds } from './sessions/session-ids.js';
 import { SessionMark } from './sessions/session-mark.entity.js';
 import { SessionMarkRepository } from './sessions/session-mark.repository.js';
+import { Streams } from './sessions/streams.js';
+import { Subscriptions } from './sessions/subscriptions.js';
+import { InternalSseStreamsController } from './sse/internal-sse-streams.controller.js';
+import { SseStreams } from './sse/sse-streams.js';
 import { McpTask } from './tasks/mcp-task.entity.js';
 import { McpTaskRepository } from './tasks/mcp-task.repository.js';
+import { TaskRelay } from './tasks/task-relay.js';
+import { ToolNotes } from './tool-notes.js';
+import { UpstreamCalls } from './upstream-calls.js';
+
+/** Providers of the MCP endpoints besides their tables and metrics. */
+export const MCP_SERVER_PROVIDERS = [
+  McpHttpServer,
+  McpServer,
+  LegacyServer,
+  ModernServer,
+  UpstreamCalls,
+  ToolNotes,
+  SessionIds,
+  LiveSessions,
+  PendingClientRequests,
+  ClientInput,
+  PendingInputCalls,
+  Streams,
+  Subscriptions,
+  SseStreams,
+  ResumableStreams,
+  TaskRelay,
+];
 
 /** MCP endpoints of this process, for upstreams of any kind. */
 @Global()
@@ -21,7 +54,7 @@ export class McpServerModule {
     api: {
       imports: [TypeOrmModule.forFeature([SessionMark, McpTask])],
       controllers: [InternalPendingCallsController, InternalResumedStreamsController, InternalSseStreamsController],
-      providers: [McpHttpServer, McpServerMetrics, PendingInputCalls, SessionMarkRepository, McpTaskRepository],
+      providers: [...MCP_SERVER_PROVIDERS, McpServerMetrics, SessionMarkRepository, McpTaskRepository],
       exports: [McpHttpServer],
     },
   }));

@@ -1,3 +1,4 @@
+import { Injectable } from '@nestjs/common';
 import { memberText } from '../protocol/json-edit.js';
 import { isObject } from '../../platform/text/json.js';
 import { statusOf } from '../../platform/errors/domain-error.js';
@@ -8,33 +9,31 @@ import { rpcCode } from '../protocol/protocol.js';
 import { errorText, failureText } from './mcp-responses.js';
 import type { McpRequestContext, McpResponseSink } from './mcp-request.js';
 import { batchFault, serveBatch } from './batch.js';
-import { classify, invalid, shapeFault, type Classified, type Fault } from './classify.js';
+import { classify, invalid, shapeFault, type Fault } from './classify.js';
 import { McpRefusal } from './mcp-server.errors.js';
-import type { LegacyServer } from './legacy-server.js';
-import type { ModernServer } from './modern-server.js';
-import type { PendingClientRequests } from './pending-client-requests.js';
-import type { LiveSessions } from './sessions/live-sessions.js';
-import type { UpstreamCalls } from './upstream-calls.js';
+import { LegacyServer } from './legacy-server.js';
+import { ModernServer } from './modern-server.js';
+import { PendingClientRequests } from './pending-client-requests.js';
+import { LiveSessions } from './sessions/live-sessions.js';
+import { UpstreamCalls } from './upstream-calls.js';
 
 /** Notifications that upstreams get from this service, or whose token is that of a request which this service sent. */
 const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set(['notifications/initialized', 'notifications/progress']);
-
-/** Handlers of messages by era. */
-export interface McpServerParts {
-  legacy: LegacyServer;
-  modern: ModernServer;
-  clientRequests: PendingClientRequests;
-  sessions: LiveSessions;
-  calls: UpstreamCalls;
-}
 
 /**
  * Serves MCP of every revision to clients over one channel. Requires no handshake; a session only adds its stored
  * state. Between a client and an upstream of the same era, messages pass byte for byte except for ids and progress
  * tokens.
  */
+@Injectable()
 export class McpServer {
-  constructor(private readonly parts: McpServerParts) {}
+  constructor(
+    private readonly legacy: LegacyServer,
+    private readonly modern: ModernServer,
+    private readonly clientRequests: PendingClientRequests,
+    private readonly sessions: LiveSessions,
+    private readonly calls: UpstreamCalls,
+  ) {}
 
   /**
    * Answers one POST. Failures of the upstream become JSON-RPC answers.
@@ -42,36 +41,32 @@ export class McpServer {
    * @param channel upstream channel, or the reason why there is none
    * @throws McpSessionNotFoundError
    */
-  async serve(channel: Channel | McpRefusal, given: McpRequestContext, sink: McpResponseSink): Promise<void> {
+  async serve(channel: Channel | McpRefusal, request: McpRequestContext, sink: McpResponseSink): Promise<void> {
     let message: unknown;
     try {
-      message = JSON.parse(given.text);
+      message = JSON.parse(request.text);
     } catch {
       return refuse(sink, { status: 400, code: rpcCode.parseError, message: 'The body is not valid JSON' });
     }
-    const request = isOfSession(message, given) ? { ...given, session: await given.findSession() } : given;
+    // MCP 2026-07-28 has no sessions.
+    if (request.findSession && (!isObject(message) || classify(message, request.headers).era === 'legacy')) {
+      const session = request.findSession();
+      request.session = session instanceof Promise ? await session : session;
+    }
     if (Array.isArray(message)) {
       const fault = batchFault(message, request);
       if (fault) return refuse(sink, fault);
-      return serveBatch(request, sink, (one, own) => this.serveBatched(channel, one, own));
+      return serveBatch(request, sink, async (part, partSink) => {
+        const partMessage = JSON.parse(part.text) as RpcHead;
+        if (partMessage.method === 'initialize') refuse(partSink, invalid('initialize must not be part of a batch'));
+        else await this.serveMessage(channel, part, partMessage, partSink);
+      });
     }
     if (!isObject(message)) return refuse(sink, invalid('The body must be one JSON-RPC message'));
-    return this.serveOne(channel, request, message, sink);
+    await this.serveMessage(channel, request, message, sink);
   }
 
-  /** Rejects `initialize` in a batch and serves the other messages. */
-  private serveBatched(
-    channel: Channel | McpRefusal,
-    request: McpRequestContext,
-    sink: McpResponseSink,
-  ): Promise<void> {
-    const message = JSON.parse(request.text) as RpcHead;
-    if (message.method !== 'initialize') return this.serveOne(channel, request, message, sink);
-    refuse(sink, invalid('initialize must not be part of a batch'));
-    return Promise.resolve();
-  }
-
-  private async serveOne(
+  private async serveMessage(
     channel: Channel | McpRefusal,
     request: McpRequestContext,
     message: RpcHead,
@@ -84,7 +79,7 @@ export class McpServer {
     const { method } = message;
     request.observer?.received(typeof method === 'string' ? method : null, message.params);
     if (typeof method !== 'string') {
-      this.parts.clientRequests.take(request.session, message, request.text);
+      this.clientRequests.take(request.session, message, request.text);
       return sink.reply(202, null);
     }
     if (message.id === undefined) {
@@ -107,7 +102,8 @@ export class McpServer {
       const incoming = { channel, method, params: message.params, own, id, request, sink };
       // The answer to `initialize` carries the session id as a header.
       if (request.acceptsStream && method !== 'initialize') sink.openWhenLate();
-      await this.answer(classified, incoming);
+      if (classified.era === 'modern' && classified.envelope) await this.modern.answer(incoming, classified.envelope);
+      else await this.legacy.answer(incoming);
     } catch (error) {
       request.observer?.failed(error as Error);
       sink.reply(
@@ -117,38 +113,22 @@ export class McpServer {
     }
   }
 
-  private answer(classified: Classified, incoming: Parameters<LegacyServer['answer']>[0]): Promise<void> {
-    const { legacy, modern } = this.parts;
-    return classified.era === 'modern' && classified.envelope
-      ? modern.answer(incoming, classified.envelope)
-      : legacy.answer(incoming);
-  }
-
   /** Takes a client's notification: those about its session here and its calls are ours, others its server's. */
   private notified(request: McpRequestContext, message: RpcHead, method: string): void {
     if (method === 'notifications/cancelled') return this.cancel(request, message);
     const { session, principal, text } = request;
     if (!session || OWN_NOTIFICATIONS.has(method)) return;
     // Clients without state share an upstream session.
-    if (this.parts.sessions.eraOf(session, principal) === undefined) return;
-    this.parts.sessions.notify(session, principal, text);
+    if (this.sessions.eraOf(session, principal) === undefined) return;
+    this.sessions.notify(session, principal, text);
   }
 
   private cancel(request: McpRequestContext, { params }: RpcHead): void {
     const requestId = isObject(params) ? params.requestId : undefined;
     if (typeof requestId !== 'string' && typeof requestId !== 'number') return;
     const raw = memberText(memberText(request.text, 'params') ?? '{}', 'requestId');
-    if (raw) this.parts.calls.cancel(request, raw);
+    if (raw) this.calls.cancel(request, raw);
   }
-}
-
-/** True for a message that belongs to the session its request names: MCP 2026-07-28 has no sessions. */
-function isOfSession(
-  message: unknown,
-  request: McpRequestContext,
-): request is McpRequestContext & Required<Pick<McpRequestContext, 'findSession'>> {
-  if (!request.findSession) return false;
-  return !isObject(message) || classify(message, request.headers).era === 'legacy';
 }
 
 function refuse(sink: McpResponseSink, { status, code, message, data }: Fault, id = 'null'): void {

@@ -1,3 +1,5 @@
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../config/env.js';
 import { isObject } from '../../platform/text/json.js';
 import type { CallerProfile, McpReply, RpcError } from '../protocol/channel.js';
 import { UpstreamAuthRequiredError, UpstreamError } from '../protocol/mcp-errors.js';
@@ -31,12 +33,12 @@ import {
 } from './bridge/input.js';
 import { isOfRequest, modernError, modernResult, namesDemanded } from './bridge/to-modern.js';
 import type { Envelope } from './classify.js';
-import type { PendingInputCalls } from './pending-input/pending-input-calls.js';
+import { PendingInputCalls } from './pending-input/pending-input-calls.js';
 import { foreign, isRequestState, StateRefusedError } from './pending-input/pending-input-call.js';
-import type { Subscriptions } from './sessions/subscriptions.js';
+import { Subscriptions } from './sessions/subscriptions.js';
 import { wantsTask } from './tasks/task-relay.js';
-import type { ToolNotes } from './tool-notes.js';
-import { isLoudMessage, type UpstreamCalls } from './upstream-calls.js';
+import { ToolNotes } from './tool-notes.js';
+import { isLoudMessage, UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
 
 /** Methods of older revisions that this one removed. */
 const removed: ReadonlySet<string> = new Set([
@@ -54,18 +56,16 @@ const tasks: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/
 
 const DECLINED = 'The call was not carried out: its user declined to open the page it needs.';
 
-/** Dependencies of a modern server besides its channel. */
-export interface ModernParts {
-  calls: UpstreamCalls;
-  pending: PendingInputCalls;
-  subscriptions: Subscriptions;
-  notes: ToolNotes;
-  timeoutMs: number;
-}
-
 /** Answers requests of 2026-07-28, for an upstream of any era. */
+@Injectable()
 export class ModernServer {
-  constructor(private readonly parts: ModernParts) {}
+  constructor(
+    private readonly calls: UpstreamCalls,
+    private readonly pending: PendingInputCalls,
+    private readonly subscriptions: Subscriptions,
+    private readonly notes: ToolNotes,
+    private readonly env: Env,
+  ) {}
 
   /** @throws McpRefusal, UpstreamFailure */
   async answer(incoming: McpRequest, envelope: Envelope): Promise<void> {
@@ -74,28 +74,28 @@ export class ModernServer {
       return replyError(incoming, rpcCode.methodNotFound, `MCP 2026-07-28 has no ${method}`, 404);
     }
     if (method === 'server/discover') {
-      const identity = await channel.open(this.parts.timeoutMs);
+      const identity = await channel.open(this.env.upstreamCallTimeoutMs);
       return sink.reply(200, resultText(id, discoverResult(identity)));
     }
-    if (method === 'subscriptions/listen') return this.parts.subscriptions.serve(incoming);
+    if (method === 'subscriptions/listen') return this.subscriptions.serve(incoming);
     return this.call(incoming, envelope);
   }
 
   private async call(incoming: McpRequest, envelope: Envelope): Promise<void> {
     const { method, id, sink, request, channel } = incoming;
-    if (tasks.has(method) && (await channel.open(this.parts.timeoutMs)).era === 'legacy') {
+    if (tasks.has(method) && (await channel.open(this.env.upstreamCallTimeoutMs)).era === 'legacy') {
       return replyError(incoming, rpcCode.methodNotFound, 'The MCP server has no tasks of MCP 2026-07-28', 404);
     }
     // The member is of 2025-11-25. Clients of this revision declare an extension instead.
-    if (wantsTask(incoming) && (await channel.open(this.parts.timeoutMs)).era === 'legacy') {
+    if (wantsTask(incoming) && (await channel.open(this.env.upstreamCallTimeoutMs)).era === 'legacy') {
       return replyError(incoming, rpcCode.invalidParams, 'MCP 2026-07-28 has no params.task: call the tool without it');
     }
     const fault = this.headerFault(incoming);
     if (fault) return replyError(incoming, fault.code, fault.message, fault.status);
     let reply: McpReply | null;
     try {
-      const state = mayRequireInput.has(method) ? this.parts.pending.stateOf(incoming) : null;
-      reply = state ? await this.parts.pending.resume(incoming, state) : await this.begin(incoming, envelope);
+      const state = mayRequireInput.has(method) ? this.pending.stateOf(incoming) : null;
+      reply = state ? await this.pending.resume(incoming, state) : await this.begin(incoming, envelope);
       if (reply === null) return replyFailure(incoming, DECLINED, 'modern');
     } catch (error) {
       if (error instanceof StateRefusedError) return this.refused(incoming, error);
@@ -104,7 +104,7 @@ export class ModernServer {
       request.observer?.failed(error as Error);
       return sink.reply(200, resultText(id, setup));
     }
-    if (method === 'tools/list') this.parts.notes.learn(channel, reply);
+    if (method === 'tools/list') this.notes.learn(channel, reply);
     if (reply.error) return this.failed(incoming, envelope, reply, reply.error);
     if (reply.era === 'modern' && namesDemanded(method, reply.text)) return sink.reply(200, withId(reply, id));
     sink.reply(
@@ -115,18 +115,18 @@ export class ModernServer {
 
   /** Sends a call. @returns null when the user declined a page that the call requires */
   private async begin(incoming: McpRequest, envelope: Envelope): Promise<McpReply | null> {
-    const { calls, pending } = this.parts;
-    const { era, ...options } = await this.optionsFor(incoming, envelope);
+    const { calls, pending } = this;
+    const { era, options } = await this.optionsFor(incoming, envelope);
     const { method, params } = incoming;
     if (isDeclined(params, era === 'legacy' ? () => true : undefined)) return null;
     const { capabilities } = envelope;
     const slot = mayRequireInput.has(method) ? pending.allocate(incoming, capabilities) : null;
-    return slot ? pending.begin(incoming, { ...options, ...slot, capabilities }, calls) : calls.send(incoming, options);
+    return slot ? pending.begin(incoming, options, slot, capabilities, calls) : calls.send(incoming, options);
   }
 
   private headerFault({ channel, method, params, request }: McpRequest) {
     if (method !== 'tools/call' || !isObject(params)) return null;
-    const declared = this.parts.notes.headerParams(channel, params.name);
+    const declared = this.notes.headerParams(channel, params.name);
     return declared.length === 0 ? null : paramFault(declared, params.arguments, (name) => request.header(name));
   }
 
@@ -140,24 +140,24 @@ export class ModernServer {
   private async optionsFor(
     { channel, method, own = '{}', params, request }: McpRequest,
     { capabilities, logLevel }: Envelope,
-  ) {
+  ): Promise<{ era: Era | null; options: UpstreamRequestOptions }> {
     const accepts = (method: string, text: string) =>
       method === 'notifications/message' ? logLevel !== null && isLoudMessage(text, logLevel) : isOfRequest(method);
     const declares = Object.keys(capabilities).length > 0;
     const isRetry = isObject(params) && ('inputResponses' in params || 'requestState' in params);
     const era: Era | null =
-      declares || isRetry || logLevel !== null ? (await channel.open(this.parts.timeoutMs)).era : null;
+      declares || isRetry || logLevel !== null ? (await channel.open(this.env.upstreamCallTimeoutMs)).era : null;
     if (era === 'legacy') {
       // An upstream of this era issues no states in our form: this one is ours and has expired.
       if (isRetry && isRequestState(params)) throw foreign();
       const legacyParams = paramsForLegacy(isRetry ? withoutAnswers(own) : own);
       // A server may list a tool only to clients that it can ask, or that know an extension.
       const profile = sharedProfile(era, isList(method) ? capabilities : extrasOf(capabilities));
-      return { era, accepts, params: legacyParams, ...(profile && { profile }) };
+      return { era, options: { accepts, params: legacyParams, profile } };
     }
     const forModern = paramsForModern(isRetry ? withoutSetupAnswer(own) : own);
-    const profile: CallerProfile = { key: request.caller, capabilities };
-    return { era, accepts, params: forModern, ...(declares ? { profile } : {}) };
+    const profile: CallerProfile | undefined = declares ? { key: request.caller, capabilities } : undefined;
+    return { era, options: { accepts, params: forModern, profile } };
   }
 
   private refused(incoming: McpRequest, { message, isLost }: StateRefusedError): void {

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { PubSub } from '../../platform/queue/pub-sub.js';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { PubSub } from '../../platform/queue/pub-sub.js';
 import { Cancellation } from '../protocol/cancellation.js';
 import type { ClientAnswer, CallerProfile } from '../protocol/channel.js';
 import { members, slice } from '../protocol/json-text.js';
@@ -9,7 +10,7 @@ import type { ClientSession } from './sessions/session-ids.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { subjectOf, type InputRequest, type InputRequired, withElicitationId } from './bridge/input.js';
 import { canAnswer, isPage } from './client-capabilities.js';
-import { RELAYED_BYTES_MAX, type LiveSessions } from './sessions/live-sessions.js';
+import { LiveSessions, RELAYED_BYTES_MAX } from './sessions/live-sessions.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -39,82 +40,6 @@ const INPUTS_MAX = 16;
 /** Total time a client has for input requests of one call. */
 export const INPUT_MS_MAX = 10 * 60_000;
 
-/** Lets legacy clients answer the input requests of modern upstreams. */
-export class ClientInput {
-  constructor(
-    private readonly sessions: LiveSessions,
-    private readonly requests: PendingClientRequests,
-  ) {}
-
-  /**
-   * Upstream options for a client that can answer requests: it has a session, declared a capability, and accepts a
-   * stream. Null for others.
-   */
-  responderFor(
-    { channel, request, sink }: McpRequest,
-    left: () => number,
-  ): {
-    profile: CallerProfile;
-    onRequest: (method: string, params: string | undefined) => Promise<ClientAnswer>;
-  } | null {
-    const { session, principal, acceptsStream, cancellation } = request;
-    if (!session || !acceptsStream || session.capabilities.length === 0) return null;
-    this.sessions.uses(session, principal, channel);
-    const onRequest = (method: string, params: string | undefined): Promise<ClientAnswer> => {
-      if (canAnswer(session.capabilities, { method, params })) {
-        return this.requests.send(session, { method, params }, sink, cancellation, left());
-      }
-      return Promise.resolve(unansweredRequest(method));
-    };
-    return { profile: this.profileOf(session, principal), onRequest };
-  }
-
-  /**
-   * Profile of a client with an upstream session of its own. A request outside of its calls goes to its GET stream in this
-   * process, else to a running call, else to its GET stream in another process.
-   */
-  profileOf(session: ClientSession, principal: string): CallerProfile {
-    const { key, capabilities, passed } = session;
-    if (capabilities.length === 0) return { key, capabilities: passed };
-    const onRequest: CallerProfile['onRequest'] = (method, params, ofCall) => {
-      const request = { method, params };
-      if (!canAnswer(capabilities, request)) return Promise.resolve(unansweredRequest(method));
-      const stream = this.sessions.streamOf(key, principal);
-      if (stream) return this.requests.send(session, request, stream, new Cancellation(), INPUT_MS_MAX);
-      return ofCall ? ofCall(method, params) : this.requests.forward(session, principal, request);
-    };
-    return { key, capabilities: passed, onRequest };
-  }
-
-  /** Reason why this client cannot answer the input requests, as text; null when it can. */
-  unanswerable({ request }: McpRequest, { requests }: InputRequired, round: number): string | null {
-    const { session, acceptsStream } = request;
-    if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;
-    if (requests.length > INPUTS_MAX) return `The MCP server asked for more than ${INPUTS_MAX} things at once`;
-    const can = (one: InputRequest) => session !== null && acceptsStream && canAnswer(session.capabilities, one);
-    const open = requests.filter((one) => !can(one)).map(subjectOf);
-    return open.length === 0 ? null : `The MCP server asks for what this client cannot answer: ${open.join('; ')}`;
-  }
-
-  /** Sends all input requests to the client at once and returns its answers by the upstream's keys. */
-  async collect(
-    { request, sink }: McpRequest,
-    { requests }: InputRequired,
-    left: () => number,
-  ): Promise<Map<string, ClientAnswer>> {
-    const { session, cancellation } = request;
-    if (!session) return new Map();
-    const answers = await Promise.all(
-      requests.map(async ({ key, method, params }) => {
-        const given = isPage(params) ? withElicitationId(params ?? '{}', randomUUID()) : params;
-        const answer = await this.requests.send(session, { method, params: given }, sink, cancellation, left());
-        return [key, answer] as const;
-      }),
-    );
-    return new Map(answers);
-  }
-}
-
 /** A request of an upstream to the client. */
 export interface ClientRequest {
   method: string;
@@ -135,7 +60,8 @@ interface Pending {
  * POST, possibly at another process. The request id names the waiting process, is unguessable, and is valid in its
  * session only.
  */
-export class PendingClientRequests {
+@Injectable()
+export class PendingClientRequests implements OnModuleInit {
   private readonly own = randomBytes(9).toString('base64url');
   private readonly pending = new Map<string, Pending>();
   private readonly waiting = new KeyedLimiter(PENDING_EACH_MAX, PENDING_MAX);
@@ -143,11 +69,11 @@ export class PendingClientRequests {
 
   constructor(
     private readonly pubSub: PubSub,
-    private readonly sessions: Pick<LiveSessions, 'streamOf'>,
+    private readonly sessions: LiveSessions,
   ) {}
 
   /** Subscribes to requests of other processes, and to answers that arrive there. */
-  async listen(): Promise<void> {
+  async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('mcp.requests', ({ id, session, principal, text }) => {
       const stream = this.sessions.streamOf(session, principal);
       if (!stream || this.isClosed) return;
@@ -237,6 +163,83 @@ export class PendingClientRequests {
     if (waiting?.session !== session) return;
     if (text === '') waiting.sent();
     else waiting.settle(answerIn(text));
+  }
+}
+
+/** Lets legacy clients answer the input requests of modern upstreams. */
+@Injectable()
+export class ClientInput {
+  constructor(
+    private readonly sessions: LiveSessions,
+    private readonly requests: PendingClientRequests,
+  ) {}
+
+  /**
+   * Upstream options for a client that can answer requests: it has a session, declared a capability, and accepts a
+   * stream. Null for others.
+   */
+  responderFor(
+    { channel, request, sink }: McpRequest,
+    left: () => number,
+  ): {
+    profile: CallerProfile;
+    onRequest: (method: string, params: string | undefined) => Promise<ClientAnswer>;
+  } | null {
+    const { session, principal, acceptsStream, cancellation } = request;
+    if (!session || !acceptsStream || session.capabilities.length === 0) return null;
+    this.sessions.uses(session, principal, channel);
+    const onRequest = (method: string, params: string | undefined): Promise<ClientAnswer> => {
+      if (canAnswer(session.capabilities, { method, params })) {
+        return this.requests.send(session, { method, params }, sink, cancellation, left());
+      }
+      return Promise.resolve(unansweredRequest(method));
+    };
+    return { profile: this.profileOf(session, principal), onRequest };
+  }
+
+  /**
+   * Profile of a client with an upstream session of its own. A request outside of its calls goes to its GET stream in this
+   * process, else to a running call, else to its GET stream in another process.
+   */
+  profileOf(session: ClientSession, principal: string): CallerProfile {
+    const { key, capabilities, passed } = session;
+    if (capabilities.length === 0) return { key, capabilities: passed };
+    const onRequest: CallerProfile['onRequest'] = (method, params, ofCall) => {
+      const request = { method, params };
+      if (!canAnswer(capabilities, request)) return Promise.resolve(unansweredRequest(method));
+      const stream = this.sessions.streamOf(key, principal);
+      if (stream) return this.requests.send(session, request, stream, new Cancellation(), INPUT_MS_MAX);
+      return ofCall ? ofCall(method, params) : this.requests.forward(session, principal, request);
+    };
+    return { key, capabilities: passed, onRequest };
+  }
+
+  /** Reason why this client cannot answer the input requests, as text; null when it can. */
+  unanswerable({ request }: McpRequest, { requests }: InputRequired, round: number): string | null {
+    const { session, acceptsStream } = request;
+    if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;
+    if (requests.length > INPUTS_MAX) return `The MCP server asked for more than ${INPUTS_MAX} things at once`;
+    const can = (one: InputRequest) => session !== null && acceptsStream && canAnswer(session.capabilities, one);
+    const open = requests.filter((one) => !can(one)).map(subjectOf);
+    return open.length === 0 ? null : `The MCP server asks for what this client cannot answer: ${open.join('; ')}`;
+  }
+
+  /** Sends all input requests to the client at once and returns its answers by the upstream's keys. */
+  async collect(
+    { request, sink }: McpRequest,
+    { requests }: InputRequired,
+    left: () => number,
+  ): Promise<Map<string, ClientAnswer>> {
+    const { session, cancellation } = request;
+    if (!session) return new Map();
+    const answers = await Promise.all(
+      requests.map(async ({ key, method, params }) => {
+        const given = isPage(params) ? withElicitationId(params ?? '{}', randomUUID()) : params;
+        const answer = await this.requests.send(session, { method, params: given }, sink, cancellation, left());
+        return [key, answer] as const;
+      }),
+    );
+    return new Map(answers);
   }
 }
 

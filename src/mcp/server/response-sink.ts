@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { EVENT_STREAM_HEADERS } from '../../platform/http/event-stream.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { McpResponseSink } from './mcp-request.js';
@@ -28,7 +28,7 @@ export class ResponseSink implements McpResponseSink {
   private unreadBytesMax = UNREAD_BYTES_MAX;
 
   /** Opens a stream that the client can resume, when the answer becomes a stream; null when it cannot. */
-  resumable: ((reader: StreamReader) => ResumableStream) | null = null;
+  resumable: ((reader: StreamReader) => ResumableStream | null) | null = null;
   private stream: ResumableStream | null = null;
   /** This response as the first reader of a resumable stream. */
   private readonly reader: StreamReader = {
@@ -39,25 +39,25 @@ export class ResponseSink implements McpResponseSink {
 
   constructor(private readonly response: ServerResponse) {}
 
-  reply(status: number, text: string | null, headers: Record<string, string> = {}): void {
+  reply(status: number, text: string | null, sessionId?: string): void {
     if (this.isOver) return;
     this.isOver = true;
     clearTimeout(this.early);
     if (this.keepAlive) {
       this.endStream(text === null ? undefined : frame(text));
-    } else if (text === null) {
-      this.response.writeHead(status, headers).end();
-    } else {
-      this.response
-        .writeHead(status, {
-          ...headers,
-          'content-type': JSON_TYPE,
-          'content-length': Buffer.byteLength(text),
-          // Published clients retry this status unless this header forbids it.
-          ...(status === 409 ? { 'x-should-retry': 'false' } : {}),
-        })
-        .end(text);
+      return;
     }
+    const headers: OutgoingHttpHeaders = {};
+    if (sessionId !== undefined) headers['mcp-session-id'] = sessionId;
+    if (text === null) {
+      this.response.writeHead(status, headers).end();
+      return;
+    }
+    headers['content-type'] = JSON_TYPE;
+    headers['content-length'] = Buffer.byteLength(text);
+    // Published clients retry this status unless this header forbids it.
+    if (status === 409) headers['x-should-retry'] = 'false';
+    this.response.writeHead(status, headers).end(text);
   }
 
   event(text: string): void {
@@ -145,26 +145,28 @@ function frame(text: string): string {
 }
 
 /**
- * Runs `work` with a cancellation that fires when the client disconnects before its answer is complete.
- *
- * @param outlives returns true to let the work go on instead; it then owns the cancellation
+ * Cancels the work of a request when its client disconnects before its answer is complete. {@link end} must be called after
+ * the work.
  */
-export async function whileConnected<T>(
-  response: ServerResponse,
-  work: (cancellation: Cancellation) => Promise<T>,
-  outlives: (cancellation: Cancellation) => boolean = () => false,
-): Promise<T> {
-  const gone = new Cancellation();
-  const onClose = () => {
-    if (!outlives(gone)) gone.cancel();
-  };
-  if (response.destroyed) gone.cancel();
-  else response.on('close', onClose);
-  try {
-    return await work(gone);
-  } finally {
-    response.off('close', onClose);
+export class DisconnectCancellation extends Cancellation {
+  /** @param sink may let the work go on instead ({@link ResponseSink.outlives}); it then owns the cancellation */
+  constructor(
+    private readonly response: ServerResponse,
+    private readonly sink: ResponseSink | null = null,
+  ) {
+    super();
+    if (response.destroyed) this.cancel();
+    else response.on('close', this.onClose);
   }
+
+  /** Stops watching the connection. */
+  end(): void {
+    this.response.off('close', this.onClose);
+  }
+
+  private readonly onClose = (): void => {
+    if (!this.sink?.outlives(this)) this.cancel();
+  };
 }
 
 /** Resolves when a response is closed, by either side. */

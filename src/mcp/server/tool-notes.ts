@@ -1,3 +1,4 @@
+import { Injectable } from '@nestjs/common';
 import type { Channel, McpReply } from '../protocol/channel.js';
 import { memberText } from '../protocol/json-edit.js';
 import { elements, slice } from '../protocol/json-text.js';
@@ -19,6 +20,7 @@ interface ToolNote {
  * Facts of tools learned from forwarded lists, for the few tools whose calls are converted. Valid for the lifetime of
  * the channel; later lists replace them.
  */
+@Injectable()
 export class ToolNotes {
   private readonly notes = new WeakMap<Channel, Map<string, ToolNote>>();
 

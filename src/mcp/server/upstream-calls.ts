@@ -1,3 +1,5 @@
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../config/env.js';
 import type { CallerProfile, McpCall, McpReply } from '../protocol/channel.js';
 import { memberText } from '../protocol/json-edit.js';
 import { progressTokenIn } from '../protocol/messages.js';
@@ -43,7 +45,7 @@ export interface UpstreamRequestOptions {
   onRequest?: McpCall['onRequest'];
   /** Upstream session of a task; empty for a call that starts one. */
   session?: string;
-  /** Time without a message, instead of that of all calls. */
+  /** Time without a message after which the call fails; `MCP_CALL_TIMEOUT` by default. */
   timeoutMs?: number;
   /** Selects the notifications before the answer that the client receives, besides its own progress. */
   accepts: (method: string, text: string) => boolean;
@@ -52,19 +54,19 @@ export interface UpstreamRequestOptions {
 }
 
 /** Sends requests to channels, each with our progress token in place of the client's. */
+@Injectable()
 export class UpstreamCalls {
   private readonly running = new CancellableCalls();
   private lastToken = 0;
 
-  /** @param timeoutMs time without a message of the upstream, after which a call fails */
-  constructor(private readonly timeoutMs: number) {}
+  constructor(private readonly env: Env) {}
 
   /** @throws UpstreamFailure */
   async send(
     { channel, method, id, request, sink }: McpRequest,
-    { params, accepts, target: other, ...rest }: UpstreamRequestOptions,
+    { params, accepts, target: other, profile, era, onRequest, session, timeoutMs }: UpstreamRequestOptions,
   ): Promise<McpReply> {
-    const { acceptsStream, cancellation } = request;
+    const { acceptsStream, cancellation, observer } = request;
     const token = params && acceptsStream ? progressTokenIn(params) : null;
     const ours = `"slipway-${(this.lastToken += 1)}"`;
     const target = other ?? { sink, token: token && slice(params ?? '', token) };
@@ -75,21 +77,25 @@ export class UpstreamCalls {
     };
     const end = this.running.begin(inFlightKey(request), id, cancellation);
     try {
-      const reply = await channel.request({
+      const call: McpCall = {
         method,
         params: params && token ? splice(params, token, ours) : params,
-        timeoutMs: this.timeoutMs,
+        timeoutMs: timeoutMs ?? this.env.mcpCallTimeoutMs,
         cancellation,
-        timing: request.observer?.timing,
-        invocationId: request.observer?.invocationId,
+        timing: observer?.timing,
+        invocationId: observer?.invocationId,
         caller: request.session?.key ?? request.caller,
         via: request.header(VIA_HEADER),
-        trace: traceHeaders((name) => request.header(name)),
+        trace: traceHeaders(request.header),
         onNotification,
         onInterrupted: acceptsStream ? () => sink.openAnswer() : undefined,
-        ...rest,
-      });
-      request.observer?.answered?.(reply);
+        profile,
+        era,
+        session,
+      };
+      if (onRequest) call.onRequest = onRequest;
+      const reply = await channel.request(call);
+      observer?.answered?.(reply);
       return reply;
     } finally {
       end();

@@ -36,12 +36,13 @@ export class AccessService {
   }
 
   /**
-   * The caller of an Authorization header. An empty bearer counts as no header (published clients send it).
+   * The caller of an Authorization header; a promise for a key that is not cached. An empty bearer counts as no header
+   * (published clients send it).
    *
    * @param rule the route's rule, which may allow anonymous reads
    * @throws UnauthenticatedError
    */
-  async authenticate(header: string | undefined, rule?: AccessRule): Promise<Caller> {
+  authenticate(header: string | undefined, rule?: AccessRule): Caller | Promise<Caller> {
     if (header === undefined || /^Bearer *$/i.test(header)) {
       if (rule?.anonymous && this.env.publicReads) return ANONYMOUS;
       throw UnauthenticatedError.missing();
@@ -57,26 +58,28 @@ export class AccessService {
   }
 
   /**
-   * Checks whether `caller` may use a route with this rule on this target.
+   * Checks whether `caller` may use a route with this rule on this target. A promise where it takes a query.
    *
    * @throws DomainError the rule's `missing` or `foreign`; ForbiddenError for an operator's route
    */
-  async authorize(caller: Caller, rule: AccessRule, target: AccessTarget): Promise<Grant> {
+  authorize(caller: Caller, rule: AccessRule, target: AccessTarget): Grant | Promise<Grant> {
     if (rule.operator && !caller.isOperator) {
       throw new ForbiddenError('Forbidden: only the operator manages accounts');
     }
     if (rule.account !== undefined) return { caller, accountId: ownAccount(caller, target.account ?? '') };
-    if (rule.owner !== undefined)
-      return { caller, namespace: await this.ownNamespace(caller, rule, target.owner ?? '') };
-    return { caller };
+    if (rule.owner === undefined) return { caller };
+    const owner = target.owner ?? '';
+    // Only qualified names are split: `/namespaces/acme%2Fweather` does not name the namespace acme.
+    const name = rule.owner === 'qualifiedName' ? (owner.split('/', 1)[0] ?? '') : owner;
+    const cached = this.owners?.peek(name);
+    if (cached?.accountId === caller.accountId) return { caller, namespace: { id: cached.id, name } };
+    return this.authorizeOwner(caller, rule, name);
   }
 
-  private async ownNamespace(caller: Caller, rule: AccessRule, target: string): Promise<Grant['namespace']> {
-    // Only qualified names are split: `/namespaces/acme%2Fweather` does not name the namespace acme.
-    const [name = ''] = rule.owner === 'qualifiedName' ? target.split('/') : [target];
+  private async authorizeOwner(caller: Caller, rule: AccessRule, name: string): Promise<Grant> {
     const found = await this.owners?.find(name);
     const missing = rule.missing ?? (() => new ForbiddenError('Forbidden'));
-    if (found?.accountId === caller.accountId) return { id: found.id, name };
+    if (found?.accountId === caller.accountId) return { caller, namespace: { id: found.id, name } };
     // The advice depends on the caller's own namespaces only: a foreign one looks like a missing one.
     const error = found && rule.foreign ? rule.foreign() : missing();
     if (error.kind !== 'not_found') throw error;

@@ -81,6 +81,8 @@ export interface Grant {
 
 /** Finds the owners of namespaces. The namespaces module passes its implementation to {@link AccessService}. */
 export interface NamespaceOwners {
+  /** The answer of {@link find} if it needs no query; otherwise null. */
+  peek(name: string): { id: string; accountId: string } | null;
   /** @returns null when there is no such namespace. At most 5 s old. */
   find(name: string): Promise<{ id: string; accountId: string } | null>;
   /** Names of an account's namespaces, newest first, 1,000 at most. */

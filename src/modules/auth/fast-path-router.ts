@@ -33,6 +33,16 @@ interface FastPathRoute {
   handle: FastPathHandler;
 }
 
+/** A route with the parameters of one path. */
+interface Match {
+  route: FastPathRoute;
+  params: FastPathRequest['params'];
+}
+
+/** Limits of the remembered matches. Clients without a key add to them. */
+const MATCHES_MAX = 1_000;
+const MATCHED_PATH_CHARS_MAX = 256;
+
 /**
  * Global enhancers that the router replaces: it authorizes as the guard does, its handlers validate their input, and it
  * answers errors as the filter does.
@@ -68,6 +78,8 @@ export function globalEnhancers(app: INestApplicationContext): object[] {
 /** Serves the routes with `@FastPath()`: matches, authenticates, authorizes, and calls the handler. */
 export class FastPathRouter {
   private readonly routes: FastPathRoute[];
+  /** Matches of paths that were requested before, by method and path. */
+  private readonly matches = new Map<string, Match>();
   private readonly logger = new Logger('http');
 
   /**
@@ -98,29 +110,47 @@ export class FastPathRouter {
     const url = request.url ?? '';
     const mark = url.indexOf('?');
     const path = mark < 0 ? url : url.slice(0, mark);
+    const match = this.match(request.method ?? '', path);
+    if (!match) return false;
+    const { route, params } = match;
+    const query = route.isWithoutQuery && mark >= 0 ? url.slice(mark + 1) : '';
+    const routed = request as FastPathRequest;
+    routed.params = params;
+    void this.serve(route, routed, response, path, query);
+    return true;
+  }
+
+  private match(method: string, path: string): Match | null {
+    const key = `${method} ${path}`;
+    const remembered = this.matches.get(key);
+    if (remembered) return remembered;
     const segments = path.split('/');
     for (const route of this.routes) {
-      const params = route.method === request.method ? matchPath(route.segments, segments) : null;
+      const params = route.method === method ? matchPath(route.segments, segments) : null;
       if (!params) continue;
-      const query = route.isWithoutQuery && mark >= 0 ? url.slice(mark + 1) : '';
-      void this.serve(route, Object.assign(request, { params }) as FastPathRequest, response, { path, query });
-      return true;
+      const match = { route, params };
+      if (this.matches.size >= MATCHES_MAX) this.matches.clear();
+      if (path.length <= MATCHED_PATH_CHARS_MAX) this.matches.set(key, match);
+      return match;
     }
-    return false;
+    return null;
   }
 
   private async serve(
     route: FastPathRoute,
     request: FastPathRequest,
     response: ServerResponse,
-    { path, query }: { path: string; query: string },
+    path: string,
+    query: string,
   ): Promise<void> {
     try {
       const { rule } = route;
-      const caller = await this.access.authenticate(request.headers.authorization, rule);
+      const authenticated = this.access.authenticate(request.headers.authorization, rule);
+      const caller = authenticated instanceof Promise ? await authenticated : authenticated;
       this.limits.admit(request, caller, response);
       const owner = rule.owner === undefined ? undefined : String(request.params[rule.owner]);
-      request.grant = await this.access.authorize(caller, rule, { owner });
+      const authorized = this.access.authorize(caller, rule, { owner });
+      request.grant = authorized instanceof Promise ? await authorized : authorized;
       requireNoQuery(query);
       if (route.method !== 'GET') {
         this.bodies.admit(request, response, caller.accountId);

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
+import type { AccountLimits } from '../../config/account-limits.js';
 import { Env } from '../../config/env.js';
 import { clientAddress, isTrusted, peerOf } from '../../platform/http/client-address.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
@@ -10,13 +11,6 @@ import { RateLimitedError, UnauthenticatedError } from './auth.errors.js';
 /** Longest `Retry-After` of a failed authentication. */
 const FAILURE_WAIT_SECONDS_MAX = 900;
 
-/** One limit, and the count of requests under it. */
-interface Counted {
-  name: 'key' | 'account' | 'address';
-  count: number;
-  max: number;
-}
-
 /**
  * Limits the requests of each key and account, and of each address without a valid key. Nothing is awaited for a request
  * with a valid key.
@@ -24,6 +18,8 @@ interface Counted {
 @Injectable()
 export class RequestLimits {
   private readonly calls = new KeyedLimiter(Infinity, Infinity);
+  /** `RateLimit-Policy` of callers with these limits. */
+  private readonly policies = new WeakMap<AccountLimits, string>();
 
   constructor(
     private readonly env: Env,
@@ -39,13 +35,23 @@ export class RequestLimits {
   admit(request: IncomingMessage, caller: Caller, response?: ServerResponse): void {
     if (caller === ANONYMOUS) return this.admitStranger(request, response);
     const { keyId, accountId, limits = this.env.accountLimits } = caller;
-    this.apply(
-      [
-        { name: 'key', count: this.counter.add(keyId), max: limits.keyRequestsPerMinute },
-        { name: 'account', count: this.counter.add(accountId), max: limits.requestsPerMinute },
-      ],
-      response,
-    );
+    const { keyRequestsPerMinute: keyMax, requestsPerMinute: accountMax } = limits;
+    const ofKey = this.counter.add(keyId);
+    const ofAccount = this.counter.add(accountId);
+    if (response) {
+      let policy = this.policies.get(limits);
+      if (policy === undefined) {
+        policy = `${policyOf('key', keyMax)}, ${policyOf('account', accountMax)}`;
+        this.policies.set(limits, policy);
+      }
+      response.setHeader('ratelimit-policy', policy);
+      response.setHeader(
+        'ratelimit',
+        `${this.stateOf('key', ofKey, keyMax)}, ${this.stateOf('account', ofAccount, accountMax)}`,
+      );
+    }
+    if (ofKey > keyMax) throw this.exceeded('key', keyMax);
+    if (ofAccount > accountMax) throw this.exceeded('account', accountMax);
   }
 
   /** Counts a request without a key by its address. @throws RateLimitedError */
@@ -53,7 +59,10 @@ export class RequestLimits {
     const address = this.addressOf(request);
     if (address === null) return;
     const count = this.counter.add(address);
-    this.apply([{ name: 'address', count, max: this.env.requestsPerAddress }], response);
+    const max = this.env.requestsPerAddress;
+    response?.setHeader('ratelimit-policy', policyOf('address', max));
+    response?.setHeader('ratelimit', this.stateOf('address', count, max));
+    if (count > max) throw this.exceeded('address', max);
   }
 
   /** Counts a call among those that its account has at work, until it is answered. @throws RateLimitedError */
@@ -101,20 +110,18 @@ export class RequestLimits {
     return isTrusted(address, trustProxy) ? null : peerOf(address);
   }
 
-  private apply(limits: Counted[], response: ServerResponse | undefined): void {
-    const seconds = this.counter.secondsLeft;
-    let policies = '';
-    let states = '';
-    for (const { name, count, max } of limits) {
-      const separator = policies === '' ? '' : ', ';
-      policies += `${separator}"${name}";q=${max};w=${WINDOW_SECONDS}`;
-      states += `${separator}"${name}";r=${Math.max(0, max - count)};t=${seconds}`;
-    }
-    response?.setHeader('ratelimit-policy', policies);
-    response?.setHeader('ratelimit', states);
-    const exceeded = limits.find(({ count, max }) => count > max);
-    if (!exceeded) return;
-    const { name, max } = exceeded;
-    throw new RateLimitedError(`This ${name} has sent ${max} requests in this minute, its limit`, seconds);
+  private stateOf(name: string, count: number, max: number): string {
+    return `"${name}";r=${Math.max(0, max - count)};t=${this.counter.secondsLeft}`;
   }
+
+  private exceeded(name: string, max: number): RateLimitedError {
+    return new RateLimitedError(
+      `This ${name} has sent ${max} requests in this minute, its limit`,
+      this.counter.secondsLeft,
+    );
+  }
+}
+
+function policyOf(name: string, max: number): string {
+  return `"${name}";q=${max};w=${WINDOW_SECONDS}`;
 }

@@ -31,8 +31,8 @@ export class ConnectionMcpController {
   @HttpCode(200)
   @ApiMcp()
   @ApiErrors(400, 404, pageRefused)
-  async serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
-    await this.recorder.watching(request, response, (record) => this.handle(request, response, record));
+  serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
+    return this.recorder.watching(request, response, (record) => this.handle(request, response, record));
   }
 
   /** The SSE stream of a client's session, with changes of lists and resources. */
@@ -49,10 +49,13 @@ export class ConnectionMcpController {
 
   private handle(request: FastPathRequest, response: ServerResponse, record?: CallRecord): Promise<void> {
     const { grant, params } = request;
+    const { connectionId } = params as { connectionId: string };
+    const namespace = grant.namespace as OwnedNamespace;
     const find = async () => {
-      const channel = await this.handles.find(grant.namespace as OwnedNamespace, params.connectionId as string);
-      if (record) record.connectionId = channel.id;
-      return { channel, account: grant.caller.accountId, principal: grant.caller.keyId, target: channel.id };
+      const channel = this.handles.peek(namespace, connectionId) ?? (await this.handles.find(namespace, connectionId));
+      const { id } = channel.owner.target;
+      if (record) record.connectionId = id;
+      return { channel, account: grant.caller.accountId, principal: grant.caller.keyId, target: id };
     };
     return this.server.serve(request, response, find, record);
   }

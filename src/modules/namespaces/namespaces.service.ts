@@ -70,6 +70,11 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     }
   }
 
+  /** The id and owner of a namespace that was read within the last 5 s; otherwise null. */
+  peek(name: string): { id: string; accountId: string } | null {
+    return this.owners.peek(name);
+  }
+
   /** The id and owner of a namespace, at most 5 s old; null when there is none. */
   async find(name: string): Promise<{ id: string; accountId: string } | null> {
     if (!NAMESPACE_NAME.test(name)) return null;

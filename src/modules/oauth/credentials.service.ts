@@ -86,6 +86,15 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     await Promise.allSettled(this.revoking);
   }
 
+  /** {@link accessToken} from the cache, without a promise; undefined if it must be read or refreshed. */
+  cachedToken(owner: CredentialOwner, upstreamUrl: string): string | null | undefined {
+    const cached = this.cache.peek(keyOf(owner));
+    if (cached === null) return undefined;
+    const { credential } = cached;
+    if (!credential || credential.upstreamUrl !== upstreamAddress(upstreamUrl)) return null;
+    return credential.accessToken !== null && Date.now() < credential.dueAt ? credential.accessToken : undefined;
+  }
+
   /**
    * The bearer token for this upstream, refreshed when due (60 s or a tenth of its life before its end); null when none is
    * stored for that URL. No query while the credential, or its absence, was read in the last 5 s.

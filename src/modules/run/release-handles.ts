@@ -6,7 +6,7 @@ import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { HostedChannelsService, type HostedCall } from '../../hosting/mcp/hosted-channels.service.js';
 import { inputNames, type RunValues } from './run-config-values.js';
 import type { ResolvedServer, ResolvedRelease } from './server-resolver.js';
-import { UpstreamHandle } from '../../mcp/client/upstream-handle.js';
+import { type HandleOwner, UpstreamHandle } from '../../mcp/client/upstream-handle.js';
 import { UpstreamAuthRequiredError } from '../../mcp/protocol/mcp-errors.js';
 import { AdapterAuthRequiredError, AdapterConnectionNeededError, ServerAuthRequiredError } from './run.errors.js';
 
@@ -37,21 +37,18 @@ const CALLER_INDEPENDENT = new Set([
 ]);
 
 /** Open upstream sessions of a release, for callers who send the same values. */
-export class ReleaseHandle extends UpstreamHandle {
-  constructor(
-    channel: Channel,
-    readonly target: ReleaseHandleTarget,
-  ) {
-    super(channel);
-  }
+export type ReleaseHandle = UpstreamHandle<ReleaseOwner>;
 
-  protected override refusal({ method }: McpCall): Error | null {
+class ReleaseOwner implements HandleOwner {
+  constructor(readonly target: ReleaseHandleTarget) {}
+
+  refusal({ method }: McpCall): Error | null {
     const { closedAt, serverName } = this.target;
     if (closedAt === null || CALLER_INDEPENDENT.has(method)) return null;
     return new AdapterConnectionNeededError(serverName, closedAt);
   }
 
-  protected override failed(_method: string, error: Error): Error {
+  failed(_method: string, error: Error): Error {
     const { serverName, inputs } = this.target;
     if (error instanceof AdapterAuthRequiredError) return error;
     if (error instanceof UpstreamAuthRequiredError) {
@@ -84,13 +81,9 @@ export class ReleaseHandles {
     const { id, config, authAddress } = release;
     const isClosed = authAddress !== null && !caller.bearer && values?.headers.authorization === undefined;
     const channel = this.channelTo(`"${name}"`, release, { headers: {}, query: [], ...values, ...caller });
-    return new ReleaseHandle(channel, {
-      serverId,
-      releaseId: id,
-      serverName: name,
-      inputs: inputNames(config),
-      closedAt: isClosed ? this.addresses.run(slug) : null,
-    });
+    const closedAt = isClosed ? this.addresses.run(slug) : null;
+    const target = { serverId, releaseId: id, serverName: name, inputs: inputNames(config), closedAt };
+    return new UpstreamHandle(channel, new ReleaseOwner(target));
   }
 
   private channelTo(

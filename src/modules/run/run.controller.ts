@@ -56,10 +56,10 @@ export class RunController {
       message: 'The server acme/weather has no successful release yet: its owner publishes one.',
     },
   )
-  async serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
+  serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     const { slug, path = [] } = request.params as { slug: string; path?: string[] };
     const { keyId, accountId } = request.grant.caller;
-    await this.runs.forward({ slug, keyId, accountId, path }, request, response);
+    return this.runs.forward({ slug, keyId, accountId, path }, request, response);
   }
 
   /** The same at `/mcp` below it; other paths belong to the server. */

@@ -17,7 +17,7 @@ import { HostedHttpProxy, isReserved } from './hosted-http-proxy.js';
 import { valuesOf, type RunValues } from './run-config-values.js';
 import { ReleaseHandles, type ReleaseHandle } from './release-handles.js';
 import { NotRunnableError, RunPathNotFoundError } from './run.errors.js';
-import { ServerResolver, type ResolvedServer } from './server-resolver.js';
+import { ServerResolver, type ResolvedRelease, type ResolvedServer } from './server-resolver.js';
 
 /** Open upstream handles: one for each release, account, and set of configuration values. */
 const HANDLES_MAX = 5_000;
@@ -54,10 +54,10 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   onModuleInit(): void {
     // Calls under way finish on the previous release.
     this.resolver.events.on('current', (id, current) =>
-      this.handles.dropWhere(({ target: { serverId, releaseId } }) => serverId === id && releaseId !== current),
+      this.handles.dropWhere(({ owner: { target } }) => target.serverId === id && target.releaseId !== current),
     );
     this.resolver.events.on('offers', (id) =>
-      this.handles.forgetListsWhere(({ target: { serverId } }) => serverId === id),
+      this.handles.forgetListsWhere(({ owner: { target } }) => target.serverId === id),
     );
   }
 
@@ -73,7 +73,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    let server = await this.resolver.bySlug(slug);
+    let server = this.resolver.peek(slug) ?? (await this.resolver.bySlug(slug));
     const isPost = request.method === 'POST';
     const isPassedThrough = !isMcp(path);
     const record =
@@ -82,8 +82,18 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
         : undefined;
     const open = async () => {
       // Again after the body was received, so that a slow upload uses the latest release.
-      server = await this.resolver.bySlug(slug);
-      const channel = await this.channelTo(server, accountId, request).catch(refusalOf);
+      server = this.resolver.peek(slug) ?? (await this.resolver.bySlug(slug));
+      let channel: Channel | McpRefusal;
+      try {
+        const { release, namespaceId } = server;
+        if ('reason' in release) throw new NotRunnableError(release.reason);
+        const { config } = release;
+        const values = config.length === 0 ? null : await valuesOf(config, request, namespaceId);
+        channel = this.channelTo(server, release, accountId, values);
+      } catch (error) {
+        if (!(error instanceof McpRefusal)) throw error;
+        channel = error;
+      }
       if (isPost && !(channel instanceof McpRefusal)) this.registry.countUse(server.serverId);
       return { channel, account: accountId, principal: keyId, target: server.serverId };
     };
@@ -110,21 +120,16 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * The channel to a server's current release for an account and the configuration values in this request. Accounts never
-   * share one: a server may keep data in its session.
-   *
-   * @throws NotRunnableError, InputRequiredError, InputInvalidError
+   * The channel to a server's current release for an account and these configuration values. Accounts never share one: a
+   * server may keep data in its session.
    */
-  private async channelTo(
+  private channelTo(
     server: ResolvedServer,
+    release: ResolvedRelease,
     accountId: string,
-    request: Pick<IncomingMessage, 'headers' | 'url'>,
-  ): Promise<Channel> {
-    const { release, namespaceId } = server;
-    if ('reason' in release) throw new NotRunnableError(release.reason);
-    const { id, config } = release;
-    const values = config.length === 0 ? null : await valuesOf(config, request, namespaceId);
-    const key = [id, accountId, ...(values ? [hashOf(values)] : [])].join(' ');
+    values: RunValues | null,
+  ): Channel {
+    const key = values ? `${release.id} ${accountId} ${hashOf(values)}` : `${release.id} ${accountId}`;
     const existing = this.handles.get(key);
     if (existing) return existing;
     const handle = this.factory.to(server, release, values, { sessionsOf: `account ${accountId}` });
@@ -166,12 +171,6 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     this.registry.countUse(serverId);
     await this.httpProxy.forward(release.program, { slug, ...caller }, request, response, record);
   }
-}
-
-/** @throws what is not a refusal */
-function refusalOf(error: unknown): McpRefusal {
-  if (error instanceof McpRefusal) return error;
-  throw error;
 }
 
 /** True for the run endpoint itself, and for `/mcp` below it, which many clients add. */

@@ -25,6 +25,9 @@ export type Presentation = Awaited<ReturnType<ServersService['presentation']>>;
 /** A server with a release that can be called. */
 type CallableServer = ResolvedServer & { release: ResolvedRelease };
 
+/** The handle that a call is sent by; a promise only if it must be opened. */
+type OpenHandle = () => UpstreamHandle | Promise<UpstreamHandle>;
+
 /**
  * A channel to a server's current release. When another release becomes current, the next call uses it; calls under way
  * finish on the previous one.
@@ -34,16 +37,18 @@ class ServerChannel implements Channel {
   private isClosed = false;
 
   /**
-   * @param find the current release; rejects when there is none
+   * @param peek the server and its current release, if both are cached
+   * @param find the same, read where needed; rejects when there is none
    * @param valuesFor the configuration values of the connection for a release; rejects when they are not complete
    * @param connect opens a handle to a release
-   * @param watch records a call around `work`, which receives the id of the record
+   * @param send sends a call and records it
    */
   constructor(
+    private readonly peek: () => ResolvedServer | null,
     private readonly find: () => Promise<CallableServer>,
     private readonly valuesFor: (server: CallableServer) => Promise<RunValues>,
     private readonly connect: (server: CallableServer, values: RunValues) => ReleaseHandle,
-    private readonly watch: (call: McpCall, work: (invocationId: string) => Promise<McpReply>) => Promise<McpReply>,
+    private readonly send: (call: McpCall, open: OpenHandle) => Promise<McpReply>,
   ) {}
 
   async open(timeoutMs: number, era?: Era): Promise<UpstreamIdentity> {
@@ -51,9 +56,9 @@ class ServerChannel implements Channel {
   }
 
   request(call: McpCall): Promise<McpReply> {
-    return this.watch(call, async (invocationId) => {
-      const handle = await this.handle();
-      return handle.request({ ...call, invocationId });
+    return this.send(call, () => {
+      const { current } = this;
+      return current !== null && current.owner.target.releaseId === this.peek()?.release.id ? current : this.handle();
     });
   }
 
@@ -86,10 +91,10 @@ class ServerChannel implements Channel {
 
   private async handle(): Promise<UpstreamHandle> {
     const server = await this.find();
-    if (this.current?.target.releaseId === server.release.id) return this.current;
+    if (this.current?.owner.target.releaseId === server.release.id) return this.current;
     const values = await this.valuesFor(server);
     // Another call may have opened it meanwhile.
-    if (this.current?.target.releaseId === server.release.id) return this.current;
+    if (this.current?.owner.target.releaseId === server.release.id) return this.current;
     void this.current?.retire();
     const handle = this.connect(server, values);
     this.current = handle;
@@ -105,7 +110,7 @@ export interface ServerUser extends StoredValues {
   /** The server's qualified name, for error messages after its deletion. */
   serverName: string;
   /** `HttpTarget.bearer` for an upstream: the access token of the connection, null without one. */
-  bearer?: (upstreamUrl: string, rejected?: string) => Promise<string | null>;
+  bearer?: (upstreamUrl: string, rejected?: string) => string | null | Promise<string | null>;
 }
 
 /** Channels of connections to the current releases of servers. */
@@ -128,13 +133,14 @@ export class ServerChannelsService {
    */
   channelFor(serverId: string, user: ServerUser): Channel {
     return new ServerChannel(
+      () => this.resolver.peekId(serverId),
       () => this.callable(serverId, user.serverName),
       (server) => valuesFor(server.release.config, user, server.namespaceId),
       (server, values) => {
         const bearer = tokenFor(server, values, user);
         return this.handles.to(server, server.release, values, { sessionsOf: `connection ${user.id}`, bearer });
       },
-      (call, work) => this.watched(serverId, call, work),
+      (call, open) => this.send(serverId, call, open),
     );
   }
 
@@ -190,15 +196,19 @@ export class ServerChannelsService {
    * Counts a call through a connection and records it, under the id of the client's request if it has one. A call refused
    * before the server was reached is recorded for the connection only.
    */
-  private async watched(serverId: string, call: McpCall, work: (id: string) => Promise<McpReply>) {
+  private async send(serverId: string, call: McpCall, open: OpenHandle): Promise<McpReply> {
     this.registry.countUse(serverId);
     // The caller gets the answer also while the database is unavailable.
-    const server = await this.resolver.byId(serverId).catch(() => null);
+    const server = this.resolver.peekId(serverId) ?? (await this.resolver.byId(serverId).catch(() => null));
     const keepsPayload = server?.logPayloads;
     const record = new InvocationRecord({ keepsPayload, invocationId: call.invocationId });
     record.received(call.method, keepsPayload ? read(call.params) : nameIn(call));
     try {
-      const reply = await work(record.invocationId);
+      const opened = open();
+      const handle = opened instanceof Promise ? await opened : opened;
+      const recorded = { ...call };
+      recorded.invocationId = record.invocationId;
+      const reply = await handle.request(recorded);
       record.answered(reply);
       return reply;
     } catch (error) {
@@ -219,9 +229,8 @@ export class ServerChannelsService {
   private async callable(serverId: string, serverName: string): Promise<CallableServer> {
     const server = await this.resolver.byId(serverId);
     if (!server) throw new ServerGoneError(serverName);
-    const { release } = server;
-    if ('reason' in release) throw new NotRunnableError(release.reason);
-    return { ...server, release };
+    if ('reason' in server.release) throw new NotRunnableError(server.release.reason);
+    return server as CallableServer;
   }
 }
 
@@ -236,9 +245,11 @@ function tokenFor(
 ) {
   const hasOwn = Object.keys(headers).some((name) => name.toLowerCase() === 'authorization');
   if (hasOwn || !bearer || (program && !authAddress)) return undefined;
+  const { href } = authAddress ?? upstream;
+  if (!authAddress) return (rejected?: string) => bearer(href, rejected);
   return async (rejected?: string) => {
-    const token = await bearer((authAddress ?? upstream).href, rejected);
-    if (token === null && authAddress) throw new AdapterAuthRequiredError(name);
+    const token = await bearer(href, rejected);
+    if (token === null) throw new AdapterAuthRequiredError(name);
     return token;
   };
 }

@@ -77,11 +77,21 @@ export class ServerResolver implements OnModuleInit {
     await this.pubSub.subscribe('releases.offers', ({ serverId }) => this.events.emit('offers', serverId));
   }
 
+  /** The server with this slug, in any case, if it was read within the last 5 s; otherwise null. */
+  peek(slug: string): ResolvedServer | null {
+    return SLUG.test(slug) ? this.servers.peek(slug.toLowerCase()) : null;
+  }
+
   /** The server with this slug, in any case. @throws ServerNotFoundError */
   async bySlug(slug: string): Promise<ResolvedServer> {
     const found = SLUG.test(slug) ? await this.servers.get(slug.toLowerCase()) : null;
     if (!found) throw new ServerNotFoundError();
     return found;
+  }
+
+  /** The server with this id, if it is cached; a call that finds it needs no promise. */
+  peekId(serverId: string): ResolvedServer | null {
+    return this.servers.peek(`${BY_ID}${serverId}`);
   }
 
   /** The server with this id; null when there is none. */

@@ -22,6 +22,18 @@ describe('RowCache', () => {
     expect(reads).toHaveLength(1);
   });
 
+  it('answers without a promise what a query would not answer otherwise', async () => {
+    const { cache, reads } = cacheWithReads();
+    expect(cache.peek('a')).toBeNull();
+    const asked = cache.get('a');
+    expect(cache.peek('a')).toBeNull();
+    reads[0]?.end({ n: 1 });
+    await asked;
+    expect(cache.peek('a')).toEqual({ n: 1 });
+    cache.expire('a');
+    expect(cache.peek('a')).toBeNull();
+  });
+
   it('caches neither a missing row nor a failed read', async () => {
     const { cache, reads } = cacheWithReads();
     const missing = cache.get('a');
@@ -74,6 +86,7 @@ describe('RowCache', () => {
     ] as const) {
       const { cache, reads } = cacheWithReads();
       databaseAvailability.allowStale(60_000);
+      databaseAvailability.answered();
       const first = cache.get('a');
       if (!isRead) cache.expire('a', (row) => row.n === n);
       reads[0]?.end({ n: 1 });

@@ -42,11 +42,19 @@ export class RowCache<Row extends object> {
     this.ttlMs = ttlMs;
   }
 
+  /** The row if {@link get} would answer it without a query; otherwise null. */
+  peek(key: string): Row | null {
+    const entry = this.rows.get(key);
+    if (!entry) return null;
+    const isFresh = !entry.isExpired && performance.now() - entry.readAt < this.ttlMs;
+    return isFresh || databaseAvailability.mayUse(entry.readAt) ? entry.row : null;
+  }
+
   /** The row, from the cache or read now. @throws errors of the query */
   async get(key: string): Promise<Row | null> {
+    const cached = this.peek(key);
+    if (cached) return cached;
     const entry = this.rows.get(key);
-    const isFresh = entry && !entry.isExpired && performance.now() - entry.readAt < this.ttlMs;
-    if (entry && (isFresh || databaseAvailability.mayUse(entry.readAt))) return entry.row;
     const reading = this.reading.get(key);
     const row = reading && !reading.isCurrent ? reading.row : this.read(key);
     return entry ? this.orStale(key, row) : row;

@@ -101,14 +101,10 @@ export class SlipwayAdapter extends ExpressAdapter {
       response.setHeader('content-security-policy', NO_PAGE);
       if (this.log) this.observe(request, response, this.log);
       this.meter?.(request, response);
-      const handle = () => {
-        if (!answerCors(request, response, env) && !this.fastPath(request, response)) app(request, response);
-      };
-      const traced = tracing();
-      const task = traced ? () => traced.handle(request, response, handle) : handle;
       // A request without a socket was sent before the answer to the one before: its sender can wait.
-      if (!response.socket || (request.headers.authorization === undefined && hasBody(request))) patient.run(task);
-      else task();
+      if (!response.socket || (request.headers.authorization === undefined && hasBody(request))) {
+        patient.run(() => this.route(app, request, response));
+      } else this.route(app, request, response);
     });
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       this.unused.delete(socket);
@@ -158,6 +154,24 @@ export class SlipwayAdapter extends ExpressAdapter {
       sweep.stop();
       timers.forEach(clearTimeout);
     }
+  }
+
+  private route(
+    app: (request: IncomingMessage, response: ServerResponse) => void,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): void {
+    const traced = tracing();
+    if (traced) return traced.handle(request, response, () => this.handle(app, request, response));
+    this.handle(app, request, response);
+  }
+
+  private handle(
+    app: (request: IncomingMessage, response: ServerResponse) => void,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): void {
+    if (!answerCors(request, response, this.env) && !this.fastPath(request, response)) app(request, response);
   }
 
   private observe(request: IncomingMessage, response: ServerResponse, log: (fields: object) => void): void {

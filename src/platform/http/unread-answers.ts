@@ -89,6 +89,7 @@ export class UnreadAnswers {
       };
       socket.on('drain', forget).on('close', forget);
     }
+    if (this.behind.size === 1) return;
     const peer = this.behind.get(socket);
     this.cut([...this.behind.keys()], httpUnreadBytes);
     if (peer)

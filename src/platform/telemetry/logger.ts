@@ -148,7 +148,12 @@ function sameness(entry: object): string {
   return JSON.stringify(texts).replace(/\b\d+\b/g, '#');
 }
 
+/** Matches every text in which one of {@link patterns} has a match: most texts are then read once instead of six times. */
+const SUSPICIOUS =
+  /\/setup\/|signature=|slipway_|bearer|basic|token|:\/\/|authorization|cookie|api[-_]?key|password|secret/i;
+
 /** Blanks credentials in a finished log line. The last wall, not the first: nothing should log a secret at all. */
 export function redact(line: string): string {
+  if (!SUSPICIOUS.test(line)) return line;
   return patterns.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), line);
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ServerResponse } from 'node:http';
 import type { Channel, ListenFilter, Listening } from '../../../src/mcp/protocol/channel.js';
-import { UpstreamHandle } from '../../../src/mcp/client/upstream-handle.js';
+import { type HandleOwner, UpstreamHandle } from '../../../src/mcp/client/upstream-handle.js';
 import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
 import { times } from '../../support/mcp/calls.js';
@@ -29,10 +29,10 @@ beforeAll(() => {
 });
 afterAll(() => egress.close());
 
-class PlainLink extends UpstreamHandle {}
+const owner: HandleOwner = { failed: (_method, error) => error };
 
 function channelTo(url: string): Channel {
-  return closing(new PlainLink(channelIn(egress, url)));
+  return closing(new UpstreamHandle(channelIn(egress, url), owner));
 }
 
 interface Heard extends Listening {
@@ -173,7 +173,7 @@ describe.each(eras)('listening to a %s server', (era, startTelling) => {
 
   verifies('channel:listen', 'makes what is remembered of the tools stale', async () => {
     const { upstream, tell } = await startTelling();
-    const link = closing(new PlainLink(channelIn(egress, upstream.url)));
+    const link = closing(new UpstreamHandle(channelIn(egress, upstream.url), owner));
     const first = await link.catalog.list(20_000);
     expect(await link.catalog.list(20_000)).toEqual(first);
     const one = await listen(link, { toolsListChanged: true });

@@ -167,9 +167,11 @@ describe('a session that is older than the process', () => {
   async function laterProcess(channel: ScriptedChannel, relay: TestRelay): Promise<TestFront> {
     const later = Date.now() + 5_000;
     const clock = jest.spyOn(Date, 'now').mockReturnValue(later);
-    const started = startFront(channel, relay);
-    clock.mockRestore();
-    return started;
+    try {
+      return await startFront(channel, relay);
+    } finally {
+      clock.mockRestore();
+    }
   }
 
   verifies('mcp:session-restart', 'answers 404 when its state is unknown, and continues when it has none', async () => {

@@ -1,10 +1,11 @@
 import { createServer } from 'node:http';
-import type { Env } from '../../../src/config/env.js';
+import { Test } from '@nestjs/testing';
+import { Env } from '../../../src/config/env.js';
 import type { Channel } from '../../../src/mcp/protocol/channel.js';
 import { McpHttpServer } from '../../../src/mcp/server/mcp-http-server.js';
-import type { SessionMarkRepository } from '../../../src/mcp/server/sessions/session-mark.repository.js';
-import type { McpTaskRepository } from '../../../src/mcp/server/tasks/mcp-task.repository.js';
-import { PendingInputCalls } from '../../../src/mcp/server/pending-input/pending-input-calls.js';
+import { SessionMarkRepository } from '../../../src/mcp/server/sessions/session-mark.repository.js';
+import { McpTaskRepository } from '../../../src/mcp/server/tasks/mcp-task.repository.js';
+import { MCP_SERVER_PROVIDERS } from '../../../src/mcp/server/mcp-server.module.js';
 import { InternalClient } from '../../../src/platform/internal-http/internal-client.js';
 import { InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
 import { HeldByKeys } from '../../../src/platform/http/held-by-keys.js';
@@ -16,7 +17,7 @@ import { RESUMED_STREAMS_PATH } from '../../../src/mcp/server/resume/resumable-s
 import { InternalSseStreamsController } from '../../../src/mcp/server/sse/internal-sse-streams.controller.js';
 import { SSE_STREAMS_PATH } from '../../../src/mcp/server/sse/remote-sse-streams.js';
 import { Vault } from '../../../src/platform/vault/vault.js';
-import type { PubSub } from '../../../src/platform/queue/pub-sub.js';
+import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { closing } from '../upstream/upstream-clients.js';
 import { listen, shut } from '../upstream/upstream-net.js';
 
@@ -63,29 +64,38 @@ export async function startFront(channel: Channel, relay = new TestRelay()): Pro
     httpBodiesBytes: 64 * 1024 * 1024,
     encryptionKeys: [{ id: 'k1', secret: Buffer.alloc(32, 7) }],
   };
-  const vault = new Vault(env.encryptionKeys);
-  const signatures = new InternalSignatures(env as unknown as Env);
-  const client = new InternalClient(signatures);
-  const front = new McpHttpServer(
-    env as unknown as Env,
-    relay as unknown as PubSub,
-    new PendingInputCalls(env as unknown as Env, vault, client),
-    {
-      has: (session: string) => Promise.resolve(relay.marks.has(session)),
-      add: (session: string) => Promise.resolve(void relay.marks.add(session)),
-    } as unknown as SessionMarkRepository,
-    vault,
-    {
-      add: (owner: string, task: string) => Promise.resolve(void relay.tasks.push([owner, task])),
-      newest: (owner: string) => Promise.resolve(relay.tasks.filter(([own]) => own === owner).map(([, task]) => task)),
-    } as unknown as McpTaskRepository,
-    client,
-    new HeldByKeys(),
-  );
-  await front.onModuleInit();
-  const internalServer = new InternalServer(signatures);
-  const internal = new InternalSseStreamsController(front, internalServer);
-  const resumed = new InternalResumedStreamsController(front, internalServer);
+  const module = await Test.createTestingModule({
+    controllers: [InternalSseStreamsController, InternalResumedStreamsController],
+    providers: [
+      ...MCP_SERVER_PROVIDERS,
+      HeldByKeys,
+      InternalClient,
+      InternalServer,
+      InternalSignatures,
+      { provide: Env, useValue: env },
+      { provide: PubSub, useValue: relay },
+      { provide: Vault, useValue: new Vault(env.encryptionKeys) },
+      {
+        provide: SessionMarkRepository,
+        useValue: {
+          has: (session: string) => Promise.resolve(relay.marks.has(session)),
+          add: (session: string) => Promise.resolve(void relay.marks.add(session)),
+        },
+      },
+      {
+        provide: McpTaskRepository,
+        useValue: {
+          add: (owner: string, task: string) => Promise.resolve(void relay.tasks.push([owner, task])),
+          list: (owner: string) =>
+            Promise.resolve(relay.tasks.filter(([own]) => own === owner).map(([, task]) => task)),
+        },
+      },
+    ],
+  }).compile();
+  await module.init();
+  const front = module.get(McpHttpServer);
+  const internal = module.get(InternalSseStreamsController);
+  const resumed = module.get(InternalResumedStreamsController);
   const bodies = new BodyBudget(env as unknown as Env);
   const server = createServer((request, response) => {
     const principal = request.headers.authorization ?? '';
@@ -108,9 +118,9 @@ export async function startFront(channel: Channel, relay = new TestRelay()): Pro
   const port = await listen(server);
   env.internalUrl = `http://127.0.0.1:${port}`;
   closing({
-    close: () => {
-      front.beforeApplicationShutdown();
-      return shut(server);
+    close: async () => {
+      await module.close();
+      await shut(server);
     },
   });
   return { url: `http://127.0.0.1:${port}/mcp`, front };

@@ -12,7 +12,8 @@ import { EraMemory } from '../../eras/era-memory.js';
 import { isDoubtful, type EraVerdict } from '../../eras/era.repository.js';
 import { asCallError, tooLate, UpstreamFailure, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import type { Era, UpstreamIdentity } from '../../protocol/protocol.js';
-import { EraContradictedError, type ProtocolAdapter } from '../protocol-adapter.js';
+import { EraContradictedError } from '../may-resend.js';
+import type { ProtocolAdapter } from '../protocol-adapter.js';
 import { findEra, findSession, type Found } from '../era-probe.js';
 import type { HttpDispatcher } from './http-exchange.js';
 import { HttpWire, type HttpTarget } from './http-wire.js';
@@ -92,35 +93,40 @@ export class HttpChannel implements Channel {
   }
 
   async open(timeoutMs: number, era?: Era): Promise<UpstreamIdentity> {
-    const identity = await this.inTime(
-      { method: 'initialize', timeoutMs },
-      this.withAdapter(timeoutMs, { era }, (adapter, ms) => adapter.open(ms)),
-    );
-    return this.target.sessions ? { ...identity, restoresSessions: true } : identity;
+    const from = performance.now();
+    try {
+      const identity = await this.withAdapter(timeoutMs, { era }, (adapter, ms) => adapter.open(ms));
+      return this.target.sessions ? { ...identity, restoresSessions: true } : identity;
+    } catch (error) {
+      throw this.errorFor(error, { method: 'initialize', timeoutMs }, from);
+    }
   }
 
   request(given: McpCall): Promise<McpReply> {
-    return this.inTime(given, this.send(given));
-  }
-
-  private async send(given: McpCall): Promise<McpReply> {
+    const from = performance.now();
     const call = this.target.sessionPerCaller ? inOwnSession(given, this.target.sessionPerCaller.sharedKey) : given;
     const { value } = this.choice;
     const adapter = call.era === 'legacy' && value?.legacy ? value.legacy.value : value?.adapter;
-    try {
-      // Fast path without the deadline of `withAdapter`: the adapter is already open.
-      if (adapter) return await adapter.request(call, call.timeoutMs);
-    } catch (error) {
-      if (!(error instanceof EraContradictedError)) throw this.named(error as Error);
-      await this.doubt(value as Choice);
-    }
-    return this.withAdapter(call.timeoutMs, call, (adapter, ms) => adapter.request(call, ms));
+    const send = () => this.withAdapter(call.timeoutMs, call, (chosen, ms) => chosen.request(call, ms));
+    // An adapter that is open already is called without the deadline of `withAdapter`.
+    const sent = adapter ? adapter.request(call, call.timeoutMs) : send();
+    return sent.catch(async (error: unknown) => {
+      if (!(adapter && value && error instanceof EraContradictedError)) throw this.errorFor(error, call, from);
+      await this.doubt(value);
+      return send().catch((again: unknown) => {
+        throw this.errorFor(again, call, from);
+      });
+    });
   }
 
-  listen(filter: ListenFilter, listener: UpstreamListener, options: ListenOptions): Promise<Listening> {
-    return this.withAdapter(options.timeoutMs, { era: options.era }, (adapter, timeoutMs) =>
-      adapter.listen(filter, listener, { ...options, timeoutMs }),
-    );
+  async listen(filter: ListenFilter, listener: UpstreamListener, options: ListenOptions): Promise<Listening> {
+    try {
+      return await this.withAdapter(options.timeoutMs, { era: options.era }, (adapter, timeoutMs) =>
+        adapter.listen(filter, listener, { ...options, timeoutMs }),
+      );
+    } catch (error) {
+      throw this.named(error as Error);
+    }
   }
 
   forgetLists(): void {
@@ -146,23 +152,30 @@ export class HttpChannel implements Channel {
     await this.choice.close((choice) => closeChoice(choice, forGood));
   }
 
-  /** States the caller's whole timeout in errors, not the rest after a probe, a handshake or the resumption of a stream. */
-  private async inTime<T>(
-    call: Pick<McpCall, 'method' | 'timeoutMs' | 'onNotification'>,
-    work: Promise<T>,
-  ): Promise<T> {
-    const from = performance.now();
-    try {
-      return await work;
-    } catch (error) {
-      const { timeoutMs, onNotification } = call;
-      const spentMs = performance.now() - from + TIMER_MS_EARLY;
-      if (!(error instanceof UpstreamTimeoutError) || spentMs < timeoutMs) throw error;
+  /**
+   * The error of a request for its caller. A timeout states the caller's whole time, not the rest after a probe, a handshake
+   * or the resumption of a stream; the error of a tool call that it may have run; and none the address of a server with a
+   * name.
+   */
+  private errorFor(
+    error: unknown,
+    { method, timeoutMs, onNotification }: Pick<McpCall, 'method' | 'timeoutMs' | 'onNotification'>,
+    from: number,
+  ): Error {
+    let shown = error as Error;
+    const spentMs = performance.now() - from + TIMER_MS_EARLY;
+    if (shown instanceof UpstreamTimeoutError && spentMs >= timeoutMs) {
       const isOver = spentMs > CALL_MS_MAX;
       const late = tooLate(this.target.url, { timeoutMs, isExtended: onNotification !== undefined, isOver });
-      const whole = new UpstreamTimeoutError(late, error.outcomeUnknown);
-      throw this.named(asCallError(whole, call) as Error);
+      shown = new UpstreamTimeoutError(late, shown.outcomeUnknown);
     }
+    return this.named(asCallError(shown, { method }));
+  }
+
+  /** Replaces the address in the error by the server's name, if the target has one. */
+  private named(error: Error): Error {
+    const { url, name } = this.target;
+    return name === undefined ? error : withHiddenAddress(error, url, name);
   }
 
   /** Runs `work` with an open adapter, and once more with another one when the first does not match the endpoint. */
@@ -177,27 +190,19 @@ export class HttpChannel implements Channel {
       try {
         return await work(await adapterIn(choice, call, left), left());
       } catch (error) {
-        if (!(error instanceof EraContradictedError)) throw this.named(error as Error);
+        if (!(error instanceof EraContradictedError)) throw error;
         // The outcome is a reply, and `T` too, for `request` only.
-        if (isRepeat && error.outcome instanceof Error) throw this.named(error.outcome);
+        if (isRepeat && error.outcome instanceof Error) throw error.outcome;
         if (isRepeat) return error.outcome as T;
         await this.doubt(choice);
       }
     }
   }
 
-  /** Replaces the address in the error by the server's name, if the target has one. */
-  private named(error: Error): Error {
-    const { url, name } = this.target;
-    return name === undefined ? error : withHiddenAddress(error, url, name);
-  }
-
   private async chosen(timeoutMs: number, call: Pick<McpCall, 'cancellation' | 'timing'>): Promise<Choice> {
     const from = performance.now();
     try {
       return await this.choice.get(timeoutMs, call.cancellation);
-    } catch (error) {
-      throw this.named(error as Error);
     } finally {
       if (call.timing) call.timing.queueMs = performance.now() - from;
     }

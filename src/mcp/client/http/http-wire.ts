@@ -11,10 +11,12 @@ import {
   UpstreamAuthRequiredError,
   UpstreamError,
 } from '../../protocol/mcp-errors.js';
+import { mayResend, SessionLostError } from '../may-resend.js';
 import { MessageBudget } from '../message-budget.js';
 import { bearerChallenge, challengeHeaders } from '../../oauth/challenges.js';
 import { parseMessage, replyTo, requestText, type RpcHead } from '../../protocol/messages.js';
 import { rpcCode, type Era } from '../../protocol/protocol.js';
+import type { TraceHeaders } from '../../protocol/trace-context.js';
 import { VIA_HEADER } from '../../protocol/via.js';
 import {
   exchange,
@@ -48,9 +50,6 @@ const ASIDES_MAX = 256;
 const FIRST_ID_MAX = 2 ** 47;
 
 type Headers = Record<string, string>;
-
-/** The upstream no longer knows the session of a request: the request certainly did not run. */
-export class SessionLostError extends Error {}
 
 /** The upstream refused a request without a sign that it read the message: it may have lost the session. */
 export class SessionInDoubtError extends Error {
@@ -93,9 +92,9 @@ export interface HttpTarget {
   headers: Headers;
   /**
    * Bearer token, read before every request; null for none. `rejected` is the token that the upstream has just answered
-   * 401; a different token is tried once. Errors reject the request.
+   * 401; a different token is tried once. Errors reject the request. A token that is at hand costs no promise.
    */
-  bearer?: (rejected?: string) => Promise<string | null>;
+  bearer?: Bearer;
   /** Handshake timeout. */
   connectTimeoutMs: number;
   /** `Via` value of this service, which detects requests that lead back to it. */
@@ -110,8 +109,12 @@ export interface HttpTarget {
   sessions?: SessionNaming;
 }
 
+/** Returns the bearer token of an upstream; see {@link HttpTarget.bearer}. */
+export type Bearer = (rejected?: string) => string | null | Promise<string | null>;
+
 /** Wire options of a request, in a session or opening one. */
 export interface WireManner {
+  /** Copied by every request. */
   headers: Headers;
   /** Era by which the upstream's results are read. */
   era: Era;
@@ -127,6 +130,8 @@ export interface WireManner {
   isResumable?: boolean;
   /** Answers requests that the upstream sends during the call; without it they are refused. */
   responder?: UpstreamRequestResponder;
+  /** Receives the response headers before the reply is read. */
+  onHeaders?: (headers: IncomingHttpHeaders) => void;
 }
 
 /** The request of a {@link McpCall} without its timeout. */
@@ -171,20 +176,23 @@ export class HttpWire {
   }
 
   /**
-   * Sends a request and returns its reply, which may be a JSON-RPC error, with the response headers.
+   * Sends a request and returns its reply, which may be a JSON-RPC error.
    *
    * @throws UpstreamFailure, SessionLostError, SessionInDoubtError
    */
-  async request(call: WireCall, manner: WireManner): Promise<{ reply: McpReply; headers: IncomingHttpHeaders }> {
+  request(call: WireCall, manner: WireManner): Promise<McpReply> {
     const id = this.takeId();
-    let found: McpReply | null = null;
-    const sent = this.toExchange(id, call, manner, (reply) => (found = reply));
-    let answer = await this.send(sent);
-    if (manner.isResumable && found === null && answer.resume) {
+    let streamed: McpReply | null = null;
+    const request = this.toExchange(id, call, manner, (reply) => (streamed = reply));
+    return this.send(request).then((answer) => {
+      manner.onHeaders?.(answer.headers);
+      if (streamed !== null) return streamed;
+      if (!manner.isResumable || !answer.resume) return this.replyIn(answer, id, manner);
       call.onInterrupted?.();
-      answer = await resumed((again) => this.send(again), sent, answer);
-    }
-    return { reply: found ?? this.replyIn(answer, id, manner), headers: answer.headers };
+      return resumed((again) => this.send(again), request, answer).then(
+        (whole) => streamed ?? this.replyIn(whole, id, manner),
+      );
+    });
   }
 
   /**
@@ -283,7 +291,9 @@ export class HttpWire {
   ): ExchangeRequest {
     const { timeoutMs, era, isResumable } = manner;
     const { invocationHeader, via: own } = this.target;
-    const headers: Headers = { ...trace, ...manner.headers };
+    const headers: Headers = { ...manner.headers };
+    // Headers of the connection take precedence.
+    for (const name in trace) headers[name] ??= trace[name as keyof TraceHeaders] as string;
     if (via && own) headers[VIA_HEADER] = `${own}, ${via}`;
     if (invocationHeader && invocationId) headers[invocationHeader] = invocationId;
     let { responder } = manner;
@@ -319,24 +329,43 @@ export class HttpWire {
   }
 
   private send(request: ExchangeRequest): Promise<ExchangeAnswer> {
-    if (!this.target.bearer) return exchange(this.dispatcher, request);
     return this.withToken(request, (authorized) => exchange(this.dispatcher, authorized));
   }
 
-  /** Sends with the current token, and once more with a refreshed one after 401, which proves that nothing ran. */
-  private async withToken<R extends { headers: Headers; timeoutMs: number }, A extends { status: number }>(
+  /** Sends with the current token, and once more with a refreshed one after 401. */
+  private withToken<R extends { headers: Headers; timeoutMs: number }, A extends ExchangeAnswer>(
     request: R,
     send: (request: R) => Promise<A>,
   ): Promise<A> {
-    const { bearer } = this.target;
-    if (!bearer) return send(request);
+    const token = this.target.bearer?.() ?? null;
+    if (token === null) return send(request);
     const left = deadlineIn(request.timeoutMs);
-    const token = await bearer();
-    const answer = Object.assign(await send(authorizedWith(request, token)), { token });
-    if (answer.status !== 401 || token === null) return answer;
-    const other = await bearer(token);
-    if (other === null || other === token) return answer;
-    return Object.assign(await send(authorizedWith({ ...request, timeoutMs: left() }, other)), { token: other });
+    if (typeof token === 'string') return this.sendAuthorized(request, token, left, send);
+    return token.then((read) => (read === null ? send(request) : this.sendAuthorized(request, read, left, send)));
+  }
+
+  private sendAuthorized<R extends { headers: Headers; timeoutMs: number }, A extends ExchangeAnswer>(
+    request: R,
+    token: string,
+    left: () => number,
+    send: (request: R) => Promise<A>,
+    rejected?: string,
+  ): Promise<A> {
+    const authorized = { ...request };
+    authorized.headers = { ...request.headers };
+    authorized.headers.authorization = `Bearer ${token}`;
+    if (rejected !== undefined) authorized.timeoutMs = left();
+    return send(authorized).then((answer) => {
+      answer.token = token;
+      if (rejected !== undefined || mayResend({ method: '' }, answer.status) !== 'new token') return answer;
+      return this.tokenAfter(token).then((other) =>
+        other === null || other === token ? answer : this.sendAuthorized(request, other, left, send, token),
+      );
+    });
+  }
+
+  private async tokenAfter(rejected: string): Promise<string | null> {
+    return (await this.target.bearer?.(rejected)) ?? null;
   }
 
   /** @throws UpstreamAuthRequiredError for 401, and for 403 that requires more scopes (RFC 6750 section 3.1) */
@@ -380,10 +409,6 @@ export class HttpWire {
       true,
     );
   }
-}
-
-function authorizedWith<R extends { headers: Headers }>(request: R, token: string | null): R {
-  return token === null ? request : { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } };
 }
 
 /** MCP signals a lost session with 404; some servers answer 400 with a generic code and without our request id. */

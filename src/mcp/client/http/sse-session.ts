@@ -2,13 +2,14 @@ import { parseUrl } from '../../../config/parse-url.js';
 import type { CallerProfile, McpCall, McpReply } from '../../protocol/channel.js';
 import { withinDeadline } from '../../protocol/deadline.js';
 import { isChange } from '../../protocol/list-pages.js';
-import { asCallError, UpstreamError, notMcp } from '../../protocol/mcp-errors.js';
+import { UpstreamError, notMcp } from '../../protocol/mcp-errors.js';
 import { parseMessage, requestText, resultOf } from '../../protocol/messages.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
 import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { HandshakeRefusedError, refusalText } from '../protocol-adapter.js';
 import type { StreamAnswer } from './http-exchange.js';
-import { SessionLostError, type HttpWire } from './http-wire.js';
+import type { HttpWire } from './http-wire.js';
+import { SessionLostError } from '../may-resend.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
 import { MultiplexedCalls } from '../multiplexed-calls.js';
 
@@ -76,12 +77,8 @@ class SseSession implements LegacySession {
     await wire.post(this.endpoint, this.headers, body, { timeoutMs: connectTimeoutMs });
   }
 
-  async request(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply> {
-    try {
-      return await this.send(call, timeoutMs, isRepeat);
-    } catch (error) {
-      throw asCallError(error, call);
-    }
+  request(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply> {
+    return this.send(call, timeoutMs, isRepeat);
   }
 
   notify(text: string): void {

@@ -1,12 +1,14 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { Logger } from '@nestjs/common';
 import type { CallerProfile, McpCall, McpReply } from '../../protocol/channel.js';
-import { asCallError, CallerLeftError, fromHttpStatus, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
+import { CallerLeftError, fromHttpStatus, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import { parseMessage, resultOf } from '../../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
 import { canBeAsked, identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { HandshakeRefusedError, refusalText } from '../protocol-adapter.js';
 import type { StreamAnswer } from './http-exchange.js';
-import { type HttpWire, SessionInDoubtError, SessionLostError } from './http-wire.js';
+import { type HttpWire, SessionInDoubtError, type WireManner } from './http-wire.js';
+import { SessionLostError } from '../may-resend.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
 import { cancelledText } from '../multiplexed-calls.js';
 import type { UpstreamRequestResponder } from '../upstream-request-responder.js';
@@ -51,17 +53,23 @@ export async function openStreamable(
   const base = { ...wire.headers, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
   const call = { method: 'initialize', params: initializeParams(profile?.capabilities) };
   const name = profile ? wire.nameOf(profile.key) : {};
-  const { reply, headers } = await wire.request(call, { era: 'legacy', headers: { ...base, ...name }, timeoutMs });
+  let answered: IncomingHttpHeaders = {};
+  const reply = await wire.request(call, {
+    era: 'legacy',
+    headers: { ...base, ...name },
+    timeoutMs,
+    onHeaders: (headers) => (answered = headers),
+  });
   if (reply.error) {
     const { code, message } = reply.error;
     throw new HandshakeRefusedError(refusalText(wire.target, message), modernHints.has(code));
   }
-  const id = typeof headers['mcp-session-id'] === 'string' ? headers['mcp-session-id'] : null;
+  const id = typeof answered['mcp-session-id'] === 'string' ? answered['mcp-session-id'] : null;
   const identity = {
     ...identityOfInitialize(resultOf(reply), url),
     ...(id === null && { hasNoStream: true as const }),
   };
-  const isRestored = Object.keys(name).some((header) => headers[header] !== undefined);
+  const isRestored = Object.keys(name).some((header) => answered[header] !== undefined);
   const session = new StreamableSession(wire, identity, { id, isRestored }, base, handlers, isResponding(profile));
   await session.begin(timeoutMs);
   return session;
@@ -128,37 +136,46 @@ class StreamableSession implements LegacySession {
     if (this.isInteractive) await this.keepStream(0);
   }
 
-  async request(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply> {
+  request(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply> {
     const { wire } = this;
     const headers = call.session ? { ...this.headers, 'mcp-session-id': call.session } : this.headers;
     const id = wire.nextId;
     const responder = this.isInteractive ? wire.responder(headers, call.onRequest) : undefined;
     if (responder) this.inFlight.push(responder);
-    try {
-      const { reply } = await wire.request(call, {
-        era: 'legacy',
-        headers,
-        timeoutMs,
-        mayLoseSession: this.ref.id !== null && (!isRepeat || call.session !== undefined),
-        isResumable: true,
-        responder,
-      });
-      return call.session === '' && this.ref.id !== null ? { ...reply, session: this.ref.id } : reply;
-    } catch (error) {
-      if (error instanceof SessionInDoubtError) {
-        const { outcome } = error;
-        // The session of a task may be one of another process.
-        if (!call.session) await this.probe();
-        if (outcome instanceof Error) throw asCallError(outcome, call);
-        return outcome;
-      }
-      // Closing the socket does not cancel a request in these versions.
-      if (error instanceof UpstreamTimeoutError || error instanceof CallerLeftError)
-        wire.aside(headers, cancelledText(id));
-      throw asCallError(error, call);
-    } finally {
+    const leave = () => {
       if (responder) this.inFlight.splice(this.inFlight.indexOf(responder), 1);
-    }
+    };
+    const manner: WireManner = {
+      era: 'legacy',
+      headers,
+      timeoutMs,
+      mayLoseSession: this.ref.id !== null && (!isRepeat || call.session !== undefined),
+      isResumable: true,
+      responder,
+    };
+    return wire.request(call, manner).then(
+      (reply) => {
+        leave();
+        if (call.session === '' && this.ref.id !== null) reply.session = this.ref.id;
+        return reply;
+      },
+      (error: unknown) => {
+        leave();
+        if (error instanceof SessionInDoubtError) return this.inDoubt(error, call);
+        // Closing the socket does not cancel a request in these versions.
+        if (error instanceof UpstreamTimeoutError || error instanceof CallerLeftError) {
+          wire.aside(headers, cancelledText(id));
+        }
+        throw error;
+      },
+    );
+  }
+
+  private async inDoubt({ outcome }: SessionInDoubtError, call: McpCall): Promise<McpReply> {
+    // The session of a task may be one of another process.
+    if (!call.session) await this.probe();
+    if (outcome instanceof Error) throw outcome;
+    return outcome;
   }
 
   notify(text: string): void {

@@ -3,7 +3,7 @@ import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { InternalAnswer, InternalServer } from '../../../platform/internal-http/internal-server.js';
 import { Public } from '../../../platform/http/public.decorator.js';
-import { whileConnected } from '../response-sink.js';
+import { DisconnectCancellation } from '../response-sink.js';
 import { PendingInputCalls } from './pending-input-calls.js';
 import { PENDING_CALLS_PATH, type PendingCallHead, type PendingCallMessage } from './remote-pending-calls.js';
 
@@ -30,12 +30,11 @@ export class InternalPendingCallsController {
     const answer = new InternalAnswer(response);
     const send = (message: PendingCallMessage) => answer.message(message);
     const target = { sink: { event: (text: string) => send({ type: 'event', text }) }, token };
-    await answer.endAfter(
-      whileConnected(response, async (left) => {
-        const round = await this.calls.nextRound({ ...incoming, answers }, target, left);
-        if ('requests' in round) send({ type: 'requests', requests: round.requests });
-        else send({ type: 'reply', text: round.reply.text, era: round.reply.era });
-      }),
-    );
+    const left = new DisconnectCancellation(response);
+    const sent = this.calls.nextRound({ ...incoming, answers }, target, left).then((round) => {
+      if ('requests' in round) send({ type: 'requests', requests: round.requests });
+      else send({ type: 'reply', text: round.reply.text, era: round.reply.era });
+    });
+    await answer.endAfter(sent.finally(() => left.end()));
   }
 }

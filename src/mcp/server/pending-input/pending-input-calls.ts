@@ -113,13 +113,18 @@ export class PendingInputCalls {
     return { profile: { key, capabilities, mayShare: true }, leave: slot.leave };
   }
 
-  /** Starts a call and returns its first round. @throws UpstreamFailure */
+  /**
+   * Starts a call in the upstream session of `slot` ({@link allocate}) and returns its first round.
+   *
+   * @throws UpstreamFailure
+   */
   async begin(
     incoming: McpRequest,
-    options: UpstreamRequestOptions & { capabilities: Record<string, unknown>; leave: () => void },
+    options: UpstreamRequestOptions,
+    slot: { profile: CallerProfile; leave: () => void },
+    capabilities: Record<string, unknown>,
     calls: UpstreamCalls,
   ): Promise<McpReply> {
-    const { capabilities, leave, ...rest } = options;
     const { request, method, own } = incoming;
     const { timing, invocationId } = request.observer ?? {};
     // Silent: the record of the request that receives the outcome is notified instead.
@@ -139,10 +144,13 @@ export class PendingInputCalls {
     const first = targetOf(incoming);
     entry.call = new PendingInputCall(
       (onRequest, cancellation, target) =>
-        calls.send({ ...incoming, request: { ...request, cancellation, observer } }, { ...rest, onRequest, target }),
+        calls.send(
+          { ...incoming, request: { ...request, cancellation, observer } },
+          { ...options, profile: slot.profile, onRequest, target },
+        ),
       first,
       refusalOf,
-      leave,
+      slot.leave,
     );
     const round = await this.next(entry, first, request.cancellation);
     return this.replyOf(incoming, round, { name: entry.name, url: this.env.internalUrl, until: entry.until });

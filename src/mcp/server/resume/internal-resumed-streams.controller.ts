@@ -3,15 +3,19 @@ import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { InternalAnswer, InternalServer } from '../../../platform/internal-http/internal-server.js';
 import { Public } from '../../../platform/http/public.decorator.js';
-import { McpHttpServer } from '../mcp-http-server.js';
-import { RESUMED_STREAMS_PATH, type ResumedStreamHead, type ResumedStreamMessage } from './resumable-streams.js';
+import {
+  RESUMED_STREAMS_PATH,
+  ResumableStreams,
+  type ResumedStreamHead,
+  type ResumedStreamMessage,
+} from './resumable-streams.js';
 
 /** Sends the streams of this process to others, whose clients resume them. */
 @Controller(RESUMED_STREAMS_PATH)
 @ApiExcludeController()
 export class InternalResumedStreamsController {
   constructor(
-    private readonly server: McpHttpServer,
+    private readonly streams: ResumableStreams,
     private readonly internal: InternalServer,
   ) {}
 
@@ -34,7 +38,7 @@ export class InternalResumedStreamsController {
             resolve();
           },
         };
-        this.server.resumable.read(head, reader, (left) => {
+        this.streams.read(head, reader, (left) => {
           leave = () => {
             left();
             resolve();

@@ -1,6 +1,7 @@
-import type { Env } from '../../../config/env.js';
-import { isProcessGone, type InternalClient } from '../../../platform/internal-http/internal-client.js';
-import type { Vault } from '../../../platform/vault/vault.js';
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../../config/env.js';
+import { InternalClient, isProcessGone } from '../../../platform/internal-http/internal-client.js';
+import { Vault } from '../../../platform/vault/vault.js';
 import { McpStreamGoneError } from '../mcp-server.errors.js';
 import type { ClientSession } from '../sessions/session-ids.js';
 import { StreamRefs } from '../sessions/stream-refs.js';
@@ -164,6 +165,7 @@ interface Share {
 }
 
 /** Streams of clients with a session, which GET with `Last-Event-ID` resumes at any process. */
+@Injectable()
 export class ResumableStreams {
   private readonly refs: StreamRefs;
   /** Streams of this process by name. */

@@ -1,12 +1,13 @@
-import { Logger } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import type { PubSub } from '../../../platform/queue/pub-sub.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { repeat } from '../../../platform/schedule/repeat.js';
 import type { Channel } from '../../protocol/channel.js';
 import type { Era } from '../../protocol/protocol.js';
 import { MessageBudget } from '../../client/message-budget.js';
 import { beganAt, type ClientSession } from './session-ids.js';
-import type { SessionMarkRepository } from './session-mark.repository.js';
+import { SessionMarkRepository } from './session-mark.repository.js';
 
 declare module '../../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -76,25 +77,24 @@ export interface SessionListener {
  * Published to every process; a lost message costs a level or a subscription, which the client may set again. A process
  * that starts later does not know it and refuses the session, by its mark in the database.
  */
-export class LiveSessions {
+@Injectable()
+export class LiveSessions implements OnModuleInit {
   private readonly memories = new Map<string, Map<string, Memory>>();
   private readonly ended = new Map<string, number>();
   private readonly marked = new LRUCache<string, boolean>({ max: OLD_MAX });
   private readonly sweeper = repeat(SWEEP_EVERY_MS, () => this.forgetIdle());
   private readonly logger = new Logger('mcp');
+  /** Id of this process. */
+  private readonly own = randomUUID();
+  /** Start of this process in epoch milliseconds. */
+  private readonly startedAt = Date.now();
 
-  /**
-   * @param own id of this process
-   * @param startedAt epoch milliseconds
-   */
   constructor(
     private readonly pubSub: PubSub,
-    private readonly marks: Pick<SessionMarkRepository, 'has' | 'add'>,
-    private readonly own: string,
-    private readonly startedAt = Date.now(),
+    private readonly marks: SessionMarkRepository,
   ) {}
 
-  async listen(): Promise<void> {
+  async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('mcp.sessions', (event) => this.apply(event));
   }
 

@@ -1,5 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import type { Env } from '../../../config/env.js';
+import { Inject, Injectable } from '@nestjs/common';
+import { Env } from '../../../config/env.js';
 import { isSameSignature, keysFor } from '../../../platform/http/secrets.js';
 import type { CallerProfile } from '../../protocol/channel.js';
 import { LEGACY_VERSIONS } from '../../protocol/protocol.js';
@@ -35,11 +36,12 @@ export interface ClientSession {
  * Session ids that contain the session, so that every process can read it without a store. Each id is signed for one
  * caller and one target, and invalid for any other.
  */
+@Injectable()
 export class SessionIds {
   private readonly secrets: Buffer[];
   private readonly opened = new Map<string, ClientSession>();
 
-  constructor(env: Pick<Env, 'encryptionKeys'>) {
+  constructor(@Inject(Env) env: Pick<Env, 'encryptionKeys'>) {
     this.secrets = keysFor(env, 'slipway mcp sessions');
   }
 

@@ -1,4 +1,5 @@
-import type { HeldByKeys } from '../../../platform/http/held-by-keys.js';
+import { Injectable } from '@nestjs/common';
+import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 
 /** Limits of open streams in a process: per account, and in total. */
@@ -9,6 +10,7 @@ const STREAMS_MAX = 10_000;
 const STREAM_MS_MAX = 60 * 60_000;
 
 /** Long-lived streams: counted, limited in time, and ended with their key and with the process. */
+@Injectable()
 export class Streams {
   private readonly open = new Set<() => void>();
   private readonly tally = new KeyedLimiter(STREAMS_EACH_MAX, STREAMS_MAX);

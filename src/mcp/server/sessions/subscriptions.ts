@@ -1,7 +1,8 @@
+import { Injectable } from '@nestjs/common';
 import { rpcCode } from '../../protocol/protocol.js';
 import { replyError, resultText } from '../mcp-responses.js';
 import type { McpRequest } from '../mcp-request.js';
-import type { Streams } from './streams.js';
+import { Streams } from './streams.js';
 import { isObject } from '../../../platform/text/json.js';
 import type { Listening, ListenFilter } from '../../protocol/channel.js';
 import { uriIn, wants } from '../../client/listeners.js';
@@ -89,6 +90,7 @@ class Subscription {
 }
 
 /** `subscriptions/listen` streams of modern clients. */
+@Injectable()
 export class Subscriptions {
   constructor(private readonly streams: Streams) {}
 

@@ -4,15 +4,15 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import { serializeError } from '../../../platform/internal-http/error-codec.js';
 import { InternalAnswer, InternalServer } from '../../../platform/internal-http/internal-server.js';
 import { Public } from '../../../platform/http/public.decorator.js';
-import { McpHttpServer } from '../mcp-http-server.js';
 import { SSE_STREAMS_PATH, type SseStreamHead, type SseStreamMessage } from './remote-sse-streams.js';
+import { SseStreams } from './sse-streams.js';
 
 /** Receives messages that HTTP+SSE clients posted to other processes, for streams that this one holds. */
 @Controller(SSE_STREAMS_PATH)
 @ApiExcludeController()
 export class InternalSseStreamsController {
   constructor(
-    private readonly server: McpHttpServer,
+    private readonly streams: SseStreams,
     private readonly internal: InternalServer,
   ) {}
 
@@ -27,6 +27,6 @@ export class InternalSseStreamsController {
     const send = (message: SseStreamMessage) => answer.message(message);
     const failed = (error: Error) => send({ type: 'failed', error: serializeError(error) });
     const observer = { received: () => undefined, failed };
-    await answer.endAfter(this.server.sse.take(accepted.head.name, body, () => send({ type: 'taken' }), observer));
+    await answer.endAfter(this.streams.take(accepted.head.name, body, () => send({ type: 'taken' }), observer));
   }
 }

@@ -40,8 +40,8 @@ export class SseClient {
     this.running.add(cancellation);
     const sink: McpResponseSink = {
       ...silentSink,
-      reply: (_status, answer, headers) => {
-        this.begin(headers?.['mcp-session-id']);
+      reply: (_status, answer, sessionId) => {
+        this.begin(sessionId);
         // A cancelled request is not answered.
         if (answer !== null && !cancellation.isCancelled) this.stream.event(answer);
       },

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Env } from '../../../config/env.js';
-import type { InternalClient } from '../../../platform/internal-http/internal-client.js';
-import type { Vault } from '../../../platform/vault/vault.js';
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../../config/env.js';
+import { InternalClient } from '../../../platform/internal-http/internal-client.js';
+import { Vault } from '../../../platform/vault/vault.js';
 import { parseMessage } from '../../protocol/messages.js';
 import type { CallObserver } from '../mcp-request.js';
 import { McpSessionNotFoundError } from '../mcp-server.errors.js';
@@ -14,6 +15,7 @@ import { StreamRefs } from '../sessions/stream-refs.js';
 const STREAM_PARAM = 'slipwayStream';
 
 /** Streams of HTTP+SSE (MCP 2024-11-05), and the messages that their clients post. */
+@Injectable()
 export class SseStreams {
   private readonly refs: StreamRefs;
   /** Clients of this process by the names of their streams. */

@@ -1,6 +1,8 @@
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../../config/env.js';
 import { someAtOnce } from '../../../platform/limits/some-at-once.js';
 import { isObject } from '../../../platform/text/json.js';
-import { type Vault, VaultError } from '../../../platform/vault/vault.js';
+import { Vault, VaultError } from '../../../platform/vault/vault.js';
 import { offersTasks } from '../../client/legacy-tasks.js';
 import { CALL_MS_MAX } from '../../client/silence-timer.js';
 import type { Channel, McpReply } from '../../protocol/channel.js';
@@ -10,8 +12,8 @@ import { resultOf } from '../../protocol/messages.js';
 import { rpcCode } from '../../protocol/protocol.js';
 import { hopError, replyError, resultText, withOwnError, withResult } from '../mcp-responses.js';
 import type { McpRequest } from '../mcp-request.js';
-import type { UpstreamCalls, UpstreamRequestOptions } from '../upstream-calls.js';
-import type { McpTaskRepository } from './mcp-task.repository.js';
+import { UpstreamCalls, type UpstreamRequestOptions } from '../upstream-calls.js';
+import { McpTaskRepository } from './mcp-task.repository.js';
 
 /** Limits of one list: concurrent requests for its tasks, and the timeout of each. */
 const PARALLEL = 8;
@@ -41,17 +43,18 @@ type Responder = Pick<UpstreamRequestOptions, 'profile' | 'onRequest'> | null;
  * it was started. The id that the client has is sealed for both and holds the upstream's id and session, so that any
  * process can send requests about it.
  */
+@Injectable()
 export class TaskRelay {
   constructor(
     private readonly vault: Vault,
-    private readonly tasks: Pick<McpTaskRepository, 'add' | 'list'>,
+    private readonly tasks: McpTaskRepository,
     private readonly calls: UpstreamCalls,
-    private readonly timeoutMs: number,
+    private readonly env: Env,
   ) {}
 
   /** True if tool calls can run as tasks. */
   async isOffered(channel: Channel): Promise<boolean> {
-    const identity = await channel.open(this.timeoutMs, 'legacy');
+    const identity = await channel.open(this.env.upstreamCallTimeoutMs, 'legacy');
     return identity.era === 'legacy' && offersTasks(identity);
   }
 

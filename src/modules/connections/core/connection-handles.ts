@@ -19,8 +19,8 @@ import { ConnectionEvents, type ConnectionChange } from './connection.events.js'
 import { ConnectionRepository } from './connection.repository.js';
 import { withSetupUrl } from './connections.errors.js';
 import { StatusRecorder, type StatusObserver } from './status-recorder.js';
-import type { Channel, McpCall, McpReply } from '../../../mcp/protocol/channel.js';
-import { UpstreamHandle } from '../../../mcp/client/upstream-handle.js';
+import type { McpCall, McpReply } from '../../../mcp/protocol/channel.js';
+import { type HandleOwner, UpstreamHandle } from '../../../mcp/client/upstream-handle.js';
 import {
   CallerLeftError,
   UpstreamError,
@@ -44,56 +44,44 @@ const TARGETS_CACHED_MAX = 50_000;
 /** Open upstream sessions of this process at most. */
 const HANDLES_MAX = 50_000;
 
-/** The channel of a connection in this process, shared by all callers. Reports the outcome of every call to the status. */
-export class ConnectionHandle extends UpstreamHandle {
+/** The channel of a connection in this process, shared by all callers. */
+export type ConnectionHandle = UpstreamHandle<ConnectionOwner>;
+
+/** A connection as the owner of its handle: reports the outcome of every call to the status. */
+class ConnectionOwner implements HandleOwner {
   private readonly logger = new Logger('connections');
 
   constructor(
     public target: ConnectionTarget,
-    channel: Channel,
     private readonly observer: StatusObserver,
     private readonly events: ConnectionEvents,
     private readonly urls: ConnectionUrls,
-  ) {
-    super(channel);
-  }
+  ) {}
 
-  get id(): string {
-    return this.target.id;
-  }
-
-  override request(call: McpCall): Promise<McpReply> {
+  timeoutOf(call: McpCall): number {
     const { callTimeoutMs } = this.target;
     // Only calls at MCP endpoints take notifications.
-    const isLong = callTimeoutMs !== null && call.onNotification !== undefined;
-    return super.request(isLong ? { ...call, timeoutMs: callTimeoutMs } : call);
+    return callTimeoutMs !== null && call.onNotification ? callTimeoutMs : call.timeoutMs;
   }
 
-  /** Reports the answer of a recorded connection. The caller does not wait for it. */
-  protected override started(call: McpCall, reply: Promise<McpReply>): void {
-    if (!this.target.recordingUntil) return;
-    reply
-      .then(
-        (answer) => this.events.emit('answered', this.target, call, answer),
-        () => undefined,
-      )
-      .catch((error: unknown) =>
-        this.logger.error({ msg: 'a call was not recorded', ...namesOf(this.target), err: error }),
-      );
-  }
-
-  protected override succeeded(): void {
+  succeeded(call?: McpCall, reply?: McpReply): void {
     this.observer.succeeded();
+    if (!this.target.recordingUntil || !call || !reply) return;
+    try {
+      this.events.emit('answered', this.target, call, reply);
+    } catch (error) {
+      this.logger.error({ msg: 'a call was not recorded', ...namesOf(this.target), err: error });
+    }
   }
 
-  protected override failed(method: string, error: Error): Error {
-    if (this.isGone && error instanceof UpstreamFailure && error.outcomeUnknown) return afterDeletion(error);
+  failed(method: string, error: Error, isGone: boolean): Error {
+    if (isGone && error instanceof UpstreamFailure && error.outcomeUnknown) return afterDeletion(error);
     // The status of an uplink follows its tunnel, which has the reason of its end.
     if (this.target.kind === 'uplink') return error;
     const status = isAboutConnection(method, error) ? statusAfter(error) : null;
     if (status) this.observer.failed(status);
     // A person authorizes the connection or enters missing values there.
-    return withSetupUrl(error, () => this.urls.setup(this.id, this.target.setupEpoch));
+    return withSetupUrl(error, () => this.urls.setup(this.target.id, this.target.setupEpoch));
   }
 }
 
@@ -128,13 +116,19 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   async onModuleInit(): Promise<void> {
     this.adapters.provide((id) => this.adapterOf(id));
     this.servers.onOffersChanged((id) =>
-      this.handles.forgetListsWhere(({ target }) => 'serverId' in target && target.serverId === id),
+      this.handles.forgetListsWhere(({ owner: { target } }) => 'serverId' in target && target.serverId === id),
     );
     await this.pubSub.subscribe('connections.changed', (change) => this.applyChange(change));
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => {
       this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
-      this.handles.dropWhere(({ target: { namespaceId } }) => namespaceId === id, true);
+      this.handles.dropWhere(({ owner }) => owner.target.namespaceId === id, true);
     });
+  }
+
+  /** The handle of a connection, if its row was read in the last 5 s: a call that finds it needs no promise. */
+  peek({ id: namespaceId }: OwnedNamespace, connectionId: string): ConnectionHandle | null {
+    const target = this.targets.peek(keyOf({ namespaceId, connectionId }));
+    return target && this.handleTo(target);
   }
 
   /** The handle of a connection. No query while the row was read in the last 5 s. @throws ResourceNotFoundError */
@@ -205,24 +199,21 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     if (revision === null) this.targets.drop(key);
     else this.targets.expire(key, (target) => target.revision === revision);
     const held = this.handles.get(id);
-    if (held && held.target.revision !== revision) this.handles.drop(id, revision === null);
+    if (held && held.owner.target.revision !== revision) this.handles.drop(id, revision === null);
     this.events.emit('changed', change);
   }
 
   private handleTo(target: ConnectionTarget): ConnectionHandle {
-    const held = this.handles.get(target.id);
-    if (held && held.target.revision >= target.revision) {
+    const open = this.handles.get(target.id);
+    if (open && open.owner.target.revision >= target.revision) {
       // The recording starts and stops without a new revision.
-      if (held.target.revision === target.revision) held.target = target;
-      return held;
+      if (open.owner.target.revision === target.revision) open.owner.target = target;
+      return open;
     }
     const channel = this.transports.channelTo(target);
-    const handle = new ConnectionHandle(
-      target,
+    const handle = new UpstreamHandle(
       target.tools ? new ChosenToolsChannel(channel, target.tools) : channel,
-      this.statuses.observer(target),
-      this.events,
-      this.urls,
+      new ConnectionOwner(target, this.statuses.observer(target), this.events, this.urls),
     );
     this.handles.put(target.id, handle, target.accountId);
     return handle;

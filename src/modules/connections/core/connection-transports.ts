@@ -15,7 +15,7 @@ export interface ConnectionTransport<Kind extends ConnectionTarget['kind']> {
 }
 
 /** Returns the bearer token for an upstream; `rejected` is the token that it just answered 401 to. */
-type Bearer = (upstreamUrl: string, rejected?: string) => Promise<string | null>;
+type Bearer = (upstreamUrl: string, rejected?: string) => string | null | Promise<string | null>;
 
 /** The transport of each kind of target. URLs and registry servers are built in; the other kinds are registered at start. */
 @Injectable()
@@ -72,6 +72,10 @@ export class ConnectionTransports {
   /** The tokens of one channel; undefined if the connection's own headers authorize it. */
   private bearerOf(id: string, headers: Record<string, string>): Bearer | undefined {
     if (headers.authorization !== undefined) return undefined;
-    return (upstreamUrl, rejected) => this.credentials.accessToken({ kind: 'connection', id }, upstreamUrl, rejected);
+    const owner = { kind: 'connection', id } as const;
+    return (upstreamUrl, rejected) => {
+      const cached = rejected === undefined ? this.credentials.cachedToken(owner, upstreamUrl) : undefined;
+      return cached === undefined ? this.credentials.accessToken(owner, upstreamUrl, rejected) : cached;
+    };
   }
 }

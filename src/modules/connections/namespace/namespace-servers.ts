@@ -152,7 +152,7 @@ class NamespaceSource implements AggregateSource {
   ): Promise<McpReply> {
     const request = { method: 'POST', url: `/connect/${this.namespace.name}/.mcp`, headers: {} };
     return this.recorder.watching(request, { statusCode: 200 }, async (record) => {
-      record.connectionId = (link as ConnectionHandle).id;
+      record.connectionId = (link as ConnectionHandle).owner.target.id;
       record.received(method, { name: tool });
       const reply = await work(record);
       record.answered(reply);

@@ -36,7 +36,7 @@ export class ConnectionCheck {
     const handle = await this.handles.adopt(id);
     if (!handle) throw new ResourceNotFoundError();
     const { failure, ...observed } = await this.check(handle);
-    const written = await this.statuses.write([{ id, revision: handle.target.revision, ...observed }], 'check');
+    const written = await this.statuses.write([{ id, revision: handle.owner.target.revision, ...observed }], 'check');
     if (written.length === 0 && !(await this.connections.existsBy({ id }))) {
       await this.handles.end(id);
       throw new ResourceNotFoundError();

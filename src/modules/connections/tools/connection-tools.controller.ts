@@ -8,7 +8,7 @@ import { Access, CurrentNamespace, FastPath, type FastPathRequest } from '../../
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
 import { LogRecorder } from '../log/log-recorder.js';
-import { whileConnected } from '../../../mcp/server/response-sink.js';
+import { DisconnectCancellation } from '../../../mcp/server/response-sink.js';
 import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
 import { ConnectionToolsService } from './connection-tools.service.js';
 
@@ -116,12 +116,15 @@ export class ConnectionToolsController {
     const { connectionId, toolPath } = request.params as { connectionId: string; toolPath: string[] };
     const body = await readBody(request, ARGUMENTS_BYTES_MAX, { isJson: true });
     const namespace = request.grant.namespace as OwnedNamespace;
-    const result = await this.recorder.watching(request, response, (record) =>
-      whileConnected(response, (cancellation) =>
+    const cancellation = new DisconnectCancellation(response);
+    try {
+      const result = await this.recorder.watching(request, response, (record) =>
         this.tools.call(namespace, connectionId, toolPath.join('/'), body, cancellation, record),
-      ),
-    );
-    answerJson(response, result);
+      );
+      answerJson(response, result);
+    } finally {
+      cancellation.end();
+    }
   }
 
   /**

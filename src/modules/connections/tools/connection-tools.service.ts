@@ -5,6 +5,7 @@ import { Env } from '../../../config/env.js';
 import type { Cancellation } from '../../../mcp/protocol/cancellation.js';
 import { deadlineIn } from '../../../mcp/protocol/deadline.js';
 import { UpstreamFailure, UpstreamTimeoutError } from '../../../mcp/protocol/mcp-errors.js';
+import type { McpReply } from '../../../mcp/protocol/channel.js';
 import { slice } from '../../../mcp/protocol/json-text.js';
 import { completeOrRefuse, isErrorResult } from '../../../mcp/protocol/messages.js';
 import type { ToolText } from '../../../mcp/client/tool-catalog.js';
@@ -69,26 +70,28 @@ export class ConnectionToolsService {
     cancellation: Cancellation,
     record: CallRecord,
   ): Promise<string> {
-    const handle = await this.handles.find(namespace, connectionId);
-    record.connectionId = handle.id;
+    const handle = this.handles.peek(namespace, connectionId) ?? (await this.handles.find(namespace, connectionId));
+    record.connectionId = handle.owner.target.id;
     record.received('tools/call', { name: path });
     const args = argumentsText(body);
     const left = deadlineIn(this.env.upstreamCallTimeoutMs);
     // A name without separators needs no list. After a failure the list says if the tool exists.
     const name = /[./]/.test(path) ? await withFullMessage(nameOf(handle, path, left())) : path;
     if (name !== path) record.received('tools/call', { name });
-    const request = handle.request({
-      method: 'tools/call',
-      params: `{"name":${JSON.stringify(name)},"arguments":${args}}`,
-      timeoutMs: left(),
-      cancellation,
-      timing: record.timing,
-      trace: record.trace,
-      invocationId: record.invocationId,
-    });
-    const reply = await withFullMessage(request).catch((error: unknown) => {
-      throw error instanceof UpstreamTimeoutError ? this.withMcpAdvice(error, handle) : error;
-    });
+    let reply: McpReply;
+    try {
+      reply = await handle.request({
+        method: 'tools/call',
+        params: `{"name":${JSON.stringify(name)},"arguments":${args}}`,
+        timeoutMs: left(),
+        cancellation,
+        timing: record.timing,
+        trace: record.trace,
+        invocationId: record.invocationId,
+      });
+    } catch (error) {
+      throw error instanceof UpstreamTimeoutError ? this.withMcpAdvice(error, handle) : fullMessage(error);
+    }
     record.answered(reply);
     completeOrRefuse(reply);
     // An unknown tool may come back as an error or, from some servers, as an `isError` result.
@@ -101,7 +104,7 @@ export class ConnectionToolsService {
   /** The timeout with the advice to call at the MCP endpoint, which allows longer calls. */
   private withMcpAdvice(
     { message, outcomeUnknown, detail }: UpstreamTimeoutError,
-    { target }: ConnectionHandle,
+    { owner: { target } }: ConnectionHandle,
   ): Error {
     const url = `${this.env.baseUrl}/connect/${target.namespace}/${target.connectionId}/mcp`;
     const seconds = (target.callTimeoutMs ?? this.env.mcpCallTimeoutMs) / 1000;
@@ -153,13 +156,16 @@ export class ConnectionToolsService {
   }
 }
 
-/** Puts into the message what MCP clients read in the `data` of an error. */
-async function withFullMessage<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    throw error instanceof ConnectionInputError ? new ConnectionInputRequiredError(error) : error;
-  }
+/** @throws the error of `work` with its {@link fullMessage} */
+function withFullMessage<T>(work: Promise<T>): Promise<T> {
+  return work.catch((error: unknown) => {
+    throw fullMessage(error);
+  });
+}
+
+/** The error whose message holds what MCP clients read in its `data`. */
+function fullMessage(error: unknown): unknown {
+  return error instanceof ConnectionInputError ? new ConnectionInputRequiredError(error) : error;
 }
 
 /** The name of the tool of a path. @throws ResourceNotFoundError if the upstream lists none, UpstreamFailure */
@@ -170,7 +176,7 @@ async function nameOf(handle: ConnectionHandle, path: string, timeoutMs: number)
 }
 
 /** The error for a tool that the upstream did not list, with the nearest name. */
-function unknownTool({ catalog, target }: ConnectionHandle, path: string): ResourceNotFoundError {
+function unknownTool({ catalog, owner: { target } }: ConnectionHandle, path: string): ResourceNotFoundError {
   return ResourceNotFoundError.ofItem('tool', target.connectionId, path, catalog.names);
 }
 

@@ -5,7 +5,7 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import type { Cancellation } from '../../../mcp/protocol/cancellation.js';
 import type { Channel, ClientAnswer, ListenFilter, McpCall } from '../../../mcp/protocol/channel.js';
 import { rpcCode } from '../../../mcp/protocol/protocol.js';
-import { whileConnected } from '../../../mcp/server/response-sink.js';
+import { DisconnectCancellation } from '../../../mcp/server/response-sink.js';
 import { InternalAnswer, InternalServer } from '../../../platform/internal-http/internal-server.js';
 import { Public } from '../../../platform/http/public.decorator.js';
 import type { UplinkMessage, UplinkRequest } from './remote-uplink-channel.js';
@@ -42,7 +42,8 @@ export class InternalUplinkController {
     const channel = this.tunnels.channelNamed(connection, tunnel);
     if (!channel) return answer.fail(new TunnelMovedError());
     const send: Send = (message) => answer.message(message);
-    await answer.endAfter(whileConnected(response, (left) => this.run(channel, accepted.head, body, left, send)));
+    const left = new DisconnectCancellation(response);
+    await answer.endAfter(this.run(channel, accepted.head, body, left, send).finally(() => left.end()));
   }
 
   private async run(

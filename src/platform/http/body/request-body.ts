@@ -29,7 +29,28 @@ export interface BodyFormat {
  * @throws TooLargeError, BodiesFullError or InvalidInputError (beyond a bound of JSON), before more is read;
  * InvalidInputError for a coding that is not taken and for a body that breaks off
  */
-export async function readBytes(request: IncomingMessage, format: BodyFormat): Promise<Buffer> {
+export function readBytes(request: IncomingMessage, format: BodyFormat): Promise<Buffer> {
+  return new Promise((resolve, reject) => receive(request, format, resolve, reject));
+}
+
+/** Reads a whole request body as text, uncompressed. @throws as {@link readBytes} */
+export function readBody(
+  request: IncomingMessage,
+  bytesMax: number,
+  { isJson = false }: Pick<BodyFormat, 'isJson'> = {},
+): Promise<string> {
+  return new Promise((resolve, reject) =>
+    receive(request, { bytesMax, isJson }, (bytes) => resolve(bytes.toString('utf8')), reject),
+  );
+}
+
+/** {@link readBytes} with callbacks. Also throws its errors, before the first byte. */
+function receive(
+  request: IncomingMessage,
+  format: BodyFormat,
+  resolve: (bytes: Buffer) => void,
+  reject: (error: Error) => void,
+): void {
   const lease = bodyLeaseOf(request);
   const bytesMax = Math.min(format.bytesMax, lease.bytesMax ?? Infinity);
   if (request.readableEnded) throw new Error('The body was read before');
@@ -42,51 +63,40 @@ export async function readBytes(request: IncomingMessage, format: BodyFormat): P
   lease.begin();
   const source: Readable = isPacked ? request.pipe(unpackers[coding as keyof typeof unpackers]()) : request;
   const scanner = format.isJson ? new JsonScanner() : null;
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    const refuse = (error: Error) => {
-      source.off('data', onData).off('end', onEnd);
-      if (isPacked) request.unpipe();
-      request.pause();
-      reject(error);
-    };
-    const onData = (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes > bytesMax) return refuse(tooLarge(bytesMax));
-      const exceeded = scanner?.push(chunk);
-      if (exceeded) return refuse(new InvalidInputError(`The body has ${exceeded}`));
-      try {
-        lease.add(chunk.length);
-      } catch (error) {
-        return refuse(error as Error);
-      }
-      chunks.push(chunk);
-    };
-    const onEnd = () => {
-      lease.complete();
-      const [only] = chunks;
-      resolve(chunks.length === 1 && only ? only : Buffer.concat(chunks));
-    };
-    source.on('data', onData).on('end', onEnd);
-    request.on('error', () => refuse(new InvalidInputError('The body broke off before its end')));
-    if (isPacked) {
-      source.on('error', ({ message }) => refuse(new InvalidInputError(`The body cannot be unpacked: ${message}`)));
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  const refuse = (error: Error) => {
+    source.off('data', onData).off('end', onEnd);
+    if (isPacked) request.unpipe();
+    request.pause();
+    reject(error);
+  };
+  const onData = (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > bytesMax) return refuse(tooLarge(bytesMax));
+    const exceeded = scanner?.push(chunk);
+    if (exceeded) return refuse(new InvalidInputError(`The body has ${exceeded}`));
+    try {
+      lease.add(chunk.length);
+    } catch (error) {
+      return refuse(error as Error);
     }
-  });
+    chunks.push(chunk);
+  };
+  const onEnd = () => {
+    lease.complete();
+    const [only] = chunks;
+    resolve(chunks.length === 1 && only ? only : Buffer.concat(chunks));
+  };
+  source.on('data', onData).on('end', onEnd);
+  request.on('error', () => refuse(new InvalidInputError('The body broke off before its end')));
+  if (isPacked) {
+    source.on('error', ({ message }) => refuse(new InvalidInputError(`The body cannot be unpacked: ${message}`)));
+  }
 }
 
 function tooLarge(bytesMax: number): TooLargeError {
   return new TooLargeError(`The request body is larger than ${bytesMax} bytes.`);
-}
-
-/** Reads a whole request body as text, uncompressed. @throws as {@link readBytes} */
-export async function readBody(
-  request: IncomingMessage,
-  bytesMax: number,
-  { isJson = false }: Pick<BodyFormat, 'isJson'> = {},
-): Promise<string> {
-  return (await readBytes(request, { bytesMax, isJson })).toString('utf8');
 }
 
 /** Stands for a body that was sent as something else than JSON, and that its route may read by itself. */

@@ -18,17 +18,19 @@ export function hasBody({ headers }: IncomingMessage): boolean {
  * a client which still sends reads the answer instead of a reset.
  */
 export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {
-  if (!hasBody(request)) return;
   // On the instance, since Express replaces the prototype.
-  response.writeHead = (...given: never[]) => {
-    if (!request.complete) {
-      const { socket } = request;
-      response.shouldKeepAlive = false;
-      // The request loses its socket when the client leaves.
-      socket.destroySoon = () => close(request, socket);
-    }
-    return (ServerResponse.prototype.writeHead as (...given: never[]) => ServerResponse).apply(response, given);
-  };
+  if (hasBody(request)) response.writeHead = writeHead;
+}
+
+function writeHead(this: ServerResponse, ...given: never[]): ServerResponse {
+  const { req: request } = this;
+  if (!request.complete) {
+    const { socket } = request;
+    this.shouldKeepAlive = false;
+    // The request loses its socket when the client leaves.
+    socket.destroySoon = () => close(request, socket);
+  }
+  return (ServerResponse.prototype.writeHead as (...given: never[]) => ServerResponse).apply(this, given);
 }
 
 /** Closes the connection of a request whose answer is sent. */
