@@ -1,11 +1,10 @@
 #!/usr/bin/env node
-// Runtime logs. First taking them in: a worker process empties a queue full of small invocations, next to the same rows by
-// its one statement, by COPY and one by one, in turns. Then searching them: one day with 10,000,000 lines while it is open,
+// Runtime logs. First taking them in: the service records small invocations and writes them, next to the same rows by its
+// one statement, by COPY and one by one, in turns. Then searching them: one day with 10,000,000 lines while it is open,
 // its last part without an index, and when it is closed. Postgres is the embedded one, on a folder of its own: about 5 GB.
 //
 //   npm run bench:logs -- [--rows 100000] [--rounds 3] [--lines 10000000] [--repeat 30] [--only ingest,search]
 
-import { randomBytes, randomInt } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
@@ -17,7 +16,6 @@ import {
   median,
   runBench,
   shown,
-  startService,
   tempFolder,
 } from './run.mjs';
 
@@ -156,39 +154,27 @@ async function countRows() {
   return (await client.query('SELECT count(*)::int AS count FROM invocations')).rows[0].count;
 }
 
-/** A worker as a user starts it, and the queue it empties. */
-async function startWorker() {
-  const { Queue, setDefaultBackendFactory, createPostgresBackend } = await import('bullmq');
-  setDefaultBackendFactory(createPostgresBackend);
-  const queue = new Queue('log-ingestion', { connection: { connectionString: embedded.url, max: 4 }, prefix: 'bench' });
-  queue.on('error', (error) => console.error(`queue: ${error.message}`));
-  const { child } = await startService({
-    env: {
-      ROLES: 'worker',
-      DATABASE_URL: embedded.url,
-      QUEUE_PREFIX: 'bench',
-      ENCRYPTION_KEYS: `k1:${randomBytes(32).toString('base64')}`,
-    },
-  });
-  return { queue, child };
-}
-
-/** Lets the worker empty a queue that was filled while it was paused. */
-async function throughWorker({ queue, child }, all) {
-  await queue.pause();
-  for (const batch of inJobs(all)) {
-    await queue.add('keep', { job: randomInt(2 ** 31), rows: batch }, { removeOnComplete: true, attempts: 5 });
-  }
-  const before = await countRows();
-  const result = await timed('worker process', child.pid, all.length, async () => {
-    await queue.resume();
-    while ((await queue.getJobCountByTypes('waiting', 'active', 'delayed', 'paused')) > 0) {
-      await new Promise((resolve) => setTimeout(resolve, 20));
+/** The service's own path from `record` to the table, in this process and without the rest of the service. */
+async function ownPath() {
+  const { InvocationsService } = await built('modules/logs/ingest/invocations.service');
+  const { InvocationStore } = await built('modules/logs/store/invocation-store');
+  const { InvocationsRepository } = await built('modules/logs/store/invocations.repository');
+  const { PartitionsRepository } = await built('modules/logs/store/partitions.repository');
+  const source = { query: async (text, values) => (await client.query(text, values)).rows };
+  const metrics = { counter: () => {}, gauge: () => {} };
+  const env = { logRetentionDays: 7, accountLimits: { logBytesPerDay: 1e15 }, sharedLogBytesPerDay: 1e15 };
+  const [table, partitions] = [new InvocationsRepository(source), new PartitionsRepository(source)];
+  const store = new InvocationStore(table, partitions, env, null, metrics);
+  const service = new InvocationsService(store, { publish: () => {} }, metrics);
+  return async (all) => {
+    const before = await countRows();
+    for (const batch of inJobs(all)) {
+      for (const row of batch) service.record(row);
+      await service.settle();
     }
-  });
-  const written = (await countRows()) - before;
-  if (written !== all.length) throw new Error(`the worker wrote ${written} of ${all.length} rows`);
-  return result;
+    const written = (await countRows()) - before;
+    if (written !== all.length) throw new Error(`the service wrote ${written} of ${all.length} rows`);
+  };
 }
 
 async function benchIngest() {
@@ -196,7 +182,7 @@ async function benchIngest() {
   const { INSERT_INVOCATIONS, columnValues, insertValues } = await built('modules/logs/store/invocations.repository');
   const columns = /stored \(([^)]+), jobs\)/.exec(INSERT_INVOCATIONS)[1].split(', ');
   const insert = (batch) => client.query(INSERT_INVOCATIONS, insertValues(batch, 1));
-  const worker = await startWorker();
+  const own = await ownPath();
   const few = Math.min(rows, 1_000);
   const here = (label, count, work) => async () => {
     const all = makeRows(count, uuidV7);
@@ -206,7 +192,7 @@ async function benchIngest() {
     for (const part of parts) await write(part);
   };
   const ways = [
-    () => throughWorker(worker, makeRows(rows, uuidV7)),
+    here('the service', rows, own),
     here('one INSERT for 1,000 rows', rows, (all) => eachOf(insert)(inJobs(all))),
     here('COPY of 1,000 rows', rows, (all) =>
       eachOf((batch) => copyRows(batch, columns, columnValues(batch)))(inJobs(all)),
@@ -246,7 +232,6 @@ async function benchIngest() {
     `SELECT sum(pg_total_relation_size(inhrelid))::float8 AS bytes FROM pg_inherits WHERE inhparent = 'invocations'::regclass`,
   );
   console.log(`\nA row takes ${shown(sizes[0].bytes / (await countRows()), 0)} bytes with its indexes.`);
-  await worker.queue.close();
 }
 
 // ---- Searching

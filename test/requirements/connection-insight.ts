@@ -37,7 +37,7 @@ export const connectionInsight = {
   'log:bounded': {
     source: 'House',
     behavior:
-      'The log of a connection shows its newest 1,000 calls; each process records 1,000 calls of a connection per minute. Calls that wait for the database are bounded in number and size.',
+      'The log of a connection shows its newest 1,000 calls; each process records 1,000 successful calls of a connection per minute, and of the others up to 1 Mi characters. Calls that wait for the database are bounded in number and size.',
   },
   'log:own': {
     source: 'House',

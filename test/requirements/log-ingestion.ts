@@ -8,7 +8,7 @@ export const logIngestion = {
   },
   'log-ingestion:once': {
     source: 'House',
-    behavior: 'A batch that is written again, after its worker was killed while writing it, changes nothing.',
+    behavior: 'A batch that is written again, because its connection broke before the answer, changes nothing.',
   },
   'log-ingestion:bad-rows': {
     source: 'House',
@@ -21,11 +21,11 @@ export const logIngestion = {
   'log-ingestion:bounded': {
     source: 'House',
     behavior:
-      'Accepting an invocation never waits or fails; up to 50,000 wait for the queue, a quarter of one server, and the rest is dropped and counted.',
+      'Accepting an invocation never waits or fails; up to 50,000 rows of both views wait for the database, a quarter of one server or connection, and the rest is dropped and counted.',
   },
   'log-ingestion:away': {
     source: 'House',
-    behavior: 'Invocations recorded while the queue and the database are unavailable are stored afterwards.',
+    behavior: 'Invocations recorded while the database is unavailable are stored afterwards.',
   },
   'log-ingestion:retention': {
     source: 'House',
@@ -59,6 +59,6 @@ export const logIngestion = {
   'log-ingestion:read': {
     source: 'House',
     behavior:
-      'The log of a connection contains calls of the answering process at once, and those of others within 2 s.',
+      'The log of a connection or server contains calls of the answering process at once, and those of others within 2 s.',
   },
 } as const satisfies Record<string, Requirement>;

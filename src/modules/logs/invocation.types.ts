@@ -25,7 +25,7 @@ export type InvocationOutcome = (typeof invocationOutcomes)[number];
 /** The outcomes of a request that the server answered with an error. The runtime of hosted code calls both `ok`. */
 export const answeredErrors: readonly InvocationOutcome[] = ['toolError', 'rpcError'];
 
-/** A console line: the same object in the process, in the queue and in the table. */
+/** A console line: the same object in the process and in the table. */
 export interface LogLine {
   /** Milliseconds since 1970. */
   at: number;
@@ -34,7 +34,7 @@ export interface LogLine {
   message: string;
 }
 
-/** A thrown error: the same object in the process, in the queue and in the table. */
+/** A thrown error: the same object in the process and in the table. */
 export interface LogException {
   /** Milliseconds since 1970. */
   at: number;

@@ -3,15 +3,12 @@ import { getDataSourceToken } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import type { Env } from '../../config/env.js';
 import { roleModule } from '../../config/role-module.js';
-import { registerQueue } from '../../platform/queue/register-queue.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { CallMetricsService } from './call-metrics.service.js';
 import { ConnectionCallsService } from './connection-calls.service.js';
 import { InvocationsService } from './ingest/invocations.service.js';
-import { LogsProcessor } from './ingest/logs.processor.js';
-import { LOGS_QUEUE, LogsQueue } from './ingest/logs.queue.js';
 import { OtlpController } from './otlp/otlp.controller.js';
 import { InvocationSearchRepository } from './search/invocation-search.repository.js';
 import { RuntimeLogsController } from './search/runtime-logs.controller.js';
@@ -25,17 +22,15 @@ import { LogStreamsController } from './stream/log-streams.controller.js';
 import { LogStreams } from './stream/log-streams.js';
 
 /**
- * Logs of servers and connections: every role records and finds invocations, workers store them, and the API searches,
- * streams, and accepts records of servers that run elsewhere.
+ * Logs of servers and connections: every role records, stores and finds invocations, and the API searches, streams, and
+ * accepts records of servers that run elsewhere. Workers make partitions and clear deleted owners.
  */
 @Module({})
 export class LogsModule {
   static readonly forRoles = roleModule((env) => ({
     module: LogsModule,
     always: {
-      imports: [registerQueue(LOGS_QUEUE)],
       providers: [
-        LogsQueue,
         InvocationsService,
         ConnectionCallsService,
         CallMetricsService,
@@ -56,7 +51,7 @@ export class LogsModule {
       controllers: [LogStreamsController, RuntimeLogsController, OtlpController],
       providers: [RuntimeLogsService, LogStreams],
     },
-    worker: { providers: [LogsProcessor, PartitionMaintenance, DeletedOwnerCleaner] },
+    worker: { providers: [PartitionMaintenance, DeletedOwnerCleaner] },
   }));
 }
 

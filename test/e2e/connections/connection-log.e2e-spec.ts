@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, jest } from '@jest/globals';
 import { ConnectionCallsService } from '../../../src/modules/logs/connection-calls.service.js';
+import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
 import type { ConnectionCall } from '../../../src/modules/logs/invocation.types.js';
 import { DeletedOwnerCleaner } from '../../../src/modules/logs/store/deleted-owner-cleaner.js';
 import { InvocationStore } from '../../../src/modules/logs/store/invocation-store.js';
@@ -273,7 +274,7 @@ describe('bounds and secrets', () => {
       recorder.record(madeCall(quietId));
       recorder.record(madeCall(randomUUID()));
       clock.mockRestore();
-      await recorder.settle();
+      await app.get(InvocationsService).settle();
       const [{ count }] = await app.database.query<{ count: string }[]>(
         'SELECT count(*) FROM invocations WHERE connection_id = $1',
         [loudId],

@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
-import { LogsQueue } from '../../../src/modules/logs/ingest/logs.queue.js';
+import { InvocationStore } from '../../../src/modules/logs/store/invocation-store.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import { logWith, readLog, record, type ShownInvocation } from '../../support/logs/invocations.js';
@@ -174,10 +174,10 @@ describe('records that a server elsewhere sends', () => {
   verifies('runtime-log:send', 'are refused, all of them, as long as there is no room for all of them', async () => {
     const name = await createServer(app, owner);
     const serverId = await serverIdOf(app, name);
-    const queue = app.get(LogsQueue);
-    const rowsWanted = queue.rowsWanted.bind(queue);
-    // As a queue says that is full: what is sent waits in this process.
-    queue.rowsWanted = () => Promise.resolve(Infinity);
+    const store = app.get(InvocationStore);
+    const keep = store.keep.bind(store);
+    // As without the database: what is sent waits in this process.
+    store.keep = () => Promise.reject(new Error('away'));
     const mebibyte = 1024 * 1024;
     const large = (chars: number) => [{ logs: [{ message: 'small' }] }, { logs: [{ message: 'x'.repeat(chars) }] }];
     const exported = (chars: number) =>
@@ -193,7 +193,7 @@ describe('records that a server elsewhere sends', () => {
       expect((await post(name, exported(200_000), protobuf)).status).toBe(200);
       expect(app.get(InvocationsService).stats()).toMatchObject({ dropped: 0 });
     } finally {
-      queue.rowsWanted = rowsWanted;
+      store.keep = keep;
     }
     expect((await logWith(app, owner, name, 20)).total).toBe(20);
     expect((await readLog(app, owner, name, '?search=small')).total).toBe(2);

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { CallRecord } from '../../../src/modules/connections/log/log-recorder.js';
 import type { ConnectionCall } from '../../../src/modules/logs/invocation.types.js';
 import { ConnectionCallsService } from '../../../src/modules/logs/connection-calls.service.js';
+import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
 import { ConnectionRechecker } from '../../../src/modules/connections/recheck/connection-rechecker.js';
 import { StatusRecorder } from '../../../src/modules/connections/core/status-recorder.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
@@ -180,12 +181,9 @@ describe('what the metrics show', () => {
       const clock = jest.spyOn(Date, 'now').mockReturnValue(now);
       for (let i = 0; i < 1_003; i += 1) recorder.record(call() as ConnectionCall);
       clock.mockRestore();
-      await recorder.settle();
     });
-    await recorder.settle();
-    const page = await scrape();
-    expect(page.value('slipway_buffer_rows', 'buffer="connection log"')).toBe(0);
-    expect(page.value('slipway_buffer_rows_dropped_total', 'buffer="connection log"')).toBe(0);
+    await app.get(InvocationsService).settle();
+    expect((await scrape()).value('slipway_log_invocations_waiting')).toBe(0);
   });
 
   verifies('metrics:figures', 'tunnels that are open, and why others were refused', async () => {
@@ -220,7 +218,7 @@ describe('what the metrics show', () => {
       publishExternal(app, owner, name, { upstreamUrl: upstream.url }),
     );
     const page = await scrape();
-    for (const queue of ['releases', 'log-ingestion', 'auth']) {
+    for (const queue of ['releases', 'auth']) {
       for (const state of ['waiting', 'active', 'delayed', 'failed']) {
         expect(page.value('slipway_queue_jobs', `queue="${queue}",state="${state}"`)).toBeGreaterThanOrEqual(0);
       }

@@ -1,10 +1,13 @@
-import type { Invocation } from '../invocation.types.js';
+import type { ConnectionCall, Invocation } from '../invocation.types.js';
 
-/** Maximum number of invocations that wait for the queue, in all and of one server. More are dropped and counted. */
+/** A part of the server's or the connection's view of an invocation. */
+export type LogPart = Invocation | ConnectionCall;
+
+/** Maximum number of rows that wait for the database, in all and of one owner. More are dropped and counted. */
 export const WAITING_MAX = 50_000;
 export const WAITING_OF_ONE_MAX = WAITING_MAX / 4;
 
-/** Maximum total length of the texts that wait, in characters, in all and of one server. */
+/** Maximum total length of the texts that wait, in characters, in all and of one owner. */
 const WAITING_CHARS_MAX = 64 * 1024 * 1024;
 const WAITING_CHARS_OF_ONE_MAX = WAITING_CHARS_MAX / 4;
 
@@ -15,15 +18,15 @@ const BARE_ENTRY_CHARS = 40;
 /** Maximum number of parts of one invocation that wait. */
 const PARTS_MAX = 1_000;
 
-/** The parts of one invocation that came since the last flush. */
+/** The parts of one view of an invocation that came since the last flush. */
 export interface PendingInvocation {
-  id: string;
-  serverId: string;
-  parts: Invocation[];
+  key: string;
+  owner: string;
+  parts: LogPart[];
   chars: number;
 }
 
-/** Collects parts of invocations in memory, by invocation. Bounded; counts what it drops. */
+/** Collects parts of invocations in memory, by invocation and view. Bounded for each server and connection; counts what it drops. */
 export class InvocationBuffer {
   private readonly waiting = new Map<string, PendingInvocation>();
   private readonly waitingOf = new Map<string, { count: number; chars: number }>();
@@ -36,33 +39,33 @@ export class InvocationBuffer {
     return this.waiting.size;
   }
 
-  /** True if `add` would drop none of these parts of one server. */
-  hasRoomFor(serverId: string, parts: readonly Invocation[]): boolean {
+  /** True if `add` would drop none of these parts of one owner. */
+  hasRoomFor(owner: string, parts: readonly LogPart[]): boolean {
     const added = new Set<string>();
     let chars = 0;
     for (const part of parts) {
-      const known = this.waiting.get(part.id);
+      const known = this.waiting.get(keyOf(part));
       if (known && isClosed(known, part)) return false;
-      if (!known) added.add(part.id);
+      if (!known) added.add(keyOf(part));
       chars += charsOf(part);
     }
-    return this.fits(this.waitingOf.get(serverId), added.size, chars);
+    return this.fits(this.waitingOf.get(owner), added.size, chars);
   }
 
   /** Adds a part, or drops and counts it. */
-  add(part: Invocation): void {
-    const { id, serverId } = part;
-    const known = this.waiting.get(id);
-    const of = this.waitingOf.get(serverId) ?? { count: 0, chars: 0 };
+  add(part: LogPart): void {
+    const [key, owner] = [keyOf(part), ownerOf(part)];
+    const known = this.waiting.get(key);
+    const of = this.waitingOf.get(owner) ?? { count: 0, chars: 0 };
     const chars = charsOf(part);
     if ((known && isClosed(known, part)) || !this.fits(of, known ? 0 : 1, chars)) {
       this.dropped += 1;
       return;
     }
-    const pending = known ?? { id, serverId, parts: [], chars: 0 };
+    const pending = known ?? { key, owner, parts: [], chars: 0 };
     if (!known) {
-      this.waiting.set(id, pending);
-      this.waitingOf.set(serverId, of);
+      this.waiting.set(key, pending);
+      this.waitingOf.set(owner, of);
       of.count += 1;
     }
     of.chars += chars;
@@ -95,27 +98,38 @@ export class InvocationBuffer {
     );
   }
 
-  private remove({ id, serverId, chars }: PendingInvocation): void {
-    this.waiting.delete(id);
+  private remove({ key, owner, chars }: PendingInvocation): void {
+    this.waiting.delete(key);
     this.chars -= chars;
-    const of = this.waitingOf.get(serverId);
+    const of = this.waitingOf.get(owner);
     if (!of) return;
     of.count -= 1;
     of.chars -= chars;
-    if (of.count === 0) this.waitingOf.delete(serverId);
+    if (of.count === 0) this.waitingOf.delete(owner);
   }
 }
 
-/** True if the invocation accepts no more parts, or belongs to another server. */
-function isClosed({ parts, serverId }: PendingInvocation, part: Invocation): boolean {
-  return parts.length >= PARTS_MAX || serverId !== part.serverId;
+/** The server or connection whose view a part belongs to. */
+export function ownerOf(part: LogPart): string {
+  return 'serverId' in part ? part.serverId : part.connectionId;
+}
+
+/** An id and a view: both views of an invocation have its id. */
+function keyOf(part: LogPart): string {
+  return 'serverId' in part ? part.id : `call ${part.id}`;
+}
+
+/** True if the invocation accepts no more parts, or belongs to another owner. */
+function isClosed({ parts, owner }: PendingInvocation, part: LogPart): boolean {
+  return parts.length >= PARTS_MAX || owner !== ownerOf(part);
 }
 
 /** Counts the whole texts, also those that are cut later: they wait whole. */
-export function charsOf(part: Omit<Invocation, 'serverId'>): number {
-  const { method, url, rpcMethod, toolName, payload } = part;
+export function charsOf(part: LogPart): number {
+  const { method, url, rpcMethod, toolName } = part;
   let chars = method == null ? 0 : BARE_CHARS;
-  chars += lengthOf([method, url, rpcMethod, toolName, payload?.arguments, payload?.result]);
+  chars += lengthOf([method, url, rpcMethod, toolName]);
+  if ('serverId' in part) chars += lengthOf([part.payload?.arguments, part.payload?.result]);
   for (const { level, message } of part.lines) chars += lengthOf([level, message]) + BARE_ENTRY_CHARS;
   for (const { name, message } of part.exceptions) chars += lengthOf([name, message]) + BARE_ENTRY_CHARS;
   return chars;

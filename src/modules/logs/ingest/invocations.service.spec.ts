@@ -5,9 +5,10 @@ import { until } from '../../../../test/support/until.js';
 import { verifies } from '../../../../test/support/verifies.js';
 import type { Metrics } from '../../../platform/telemetry/metrics.js';
 import { InvocationBuffer, WAITING_MAX, WAITING_OF_ONE_MAX } from './invocation-buffer.js';
-import type { Invocation } from '../invocation.types.js';
+import type { ConnectionCall, Invocation } from '../invocation.types.js';
 import { InvocationsService } from './invocations.service.js';
-import type { KeepInvocationsJob, LogsQueue } from './logs.queue.js';
+import type { PubSub } from '../../../platform/queue/pub-sub.js';
+import type { InvocationStore } from '../store/invocation-store.js';
 
 const idOf = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 
@@ -33,23 +34,30 @@ function invocation(more: Partial<Invocation> = {}): Invocation {
 
 const noMetrics = { gauge: () => undefined, counter: () => undefined };
 
-/** A service on a queue that does what it is told. */
-function on(queue: { rowsWanted?: () => Promise<number>; add?: (job: KeepInvocationsJob) => Promise<void> }) {
-  const jobs: KeepInvocationsJob[] = [];
-  const rowsWanted = queue.rowsWanted ?? (() => Promise.resolve(1));
-  const add = queue.add ?? (() => Promise.resolve());
-  const whole = { rowsWanted, add: (job: KeepInvocationsJob) => add(job).finally(() => jobs.push(job)) };
-  return { service: new InvocationsService(whole as unknown as LogsQueue, noMetrics as unknown as Metrics), jobs };
+/** A service on a store that does what it is told, and the batches that the store was given. */
+function on(store: { keep?: () => Promise<void>; keepCalls?: () => Promise<void> }) {
+  const jobs: { job: number; rows: Invocation[] }[] = [];
+  const calls: ConnectionCall[] = [];
+  const whole = {
+    keep: (rows: Invocation[], job: number) =>
+      (store.keep ?? (() => Promise.resolve()))().finally(() => jobs.push({ job, rows })),
+    keepCalls: (rows: ConnectionCall[]) =>
+      (store.keepCalls ?? (() => Promise.resolve()))().finally(() => calls.push(...rows)),
+  } as unknown as InvocationStore;
+  const pubSub = { publish: () => undefined } as unknown as PubSub;
+  return { service: new InvocationsService(whole, pubSub, noMetrics as unknown as Metrics), jobs, calls };
 }
+
+const never = () => new Promise<void>(() => undefined);
 
 beforeAll(() => Logger.overrideLogger(false));
 
 describe('InvocationsService', () => {
   verifies(
     'log-ingestion:bounded',
-    'drops and counts invocations beyond the buffer while the queue is unavailable, and limits each server’s share',
+    'drops and counts invocations beyond the buffer while the database is away, and limits each server’s share',
     () => {
-      const { service } = on({ rowsWanted: () => new Promise(() => undefined) });
+      const { service } = on({ keep: never });
       for (let n = 0; n < WAITING_OF_ONE_MAX + 10; n += 1) service.record(invocation());
       expect(service.stats()).toMatchObject({ waiting: WAITING_OF_ONE_MAX, dropped: 10 });
       for (let n = 0; n < WAITING_MAX; n += 1) service.record(invocation({ serverId: idOf(2 + (n % 8)) }));
@@ -58,7 +66,7 @@ describe('InvocationsService', () => {
   );
 
   it('limits the buffered characters, per server and in all, in every member', () => {
-    const { service } = on({ rowsWanted: () => new Promise(() => undefined) });
+    const { service } = on({ keep: never });
     const long = 'x'.repeat(1024 * 1024);
     const at = Date.now();
     const large: Partial<Invocation>[] = [
@@ -77,21 +85,17 @@ describe('InvocationsService', () => {
     expect(service.stats()).toMatchObject({ waiting: 63, dropped: 77 });
   });
 
-  verifies(
-    'log-ingestion:bounded',
-    'counts only buffered invocations: those that the queue accepted free their room',
-    () => {
-      const buffer = new InvocationBuffer();
-      const long = 'x'.repeat(1024 * 1024);
-      for (let n = 0; n < 100; n += 1) {
-        buffer.add(invocation({ url: long }));
-        expect([buffer.take(1_000, Infinity).length, buffer.size, buffer.dropped]).toEqual([1, 0, 0]);
-      }
-    },
-  );
+  verifies('log-ingestion:bounded', 'counts only buffered invocations: those that were taken free their room', () => {
+    const buffer = new InvocationBuffer();
+    const long = 'x'.repeat(1024 * 1024);
+    for (let n = 0; n < 100; n += 1) {
+      buffer.add(invocation({ url: long }));
+      expect([buffer.take(1_000, Infinity).length, buffer.size, buffer.dropped]).toEqual([1, 0, 0]);
+    }
+  });
 
   it('has no room for an invocation whose id is buffered for another server', () => {
-    const { service } = on({ rowsWanted: () => new Promise(() => undefined) });
+    const { service } = on({ keep: never });
     const one = invocation();
     service.record(one);
     expect(service.hasRoomFor(idOf(1), [one])).toBe(true);
@@ -106,7 +110,7 @@ describe('InvocationsService', () => {
     service.record({ id, serverId, ...rest });
     const thrown = [{ at: 30, name: 'Error', message: 'third' }];
     service.record({ id, serverId, lines: [], exceptions: thrown });
-    await until(() => jobs.length > 0, 'the queue has it');
+    await until(() => jobs.length > 0, 'it is written');
     expect(jobs).toHaveLength(1);
     expect(jobs[0].rows).toMatchObject([
       {
@@ -134,7 +138,7 @@ describe('InvocationsService', () => {
       service.record({ id: record.id, serverId: record.serverId, outcome: added, cpuMs: 1, lines: [], exceptions: [] });
       service.record(record);
     }
-    await until(() => jobs.length > 0, 'the queue has them');
+    await until(() => jobs.length > 0, 'they are written');
     expect(jobs[0].rows.map(({ outcome }) => outcome)).toEqual(ends.map(([, , stored]) => stored));
   });
 
@@ -144,15 +148,15 @@ describe('InvocationsService', () => {
     const one = invocation({ lines: [line] });
     for (const part of [one, { ...one, toolName: 'other' }]) service.record(part);
     service.record({ id: one.id, serverId: one.serverId, lines: [{ ...line, message: 'added' }], exceptions: [] });
-    await until(() => jobs.length > 0, 'the queue has it');
+    await until(() => jobs.length > 0, 'it is written');
     expect(jobs[0].rows).toMatchObject([{ toolName: 'echo', lines: [line, { message: 'added' }] }]);
   });
 
-  it('redacts credentials and replaces what Postgres cannot store, before the queue', async () => {
+  it('redacts credentials and replaces what Postgres cannot store', async () => {
     const { service, jobs } = on({});
     const lines = [{ at: Date.now(), level: 'log', message: 'Authorization: Bearer abcdefghijkl \0 \ud800 end' }];
     service.record(invocation({ lines, toolName: 'a\0b', wallMs: Infinity, status: NaN }));
-    await until(() => jobs.length > 0, 'the queue has it');
+    await until(() => jobs.length > 0, 'it is written');
     const [row] = jobs[0].rows;
     expect(row.lines[0].message).toBe('Authorization: Bearer [redacted] \ufffd \ufffd end');
     expect(row).toMatchObject({ toolName: 'a\ufffdb', wallMs: null, status: 0 });
@@ -164,7 +168,7 @@ describe('InvocationsService', () => {
     const message = (before: number) => `${'x '.repeat(before / 2)}postgres://u:${secret}@db ${'y'.repeat(3_000)}`;
     const lines = [8_160, 8_174, 9_570].map((before) => ({ at: Date.now(), level: 'log', message: message(before) }));
     service.record(invocation({ lines: [...lines, { at: Date.now(), level: 'log', message: 'z'.repeat(20_000) }] }));
-    await until(() => jobs.length > 0, 'the queue has it');
+    await until(() => jobs.length > 0, 'it is written');
     const kept = jobs[0].rows[0].lines.map((line) => line.message);
     expect(kept.filter((text) => text.includes('hunter'))).toEqual([]);
     expect(kept.map((text) => text.length)).toEqual([8_181, 8_181, 8_192, 8_192]);
@@ -174,7 +178,7 @@ describe('InvocationsService', () => {
     const { service, jobs } = on({});
     const lines = Array.from({ length: 1_200 }, (_, n) => ({ at: n, level: 'log', message: `line ${n}` }));
     service.record(invocation({ lines: lines.toReversed() }));
-    await until(() => jobs.length > 0, 'the queue has it');
+    await until(() => jobs.length > 0, 'it is written');
     const [row] = jobs[0].rows;
     expect([row.lines.length, row.lines[0].message, row.leftOut]).toEqual([1_000, 'line 0', 200]);
   });
@@ -184,26 +188,51 @@ describe('InvocationsService', () => {
     service.record(null as unknown as Invocation);
     service.record(invocation({ lines: [{ at: 'noon', level: 1, message: 'x' }] as never }));
     service.record(invocation());
-    await until(() => jobs.length > 0, 'the queue has it');
+    await until(() => jobs.length > 0, 'it is written');
     expect([jobs[0].rows.length, service.stats().unreadable]).toEqual([1, 2]);
   });
 
-  it('sends the same job again after a failure of the queue, which may have accepted it', async () => {
+  verifies('log-ingestion:once', 'writes a batch that failed again unchanged, under the same number', async () => {
     let failures = 1;
-    const { service, jobs } = on({
-      add: () => (failures-- > 0 ? Promise.reject(new Error('away')) : Promise.resolve()),
+    const { service, jobs, calls } = on({
+      keep: () => (failures-- > 0 ? Promise.reject(new Error('away')) : Promise.resolve()),
     });
     service.record(invocation());
-    await until(() => jobs.length === 2, 'it is offered twice');
-    expect(jobs[1]).toBe(jobs[0]);
-    expect(service.stats()).toMatchObject({ sent: 1, waiting: 0 });
+    service.recordCall({ id: uuidV7(), connectionId: idOf(3), method: 'POST', lines: [], exceptions: [] });
+    await service.settle();
+    expect(service.stats()).toMatchObject({ waiting: 2 });
+    service.record(invocation());
+    await service.settle();
+    expect(jobs.map(({ rows }) => rows.length)).toEqual([1, 1, 1]);
+    expect(jobs[1]).toEqual(jobs[0]);
+    expect([calls.length, service.stats().waiting]).toEqual([1, 0]);
   });
 
-  it('sends 1,000 at a time while many jobs wait', async () => {
-    const { service, jobs } = on({ rowsWanted: () => Promise.resolve(1_000) });
+  it('writes invocations once if the calls of their batch fail', async () => {
+    let failures = 1;
+    const { service, jobs, calls } = on({
+      keepCalls: () => (failures-- > 0 ? Promise.reject(new Error('away')) : Promise.resolve()),
+    });
+    service.record(invocation());
+    service.recordCall({ id: uuidV7(), connectionId: idOf(3), method: 'POST', lines: [], exceptions: [] });
+    await service.settle();
+    await service.settle();
+    expect([jobs.length, calls.length, service.stats().waiting]).toEqual([1, 2, 0]);
+  });
+
+  it('keeps both views of one invocation apart', async () => {
+    const { service, jobs, calls } = on({});
+    const record = invocation();
+    service.record(record);
+    service.recordCall({ id: record.id, connectionId: idOf(3), method: 'POST', lines: [], exceptions: [] });
+    await service.settle();
+    expect([jobs[0].rows.map(({ id }) => id), calls.map(({ id }) => id)]).toEqual([[record.id], [record.id]]);
+  });
+
+  it('writes 1,000 at a time', async () => {
+    const { service, jobs } = on({});
     for (let n = 0; n < 1_500; n += 1) service.record(invocation());
-    await until(() => jobs.length > 0, 'the queue has some');
-    expect(jobs.map(({ rows }) => rows.length)).toEqual([1_000]);
-    expect(service.stats().waiting).toBe(500);
+    await service.settle();
+    expect(jobs.map(({ rows }) => rows.length)).toEqual([1_000, 500]);
   });
 });

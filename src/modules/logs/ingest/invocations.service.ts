@@ -1,69 +1,100 @@
+/**
+ * The one way of records into the table `invocations`, for both views of a call: the server's and the connection's.
+ *
+ * `record` puts a part into memory and returns. Half a second later up to 1,000 rows go to the database in one statement for
+ * each view; parts of one invocation become one row. A batch that the database does not confirm is written again unchanged,
+ * which adds nothing to rows that it did write. While the database is away parts wait, up to a bound in all and for each
+ * server and connection; more are dropped and counted. `settle` writes all that waits, so that a read of this process finds
+ * what it recorded. A process that is killed loses its last half second.
+ *
+ * Wire: topic `logs.ingested`. Metrics: `slipway_log_invocations_waiting`, `…_dropped_total`, `…_unreadable_total`.
+ */
 import { randomInt } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { withTimeout } from '../../../platform/limits/with-timeout.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
-import type { Invocation } from '../invocation.types.js';
-import { mergeInvocation } from './invocation-bounds.js';
-import { InvocationBuffer, type PendingInvocation } from './invocation-buffer.js';
-import { JOB_CHARS_MAX, JOB_ROWS_MAX, LogsQueue, type KeepInvocationsJob } from './logs.queue.js';
+import type { ConnectionCall, Invocation } from '../invocation.types.js';
+import { InvocationStore } from '../store/invocation-store.js';
+import { mergeCall, mergeInvocation } from './invocation-bounds.js';
+import { InvocationBuffer, type LogPart, type PendingInvocation } from './invocation-buffer.js';
 
-/** Delay before a flush: parts of one invocation and other invocations are sent together. */
-const FLUSH_AFTER_MS = 250;
+declare module '../../../platform/queue/pub-sub.js' {
+  interface Topics {
+    /** Published after each batch of invocations of servers was stored, at most 100 servers per message. */
+    'logs.ingested': { serverIds: string[] };
+  }
+}
 
-/** Delay before a job that the queue refused is sent again. */
+/** Delay before a flush: parts of one invocation and other invocations are written together. */
+const FLUSH_AFTER_MS = 500;
+
+/** Delay before a batch that was not written is written again. */
 const RETRY_AFTER_MS = 1_000;
 
-/** Invocations and characters merged in one turn of the event loop: about 1 ms of work. */
+/** Maximum number of rows of one batch, and of their characters unless a single row has more. */
+const BATCH_ROWS_MAX = 1_000;
+const BATCH_CHARS_MAX = 512 * 1024;
+
+/** Rows and characters merged in one turn of the event loop: about 1 ms of work. */
 const ROWS_AT_ONCE = 50;
 const CHARS_AT_ONCE = 32 * 1024;
 
 /** Time limit of the flush at shutdown. */
 const LAST_FLUSH_MS_MAX = 5_000;
 
+/** Servers per message: a NOTIFY of Postgres holds 8,000 bytes. */
+const SERVERS_MAX = 100;
+
 /** Counts since the process started, but for `waiting`. */
 export interface IngestStats {
-  /** Invocations that wait for the queue now. */
+  /** Rows that wait for the database now. */
   waiting: number;
-  /** Invocations the queue accepted. */
-  sent: number;
   /** Parts that were dropped because too many waited. */
   dropped: number;
-  /** Parts and invocations of an unexpected form. */
+  /** Parts and rows of an unexpected form. */
   unreadable: number;
 }
 
-/** Sends invocations to the log queue. Called on the path of every request: `record` never waits and never throws. */
+/** Rows that are written together. */
+interface Batch {
+  /** A random number from 0 to 2^31 - 1, the same each time the batch is written. */
+  job: number;
+  invocations: Invocation[];
+  calls: ConnectionCall[];
+}
+
+/** Records invocations. Called on the path of every request: `record` never waits and never throws. */
 @Injectable()
 export class InvocationsService implements OnApplicationShutdown {
   private readonly logger = new Logger('logs');
   private readonly buffer = new InvocationBuffer();
-  /** The job whose `add` is not confirmed. Sent again unchanged, since the queue may have stored it before it failed. */
-  private unconfirmed: KeepInvocationsJob | null = null;
+  /** The batch that the database has not confirmed; it may have written it. */
+  private unconfirmed: Batch | null = null;
   private timer: NodeJS.Timeout | null = null;
   private flushing: Promise<void> | null = null;
-  private sent = 0;
   private unreadable = 0;
   private reported = 0;
 
   constructor(
-    private readonly queue: LogsQueue,
+    private readonly store: InvocationStore,
+    private readonly pubSub: PubSub,
     metrics: Metrics,
   ) {
     metrics.gauge(
       'slipway_log_invocations_waiting',
-      'Invocations in memory that wait for the queue.',
+      'Rows of logs in memory that wait for the database.',
       () => this.stats().waiting,
     );
-    metrics.counter('slipway_log_invocations_sent_total', 'Invocations the queue took.', () => this.sent);
     metrics.counter(
       'slipway_log_invocations_dropped_total',
-      'Invocations, or parts of them, that were dropped because too many waited.',
+      'Rows of logs, or parts of them, that were dropped because too many waited.',
       () => this.buffer.dropped,
     );
     metrics.counter(
       'slipway_log_invocations_unreadable_total',
-      'Invocations that could not be read and were left out.',
+      'Rows of logs that could not be read and were left out.',
       () => this.unreadable,
     );
   }
@@ -73,8 +104,37 @@ export class InvocationsService implements OnApplicationShutdown {
     return this.buffer.hasRoomFor(serverId, parts);
   }
 
-  /** Records a request or a part of it; parts with one id are merged, in any order. The caller must not change it later. */
+  /** Records a request or a part of it in the view of its server. The caller must not change it later. */
   record(part: Invocation): void {
+    this.add(part);
+  }
+
+  /** Records a request or a part of it in the view of its connection. */
+  recordCall(part: ConnectionCall): void {
+    this.add(part);
+  }
+
+  /** Writes what was recorded before. Never rejects: without the database it goes on waiting. */
+  async settle(): Promise<void> {
+    // A flush that runs may have taken its last rows before.
+    await this.flushing;
+    await this.flush();
+  }
+
+  stats(): IngestStats {
+    const { invocations = [], calls = [] } = this.unconfirmed ?? {};
+    const waiting = this.buffer.size + invocations.length + calls.length;
+    return { waiting, dropped: this.buffer.dropped, unreadable: this.unreadable };
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await withTimeout(LAST_FLUSH_MS_MAX, this.settle(), undefined);
+    this.cancelTimer();
+    const { waiting } = this.stats();
+    if (waiting > 0) this.logger.warn(`${waiting} rows of logs were lost at shutdown: the database did not take them`);
+  }
+
+  private add(part: LogPart): void {
     try {
       this.buffer.add(part);
     } catch (error) {
@@ -82,18 +142,6 @@ export class InvocationsService implements OnApplicationShutdown {
       this.logger.debug({ msg: 'an invocation could not be read', err: error });
     }
     this.flushIn(FLUSH_AFTER_MS);
-  }
-
-  stats(): IngestStats {
-    const waiting = this.buffer.size + (this.unconfirmed?.rows.length ?? 0);
-    return { waiting, sent: this.sent, dropped: this.buffer.dropped, unreadable: this.unreadable };
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    await withTimeout(LAST_FLUSH_MS_MAX, this.flush(), undefined);
-    this.cancelTimer();
-    const { waiting } = this.stats();
-    if (waiting > 0) this.logger.warn(`${waiting} invocations were lost at shutdown: the queue did not accept them`);
   }
 
   private flushIn(ms: number): void {
@@ -105,9 +153,9 @@ export class InvocationsService implements OnApplicationShutdown {
     this.timer = null;
   }
 
-  /** Sends all that waits. Never rejects. */
+  /** Writes all that waits. Never rejects. */
   private flush(): Promise<void> {
-    this.flushing ??= this.send().finally(() => {
+    this.flushing ??= this.write().finally(() => {
       this.flushing = null;
       this.cancelTimer();
       if (this.stats().waiting > 0) this.flushIn(RETRY_AFTER_MS);
@@ -115,52 +163,60 @@ export class InvocationsService implements OnApplicationShutdown {
     return this.flushing;
   }
 
-  private async send(): Promise<void> {
+  private async write(): Promise<void> {
     try {
       this.reportDropped();
       while (this.unconfirmed || this.buffer.size > 0) {
-        const wanted = await this.queue.rowsWanted();
-        if (wanted === Infinity || (!this.unconfirmed && this.buffer.size < wanted)) return;
-        this.unconfirmed ??= { job: randomInt(2 ** 31), rows: await this.nextRows() };
-        if (this.unconfirmed.rows.length > 0) await this.queue.add(this.unconfirmed);
-        this.sent += this.unconfirmed.rows.length;
+        this.unconfirmed ??= await this.nextBatch();
+        await this.keep(this.unconfirmed);
         this.unconfirmed = null;
       }
     } catch (error) {
-      this.logger.warn({ msg: `${this.stats().waiting} invocations wait for the queue`, err: error });
+      this.logger.warn({ msg: `${this.stats().waiting} rows of logs wait for the database`, err: error });
     }
   }
 
-  private async nextRows(): Promise<Invocation[]> {
-    const rows: Invocation[] = [];
+  private async keep(batch: Batch): Promise<void> {
+    const { job, invocations, calls } = batch;
+    if (invocations.length > 0) {
+      await this.store.keep(invocations, job);
+      batch.invocations = [];
+      const serverIds = [...new Set(invocations.map(({ serverId }) => serverId))];
+      for (let first = 0; first < serverIds.length; first += SERVERS_MAX) {
+        this.pubSub.publish('logs.ingested', { serverIds: serverIds.slice(first, first + SERVERS_MAX) });
+      }
+    }
+    if (calls.length > 0) await this.store.keepCalls(calls);
+  }
+
+  private async nextBatch(): Promise<Batch> {
+    const batch: Batch = { job: randomInt(2 ** 31), invocations: [], calls: [] };
     let [count, chars] = [0, 0];
-    for (const pending of this.buffer.take(JOB_ROWS_MAX, JOB_CHARS_MAX)) {
+    for (const pending of this.buffer.take(BATCH_ROWS_MAX, BATCH_CHARS_MAX)) {
       count += 1;
       chars += pending.chars;
       if (count > ROWS_AT_ONCE || chars > CHARS_AT_ONCE) {
         await nextTurn();
         [count, chars] = [0, 0];
       }
-      const row = this.merged(pending);
-      if (row) rows.push(row);
+      this.merge(pending, batch);
     }
-    return rows;
+    return batch;
   }
 
-  private merged({ id, parts }: PendingInvocation): Invocation | null {
+  private merge({ key, parts }: PendingInvocation, { invocations, calls }: Batch): void {
     try {
-      return mergeInvocation(parts);
+      if ('serverId' in parts[0]) invocations.push(mergeInvocation(parts as Invocation[]));
+      else calls.push(mergeCall(parts as ConnectionCall[]));
     } catch (error) {
       this.unreadable += 1;
-      this.logger.warn({ msg: `invocation ${id} could not be read`, err: error });
-      return null;
+      this.logger.warn({ msg: `invocation ${key} could not be read`, err: error });
     }
   }
 
   private reportDropped(): void {
     const dropped = this.buffer.dropped - this.reported;
     this.reported = this.buffer.dropped;
-    if (dropped > 0)
-      this.logger.warn(`${dropped} invocations or parts of them were dropped: too many wait for the queue`);
+    if (dropped > 0) this.logger.warn(`${dropped} rows of logs or parts of them were dropped: too many wait`);
   }
 }

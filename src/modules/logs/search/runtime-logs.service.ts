@@ -24,8 +24,9 @@ export class RuntimeLogsService {
     private readonly limits: AccountLimitsService,
   ) {}
 
-  /** The newest matching invocations. @throws SearchTooLongError, NoSlotError */
+  /** The newest matching invocations, with all that this process recorded before. @throws SearchTooLongError, NoSlotError */
   async list(server: ServerRef, { limit = 20, ...query }: RuntimeLogQueryDto): Promise<RuntimeLogDto> {
+    await this.invocations.settle();
     const { invocations, ...totals } = await this.search.find(server.id, query, limit);
     return { invocations: invocations.map(toInvocationDto), ...totals };
   }
