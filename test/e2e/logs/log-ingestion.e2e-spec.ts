@@ -18,7 +18,7 @@ import { startDatabaseRelay } from '../../support/database/database-relay.js';
 import { createServer } from '../../support/factories.js';
 import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
-import { verifies } from '../../support/verifies.js';
+import { longVerifies, verifies } from '../../support/verifies.js';
 
 /** Real processes take their time on a busy machine. */
 const SLOW_MS = 300_000;
@@ -464,7 +464,7 @@ describe('with parts of the service away', () => {
       for (const one of many) whole.get(InvocationsService).record(one);
       const waiting = `SELECT FROM pg_stat_activity WHERE query LIKE '%INSERT INTO invocations%' AND $1 = ANY (pg_blocking_pids(pid))`;
       await until(
-        async () => (await locks.query(waiting, [rows[0].pid])).rows.length > 0,
+        async () => (await whole.database.query<unknown[]>(waiting, [rows[0].pid])).length > 0,
         'the batch is being written',
         60_000,
       );

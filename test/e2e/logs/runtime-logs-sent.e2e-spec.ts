@@ -176,8 +176,16 @@ describe('records that a server elsewhere sends', () => {
     const serverId = await serverIdOf(app, name);
     const store = app.get(InvocationStore);
     const keep = store.keep.bind(store);
-    // As without the database: what is sent waits in this process.
-    store.keep = () => Promise.reject(new Error('away'));
+    // As without the database: what is sent waits in this process, behind a batch that is not confirmed.
+    let fail: (error: Error) => void = () => undefined;
+    const unconfirmed = new Promise<void>((_, reject) => (fail = reject));
+    let isWriting = false;
+    store.keep = () => {
+      isWriting = true;
+      return unconfirmed;
+    };
+    record(app, serverId, {});
+    await until(() => isWriting, 'a batch is being written');
     const mebibyte = 1024 * 1024;
     const large = (chars: number) => [{ logs: [{ message: 'small' }] }, { logs: [{ message: 'x'.repeat(chars) }] }];
     const exported = (chars: number) =>
@@ -194,8 +202,9 @@ describe('records that a server elsewhere sends', () => {
       expect(app.get(InvocationsService).stats()).toMatchObject({ dropped: 0 });
     } finally {
       store.keep = keep;
+      fail(new Error('away'));
     }
-    expect((await logWith(app, owner, name, 20)).total).toBe(20);
+    expect((await logWith(app, owner, name, 21)).total).toBe(21);
     expect((await readLog(app, owner, name, '?search=small')).total).toBe(2);
   });
 });

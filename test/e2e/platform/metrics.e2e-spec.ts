@@ -179,7 +179,7 @@ describe('what the metrics show', () => {
       // Of one connection 1,000 calls a minute are recorded; no minute ends here.
       const now = Date.now();
       const clock = jest.spyOn(Date, 'now').mockReturnValue(now);
-      for (let i = 0; i < 1_003; i += 1) recorder.record(call() as ConnectionCall);
+      for (let i = 0; i < 1_003; i += 1) recorder.record({ ...(call() as ConnectionCall), outcome: 'ok' });
       clock.mockRestore();
     });
     await app.get(InvocationsService).settle();
