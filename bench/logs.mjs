@@ -8,16 +8,7 @@
 import { createRequire } from 'node:module';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
-import {
-  cpuUsOf,
-  ensureBuilt,
-  integerOption,
-  loadAverage,
-  median,
-  runBench,
-  shown,
-  tempFolder,
-} from './run.mjs';
+import { cpuUsOf, ensureBuilt, integerOption, loadAverage, median, runBench, shown, tempFolder } from './run.mjs';
 
 const jobRows = 1_000;
 const linesOfOne = 4;
