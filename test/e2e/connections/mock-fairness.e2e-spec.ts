@@ -22,6 +22,9 @@ afterAll(() => app.close());
 
 const CALLS = 12;
 
+/** Compiled on the event loop, the schemas hold it for 6 to 18 s. A busy machine alone may hold it for a second. */
+const DELAY_MS_MAX = 5_000;
+
 /** A schema of 59 KB that takes 0.5 to 1.5 s to compile; no two are equal. */
 function largeSchema(title: string): object {
   const text = { type: 'string', minLength: 1 };
@@ -59,7 +62,7 @@ describe('schemas that take long to compile', () => {
     };
     // Warms everything but the schemas.
     await app.as(owner).get(`${path}/.tools`);
-    expect((await longestDelay(tools.map(call))).delayMs).toBeLessThan(1_000);
+    expect((await longestDelay(tools.map(call))).delayMs).toBeLessThan(DELAY_MS_MAX);
   });
 
   verifies('limits:tenant-schemas', 'of a configuration delay no other request', async () => {
@@ -85,6 +88,6 @@ describe('schemas that take long to compile', () => {
         );
       }),
     );
-    expect(delayMs).toBeLessThan(1_000);
+    expect(delayMs).toBeLessThan(DELAY_MS_MAX);
   });
 });

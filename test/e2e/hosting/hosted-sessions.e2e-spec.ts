@@ -77,7 +77,7 @@ beforeAll(async () => {
   [owner, guest] = [await app.account(), await app.account()];
   namespace = await createNamespace(app, owner);
   counter = await publishHosted(app, owner, await bundled(COUNTER), { stateful: true });
-}, 60_000);
+}, 180_000);
 afterAll(async () => {
   for (const one of [other, host, app]) await one.close();
 });
