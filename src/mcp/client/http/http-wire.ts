@@ -329,6 +329,7 @@ export class HttpWire {
   }
 
   private send(request: ExchangeRequest): Promise<ExchangeAnswer> {
+    if (!this.target.bearer) return exchange(this.dispatcher, request);
     return this.withToken(request, (authorized) => exchange(this.dispatcher, authorized));
   }
 
@@ -387,9 +388,10 @@ export class HttpWire {
   private replyIn(answer: ExchangeAnswer, id: number, { mayLoseSession, era }: WireManner): McpReply {
     const { url } = this.target;
     const { status, contentType, text } = answer;
-    this.requireAuthorized(status, answer.headers);
+    if (status === 401 || status === 403) this.requireAuthorized(status, answer.headers);
     const head = text === null ? null : parseMessage(text);
     const reply = head && text !== null ? replyTo(id, text, head, era) : null;
+    if (status === 200 && reply) return reply;
     this.requireNoLoop(status, reply);
     if (mayLoseSession && isSessionLost(status, reply, id, head)) throw new SessionLostError();
     // A 404 without our request id comes from a server that has not read the message: the endpoint no longer exists.

@@ -142,9 +142,6 @@ class StreamableSession implements LegacySession {
     const id = wire.nextId;
     const responder = this.isInteractive ? wire.responder(headers, call.onRequest) : undefined;
     if (responder) this.inFlight.push(responder);
-    const leave = () => {
-      if (responder) this.inFlight.splice(this.inFlight.indexOf(responder), 1);
-    };
     const manner: WireManner = {
       era: 'legacy',
       headers,
@@ -155,12 +152,12 @@ class StreamableSession implements LegacySession {
     };
     return wire.request(call, manner).then(
       (reply) => {
-        leave();
+        if (responder) this.leave(responder);
         if (call.session === '' && this.ref.id !== null) reply.session = this.ref.id;
         return reply;
       },
       (error: unknown) => {
-        leave();
+        if (responder) this.leave(responder);
         if (error instanceof SessionInDoubtError) return this.inDoubt(error, call);
         // Closing the socket does not cancel a request in these versions.
         if (error instanceof UpstreamTimeoutError || error instanceof CallerLeftError) {
@@ -169,6 +166,10 @@ class StreamableSession implements LegacySession {
         throw error;
       },
     );
+  }
+
+  private leave(responder: UpstreamRequestResponder): void {
+    this.inFlight.splice(this.inFlight.indexOf(responder), 1);
   }
 
   private async inDoubt({ outcome }: SessionInDoubtError, call: McpCall): Promise<McpReply> {
