@@ -61,6 +61,15 @@ describe('a prepared statement', () => {
     expect(await quotient.findOne(source, [6])).toEqual({ quotient: 2 });
   });
 
+  it('fails once when a column changes its type', async () => {
+    await source.query('CREATE TABLE changing AS SELECT 1 AS value');
+    const value = new PreparedStatement<{ value: unknown }>('SELECT value FROM changing');
+    expect(await value.findOne(source, [])).toEqual({ value: 1 });
+    await source.query('ALTER TABLE changing ALTER value TYPE text');
+    await expect(value.findOne(source, [])).rejects.toMatchObject({ code: '0A000' });
+    expect(await value.findOne(source, [])).toEqual({ value: '1' });
+  });
+
   it('tells a database that is away, and is prepared again afterwards', async () => {
     await relay.shut();
     const error: unknown = await quotient.findOne(source, [1]).catch((thrown: unknown) => thrown);
