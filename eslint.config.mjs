@@ -17,6 +17,10 @@ const noSql = [
     selector: 'CallExpression[callee.property.name=/^(query|createQueryBuilder)$/]',
     message: 'Hand-written SQL and query builders belong into an @Injectable() repository, in a *.repository.ts file.',
   },
+  {
+    selector: 'NewExpression[callee.name="PreparedStatement"]',
+    message: 'Prepared statements stand in the *.repository.ts file that runs them.',
+  },
 ];
 
 const noSetInterval = {

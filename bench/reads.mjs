@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Reads of the registry, `GET /servers/{qualifiedName}`, next to a hand-written `node:http` handler that checks a cached
-// key, runs the same query on a `pg` pool of the same size, and shapes the same answer. Rounds are interleaved.
+// key, runs a query for the same columns on a `pg` pool of the same size, and shapes the same answer. Rounds are interleaved.
 //
 //   node bench/reads.mjs [--rounds 5] [--calls 4000] [--callers 1,16]
 
@@ -31,12 +31,19 @@ const { values: options } = parseArgs({
     port: { type: 'string' }, // set by the bench itself: be the bare server
   },
 });
+
+/** The query that somebody would write. */
+const DETAIL_SQL = `
+  SELECT s.id, n.name AS namespace, s.name, s.display_name AS "displayName", s.description, s.slug,
+         s.snapshot, s.scan_passed AS "scanPassed", s.icon_url AS "iconUrl", i.source AS "iconSource"
+    FROM servers s JOIN namespaces n ON n.id = s.namespace_id
+    LEFT JOIN server_icons i ON i.server_id = s.id AND i.hash IS NOT NULL
+   WHERE n.name = $1 AND lower(s.name) = lower($2)`;
 let embedded;
 
 /** The bare server, in a process of its own like the service. */
 async function serveByHand() {
   const { toServerDetailDto } = await import('../dist/src/modules/servers/server.mapper.js');
-  const { DETAIL_SQL } = await import('../dist/src/modules/servers/servers.repository.js');
   const pool = new pg.Pool({ connectionString: process.env.BENCH_DATABASE_URL, max: POOL });
   const keys = new Map();
   const urls = {

@@ -33,6 +33,9 @@ const inNamespaces = (table: string) =>
 
 const inNamespace = (table: string) => `SELECT count(*) FROM ${table} held WHERE held.namespace_id = $1`;
 
+/** The column `overrides`: the own limits of account `a`; null without any. */
+export const OVERRIDES = `(SELECT jsonb_object_agg(l.name, l.value) FROM account_limits l WHERE l.account_id = a.id) AS overrides`;
+
 const RELEASES = 'namespaces n JOIN servers s ON s.namespace_id = n.id JOIN releases r ON r.server_id = s.id';
 
 /**
@@ -80,9 +83,7 @@ export class AccountLimitsRepository {
     const [row] = await this.database.query<
       ({ accountId: string; overrides: Partial<AccountLimits> | null } & object)[]
     >(
-      `SELECT a.id AS "accountId",
-              (SELECT jsonb_object_agg(l.name, l.value) FROM account_limits l WHERE l.account_id = a.id) AS overrides
-              ${columns}
+      `SELECT a.id AS "accountId", ${OVERRIDES} ${columns}
          FROM accounts a
         WHERE a.id = (${accountOf[kind]})`,
       [id],

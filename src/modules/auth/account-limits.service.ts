@@ -31,22 +31,22 @@ export class AccountLimitsService {
     private readonly env: Env,
   ) {}
 
-  /** The limits of an account. */
-  async of(accountId: string): Promise<AccountLimits> {
-    return this.merged((await this.rows.usage({ accountId }, []))?.overrides ?? null);
+  /** The limits of an account with these limits of its own. */
+  of(overrides: Partial<AccountLimits> | null): AccountLimits {
+    return overrides ? { ...this.env.accountLimits, ...overrides } : this.env.accountLimits;
   }
 
   /** The account that owns a program, and how many of its programs may run in one process; null for a deleted program. */
   async programQuota(owner: QuotaOwner): Promise<{ accountId: string; max: number } | null> {
     const stored = await this.rows.usage(owner, []);
-    return stored && { accountId: stored.accountId, max: this.merged(stored.overrides).livePrograms };
+    return stored && { accountId: stored.accountId, max: this.of(stored.overrides).livePrograms };
   }
 
   /** The limits of an account, and what it uses of them now. @throws AccountNotFoundError */
   async usage(accountId: string): Promise<AccountUsageDto> {
     const stored = await this.rows.usage({ accountId }, accountQuotas);
     if (!stored) throw new AccountNotFoundError();
-    const limits = this.merged(stored.overrides);
+    const limits = this.of(stored.overrides);
     return {
       limits: accountLimitNames.map((name) => ({ name, used: stored.used[name] ?? null, limit: limits[name] })),
     };
@@ -106,7 +106,7 @@ export class AccountLimitsService {
     const names = Object.keys(added) as QuotaName[];
     const stored = await this.rows.usage(owner, names);
     if (!stored) return;
-    const limits = this.merged(stored.overrides);
+    const limits = this.of(stored.overrides);
     for (const name of names) {
       const used = stored.used[name] ?? 0;
       if (used + (added[name] ?? 0) <= limits[name]) continue;
@@ -114,9 +114,5 @@ export class AccountLimitsService {
       if (isShare && (await this.rows.logBytesToday()) < this.env.sharedLogBytesPerDay) continue;
       throw new QuotaExceededError(name, used, limits[name]);
     }
-  }
-
-  private merged(overrides: Partial<AccountLimits> | null): AccountLimits {
-    return overrides ? { ...this.env.accountLimits, ...overrides } : this.env.accountLimits;
   }
 }

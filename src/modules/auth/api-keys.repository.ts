@@ -1,12 +1,31 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
+import type { AccountLimits } from '../../config/account-limits.js';
+import { PreparedStatement } from '../../platform/database/prepared-statement.js';
+import { OVERRIDES } from './account-limits.repository.js';
 import { generateApiKey, prefixOf, hashApiKey } from './api-key.js';
 
 /** Name of the operator's account, which the first start creates. */
 export const OPERATOR = 'operator';
 
-/** Writes accounts and API keys with statements of their own; also used before Nest runs. */
+/** A key with the parts of its account that requests need. */
+interface KeyRow {
+  id: string;
+  accountId: string;
+  hash: Buffer;
+  expiresAt: Date | null;
+  isOperator: boolean;
+  /** The own limits of the account; null without any. */
+  overrides: Partial<AccountLimits> | null;
+}
+
+const KEY_BY_HASH = new PreparedStatement<KeyRow>(
+  `SELECT k.id, k.account_id AS "accountId", k.hash, k.expires_at AS "expiresAt", a.is_operator AS "isOperator", ${OVERRIDES}
+     FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE k.hash = $1`,
+);
+
+/** Reads and writes accounts and API keys with statements of their own; also used before Nest runs. */
 @Injectable()
 export class ApiKeysRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
@@ -37,6 +56,11 @@ export class ApiKeysRepository {
       [name, prefixOf(key), hashApiKey(key), account],
     );
     return created.length > 0 ? key : null;
+  }
+
+  /** The key of this hash; null when there is none. */
+  findByHash(hash: Buffer): Promise<KeyRow | null> {
+    return KEY_BY_HASH.findOne(this.database, [hash]);
   }
 
   /** The ids among these of keys that were neither revoked nor have expired. */

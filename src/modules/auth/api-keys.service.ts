@@ -154,12 +154,10 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   private async load(hash: Buffer): Promise<KnownKey | null> {
-    const [row] = await this.keys.find({ where: { hash }, relations: { account: true } });
+    const row = await this.rows.findByHash(hash);
     if (!row || !timingSafeEqual(row.hash, hash)) return null;
-    const { accountId } = row;
-    const limits = await this.limits.of(accountId);
-    const caller = { accountId, keyId: row.id, isOperator: row.account.isOperator, limits };
-    return { caller, expiresAt: row.expiresAt };
+    const { accountId, id: keyId, isOperator, overrides, expiresAt } = row;
+    return { caller: { accountId, keyId, isOperator, limits: this.limits.of(overrides) }, expiresAt };
   }
 
   /** Ends what is held open by keys that have expired, or were revoked while the message about it was lost. */

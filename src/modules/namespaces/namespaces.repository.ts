@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type SelectQueryBuilder } from 'typeorm';
+import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import { Namespace } from './namespace.entity.js';
 
 /** Conditions that all hold; an absent one restricts nothing. */
@@ -13,10 +14,19 @@ export interface NamespaceFilter {
   hasSkills?: boolean;
 }
 
+const OWNER_BY_NAME = new PreparedStatement<{ id: string; accountId: string }>(
+  `SELECT id, account_id AS "accountId" FROM namespaces WHERE name = $1`,
+);
+
 /** Statements that search and claim namespaces. */
 @Injectable()
 export class NamespacesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
+
+  /** The id and owner of a namespace; null when there is none. */
+  findOwner(name: string): Promise<{ id: string; accountId: string } | null> {
+    return OWNER_BY_NAME.findOne(this.database, [name]);
+  }
 
   /** Number of namespaces that match. */
   count(filter: NamespaceFilter): Promise<number> {

@@ -42,7 +42,7 @@ export type NamespaceDeletion = (namespace: OwnedNamespace) => Promise<() => voi
 @Injectable()
 export class NamespacesService implements NamespaceOwners, OnModuleInit, OnApplicationBootstrap {
   private readonly logger = new Logger('namespaces');
-  private readonly owners = new RowCache<{ id: string; accountId: string }>((name) => this.load(name), {
+  private readonly owners = new RowCache<{ id: string; accountId: string }>((name) => this.rows.findOwner(name), {
     max: OWNERS_CACHED_MAX,
     ttlMs: OWNERS_CACHED_MS,
   });
@@ -150,11 +150,6 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     this.owners.drop(name);
     this.pubSub.publish('namespaces.deleted', { id, name });
     return { success: true, name };
-  }
-
-  private async load(name: string): Promise<{ id: string; accountId: string } | null> {
-    const row = await this.namespaces.findOneBy({ name });
-    return row ? { id: row.id, accountId: row.accountId } : null;
   }
 
   private async insert(name: string, { accountId }: Caller): Promise<NamespaceDto | null> {

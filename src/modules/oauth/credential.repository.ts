@@ -1,8 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
+import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import type { CredentialOwner } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
+import type { UpstreamCredential } from './upstream-credential.entity.js';
 
 /** Retention of expired links, so that their page can say that they have expired. */
 const KEPT_AFTER_EXPIRY = '1 day';
@@ -15,10 +17,27 @@ const tableOf = { server: 'servers', connection: 'connections' } as const satisf
   string
 >;
 
+/** The columns of a credential that calls need. */
+type CallCredential = Pick<
+  UpstreamCredential,
+  'id' | 'upstreamUrl' | 'server' | 'sealedTokens' | 'generation' | 'expiresAt' | 'dueAt' | 'retryAt'
+>;
+
+const CREDENTIAL_BY_OWNER = new PreparedStatement<CallCredential>(
+  `SELECT id, upstream_url AS "upstreamUrl", server, sealed_tokens AS "sealedTokens", generation,
+          expires_at AS "expiresAt", due_at AS "dueAt", retry_at AS "retryAt"
+     FROM upstream_credentials WHERE owner_kind = $1 AND owner_id = $2`,
+);
+
 /** SQL on OAuth clients, pending authorizations and credentials. */
 @Injectable()
 export class CredentialRepository {
   constructor(private readonly dataSource: DataSource) {}
+
+  /** The credential of an owner; null without one. */
+  findForCalls({ kind, id }: CredentialOwner): Promise<CallCredential | null> {
+    return CREDENTIAL_BY_OWNER.findOne(this.dataSource, [kind, id]);
+  }
 
   /** Deletes the links of all owners that expired a day ago. */
   async deleteExpiredLinks(tx: EntityManager): Promise<void> {

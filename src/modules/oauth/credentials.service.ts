@@ -8,6 +8,7 @@ import { PubSub } from '../../platform/queue/pub-sub.js';
 import { LogNamesRepository } from '../../platform/telemetry/log-names.repository.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { AuthorizationsService } from './authorizations.service.js';
+import { CredentialRepository } from './credential.repository.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from './credentials.errors.js';
 import {
   upstreamAddress,
@@ -70,6 +71,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
 
   constructor(
     private readonly dataSource: DataSource,
+    private readonly rows: CredentialRepository,
     private readonly authorizations: AuthorizationsService,
     private readonly refresher: TokenRefresherService,
     private readonly clients: OAuthClientsService,
@@ -239,7 +241,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
 
   private async load(key: string): Promise<CachedCredential | null> {
     const [kind, id] = key.split('/') as [CredentialOwner['kind'], string];
-    const row = await this.dataSource.manager.findOne(UpstreamCredential, { where: { ownerKind: kind, ownerId: id } });
+    const row = await this.rows.findForCalls({ kind, id });
     if (!row) return null;
     return {
       id: row.id,

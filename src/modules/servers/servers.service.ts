@@ -92,8 +92,8 @@ export class ServersService implements OnApplicationShutdown {
   async detail(name: QualifiedName, caller: Caller): Promise<ServerDetailDto> {
     const row = await this.rows.findDetail(name);
     if (!row) throw await this.missing(name, caller);
-    const added = await this.cards.read([row.id]);
-    return { ...toServerDetailDto(row, this.urls), ...added(row.id) };
+    const detail = toServerDetailDto(row, this.urls);
+    return this.cards.isEmpty ? detail : Object.assign(detail, (await this.cards.read([row.id]))(row.id));
   }
 
   /** Reads what calls to a server need, by the slug of its run endpoint or its id; null when there is none. */

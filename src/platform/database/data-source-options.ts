@@ -1,6 +1,7 @@
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { DataSourceOptions } from 'typeorm';
+import type { Pool } from 'pg';
+import type { DataSource, DataSourceOptions } from 'typeorm';
 
 const here = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
 
@@ -27,6 +28,11 @@ export function dataSourceOptions(databaseUrl: string, poolMax: number): DataSou
       idle_in_transaction_session_timeout: 30_000,
     },
   };
+}
+
+/** The pool that TypeORM's driver keeps for this database. */
+export function poolOf({ driver }: DataSource): Pool {
+  return (driver as unknown as { master: Pool }).master;
 }
 
 /** All entities, for processes that do not start Nest. */

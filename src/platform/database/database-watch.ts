@@ -1,9 +1,9 @@
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { withTimeout } from '../limits/with-timeout.js';
 import { repeat, type Repeat } from '../schedule/repeat.js';
+import { poolOf } from './data-source-options.js';
 import { databaseAvailability } from './database-availability.js';
 
 const PING_EVERY_MS = 1_000;
@@ -51,12 +51,11 @@ export class DatabaseWatch implements OnApplicationBootstrap, OnApplicationShutd
   }
 
   private async ping(): Promise<boolean> {
-    const pool = (this.database.driver as unknown as { master: Pool }).master;
     // A ping that times out ends its connection, so that the next one does not wait on a dead network too.
     const query = { text: 'SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now', query_timeout: PING_MS_MAX };
     try {
       const sentAt = Date.now();
-      const { rows } = await pool.query<{ now: string }>(query);
+      const { rows } = await poolOf(this.database).query<{ now: string }>(query);
       this.clockOffsetMs = (sentAt + Date.now()) / 2 - Number(rows[0]?.now);
       databaseAvailability.answered();
       return true;

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
+import { poolOf } from './data-source-options.js';
 import { DatabaseWatch } from './database-watch.js';
 import { Metrics } from '../telemetry/metrics.js';
 import { bufferStats, type BufferStats } from './write-behind.js';
@@ -9,19 +9,22 @@ import { bufferStats, type BufferStats } from './write-behind.js';
 /** Gauges of the database connections and of the write-behind buffers. */
 @Injectable()
 export class DatabaseMetrics {
-  constructor(metrics: Metrics, watch: DatabaseWatch, @InjectDataSource() { driver, options }: DataSource) {
-    const pool = () => (driver as unknown as { master: Pool }).master;
+  constructor(metrics: Metrics, watch: DatabaseWatch, @InjectDataSource() database: DataSource) {
     metrics.gauge('slipway_database_connections', 'Connections of the pool for queries, by what they do.', () => {
-      const { totalCount, idleCount } = pool();
+      const { totalCount, idleCount } = poolOf(database);
       return [
         { labels: { state: 'busy' }, value: totalCount - idleCount },
         { labels: { state: 'idle' }, value: idleCount },
       ];
     });
     metrics.gauge('slipway_database_connections_max', 'Connections the pool may hold (DATABASE_POOL_MAX).', () =>
-      Number(options.poolSize),
+      Number(database.options.poolSize),
     );
-    metrics.gauge('slipway_database_queries_waiting', 'Queries that wait for a connection.', () => pool().waitingCount);
+    metrics.gauge(
+      'slipway_database_queries_waiting',
+      'Queries that wait for a connection.',
+      () => poolOf(database).waitingCount,
+    );
     metrics.gauge(
       'slipway_clock_offset_seconds',
       "How far the clock of this process is ahead of the database's; calls between processes tolerate 30 s in all.",

@@ -102,14 +102,24 @@ function fail(span: Span, { name }: Error): void {
   span.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', name);
 }
 
-/** Makes a span for each query within a trace, whoever sends it. */
-function traceQueries(run: <T>(name: string, attributes: SpanAttributes, work: () => Promise<T>) => Promise<T>): void {
-  const { prototype } = pg.Client;
-  // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its client below
-  const query = prototype.query as (this: pg.Client, ...args: unknown[]) => unknown;
-  const traced = function (this: pg.Client, ...args: unknown[]): unknown {
-    const [text] = args;
-    const isTraced = typeof text === 'string' && typeof args.at(-1) !== 'function' && trace.getActiveSpan();
+type RunInSpan = <T>(name: string, attributes: SpanAttributes, work: () => Promise<T>) => Promise<T>;
+
+/** Makes a span for each query within a trace, whoever sends it: texts to a client, prepared statements to a pool. */
+function traceQueries(run: RunInSpan): void {
+  traceMethod(pg.Client.prototype, run, (first) => (typeof first === 'string' ? first : null));
+  traceMethod(pg.Pool.prototype, run, (first) => (first as Partial<pg.QueryConfig> | undefined)?.text ?? null);
+}
+
+/** @param textOf the SQL of a first argument that makes a span; null for any other */
+function traceMethod(
+  prototype: Pick<pg.ClientBase, 'query'>,
+  run: RunInSpan,
+  textOf: (first: unknown) => string | null,
+): void {
+  const query = prototype.query as (this: unknown, ...args: unknown[]) => unknown;
+  const traced = function (this: unknown, ...args: unknown[]): unknown {
+    const text = textOf(args[0]);
+    const isTraced = text !== null && typeof args.at(-1) !== 'function' && trace.getActiveSpan();
     if (!isTraced) return query.apply(this, args);
     const operation = /\w+/.exec(text)?.[0].toUpperCase() ?? 'SQL';
     const attributes = {

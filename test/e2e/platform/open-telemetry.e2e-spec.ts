@@ -163,6 +163,8 @@ describe('a service with a collector', () => {
       expect(BigInt(call.endTimeUnixNano) - BigInt(call.startTimeUnixNano)).toBeGreaterThan(0n);
       const names = () => collector.spans().map(({ name }) => name);
       await until(() => names().some((name) => name === 'INSERT' || name === 'SELECT'), 'queries are in traces');
+      const isKeyRead = (span: Item) => String(attributesOf(span)['db.query.text']).includes('FROM api_keys');
+      await until(() => collector.spans().some(isKeyRead), 'prepared statements are in traces');
 
       const form = new FormData();
       form.set('payload', '{"type":"hosted"}');

@@ -1,6 +1,5 @@
 import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { DataSource } from 'typeorm';
 import { HandlePool } from '../../../mcp/client/handle-pool.js';
 import { ChosenToolsChannel } from '../../../mcp/client/tool-choice.js';
 import type { AuthAdapter } from '../../../mcp/oauth/tokens.js';
@@ -14,9 +13,9 @@ import { isConnectionId } from './connection-target.js';
 import { ConnectionTransports } from './connection-transports.js';
 import { ConnectionUrls } from './connection-urls.js';
 import { ConnectionValues } from './connection-values.js';
-import { Connection, type ConnectionTarget } from './connection.entity.js';
+import type { ConnectionTarget } from './connection.entity.js';
 import { ConnectionEvents, type ConnectionChange } from './connection.events.js';
-import { ConnectionRepository } from './connection.repository.js';
+import { ConnectionRepository, type ByIds, type TargetRow } from './connection.repository.js';
 import { withSetupUrl } from './connections.errors.js';
 import { StatusRecorder, type StatusObserver } from './status-recorder.js';
 import type { McpCall, McpReply } from '../../../mcp/protocol/channel.js';
@@ -96,7 +95,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   });
 
   constructor(
-    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly database: DataSource,
     private readonly repository: ConnectionRepository,
     private readonly transports: ConnectionTransports,
     private readonly events: ConnectionEvents,
@@ -166,7 +165,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
       const target = await this.read({ id });
       if (target?.kind === 'server') this.handleTo(target);
     } catch (error) {
-      const names = await LogNamesRepository.find(this.connections.manager, 'connection', id);
+      const names = await LogNamesRepository.find(this.database, 'connection', id);
       this.logger.warn({ msg: 'the upstream session of a deleted connection is not ended', ...names, err: error });
     }
   }
@@ -231,40 +230,14 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     return this.read({ namespaceId: key.slice(0, slash), connectionId: key.slice(slash + 1) });
   }
 
-  private async read(
-    where: { id: string } | { namespaceId: string; connectionId: string },
-  ): Promise<ConnectionTarget | null> {
-    const row = await this.connections.findOne({
-      where,
-      relations: { namespace: true },
-      select: {
-        id: true,
-        revision: true,
-        namespaceId: true,
-        namespace: { id: true, name: true, accountId: true },
-        connectionId: true,
-        setupEpoch: true,
-        targetKind: true,
-        isStateful: true,
-        mcpUrl: true,
-        serverId: true,
-        serverName: true,
-        mock: { scenario: true },
-        sealedUrl: true,
-        sealedHeaders: true,
-        sealedQuery: true,
-        recordingUntil: true,
-        tools: true,
-        callTimeoutMs: true,
-      },
-    });
+  private async read(where: ByIds): Promise<ConnectionTarget | null> {
+    const row = await this.repository.findTarget(where);
     return row && this.toTarget(row);
   }
 
-  private toTarget(row: Connection): ConnectionTarget {
-    const { id, revision, namespaceId, connectionId, setupEpoch, recordingUntil, serverId, mock } = row;
-    const { tools, callTimeoutMs } = row;
-    const { name: namespace, accountId } = row.namespace;
+  private toTarget(row: TargetRow): ConnectionTarget {
+    const { id, revision, namespaceId, namespace, accountId, connectionId, setupEpoch, recordingUntil } = row;
+    const { serverId, mock, tools, callTimeoutMs } = row;
     const owner = { namespaceId, namespace, accountId };
     const ref = { id, revision, ...owner, connectionId, setupEpoch, recordingUntil, tools, callTimeoutMs };
     const serverName = row.serverName ?? '';

@@ -7,6 +7,7 @@ import {
   type SelectQueryBuilder,
   type QueryDeepPartialEntity,
 } from 'typeorm';
+import { PreparedStatement } from '../../../platform/database/prepared-statement.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { Connection, type TargetKind } from './connection.entity.js';
 import { ResourceNotFoundError } from './connections.errors.js';
@@ -37,6 +38,40 @@ export const shownColumns = [
 /** `slug` is that of the registry server; null for other targets. */
 export type ShownConnection = Pick<Connection, (typeof shownColumns)[number]> & { slug: string | null };
 
+/** The columns that a target is made from, some of them sealed, and the owner of the connection. */
+export type TargetRow = { namespace: string; accountId: string } & Pick<
+  Connection,
+  | 'id'
+  | 'revision'
+  | 'namespaceId'
+  | 'connectionId'
+  | 'setupEpoch'
+  | 'targetKind'
+  | 'isStateful'
+  | 'mcpUrl'
+  | 'serverId'
+  | 'serverName'
+  | 'mock'
+  | 'sealedUrl'
+  | 'sealedHeaders'
+  | 'sealedQuery'
+  | 'recordingUntil'
+  | 'tools'
+  | 'callTimeoutMs'
+>;
+
+const targetWhere = (condition: string) =>
+  new PreparedStatement<TargetRow>(
+    `SELECT c.id, c.revision, c.namespace_id AS "namespaceId", n.name AS namespace, n.account_id AS "accountId",
+            c.connection_id AS "connectionId", c.setup_epoch AS "setupEpoch", c.target_kind AS "targetKind",
+            c.is_stateful AS "isStateful", c.mcp_url AS "mcpUrl", c.server_id AS "serverId", c.server_name AS "serverName",
+            c.mock, c.sealed_url AS "sealedUrl", c.sealed_headers AS "sealedHeaders", c.sealed_query AS "sealedQuery",
+            c.recording_until AS "recordingUntil", c.tools, c.call_timeout_ms AS "callTimeoutMs"
+       FROM connections c JOIN namespaces n ON n.id = c.namespace_id WHERE ${condition}`,
+  );
+const TARGET_BY_ID = targetWhere('c.id = $1');
+const TARGET_BY_NAME = targetWhere('c.namespace_id = $1 AND c.connection_id = $2');
+
 /** The filters of a list; every one must match. */
 export interface ConnectionFilter {
   /** Only connections created before the one with this `seq`. */
@@ -59,7 +94,7 @@ export interface DeletedConnection {
   targetKind: TargetKind;
 }
 
-type ByIds = { id: string } | { namespaceId: string; connectionId: string };
+export type ByIds = { id: string } | { namespaceId: string; connectionId: string };
 
 /** Connection ids that a misspelt one is compared with. */
 const NAMES_MAX = 1_000;
@@ -68,6 +103,14 @@ const NAMES_MAX = 1_000;
 @Injectable()
 export class ConnectionRepository {
   constructor(@InjectRepository(Connection) private readonly connections: Repository<Connection>) {}
+
+  /** The columns that a target is made from; null when there is no such connection. */
+  findTarget(where: ByIds): Promise<TargetRow | null> {
+    const { dataSource } = this.connections.manager;
+    return 'id' in where
+      ? TARGET_BY_ID.findOne(dataSource, [where.id])
+      : TARGET_BY_NAME.findOne(dataSource, [where.namespaceId, where.connectionId]);
+  }
 
   /** The columns that the API shows. */
   async findShown(where: ByIds): Promise<ShownConnection | null> {
