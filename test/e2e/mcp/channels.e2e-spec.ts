@@ -104,7 +104,6 @@ describe.each(kinds)('one channel to an upstream that answers %s', (_, options) 
     const answers = await Promise.all(
       times(200, (i) => mcp(app, owner, path, toolCall(1, 'crosstalk', { token: `token-${i}` }))),
     );
-    expect(answers.filter(({ body }) => !body).map(({ status, text }) => [status, text.slice(0, 500)])).toEqual([]);
     expect(answers.map(({ body }) => [body.id, textOf(body.result)])).toEqual(times(200, (i) => [1, `token-${i}`]));
     const ids = seen(upstream, 'tools/call').map((one) => messageOf(one).id);
     expect(new Set(ids).size).toBe(200);

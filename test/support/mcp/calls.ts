@@ -69,7 +69,8 @@ export async function mcp(
     headers: { ...mcpAccept, ...headers },
     ...options,
   });
-  const last = answer.headers.get('content-type') === 'text/event-stream' ? eventsOf(answer.text).at(-1) : undefined;
+  const isStream = answer.headers.get('content-type')?.startsWith('text/event-stream') === true;
+  const last = isStream ? eventsOf(answer.text).at(-1) : undefined;
   return last === undefined ? answer : { ...answer, body: JSON.parse(last) as unknown };
 }
 

@@ -338,7 +338,12 @@ export class HttpWire {
     request: R,
     send: (request: R) => Promise<A>,
   ): Promise<A> {
-    const token = this.target.bearer?.() ?? null;
+    let token: ReturnType<Bearer>;
+    try {
+      token = this.target.bearer?.() ?? null;
+    } catch (error) {
+      return Promise.reject(error);
+    }
     if (token === null) return send(request);
     const left = deadlineIn(request.timeoutMs);
     if (typeof token === 'string') return this.sendAuthorized(request, token, left, send);
