@@ -84,7 +84,7 @@ export function ensureBuilt() {
     // Another process may have built while this one waited for the lock.
     const sources = sourceHash();
     if (readText(stamp) === `${sources} ${distHash()}`) return;
-    process.stdout.write('Building…\n');
+    process.stdout.write('Building… This may take a minute, and is done again only after the sources have changed.\n');
     // An incremental build keeps decorator metadata of files whose imported types changed, so start from nothing.
     rmSync(join(dist, '.tsbuildinfo'), { force: true });
     const nest = join(modules, '@nestjs', 'cli', 'bin', 'nest.js');

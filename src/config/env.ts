@@ -139,7 +139,8 @@ const settings = {
     text,
     'Private addresses that may be dialled: CIDRs, hosts, or `loopback`, comma-separated. ' +
       'Default: `loopback` while `HOST` and `PUBLIC_URL` are loopback addresses, nothing otherwise; a list of your own ' +
-      'replaces it. The local ports of this service, its database and its Redis are never dialled.',
+      'replaces it. Never dialled at loopback addresses: the ports of the database, of Redis and of `ADVERTISE_URL`. The port ' +
+      'of the API itself is not closed.',
   ),
   hostingEgressAllow: setting(
     'HOSTING_EGRESS_ALLOW',

@@ -9,7 +9,8 @@ export const connectionInsight = {
   },
   'log:rest-and-mcp': {
     source: 'House',
-    behavior: 'The log of a connection contains every tool call over REST and every MCP request, newest first.',
+    behavior:
+      'The log of a connection contains tool calls over REST and MCP requests, newest first, within the bounds of `log:bounded`.',
   },
   'log:failures': {
     source: 'House',

@@ -38,7 +38,7 @@ export async function appliedMigrations(database: Pick<DataSource, 'query'>): Pr
 function requireKnown(applied: string[], known: string[]): void {
   if (applied.length > 0 && applied[0] !== BASELINE) {
     throw new SchemaVersionError(
-      'This database was made by a version before 0.2, which was never released and cannot be migrated: use an empty database.',
+      'This database was made by an older, unreleased version and cannot be migrated: use an empty database.',
     );
   }
   const moduleOf = (name: string) => name.split(':').slice(0, -1).join();

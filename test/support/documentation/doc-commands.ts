@@ -132,7 +132,8 @@ function scriptOf(blocks: DocBlock[], localize: (text: string) => string): strin
   sleep 0.2
 done`,
     );
-    return `${marker}\n(\n${text}\n) >${log} 2>&1 &\nSECONDS=0\n${ready.join('\n')}\ncat ${log}`;
+    // The subshell may open its log later than `cat` reads it.
+    return `${marker}\n: >${log}\n(\n${text}\n) >>${log} 2>&1 &\nSECONDS=0\n${ready.join('\n')}\ncat ${log}`;
   });
   return [...head, ...parts].join('\n');
 }
