@@ -17,6 +17,14 @@ export const connectEndpoints = {
     source: 'Spec 4.2',
     behavior: '`mcpUrl` returns only the connections with exactly that URL.',
   },
+  'connection:list:filter-state': {
+    source: 'House',
+    behavior: '`state` lists the connections in one state, and another word answers 400.',
+  },
+  'connection:list:filter-server': {
+    source: 'House',
+    behavior: '`server` lists the connections to a registry server by its qualified name; none for an unknown one.',
+  },
   'connection:list:filter-metadata': {
     source: 'Spec 4.2',
     behavior: '`metadata.{key}={value}` returns only the connections with that value under that key.',

@@ -90,19 +90,21 @@ function propertiesOf(type: Type | undefined): string[] {
 function requireKnown(query: object, known: KnownQuery): void {
   for (const name of Object.keys(query)) {
     if (known.names.includes(name) || known.prefixes.some((prefix) => name.startsWith(prefix))) continue;
-    const near = nearest(name, known);
-    const all = [...known.names, ...known.prefixes.map((prefix) => `${prefix}{key}`)];
-    const advice =
-      near !== null
-        ? `did you mean ${quoted(near)}?`
-        : all.length > 0
-          ? `this route takes ${all.join(', ')}.`
-          : 'this route takes none.';
-    throw new InvalidInputError(`There is no query parameter ${quoted(name)}: ${advice}`);
+    throw new InvalidInputError(`There is no query parameter ${quoted(name)}: ${adviceFor(name, known)}`);
   }
 }
 
-/** The parameter that a misspelt one means: `metadata.i` for `metadata[i]`, and for `userId` where nothing else is near. */
+function adviceFor(name: string, { names, prefixes }: KnownQuery): string {
+  const all = [...names, ...prefixes.map((prefix) => `${prefix}{key}`)];
+  const list = all.length > 0 ? `his route takes ${all.join(', ')}.` : 'his route takes none.';
+  const near = nearest(name, { names, prefixes });
+  if (near !== null) return `did you mean ${quoted(near)}?`;
+  const [prefix] = prefixes;
+  // Nothing is near: a member of what the prefix filters, or a filter that does not exist.
+  return prefix && /^[\w.-]{1,64}$/.test(name) ? `did you mean ${quoted(`${prefix}${name}`)}? T${list}` : `t${list}`;
+}
+
+/** The parameter that a misspelt one means, such as `metadata.i` for `metadata[i]`; null when none is near. */
 function nearest(name: string, { names, prefixes }: KnownQuery): string | null {
   for (const prefix of prefixes) {
     const word = prefix.slice(0, -1);
@@ -110,8 +112,5 @@ function nearest(name: string, { names, prefixes }: KnownQuery): string | null {
     const isMeant = head.toLowerCase() === word.toLowerCase() || nearestName(head, [word]) !== null;
     if (isMeant) return `${prefix}${key === '' ? '{key}' : key}`;
   }
-  const near = nearestName(name, names);
-  if (near !== null || !/^[\w.-]{1,64}$/.test(name)) return near;
-  const [prefix] = prefixes;
-  return prefix === undefined ? null : `${prefix}${name}`;
+  return nearestName(name, names);
 }

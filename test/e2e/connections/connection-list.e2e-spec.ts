@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { times } from '../../support/mcp/calls.js';
 import { expectAlike, notFound, seedConnections, type ConnectionSeed } from '../../support/database/connection-rows.js';
-import { createConnection, createNamespace } from '../../support/factories.js';
+import { releaseServer } from '../../support/database/server-rows.js';
+import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { start } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 
@@ -227,6 +228,30 @@ describe('GET /connect/{namespace}', () => {
     expect(await ids(namespace, { mcpUrl: urls[0] })).toEqual([all[3], all[0]]);
     for (const i of [1, 2]) expect(await ids(namespace, { mcpUrl: urls[i] })).toEqual([all[i]]);
     expect(await ids(namespace, { mcpUrl: 'http://a.invalid/' })).toEqual([]);
+  });
+
+  verifies('connection:list:filter-state', 'a state is matched, and another word is refused', async () => {
+    const { namespace, all } = await seeded([{}, {}, {}]);
+    await app.database.query(`UPDATE connections SET status_state = 'error' WHERE connection_id = $1`, [all[1]]);
+    await app.database.query(`UPDATE connections SET status_state = 'connected' WHERE connection_id = ANY ($1)`, [
+      [all[0], all[2]],
+    ]);
+    expect(await ids(namespace, { state: 'error' })).toEqual([all[1]]);
+    expect(await ids(namespace, { state: 'connected' })).toEqual([all[2], all[0]]);
+    expect(await ids(namespace, { state: 'auth_required' })).toEqual([]);
+    const { status, text } = await app.as(owner).get(`/connect/${namespace}?state=failed`);
+    expect([status, text]).toEqual([400, expect.stringContaining('auth_required')]);
+  });
+
+  verifies('connection:list:filter-server', 'a qualified name finds the connections to its server', async () => {
+    const { namespace } = await seeded([{}]);
+    const server = await createServer(app, owner, { namespace });
+    await releaseServer(app, server, { upstreamUrl: 'http://a.invalid/mcp' });
+    const { path } = await createConnection(app, owner, { server }, { namespace });
+    expect(await ids(namespace, { server })).toEqual([path.split('/').at(-1)]);
+    expect(await ids(namespace, { server, mcpUrl: 'http://a.invalid/mcp' })).toEqual([]);
+    expect(await ids(namespace, { server: `${namespace}/none` })).toEqual([]);
+    expect((await app.as(owner).get(`/connect/${namespace}?server=weather`)).status).toBe(400);
   });
 
   verifies(

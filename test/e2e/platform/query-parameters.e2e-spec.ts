@@ -44,6 +44,11 @@ describe('a query parameter that a route does not declare', () => {
     const cases: [string, string][] = [
       [`/connect/${namespace}?metdata.userId=u-1`, 'did you mean "metadata.userId"?'],
       [`/connect/${namespace}?userId=u-1`, 'did you mean "metadata.userId"?'],
+      [`/connect/${namespace}?status=error`, 'did you mean "state"?'],
+      [
+        `/connect/${namespace}?owner=x`,
+        'did you mean "metadata.owner"? This route takes limit, cursor, name, mcpUrl, server, state, metadata.{key}.',
+      ],
       [`/connect/${namespace}?limt=5`, 'did you mean "limit"?'],
       [`${server}/logs?q=x`, 'this route takes from, to, before, search, outcome, tool, method, minDurationMs, limit.'],
       [`${server}/logs?serach=x`, 'did you mean "search"?'],

@@ -59,19 +59,24 @@ export class ConnectionReader {
   /**
    * Newest first; every filter must match. Any address of a registry server finds all connections to that server.
    *
-   * @throws InvalidInputError for a cursor that is not ours
+   * @throws InvalidInputError for a cursor that is not ours, and a server name of another form
    */
   async list(
     namespace: OwnedNamespace,
-    { limit = 100, cursor, name, mcpUrl }: ConnectionQueryDto,
+    { limit = 100, cursor, name, mcpUrl, server, state }: ConnectionQueryDto,
     metadata: MetadataFilter[],
   ): Promise<ConnectionListDto> {
     await this.statuses.settle();
     const serverId = mcpUrl === undefined ? null : await this.targets.serverIdOf(mcpUrl);
+    const named = server === undefined ? undefined : await this.targets.serverNamed(server);
+    if (named === null || (serverId !== null && named && named.id !== serverId))
+      return { connections: [], nextCursor: null };
     const found = await this.connections.listShown(namespace.id, limit + 1, {
       ...(cursor !== undefined && { beforeSeq: decodeCursor(cursor, namespace.id) }),
       ...(name !== undefined && { name }),
-      ...(serverId === null ? mcpUrl !== undefined && { mcpUrl: this.stored(mcpUrl) } : { serverId }),
+      ...(serverId === null && mcpUrl !== undefined && { mcpUrl: this.stored(mcpUrl) }),
+      serverId: named?.id ?? serverId ?? undefined,
+      state,
       metadata,
     });
     const page = found.slice(0, limit);

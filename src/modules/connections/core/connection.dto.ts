@@ -1,5 +1,5 @@
 import { IsPrintable, IsWhole, Omittable } from '../../../platform/http/input-values.js';
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
 import {
   IsBoolean,
@@ -16,7 +16,7 @@ import {
   ValidateNested,
 } from 'class-validator';
 import { ClosedBody } from '../../../platform/http/input.pipe.js';
-import { statusReasons } from './connection-status.js';
+import { connectionStates, statusReasons, type ConnectionState } from './connection-status.js';
 import { AsGiven, IsHeaders, IsMcpUrl, IsMetadata, IsStorableText, IsToolPatterns } from './connection.validators.js';
 
 const SERVER = /^@?[a-zA-Z0-9][a-zA-Z0-9_-]*(?:\/[a-zA-Z0-9][a-zA-Z0-9_-]*)?$/;
@@ -296,4 +296,17 @@ export class ConnectionQueryDto {
   @MaxLength(2048)
   @IsStorableText()
   mcpUrl?: string;
+
+  /** Only connections to this server of the registry, by its qualified name. */
+  @IsOptional()
+  @IsString()
+  @MaxLength(255)
+  @IsStorableText()
+  @ApiPropertyOptional({ example: 'acme/weather' })
+  server?: string;
+
+  /** Only connections in this state, as it was observed last. */
+  @IsOptional()
+  @IsIn(connectionStates)
+  state?: ConnectionState;
 }

@@ -9,6 +9,7 @@ import {
 } from 'typeorm';
 import { PreparedStatement } from '../../../platform/database/prepared-statement.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
+import type { ConnectionState } from './connection-status.js';
 import { Connection, type TargetKind } from './connection.entity.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import { jsonValuesOf, type MetadataFilter } from './metadata-filter.js';
@@ -80,6 +81,7 @@ export interface ConnectionFilter {
   /** An exact URL: its hashes when it has a query. */
   mcpUrl?: string | { hashes: string[] };
   serverId?: string;
+  state?: ConnectionState;
   metadata: MetadataFilter[];
 }
 
@@ -121,7 +123,7 @@ export class ConnectionRepository {
   listShown(
     namespaceId: string,
     limit: number,
-    { beforeSeq, name, mcpUrl, serverId, metadata }: ConnectionFilter,
+    { beforeSeq, name, mcpUrl, serverId, state, metadata }: ConnectionFilter,
   ): Promise<(ShownConnection & { seq: string })[]> {
     const rows = this.shown()
       .addSelect('connection.seq', 'seq')
@@ -133,6 +135,7 @@ export class ConnectionRepository {
     if (typeof mcpUrl === 'string') rows.andWhere('connection.mcpUrl = :mcpUrl', { mcpUrl });
     else if (mcpUrl !== undefined) rows.andWhere('connection.mcpUrlHash IN (:...hashes)', mcpUrl);
     if (serverId !== undefined) rows.andWhere('connection.serverId = :serverId', { serverId });
+    if (state !== undefined) rows.andWhere('connection.statusState = :state', { state });
     addMetadataFilters(rows, metadata);
     return rows.getRawMany<ShownConnection & { seq: string }>();
   }

@@ -97,8 +97,19 @@ export class TargetResolver {
     return found && ((await this.at(found))?.id ?? null);
   }
 
+  /** The server with this qualified name; null when there is none. @throws InvalidInputError for a name of another form */
+  async serverNamed(name: string): Promise<RunnableServer | null> {
+    try {
+      const { id } = await this.servers.find(parseQualifiedName(name));
+      return await this.servers.findRunnable({ id });
+    } catch (error) {
+      if (error instanceof ServerNotFoundError) return null;
+      throw error;
+    }
+  }
+
   private async serverOf(requested: RequestedTarget): Promise<RunnableServer | null> {
-    if (requested.kind !== 'url') return requested.kind === 'server' ? this.named(requested.name) : null;
+    if (requested.kind !== 'url') return requested.kind === 'server' ? this.serverNamed(requested.name) : null;
     const found = registryAddressOf(requested.url, this.env.baseUrl);
     if (!found) return null;
     const server = await this.at(found);
@@ -107,17 +118,7 @@ export class TargetResolver {
   }
 
   private at(address: RegistryAddress): Promise<RunnableServer | null> {
-    return 'name' in address ? this.named(address.name) : this.servers.findRunnable(address);
-  }
-
-  private async named(name: string): Promise<RunnableServer | null> {
-    try {
-      const { id } = await this.servers.find(parseQualifiedName(name));
-      return await this.servers.findRunnable({ id });
-    } catch (error) {
-      if (error instanceof ServerNotFoundError) return null;
-      throw error;
-    }
+    return 'name' in address ? this.serverNamed(address.name) : this.servers.findRunnable(address);
   }
 
   private toTarget(server: RunnableServer): Omit<NewTarget, 'query'> {
