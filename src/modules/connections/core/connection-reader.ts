@@ -59,7 +59,7 @@ export class ConnectionReader {
   /**
    * Newest first; every filter must match. Any address of a registry server finds all connections to that server.
    *
-   * @throws InvalidInputError for a cursor that is not ours, and a server name of another form
+   * @throws InvalidInputError for a cursor that is not ours
    */
   async list(
     namespace: OwnedNamespace,

@@ -97,7 +97,7 @@ export class TargetResolver {
     return found && ((await this.at(found))?.id ?? null);
   }
 
-  /** The server with this qualified name; null when there is none. @throws InvalidInputError for a name of another form */
+  /** The server with this qualified name; null when there is none. */
   async serverNamed(name: string): Promise<RunnableServer | null> {
     try {
       const { id } = await this.servers.find(parseQualifiedName(name));
