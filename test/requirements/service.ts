@@ -634,6 +634,30 @@ export const service = {
     source: 'House',
     behavior: 'The service accepts the settings of `docker/kubernetes` in each role.',
   },
+  'kubernetes:ingress': {
+    source: 'House',
+    behavior:
+      'The Ingress of `docker/kubernetes` passes bodies and streams with the limits of `docker/nginx.conf`, and refuses `/internal` and `/metrics`.',
+  },
+  'kubernetes:migration': {
+    source: 'House',
+    behavior: 'Pods of `docker/kubernetes` wait until the database is at their version, and their log says why.',
+  },
+  'kubernetes:backup': {
+    source: 'House',
+    behavior:
+      '`docker/kubernetes` makes a backup each night; a successful one removes those that are more than 14 days old.',
+  },
+  'kubernetes:bounded': {
+    source: 'House',
+    behavior:
+      'Temporary volumes of `docker/kubernetes` have a size limit, and hosts reach the DNS cache of their node.',
+  },
+  'kubernetes:autoscaling': {
+    source: 'House',
+    behavior:
+      'The autoscalers of `docker/kubernetes` are a component; with it the Deployments name no number of pods, without it two.',
+  },
   'metrics:access': {
     source: 'House',
     behavior:
