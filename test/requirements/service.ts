@@ -838,6 +838,11 @@ export const service = {
     source: 'House',
     behavior: 'The compose file runs several processes of the service behind its proxy.',
   },
+  'compose:confined': {
+    source: 'House',
+    behavior:
+      'Containers of the compose file have no capability that they do not need, a read-only root file system, a memory limit and bounded logs.',
+  },
   'network:own-ca': {
     source: 'House',
     behavior:
