@@ -225,4 +225,15 @@ describe('the sample for Kubernetes', () => {
       ['HorizontalPodAutoscaler', 'slipway-worker'],
     ]);
   });
+
+  verifies('kubernetes:connections', 'opens fewer database connections than Postgres has by default', () => {
+    const pool = Number(parseEnv(text('settings.env')).DATABASE_POOL_MAX);
+    const workloads = objects.filter(({ kind }) => ['Deployment', 'StatefulSet'].includes(kind));
+    // An upgrade starts one pod more of each Deployment, and three of 100 connections are kept for superusers.
+    const most = workloads.map(
+      ({ kind, spec }) => (spec as { replicas: number }).replicas + Number(kind === 'Deployment'),
+    );
+    expect(most).toEqual([3, 3, 2]);
+    expect(most.reduce((sum, count) => sum + count) * pool).toBeLessThan(97);
+  });
 });

@@ -648,6 +648,11 @@ export const service = {
     behavior:
       '`docker/kubernetes` makes a backup each night; a successful one removes those that are more than 14 days old.',
   },
+  'kubernetes:connections': {
+    source: 'House',
+    behavior:
+      'The pods of `docker/kubernetes` open fewer database connections than Postgres accepts by default, also during an upgrade.',
+  },
   'kubernetes:bounded': {
     source: 'House',
     behavior:
@@ -826,7 +831,7 @@ export const service = {
   'doctor:checks': {
     source: 'House',
     behavior:
-      '`slipway doctor` checks settings, database, migrations, keys, queue, clock, storage, isolation and egress: one line each with the next step, exit code 1 if a check failed, and no secret.',
+      '`slipway doctor` checks settings, database, migrations, keys, connections, queue, clock, storage, isolation and egress: one line each with the next step, exit code 1 if a check failed, and no secret.',
     isLong: true,
   },
   'start:secret-file': {

@@ -88,6 +88,16 @@ export class DatabaseSnapshot {
     return version;
   }
 
+  /** Number of registered processes, and the connections that accounts which are not superusers may open together. */
+  async connections(): Promise<{ registered: number; usable: number }> {
+    const [found] = await this.query<[{ registered: number; usable: number }]>(
+      `SELECT (SELECT count(*)::int FROM processes WHERE lease_until > now()) AS registered,
+              current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+                - coalesce(current_setting('reserved_connections', true)::int, 0) AS usable`,
+    );
+    return found;
+  }
+
   async close(): Promise<void> {
     await this.client.end();
   }
