@@ -47,6 +47,9 @@ const FOREIGN_KEYS = `
     FROM pg_constraint
    WHERE contype = 'f' AND conparentid = 0 AND connamespace = current_schema()::regnamespace`;
 
+/** Bound of a day of logs, as `pg_get_expr` writes it. It becomes part of a statement, so nothing else is accepted. */
+const BOUND_OF_DAY = /^FOR VALUES FROM \('\d{4}-\d\d-\d\d'\) TO \('\d{4}-\d\d-\d\d'\)$/;
+
 /** A database of this service as it was at one moment. Tables cannot be altered or dropped until it is closed. */
 export class DatabaseSnapshot {
   private constructor(private readonly client: Client) {}
@@ -109,7 +112,8 @@ export class DatabaseSnapshot {
  *
  * @param read rows of a table, as {@link DatabaseSnapshot.read} returns them
  * @param beforeCommit runs when all rows are there; nothing is stored when it fails
- * @throws Error when a table has rows already, or another number of them than the outline says; SchemaVersionError
+ * @throws Error when a table has rows already, or another number of them than the outline says, or a partition has a bound that
+ *   is not that of a day; SchemaVersionError
  */
 export async function loadDatabase(
   databaseUrl: string,
@@ -118,6 +122,11 @@ export async function loadDatabase(
   read: (table: TableOutline) => Readable,
   beforeCommit: () => Promise<void>,
 ): Promise<void> {
+  for (const { name, partition } of tables) {
+    if (partition && !BOUND_OF_DAY.test(partition.bound)) {
+      throw new Error(`${name} has the bound ${partition.bound}, which is not that of a day. Use another backup.`);
+    }
+  }
   const client = await connect(databaseUrl);
   try {
     for (const table of await tablesOf(client)) {
