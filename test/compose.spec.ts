@@ -9,9 +9,14 @@ interface Service {
   command: string[];
   environment: Record<string, string>;
   ports?: string[];
+  cap_add?: string[];
+  env_file?: object[];
+  mem_limit?: string;
 }
 
-const compose = parse(readFileSync('docker/compose.yml', 'utf8')) as { services: Record<string, Service> };
+const compose = parse(readFileSync('docker/compose.yml', 'utf8'), { merge: true }) as {
+  services: Record<string, Service>;
+};
 const { slipway, proxy } = compose.services;
 
 /** Output of a command of the compose file with parts of it replaced. */
@@ -64,6 +69,27 @@ describe('docker/compose.yml', () => {
       'ssl_certificate_key',
     ]);
     expect(proxy.ports).toEqual(['127.0.0.1:3000:3000']);
+  });
+
+  verifies('compose:confined', 'bounds memory, rights, files and logs of each container', () => {
+    for (const service of Object.values(compose.services)) {
+      expect(service).toMatchObject({
+        cap_drop: ['ALL'],
+        read_only: true,
+        security_opt: ['no-new-privileges:true'],
+        mem_limit: expect.stringMatching(/^\d+[gm]$/),
+        logging: { driver: 'json-file', options: { 'max-size': '50m', 'max-file': '5' } },
+        restart: 'unless-stopped',
+      });
+    }
+    const added = Object.entries(compose.services).flatMap(([name, { cap_add }]) =>
+      cap_add ? [[name, ...cap_add]] : [],
+    );
+    expect(added).toEqual([['proxy', 'CHOWN', 'SETGID', 'SETUID']]);
+    const { postgres, redis } = compose.services;
+    expect([postgres, redis]).toMatchObject([{ user: 'postgres' }, { user: 'redis' }]);
+    // Programs that run have files below /tmp, sessions and uploads below /data.
+    expect(slipway).toMatchObject({ volumes: ['data:/data', '/tmp'], env_file: [{ path: '.env', required: false }] });
   });
 
   it('sets no setting that does not exist', () => {

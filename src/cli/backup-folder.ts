@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -54,7 +54,7 @@ export class NewBackup {
   /** Writes a file, for this account alone. @param file path inside the folder */
   async write(file: string, content: Readable | string[]): Promise<void> {
     const target = path.join(this.folder, file);
-    await mkdir(path.dirname(target), { recursive: true });
+    await mkdir(path.dirname(target), { recursive: true, mode: 0o700 });
     const hash = createHash('sha256');
     const hashing = new Transform({
       transform(chunk: Buffer, _encoding, done) {
@@ -87,13 +87,16 @@ export class Backup {
     this.blobs = new DiskBlobStore(path.join(folder, 'blobs'));
   }
 
-  /** Reads every file once. @throws Error naming a file that is missing, damaged or of a newer version */
+  /** Reads every file once. @throws Error naming a file that is missing, damaged, outside or of a newer version */
   static async open(folder: string): Promise<Backup> {
     const sums = await readIfThere(path.join(folder, CHECKSUMS));
     if (sums === null) throw new Error(`${folder} is not a complete backup: ${CHECKSUMS} is missing.`);
     const lines = sums.split('\n').map((line) => ({ hash: line.slice(0, 64), file: line.slice(66) }));
     if (lines.at(-2)?.file !== MANIFEST) throw new Error(`${CHECKSUMS} is damaged: its end is missing.`);
     for (const { hash, file } of lines.slice(0, -1)) {
+      if (file.split(/[\\/]/).includes('..')) {
+        throw new Error(`${CHECKSUMS} lists ${file}, which is no path inside the backup. Use another backup.`);
+      }
       if ((await hashOf(path.join(folder, file))) !== hash) {
         throw new Error(`${file} is damaged: its SHA-256 is not that of ${CHECKSUMS}. Use another backup.`);
       }
@@ -112,6 +115,15 @@ export class Backup {
   /** Hashes of the stored files. */
   get blobHashes(): string[] {
     return this.files.filter((file) => file.startsWith('blobs/')).map((file) => path.basename(file));
+  }
+
+  /** Copies the session data of hosted code into a data folder: the listed files alone, since others are not checked. */
+  async copySessions(dataDir: string): Promise<void> {
+    for (const file of this.files.filter((name) => name.startsWith(`hosting${path.sep}`))) {
+      const target = path.join(dataDir, file);
+      await makeFolder(path.dirname(target));
+      await copyFile(this.pathOf(file), target);
+    }
   }
 
   readTable({ name }: TableOutline): Readable {

@@ -14,7 +14,7 @@ import { egressChecks } from '../platform/egress/egress.module.js';
 import { holdsDatabase } from '../platform/embedded/server-account.js';
 import type { DomainError } from '../platform/errors/domain-error.js';
 import { loadExternalModules } from '../platform/external-modules/load-external-modules.js';
-import { chooseQueueBackend } from '../platform/queue/queue-backend.js';
+import { chooseQueueBackend, POSTGRES_CONNECTIONS_MAX } from '../platform/queue/queue-backend.js';
 import { QueueModule } from '../platform/queue/queue.module.js';
 import { HealthController } from '../platform/telemetry/health.controller.js';
 import type { ReadinessDto } from '../platform/telemetry/health.dto.js';
@@ -115,6 +115,7 @@ async function checkService(env: Env): Promise<void> {
     () => withSnapshot(env, (snapshot) => requireKeys(snapshot, vault)),
     () => 'open what is stored',
   );
+  await check('connections', () => withSnapshot(env, (snapshot) => connectionsOf(env, snapshot)));
   chooseQueueBackend(env);
   const imports = [ConfigModule.forRoot(env), DatabaseModule, QueueModule, BlobsModule, TelemetryModule];
   const quiet = { logger: false, abortOnError: false } as const;
@@ -128,6 +129,22 @@ async function checkService(env: Env): Promise<void> {
       return '';
     });
   }
+}
+
+/**
+ * Compares the connections that the processes may open with those that Postgres gives to accounts that are not superusers.
+ * The sum takes the settings of this process for all, and has one process more than are registered: workers without another
+ * role are not, and a restart starts the next process before the last one ends.
+ *
+ * @throws Warning when Postgres has too few
+ */
+async function connectionsOf(env: Env, snapshot: DatabaseSnapshot): Promise<string> {
+  const { registered, usable } = await snapshot.connections();
+  const processes = registered + 1;
+  const sum = processes * (env.databasePoolMax + (env.redisUrl === null ? POSTGRES_CONNECTIONS_MAX : 0));
+  const text = `${processes} process${processes === 1 ? '' : 'es'} may hold ${sum}, and Postgres has ${usable}`;
+  if (sum > usable) throw new Warning(`${text}: lower DATABASE_POOL_MAX or raise max_connections.`);
+  return text;
 }
 
 /** Members of `/ready`, and what to do where one is not ok. */

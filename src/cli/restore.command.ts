@@ -1,4 +1,4 @@
-import { copyFile, cp } from 'node:fs/promises';
+import { copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import { loadEnv, type Env } from '../config/env.js';
 import { startDatabase } from '../infrastructure.js';
@@ -6,7 +6,7 @@ import { blobStore } from '../platform/blobs/blobs.module.js';
 import { loadDatabase } from '../platform/database/database-copy.js';
 import { SchemaVersionError } from '../platform/database/migrations.js';
 import { loadExternalModules } from '../platform/external-modules/load-external-modules.js';
-import { makeFolder, namesIn } from '../platform/files/files.js';
+import { makeFolder, namesIn, PASSABLE } from '../platform/files/files.js';
 import { Backup, KEYS } from './backup-folder.js';
 import { copyBlobs } from './copy-blobs.js';
 import { UsageError } from './usage-error.js';
@@ -31,8 +31,7 @@ export async function run([folder, ...others]: string[]): Promise<number> {
     const modules = await loadExternalModules(env.modules ?? []);
     const files = async () => {
       await copyBlobs(backup.blobHashes, backup.blobs, blobStore(env));
-      const state = backup.pathOf('hosting');
-      if ((await namesIn(state)).length > 0) await cp(state, path.join(env.dataDir, 'hosting'), { recursive: true });
+      await backup.copySessions(env.dataDir);
     };
     await loadDatabase(env.databaseUrl ?? '', manifest, modules, (table) => backup.readTable(table), files);
   } catch (error) {
@@ -60,7 +59,7 @@ async function requireEmptyFolder({ dataDir }: Env): Promise<void> {
 async function placeKeys({ dataDir, encryptionKeys }: Env, backup: Backup): Promise<void> {
   if (encryptionKeys || (await namesIn(dataDir)).includes(KEYS)) return;
   if (backup.has(KEYS)) {
-    await makeFolder(dataDir);
+    await makeFolder(dataDir, PASSABLE);
     await copyFile(backup.pathOf(KEYS), path.join(dataDir, KEYS));
   } else if (backup.manifest.keyIds.length > 0) {
     throw new Error(

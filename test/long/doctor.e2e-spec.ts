@@ -25,7 +25,19 @@ async function doctor(settings: Record<string, string>) {
   return { code, output, levels: lines.map((line) => line.split(/ +/).slice(0, 2).join(' ')) };
 }
 
-const all = ['settings', 'database', 'postgres', 'migrations', 'keys', 'queue', 'clock', 'storage', 'files', 'egress'];
+const all = [
+  'settings',
+  'database',
+  'postgres',
+  'migrations',
+  'keys',
+  'connections',
+  'queue',
+  'clock',
+  'storage',
+  'files',
+  'egress',
+];
 
 describe('slipway doctor', () => {
   verifies(
@@ -68,6 +80,17 @@ describe('slipway doctor', () => {
       expect(wrong.output).toMatch(/^failed +files +BLOB_URL cannot be used \(.+\): check it/m);
       expect(wrong.output).toMatch(/^warning +egress +EGRESS_ALLOW opens 127\.0\.0\.1 to every account/m);
       expect(wrong.levels).toEqual(expect.arrayContaining(['ok clock', 'ok storage']));
+
+      // Two processes run, one has ended, and the next one starts.
+      await query(
+        url,
+        `INSERT INTO processes (id, roles, details, lease_until)
+         SELECT gen_random_uuid(), '{api}', '{}', now() + n * interval '1 hour' FROM unnest(ARRAY[1, 1, -1]) n`,
+      );
+      const many = await doctor({ ...settings, DATABASE_POOL_MAX: '400', ROLES: 'api' });
+      expect(many.output).toMatch(
+        /^warning +connections +3 processes may hold 1224, and Postgres has \d+: lower DATABASE_POOL_MAX or raise/m,
+      );
 
       await query(url, `INSERT INTO migrations (timestamp, name) VALUES (1999, 'AddWings1999')`);
       const newer = await doctor(settings);

@@ -634,6 +634,35 @@ export const service = {
     source: 'House',
     behavior: 'The service accepts the settings of `docker/kubernetes` in each role.',
   },
+  'kubernetes:ingress': {
+    source: 'House',
+    behavior:
+      'The Ingress of `docker/kubernetes` passes bodies and streams with the limits of `docker/nginx.conf`, and refuses `/internal` and `/metrics`.',
+  },
+  'kubernetes:migration': {
+    source: 'House',
+    behavior: 'Pods of `docker/kubernetes` wait until the database is at their version, and their log says why.',
+  },
+  'kubernetes:backup': {
+    source: 'House',
+    behavior:
+      '`docker/kubernetes` makes a backup each night; a successful one removes those that are more than 14 days old.',
+  },
+  'kubernetes:connections': {
+    source: 'House',
+    behavior:
+      'The pods of `docker/kubernetes` open fewer database connections than Postgres accepts by default, also during an upgrade.',
+  },
+  'kubernetes:bounded': {
+    source: 'House',
+    behavior:
+      'Temporary volumes of `docker/kubernetes` have a size limit, and hosts reach the DNS cache of their node.',
+  },
+  'kubernetes:autoscaling': {
+    source: 'House',
+    behavior:
+      'The autoscalers of `docker/kubernetes` are a component; with it the Deployments name no number of pods, without it two.',
+  },
   'metrics:access': {
     source: 'House',
     behavior:
@@ -802,7 +831,7 @@ export const service = {
   'doctor:checks': {
     source: 'House',
     behavior:
-      '`slipway doctor` checks settings, database, migrations, keys, queue, clock, storage, isolation and egress: one line each with the next step, exit code 1 if a check failed, and no secret.',
+      '`slipway doctor` checks settings, database, migrations, keys, connections, queue, clock, storage, isolation and egress: one line each with the next step, exit code 1 if a check failed, and no secret.',
     isLong: true,
   },
   'start:secret-file': {
@@ -813,6 +842,11 @@ export const service = {
   'compose:scale': {
     source: 'House',
     behavior: 'The compose file runs several processes of the service behind its proxy.',
+  },
+  'compose:confined': {
+    source: 'House',
+    behavior:
+      'Containers of the compose file have no capability that they do not need, a read-only root file system, a memory limit and bounded logs.',
   },
   'network:own-ca': {
     source: 'House',

@@ -4,19 +4,23 @@ import { createRequire } from 'node:module';
 export interface PodSpec {
   automountServiceAccountToken?: boolean;
   securityContext?: object;
-  containers: {
-    name: string;
-    image: string;
-    envFrom: { secretRef?: { name: string }; configMapRef?: { name: string } }[];
-    env?: { name: string; value?: string }[];
-    securityContext?: object;
-  }[];
+  initContainers?: Container[];
+  containers: Container[];
+  volumes?: { name: string; emptyDir?: { sizeLimit?: string } }[];
+}
+export interface Container {
+  name: string;
+  image: string;
+  command?: string[];
+  envFrom: { secretRef?: { name: string }; configMapRef?: { name: string } }[];
+  env?: { name: string; value?: string; valueFrom?: { fieldRef: { fieldPath: string } } }[];
+  securityContext?: object;
 }
 export interface KubernetesObject {
   apiVersion: string;
   kind: string;
-  metadata: { name: string };
-  spec: { template?: { spec: PodSpec } };
+  metadata: { name: string; annotations?: Record<string, string> };
+  spec: { template?: { spec: PodSpec }; jobTemplate?: { spec: { template: { spec: PodSpec } } } };
   /** Of a ConfigMap or, in base64, of a Secret. */
   data?: Record<string, string>;
 }
@@ -32,9 +36,10 @@ export function modelOf({ apiVersion, kind }: KubernetesObject): Model {
 
 /** The pods of these objects, each with the name of what starts it. */
 export function podsOf(objects: KubernetesObject[]): { name: string; pod: PodSpec }[] {
-  return objects.flatMap(({ metadata, spec }) =>
-    spec?.template ? [{ name: metadata.name, pod: spec.template.spec }] : [],
-  );
+  return objects.flatMap(({ metadata, spec }) => {
+    const template = spec?.template ?? spec?.jobTemplate?.spec.template;
+    return template ? [{ name: metadata.name, pod: template.spec }] : [];
+  });
 }
 
 /** Names of the secrets whose values a pod has. */

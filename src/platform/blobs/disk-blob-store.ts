@@ -57,7 +57,7 @@ export class DiskBlobStore extends BlobStore {
     await syncFile(file);
     const target = this.fileOf(hash);
     const shelf = path.dirname(target);
-    await mkdir(shelf, { recursive: true });
+    await mkdir(shelf, { recursive: true, mode: 0o700 });
     await rename(file, target);
     // The folder of the shelves too: the shelf may be new.
     await syncFolder(shelf);

@@ -87,7 +87,7 @@ export class S3BlobStore extends BlobStore {
   async withFile<T>(hash: string, read: (path: string) => Promise<T>): Promise<T> {
     const content = await this.open(hash);
     if (!content) throw new Error(`The file storage has no object ${hash}`);
-    await mkdir(this.folder, { recursive: true });
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
     const file = this.uploads.newFile();
     try {
       await pipeline(content, createWriteStream(file, { flags: 'wx', mode: 0o600 })).catch(unusable);

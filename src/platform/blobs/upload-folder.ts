@@ -19,7 +19,7 @@ export class UploadFolder {
    * @throws TooLargeError above `bytesMax`; StorageFullError; errors of the stream and of `keep`
    */
   async receive(content: Readable, bytesMax: number, keep: (file: string, blob: Blob) => Promise<void>): Promise<Blob> {
-    await mkdir(this.folder, { recursive: true }).catch(storageError);
+    await mkdir(this.folder, { recursive: true, mode: 0o700 }).catch(storageError);
     const file = this.newFile();
     const hash = createHash('sha256');
     let bytes = 0;

@@ -47,6 +47,9 @@ const FOREIGN_KEYS = `
     FROM pg_constraint
    WHERE contype = 'f' AND conparentid = 0 AND connamespace = current_schema()::regnamespace`;
 
+/** Bound of a day of logs, as `pg_get_expr` writes it. It becomes part of a statement, so nothing else is accepted. */
+const BOUND_OF_DAY = /^FOR VALUES FROM \('\d{4}-\d\d-\d\d'\) TO \('\d{4}-\d\d-\d\d'\)$/;
+
 /** A database of this service as it was at one moment. Tables cannot be altered or dropped until it is closed. */
 export class DatabaseSnapshot {
   private constructor(private readonly client: Client) {}
@@ -88,6 +91,16 @@ export class DatabaseSnapshot {
     return version;
   }
 
+  /** Number of registered processes, and the connections that accounts which are not superusers may open together. */
+  async connections(): Promise<{ registered: number; usable: number }> {
+    const [found] = await this.query<[{ registered: number; usable: number }]>(
+      `SELECT (SELECT count(*)::int FROM processes WHERE lease_until > now()) AS registered,
+              current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+                - coalesce(current_setting('reserved_connections', true)::int, 0) AS usable`,
+    );
+    return found;
+  }
+
   async close(): Promise<void> {
     await this.client.end();
   }
@@ -99,7 +112,8 @@ export class DatabaseSnapshot {
  *
  * @param read rows of a table, as {@link DatabaseSnapshot.read} returns them
  * @param beforeCommit runs when all rows are there; nothing is stored when it fails
- * @throws Error when a table has rows already, or another number of them than the outline says; SchemaVersionError
+ * @throws Error when a table has rows already, or another number of them than the outline says, or a partition has a bound that
+ *   is not that of a day; SchemaVersionError
  */
 export async function loadDatabase(
   databaseUrl: string,
@@ -108,6 +122,11 @@ export async function loadDatabase(
   read: (table: TableOutline) => Readable,
   beforeCommit: () => Promise<void>,
 ): Promise<void> {
+  for (const { name, partition } of tables) {
+    if (partition && !BOUND_OF_DAY.test(partition.bound)) {
+      throw new Error(`${name} has the bound ${partition.bound}, which is not that of a day. Use another backup.`);
+    }
+  }
   const client = await connect(databaseUrl);
   try {
     for (const table of await tablesOf(client)) {

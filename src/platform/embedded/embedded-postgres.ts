@@ -2,7 +2,7 @@ import { realpath, rmdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { repeat, type Repeat } from '../schedule/repeat.js';
-import { makeFolder } from '../files/files.js';
+import { makeFolder, PASSABLE } from '../files/files.js';
 import { databaseName, ensureCluster, locateDataDirectory, noteLocation, removeDataDirectory } from './cluster.js';
 import { EmbeddedPostgresError, chooseAccount } from './server-account.js';
 import { findRunningServer, startServer, type OwnServer } from './postmaster.js';
@@ -60,7 +60,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const dataDir = resolve(options.dataDir);
   try {
     if (!options.dataDir.trim()) throw new EmbeddedPostgresError('The data folder has an empty name: give it a path.');
-    await makeFolder(dataDir);
+    await makeFolder(dataDir, PASSABLE);
     return await startIn(await realpath(dataDir), options);
   } catch (error) {
     if (error instanceof EmbeddedPostgresError || !isSystemError(error)) throw error;

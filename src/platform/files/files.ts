@@ -65,21 +65,27 @@ export async function createOnce(file: string, content: string, mode = 0o666): P
 }
 
 /**
- * Creates a folder and those above it. Not `mkdir` with `recursive`: in a file system without new folders (`/proc`)
+ * Mode of `DATA_DIR`: other accounts may pass it and not list it. Where the service is root, the embedded Postgres runs as
+ * another account.
+ */
+export const PASSABLE = 0o711;
+
+/**
+ * Creates a folder and those above it, for this account alone unless `mode` says otherwise. Not `mkdir` with `recursive`: in a file system without new folders (`/proc`)
  * Node 20 then tries for ever.
  *
  * @throws errors of the file system
  */
-export async function makeFolder(folder: string): Promise<void> {
+export async function makeFolder(folder: string, mode = 0o700): Promise<void> {
   try {
-    await mkdir(folder);
+    await mkdir(folder, mode);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EEXIST' && (await stat(folder)).isDirectory()) return;
     const parent = path.dirname(folder);
     if (code !== 'ENOENT' || parent === folder) throw error;
-    await makeFolder(parent);
-    await mkdir(folder).catch((again: NodeJS.ErrnoException) => {
+    await makeFolder(parent, mode);
+    await mkdir(folder, mode).catch((again: NodeJS.ErrnoException) => {
       if (again.code !== 'EEXIST') throw again;
     });
   }

@@ -10,7 +10,7 @@ import { withTimeout } from '../limits/with-timeout.js';
  * Postgres connections of a process for its queues, workers and relay together. Each worker and the relay hold one to
  * listen, which is four in a process of all roles; the others are opened as work comes and close after 30 idle seconds.
  */
-const POSTGRES_CONNECTIONS_MAX = 8;
+export const POSTGRES_CONNECTIONS_MAX = 8;
 
 /** Time for the connections to close, since queries of a dead network would hold up the end of the process. */
 const CLOSE_MS_MAX = 5_000;

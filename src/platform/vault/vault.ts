@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } f
 import { loadEnv, SettingsError } from '../../config/env.js';
 import { type EncryptionKey } from '../../config/setting.js';
 import path from 'node:path';
-import { makeFolder, createOnce, readIfThere } from '../files/files.js';
+import { makeFolder, createOnce, PASSABLE, readIfThere } from '../files/files.js';
 
 const ALGORITHM = 'aes-256-gcm';
 /** 96 bits, the length GCM is specified for (NIST SP 800-38D). */
@@ -118,7 +118,7 @@ function decrypt(key: Buffer, sealed: Buffer, associated: string): Buffer {
  */
 export async function keysFromFile(dataDir: string, mayCreate: boolean): Promise<EncryptionKey[]> {
   const file = path.join(dataDir, 'encryption-keys');
-  await makeFolder(dataDir).catch((error: Error) => {
+  await makeFolder(dataDir, PASSABLE).catch((error: Error) => {
     throw unusable(dataDir, error);
   });
   const content = (await readIfThere(file)) ?? (mayCreate ? await create(dataDir, file) : null);

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -38,8 +38,8 @@ afterAll(async () => {
   await Promise.all([database?.drop(), s3?.close()]);
 });
 
-/** The output of kustomize, with the values above in the secrets. */
-function render(): KubernetesObject[] {
+/** The output of kustomize, with the values above in the secrets. @param added lines of kustomization.yaml */
+function render(added = ''): KubernetesObject[] {
   const folder = mkdtempSync(join(tmpdir(), 'slipway-kustomize-'));
   try {
     cpSync('docker/kubernetes', folder, { recursive: true });
@@ -48,6 +48,7 @@ function render(): KubernetesObject[] {
       const lines = values.map(([setting, value]) => `${setting}=${own[setting] ?? value}\n`);
       writeFileSync(join(folder, `${name}.env`), lines.join(''));
     }
+    appendFileSync(join(folder, 'kustomization.yaml'), added);
     const text = execFileSync('kubectl', ['kustomize', folder], { encoding: 'utf8' });
     const rendered = parseAllDocuments(text).map((document) => document.toJS() as KubernetesObject);
     for (const { kind, data } of rendered) {
@@ -119,6 +120,7 @@ describe('the output of kustomize', () => {
       const pods = podsOf(objects);
       expect(pods.map(({ name }) => name).sort()).toEqual([
         'slipway-api',
+        'slipway-backup',
         'slipway-host',
         'slipway-migrate',
         'slipway-worker',
@@ -129,6 +131,17 @@ describe('the output of kustomize', () => {
           PUBLIC_URL: 'https://slipway.example.com',
           DATABASE_URL: expect.any(String),
         });
+        const { initContainers = [], containers } = pod;
+        for (const container of initContainers) {
+          const { name: own, image, envFrom } = container;
+          const shared = containers[0].envFrom.slice(0, 2);
+          expect({ own, image, envFrom }).toEqual({
+            own: 'wait-for-migration',
+            image: containers[0].image,
+            envFrom: shared,
+          });
+        }
+        expect([name, initContainers.length]).toEqual([name, /api|worker|host/.test(name) ? 1 : 0]);
       }
       const credentials = JSON.stringify(objects.filter(({ kind }) => kind === 'PodMonitor')).matchAll(
         /"credentials":(\{.*?\})/g,
@@ -140,6 +153,19 @@ describe('the output of kustomize', () => {
       expect(tokens).toEqual([Buffer.from(own.METRICS_TOKEN).toString('base64')]);
     },
   );
+
+  verifies('kubernetes:autoscaling', 'names no number of pods with the component of the autoscalers', () => {
+    const replicasOf = (rendered: KubernetesObject[]) =>
+      rendered.flatMap(({ kind, spec }) => (kind === 'Deployment' ? [(spec as { replicas?: number }).replicas] : []));
+    expect(replicasOf(objects)).toEqual([2, 2]);
+    const scaled = render('components: [autoscaling]\n');
+    expect(replicasOf(scaled)).toEqual([undefined, undefined]);
+    expect(scaled.filter(({ kind }) => kind === 'HorizontalPodAutoscaler')).toHaveLength(2);
+    for (const object of scaled) {
+      const Model = modelOf(object);
+      expect(() => new Model(object).validate()).not.toThrow();
+    }
+  });
 
   longVerifies(
     'kubernetes:rendered',
