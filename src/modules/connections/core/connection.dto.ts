@@ -1,5 +1,5 @@
 import { IsPrintable, IsWhole, Omittable } from '../../../platform/http/input-values.js';
-import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
+import { ApiProperty } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
 import {
   IsBoolean,
@@ -302,7 +302,6 @@ export class ConnectionQueryDto {
   @IsString()
   @MaxLength(255)
   @IsStorableText()
-  @ApiPropertyOptional({ example: 'acme/weather' })
   server?: string;
 
   /** Only connections in this state, as it was observed last. */
