@@ -151,10 +151,9 @@ async function ownPath() {
   const { InvocationStore } = await built('modules/logs/store/invocation-store');
   const { InvocationsRepository } = await built('modules/logs/store/invocations.repository');
   const { PartitionsRepository } = await built('modules/logs/store/partitions.repository');
-  const source = { query: async (text, values) => (await client.query(text, values)).rows };
   const metrics = { counter: () => {}, gauge: () => {} };
   const env = { logRetentionDays: 7, accountLimits: { logBytesPerDay: 1e15 }, sharedLogBytesPerDay: 1e15 };
-  const [table, partitions] = [new InvocationsRepository(source), new PartitionsRepository(source)];
+  const [table, partitions] = [new InvocationsRepository(database), new PartitionsRepository(database)];
   const store = new InvocationStore(table, partitions, env, null, metrics);
   const service = new InvocationsService(store, { publish: () => {} }, metrics);
   return async (all) => {
