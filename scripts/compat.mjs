@@ -228,7 +228,7 @@ async function startPublished({ command, program, args = [], path = '/mcp', port
   return { child, url: `http://127.0.0.1:${port}${path}` };
 }
 
-/** What a client saw at an address, and the whole answers. */
+/** Counts and whole answers that a client got at an address. */
 async function use(name, url, key, { tool, input, listenMs, roots } = {}) {
   const child = node([name, JSON.stringify({ url, key, tool, input, listenMs, roots })], { program: 'client' });
   const timer = setTimeout(() => end(child), clientMaxMs);

@@ -29,10 +29,10 @@ export class SessionLostError extends Error {}
 /** Methods that only read. */
 const READS = /^(?:ping|server\/discover|completion\/complete|[\w/]+\/(?:list|read|get))$/;
 
-/** What a request that failed is sent again with. */
+/** The change with which a failed request is sent again. */
 export type Resend = 'other era' | 'new session' | 'new token' | 'new headers' | 'no change';
 
-/** @param failure the error, the HTTP status, or the reply. @returns null when the request must not be sent again */
+/** Looks a failure up in the table above. @param failure error, HTTP status, or reply @returns null for no second sending */
 export function mayResend(
   { method, cancellation, session }: Pick<McpCall, 'method' | 'cancellation' | 'session'>,
   failure: Error | McpReply | number,

@@ -486,6 +486,21 @@ describe('with parts of the service away', () => {
     SLOW_MS,
   );
 
+  it(
+    'writes what waits when it stops',
+    async () => {
+      const stopping = await startApp(await settings());
+      const last = invocation({ serverId: await serverOn(stopping) });
+      stopping.get(InvocationsService).record(last);
+      await stopping.close();
+      const client = new pg.Client(database.url);
+      await client.connect();
+      closing.push({ close: () => client.end() });
+      expect((await client.query('SELECT id FROM invocations WHERE id = $1', [last.id])).rows).toHaveLength(1);
+    },
+    SLOW_MS,
+  );
+
   verifies(
     'log-ingestion:away',
     'takes invocations at once while the database is away, and keeps them when it is back',
