@@ -147,6 +147,7 @@ describe('loadEnv', () => {
       true,
       false,
     ]);
+    expect(loadEnv({ HOST: '127.0.0.1', TRUST_PROXY: '127.0.0.1' }).isLocalOnly).toBe(false);
   });
 
   it('builds the base URL', () => {

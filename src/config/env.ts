@@ -58,7 +58,7 @@ const settings = {
     'CORS_ORIGINS',
     listOf((value) => (value === '*' ? value : webOrigin(value))),
     'Origins of web pages whose scripts may use REST and MCP endpoints with an API key, comma-separated; `*`: all. ' +
-      'Default: none, or those on loopback while `HOST` and `PUBLIC_URL` are local.',
+      'Default: none, or those on loopback while `HOST` and `PUBLIC_URL` are local and `TRUST_PROXY` is not set.',
   ),
   advertiseUrl: optional(
     'ADVERTISE_URL',
@@ -138,9 +138,9 @@ const settings = {
     'EGRESS_ALLOW',
     text,
     'Private addresses that may be dialled: CIDRs, hosts, or `loopback`, comma-separated. ' +
-      'Default: `loopback` while `HOST` and `PUBLIC_URL` are loopback addresses, nothing otherwise; a list of your own ' +
-      'replaces it. Never dialled at loopback addresses: the ports of the database, of Redis and of `ADVERTISE_URL`. The port ' +
-      'of the API itself is not closed.',
+      'Default: `loopback` while `HOST` and `PUBLIC_URL` are loopback addresses and `TRUST_PROXY` is not set, nothing ' +
+      'otherwise; a list of your own replaces it. Never dialled at loopback addresses: the ports of the database, of Redis and ' +
+      'of `ADVERTISE_URL`. The port of the API itself is not closed.',
   ),
   hostingEgressAllow: setting(
     'HOSTING_EGRESS_ALLOW',
@@ -600,9 +600,10 @@ export class Env extends (class {} as new () => Values) {
     return `http://${this.host.includes(':') ? `[${this.host}]` : this.host}:${this.port}`;
   }
 
-  /** True if only this machine can reach the service: it listens on loopback and no proxy publishes it elsewhere. */
+  /** True if only this machine can reach the service: it listens on loopback, and no proxy publishes it. */
   get isLocalOnly(): boolean {
-    return LOOPBACK_HOST.test(this.host) && LOOPBACK_HOST.test(new URL(this.baseUrl).hostname);
+    const isLocal = LOOPBACK_HOST.test(this.host) && LOOPBACK_HOST.test(new URL(this.baseUrl).hostname);
+    return isLocal && this.trustProxy === null;
   }
 }
 

@@ -57,6 +57,12 @@ export interface ProgramLimits {
   concurrency: number;
 }
 
+/**
+ * Memory beyond {@link ProgramLimits.memoryMb} that a program or a session of a bundle may use, in MB: workerd takes 18 at
+ * rest, Node 45, plus garbage and buffers under load.
+ */
+export const MEMORY_BASE_MB = 128;
+
 /** One HTTP request to a program. */
 export interface HostedRequest {
   method: string;

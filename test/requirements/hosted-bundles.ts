@@ -49,7 +49,8 @@ export const hostedBundles = {
   },
   'bundle:limits': {
     source: 'House',
-    behavior: 'A bundle over its limits of CPU time or memory ends with its session, and the error names the limit.',
+    behavior:
+      'A bundle over its limits of CPU time, memory or processes, all processes of a session together, ends with its session, and the error names the limit.',
   },
   'bundle:run': {
     source: 'House',

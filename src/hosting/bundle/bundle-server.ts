@@ -5,7 +5,7 @@ import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import { isObject } from '../../platform/text/json.js';
 import { HostedFailure, ProgramBusyError } from '../hosting.errors.js';
 import type { Launch } from '../sandbox/sandbox.js';
-import { BundleSession, type SessionHandlers } from './bundle-session.js';
+import { BundleSession, type SessionHandlers, type SessionLimits } from './bundle-session.js';
 import { parseBounded } from '../../platform/text/json-bounds.js';
 
 /** Size limit of a message, the same as for tool calls. */
@@ -18,7 +18,7 @@ const SWEEP_MS_MAX = 5_000;
 export interface BundleServerOptions {
   /** Command for a session whose caller sent this query. @throws HostedFailure */
   command(query: URLSearchParams): Promise<Launch>;
-  limits: { cpuMs: number; logBytes: number };
+  limits: SessionLimits;
   /** Idle timeout of a session. */
   idleMs: number;
   /** Reserves a place for one session; returns its release. @throws ProgramBusyError */

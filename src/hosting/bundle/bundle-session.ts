@@ -5,10 +5,18 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import type { JSONRPCMessage, MessageExtraInfo, RequestId } from '@modelcontextprotocol/sdk/types.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import { LineReader } from '../../platform/text/line-reader.js';
-import { cutLine, INVOCATION_HEADER, LINE_BYTES, type RuntimeOutcome, type TraceLine } from '../hosting.types.js';
+import {
+  cutLine,
+  INVOCATION_HEADER,
+  LINE_BYTES,
+  MEMORY_BASE_MB,
+  type ProgramLimits,
+  type RuntimeOutcome,
+  type TraceLine,
+} from '../hosting.types.js';
 import type { ProgramLog } from '../engine.js';
 import type { Launch } from '../sandbox/sandbox.js';
-import { CpuSample } from './process-cpu.js';
+import { PROCESSES_MAX, SessionUsage } from './session-usage.js';
 import { jsonIn } from '../../platform/text/json-bounds.js';
 
 /** Size limit of a server's message, the same as for upstream answers. */
@@ -27,8 +35,14 @@ const WAITING_BYTES_MAX = 32 * 1024 * 1024;
 /** Time to exit after the end of input; some servers save state. */
 const GRACE_MS = 1_000;
 
-/** Interval of CPU time samples of a working server. */
-const CPU_SAMPLE_MS = 250;
+/** Interval of looks at what a working server uses. */
+const LOOK_MS = 250;
+
+/** Interval for an idle one, whose own timers may go on. */
+const IDLE_LOOK_MS = 5_000;
+
+/** What a session may use: CPU time and log of one call, memory of all its processes together. */
+export type SessionLimits = Pick<ProgramLimits, 'cpuMs' | 'memoryMb' | 'logBytes'>;
 
 /** Callbacks of a session. */
 export interface SessionHandlers {
@@ -58,7 +72,8 @@ export class BundleSession {
   readonly ended: Promise<void>;
   private readonly transport: StreamableHTTPServerTransport;
   private readonly child: ChildProcess;
-  private readonly cpu: CpuSample;
+  private readonly usage: SessionUsage;
+  private lookedAt = 0;
   private readonly pending = new Map<RequestId, PendingCall>();
   private readonly watch: Repeat;
   private readonly lastWords: string[] = [];
@@ -67,19 +82,19 @@ export class BundleSession {
 
   constructor(
     { file, args, options, fds = [] }: Launch,
-    private readonly limits: { cpuMs: number; logBytes: number },
+    private readonly limits: SessionLimits,
     private readonly handlers: SessionHandlers,
   ) {
     // A process group of its own, so that child processes end with it.
     this.child = spawn(file, args, { ...options, detached: true, stdio: ['pipe', 'pipe', 'pipe', ...fds] });
-    this.cpu = new CpuSample(this.child.pid);
+    this.usage = new SessionUsage(this.child.pid);
     this.ended = this.listen();
     this.transport = new StreamableHTTPServerTransport({ sessionIdGenerator: () => this.id });
     this.transport.onmessage = (message, extra) => this.toChild(message, extra);
     this.transport.onclose = () => this.end();
     this.transport.onerror = (error) =>
       this.handlers.log('debug', { msg: 'a message to a bundle was refused', err: error });
-    this.watch = repeat(CPU_SAMPLE_MS, () => this.sampleCpu());
+    this.watch = repeat(LOOK_MS, () => this.checkUsage());
   }
 
   get isBusy(): boolean {
@@ -169,7 +184,7 @@ export class BundleSession {
       this.pending.set(message.id, {
         invocationId: typeof given === 'string' ? given : '',
         progressToken: meta?.progressToken,
-        cpuAtStart: this.cpu.usedMs() ?? 0,
+        cpuAtStart: this.usage.now()?.cpuMs ?? 0,
         loggedBytes: 0,
       });
     }
@@ -222,14 +237,23 @@ export class BundleSession {
     this.handlers.onLine(only.invocationId, isOver ? { ...line, level: 'warn', message: cutLine(logBytes) } : line);
   }
 
-  private sampleCpu(): void {
-    if (this.pending.size === 0) return;
-    const used = this.cpu.usedMs();
-    const over =
-      used !== null && [...this.pending.values()].some(({ cpuAtStart }) => used - cpuAtStart > this.limits.cpuMs);
-    if (!over) return;
-    const { cpuMs } = this.limits;
-    this.killFor('exceededCpu', `The call used more than ${cpuMs} ms of CPU time and was ended, with its session.`);
+  /** Ends the session when one call used too much CPU time, or its processes together too much memory. */
+  private checkUsage(): void {
+    const now = performance.now();
+    if (!this.isBusy && now - this.lookedAt < IDLE_LOOK_MS) return;
+    this.lookedAt = now;
+    const usage = this.usage.now();
+    if (usage === null) return;
+    const { cpuMs, memoryMb } = this.limits;
+    if ([...this.pending.values()].some(({ cpuAtStart }) => usage.cpuMs - cpuAtStart > cpuMs)) {
+      this.killFor('exceededCpu', `The call used more than ${cpuMs} ms of CPU time and was ended, with its session.`);
+    } else if (usage.memoryMb > memoryMb + MEMORY_BASE_MB) {
+      const message = `The processes of the session exceeded their limit of ${memoryMb} MB of memory and were ended.`;
+      this.killFor('exceededMemory', message);
+    } else if (usage.processes > PROCESSES_MAX) {
+      const message = `The session had more than ${PROCESSES_MAX} processes and was ended: start fewer at once.`;
+      this.killFor('exceededMemory', message);
+    }
   }
 
   private words(): string {

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { Instance } from '../engine.js';
+import { MEMORY_BASE_MB } from '../hosting.types.js';
 import type { HostedCall } from './hosted-call.js';
 import type { LiveProgram } from './live-program.js';
 import type { CpuFigures } from './process-metrics.js';
@@ -10,9 +11,6 @@ const TICK_MS = 250;
 /** Time after its last request for which a program is followed, longer while it uses more than a tenth of a core. */
 const AFTER_MS = 3_000;
 const AWAKE_SHARE = 0.1;
-
-/** Memory beyond the code's limit: 18 MB at rest, plus garbage and buffers of workerd under load. */
-const MEMORY_BASE_MB = 128;
 
 /** Blocking code is killed after this multiple of the stall limit, however little CPU it received meanwhile. */
 const PATIENCE_MAX = 3;

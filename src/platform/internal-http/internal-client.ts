@@ -65,7 +65,7 @@ export interface MessageStream {
  * Sends signed requests to other processes of this service. Addresses come from the operator (`ADVERTISE_URL`) and are
  * private ones as a rule, so the address policy for tenants' requests does not apply.
  *
- * The signature covers path and head; the head has the digest of a body that is known at the start. A body that streams has
+ * The signature covers address, path and head; the head has the digest of a body that is known at the start. A body that streams has
  * no digest: an attacker who can change bytes between two processes can also read them, and `https` in `ADVERTISE_URL`
  * prevents both.
  */
@@ -92,7 +92,10 @@ export class InternalClient implements OnApplicationShutdown {
         origin,
         path: `${pathname === '/' ? '' : pathname}${path}`,
         method: 'POST',
-        headers: { 'content-type': 'application/octet-stream', [INTERNAL_HEADER]: this.signatures.sign(path, text) },
+        headers: {
+          'content-type': 'application/octet-stream',
+          [INTERNAL_HEADER]: this.signatures.sign(url, path, text),
+        },
         body:
           body instanceof Readable
             ? Readable.from(following(frame, body), { objectMode: false })

@@ -9,8 +9,10 @@ import { InternalClient, ProcessUnreachedError, RequestRefusedError } from './in
 import { InternalAnswer, InternalServer, type InternalRequest } from './internal-server.js';
 import { InternalSignatures } from './internal-signatures.js';
 
-const signatures = (fill: number) =>
-  new InternalSignatures(loadEnv({ ENCRYPTION_KEYS: `k:${Buffer.alloc(32, fill).toString('base64')}` }));
+const signatures = (fill: number, url?: string) =>
+  new InternalSignatures(
+    loadEnv({ ENCRYPTION_KEYS: `k:${Buffer.alloc(32, fill).toString('base64')}`, ADVERTISE_URL: url }),
+  );
 
 const closing: (() => void)[] = [];
 
@@ -21,7 +23,6 @@ afterEach(() => {
 
 /** A process that answers so. */
 async function serving(answer: (response: ServerResponse, request: InternalRequest<object>) => void): Promise<string> {
-  const internal = new InternalServer(signatures(1));
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
     try {
       answer(response, await internal.accept(request));
@@ -31,11 +32,13 @@ async function serving(answer: (response: ServerResponse, request: InternalReque
   };
   const server = createServer((request, response) => void serve(request, response)).listen(0, '127.0.0.1');
   await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const internal = new InternalServer(signatures(1, url));
   closing.push(() => {
     server.close();
     server.closeAllConnections();
   });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return url;
 }
 
 /** Messages and outcome of one request. */

@@ -19,36 +19,38 @@ export const AGE_MS_MAX = 30_000;
 const REMEMBERED_MAX = 100_000;
 
 /**
- * Signs requests between processes of one service with a secret they share: the keys of the vault. A signature covers path
- * and head, is valid for 30 s and counts once, so that a reader of the network cannot repeat a request.
+ * Signs requests between processes of one service with a secret they share: the keys of the vault. A signature covers the
+ * receiver's address, path and head, is valid for 30 s and counts once, so that a reader of the network cannot repeat a
+ * request.
  */
 @Injectable()
 export class InternalSignatures {
   private readonly secrets: Buffer[];
   private readonly seen = growingLru<true>(REMEMBERED_MAX, { ttl: 2 * AGE_MS_MAX });
 
-  constructor(env: Env) {
+  constructor(private readonly env: Env) {
     this.secrets = keysFor(env, 'slipway internal calls');
   }
 
-  /** The header's value for one request. */
-  sign(path: string, head: string): string {
+  /** The header's value for one request. @param url address of the receiver, as it registered it */
+  sign(url: string, path: string, head: string): string {
     const [secret] = this.secrets;
     if (!secret) throw new Error('Calls between processes need ENCRYPTION_KEYS');
     const claim = `${Date.now()}.${randomBytes(12).toString('base64url')}.${digestOf(head)}`;
-    return `${claim}.${signatureOf(secret, path, claim)}`;
+    return `${claim}.${signatureOf(secret, url + path, claim)}`;
   }
 
   /**
    * Verifies the header, before anything of the request's body is read.
    *
-   * @returns a check that a head is the signed one; null for a header that is not ours, too old, or was seen before
+   * @returns a check that a head is the signed one; null for a header that is not ours or for another process, too old, or was seen before
    */
   verify(path: string, header: string | string[] | undefined): ((head: string) => boolean) | null {
     if (typeof header !== 'string') return null;
     const end = header.lastIndexOf('.');
     const [claim, signature] = [header.slice(0, end), header.slice(end + 1)];
-    if (!this.secrets.some((secret) => isSameSignature(signature, signatureOf(secret, path, claim)))) return null;
+    const target = `${this.env.internalUrl}${path}`;
+    if (!this.secrets.some((secret) => isSameSignature(signature, signatureOf(secret, target, claim)))) return null;
     const [at, , digest = ''] = claim.split('.');
     if (Math.abs(Date.now() - Number(at)) > AGE_MS_MAX || this.seen.has(claim)) return null;
     this.seen.set(claim, true);
@@ -60,6 +62,6 @@ function digestOf(head: string): string {
   return createHash('sha256').update(head).digest('base64url');
 }
 
-function signatureOf(secret: Buffer, path: string, claim: string): string {
-  return createHmac('sha256', secret).update(`${path}\n${claim}`).digest('base64url');
+function signatureOf(secret: Buffer, target: string, claim: string): string {
+  return createHmac('sha256', secret).update(`${target}\n${claim}`).digest('base64url');
 }

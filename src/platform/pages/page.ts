@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import type { Response, Request } from 'express';
+import type { Env } from '../../config/env.js';
+import { parseUrl } from '../../config/parse-url.js';
 import { DomainError, statusOf } from '../errors/domain-error.js';
 import { Catch, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { domainErrorOf } from '../errors/error-body.js';
@@ -137,12 +140,20 @@ export function escaped(text: string): string {
 }
 
 /**
- * Refuses forms of other origins, also of a neighboring host, in addition to the SameSite cookie. Browsers that do not send
- * the header pass.
+ * Refuses forms of other origins, also of a neighboring host, in addition to the SameSite cookie. Browsers send
+ * `Sec-Fetch-Site` over https and to loopback; elsewhere `Origin` decides, which is `null` for the forms of our own pages,
+ * since they send no Referer.
  *
- * @param site the `Sec-Fetch-Site` header
  * @throws the error that `refusal` makes
  */
-export function requireOwnPage(site: string | undefined, refusal: () => Error): void {
-  if (site !== undefined && site !== 'same-origin') throw refusal();
+export function requireOwnPage({ headers }: IncomingMessage, { baseUrl }: Env, refusal: () => Error): void {
+  const { 'sec-fetch-site': site, origin, host } = headers;
+  const isOwn =
+    site === undefined
+      ? origin === undefined ||
+        origin === 'null' ||
+        origin === new URL(baseUrl).origin ||
+        parseUrl(origin)?.host === host
+      : site === 'same-origin';
+  if (!isOwn) throw refusal();
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Injectable, Logger } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
-import { Env } from '../../config/env.js';
+import { Env, LOOPBACK_HOST } from '../../config/env.js';
 import { repeat, type Repeat } from '../schedule/repeat.js';
 import { ProcessesRepository, type Registration } from './processes.repository.js';
 
@@ -143,9 +143,9 @@ export class ProcessRegistry {
         this.logger.warn({ msg: `this process is not registered as ${holder.role}`, err: error });
       }
     }
-    const { internalUrl: address, advertiseUrl, isLocalOnly } = this.env;
+    const { internalUrl: address, advertiseUrl, host } = this.env;
     // A loopback address names one process of a machine, and others on other machines.
-    const isAddressOwn = advertiseUrl !== null || !isLocalOnly;
+    const isAddressOwn = advertiseUrl !== null || !LOOPBACK_HOST.test(host);
     return { id: this.id, roles, address, details, leaseMs: this.leaseMs, isAddressOwn };
   }
 

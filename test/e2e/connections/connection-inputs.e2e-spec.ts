@@ -394,6 +394,8 @@ describe('a setup link', () => {
       for (const site of ['cross-site', 'same-site', 'none']) {
         expect((await send({ cookie, 'sec-fetch-site': site })).status).toBe(403);
       }
+      expect((await send({ cookie, origin: 'https://evil.example' })).status).toBe(403);
+      expect((await send({ cookie, origin: 'http://127.0.0.1:1' })).status).toBe(403);
       expect((await send({ 'sec-fetch-site': 'same-origin' })).status).toBe(403);
       const stranger = newPerson({ publicUrl: app.env.baseUrl, url: app.url });
       expect(await stranger.press(link, undefined, values)).toMatchObject({ status: 403 });

@@ -318,21 +318,21 @@ describe('the route between processes', () => {
       return { status: response.status, text: await response.text() };
     };
     const signatures = other.get(InternalSignatures);
-    const good = signatures.sign(at, head);
+    const good = signatures.sign(app.url, at, head);
     expect((await post(good)).text).toMatch(/"type":"reply"/);
     for (const refused of [
       await post(good),
       await post(null),
       await post(null, { account: owner }),
       await post('x.y.z.w', { account: app.operator }),
-      await post(signatures.sign('/internal/uplink', head)),
-      await post(signatures.sign(at, head), { sent: `${head} ` }),
-      await post(signatures.sign(at, head), { body: ' ' }),
+      await post(signatures.sign(app.url, '/internal/uplink', head)),
+      await post(signatures.sign(app.url, at, head), { sent: `${head} ` }),
+      await post(signatures.sign(app.url, at, head), { body: ' ' }),
     ]) {
       expect(refused.status).toBe(404);
       expect(JSON.parse(refused.text)).toEqual({ error: expect.stringMatching(/^Nothing answers POST/) });
     }
-    const moved = await post(signatures.sign(`${at}1`, head), { to: `${at}1` });
+    const moved = await post(signatures.sign(app.url, `${at}1`, head), { to: `${at}1` });
     expect(moved.text).toContain('"TunnelMovedError"');
     expect(client.of('tools/list')).toHaveLength(1);
     expect(JSON.stringify((await app.as().get('/openapi.json')).body)).not.toContain('/internal/');

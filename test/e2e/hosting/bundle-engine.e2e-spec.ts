@@ -64,6 +64,15 @@ Object.assign(globalThis.tools, {
     spawn('sleep', ['600'], { stdio: 'ignore', detached: true }).unref();
     return { content: [{ type: 'text', text: 'left behind' }] };
   },
+  family: () => {
+    const hoard = 'const kept = Buffer.alloc(90 * 1024 * 1024, 7); setInterval(() => kept, 1000)';
+    for (let i = 0; i < 4; i += 1) spawn(process.execPath, ['-e', hoard], { stdio: 'ignore' });
+    return new Promise(() => undefined);
+  },
+  crowd: () => {
+    for (let i = 0; i < 70; i += 1) spawn('sleep', ['600'], { stdio: 'ignore' });
+    return new Promise(() => undefined);
+  },
   delegate: () => { execFileSync('sh', ['-c', 'while :; do :; done']); },
   proxied: async ({ url }) => {
     const { hostname, port } = new URL(process.env.HTTP_PROXY);
@@ -361,9 +370,20 @@ describe('a bundle that is run here', () => {
   verifies('bundle:limits', 'may not hoard memory', async () => {
     await start({ code: stdioServer + HOSTILE });
     const client = await connect();
-    await expect(textOf(client, 'hoard')).rejects.toThrow(/ended before it answered/);
+    await expect(textOf(client, 'hoard')).rejects.toThrow(/ended before it answered|limit of 128 MB/);
     expect(await textOf(await connect(), 'echo', { message: 'again' })).toBe('again');
   });
+
+  verifies(
+    'bundle:limits',
+    'may not share memory out among child processes, nor start any number of them',
+    async () => {
+      await start({ code: stdioServer + HOSTILE });
+      await expect(textOf(await connect(), 'family')).rejects.toThrow(/exceeded their limit of 128 MB of memory/);
+      await expect(textOf(await connect(), 'crowd')).rejects.toThrow(/more than 64 processes/);
+      expect(await textOf(await connect(), 'echo', { message: 'again' })).toBe('again');
+    },
+  );
 
   it('has its error stream recorded with the call', async () => {
     await start({});

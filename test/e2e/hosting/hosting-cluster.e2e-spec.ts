@@ -651,7 +651,7 @@ function request(from: TestApp, url: string, host: Host, ref: ProgramRef, path: 
   const head: HostRequestHead = { ref, request: { method: 'POST', path, headers: { host: 'x' }, isStream: false } };
   const sha256 = createHash('sha256').update(body).digest('base64url');
   const text = JSON.stringify({ head, body: { sha256 } });
-  const signature = from.get(InternalSignatures).sign(at, text);
+  const signature = from.get(InternalSignatures).sign(url, at, text);
   const send = async (
     changes: { header?: string | null; to?: string; head?: string; body?: string; url?: string } = {},
   ) => {
@@ -684,6 +684,7 @@ describe('the route between hosts', () => {
       await fresh().send({ to: `/internal/hosting/${randomUUID()}/1` }),
       await fresh().send({ head: good.text.replace('/echo', '/who ') }),
       await fresh().send({ url: app.url, to: pathOf(hostOf(app)) }),
+      await request(app, app.url, host, ref, '/echo').send({ url: other.url }),
     ]) {
       expect([refused.status, refused.text]).toEqual([404, expect.stringMatching(/^{"error":"Nothing answers POST/)]);
     }

@@ -48,7 +48,7 @@ export async function startBundle({
       const args = [script, ...query.getAll('argument')];
       return Promise.resolve({ file: process.execPath, args, options: { cwd: folder, env: {} } });
     },
-    limits: { cpuMs, logBytes },
+    limits: { cpuMs, memoryMb: 128, logBytes },
     idleMs,
     place: () => {
       if (places >= placesMax) throw new ProgramBusyError('full');

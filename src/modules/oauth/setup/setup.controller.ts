@@ -1,4 +1,4 @@
-import { Controller, Get, Headers, Param, Post, Query, Req, Res, UseFilters } from '@nestjs/common';
+import { Controller, Get, Param, Post, Query, Req, Res, UseFilters } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Env } from '../../../config/env.js';
@@ -56,11 +56,10 @@ export class SetupController {
   async submit(
     @Param('path') path: string[],
     @Query() query: Record<string, unknown>,
-    @Headers('sec-fetch-site') site: string | undefined,
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    requireOwnPage(site, () => SetupPageError.otherBrowser());
+    requireOwnPage(request, this.env, () => SetupPageError.otherBrowser());
     const [subject, link] = this.links.verify(path.join('/'), query);
     this.bodies.admitStranger(request, response);
     const form = new URLSearchParams(await readBody(request, Infinity));

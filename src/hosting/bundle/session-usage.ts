@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 /** Linux reports CPU time in hundredths of a second. */
 const TICK_MS = 10;
 
-/** Limit of processes per sample: one of Node takes 150 µs, and a bundle session usually has three. */
-const PROCESSES_MAX = 256;
+/** Processes that a session may have: a usual one has three, a sample of one takes 150 µs. A session with more is ended. */
+export const PROCESSES_MAX = 64;
 
 /** Limit of threads whose children are read, at 10 µs each. An owner with an account of its own has no more. */
 const THREADS_MAX = 1_024;
@@ -12,18 +12,29 @@ const THREADS_MAX = 1_024;
 /** The next sample waits for this multiple of the last one's duration, so that sampling uses at most 1/20 of a core. */
 const PAUSE_FACTOR = 20;
 
-/** CPU time of a process and its descendants, sampled as often as its cost allows. */
-export class CpuSample {
-  private last: number | null = null;
+/** Usage of a process and its descendants. */
+export interface Usage {
+  /** CPU time in ms, with all threads and reaped children. */
+  cpuMs: number;
+  /** Anonymous memory in MB. Pages that a child shares with its parent after `fork` count for both. */
+  memoryMb: number;
+  /** {@link PROCESSES_MAX} + 1 when there are more. */
+  processes: number;
+}
+
+/** Usage of a process and its descendants, sampled as often as its cost allows. */
+export class SessionUsage {
+  private last: Usage | null = null;
   /** End of validity of the last sample, by `performance.now()`. */
   private goodUntil = 0;
 
   constructor(private readonly pid: number | undefined) {}
 
-  usedMs(): number | null {
+  /** Null where the system does not report it, or after the exit. */
+  now(): Usage | null {
     const now = performance.now();
     if (now < this.goodUntil) return this.last;
-    this.last = cpuMsOf(this.pid);
+    this.last = usageOf(this.pid);
     const seenAt = performance.now();
     this.goodUntil = seenAt + PAUSE_FACTOR * (seenAt - now);
     return this.last;
@@ -31,28 +42,26 @@ export class CpuSample {
 }
 
 /**
- * CPU time of a process and its descendants in milliseconds, with all threads and reaped children; null where the
- * system does not report it, or after the exit. Processes above 256 and threads above 1,024 are not counted.
- * Synchronous: nothing may run between the sample and its evaluation.
+ * Threads above 1,024 are not searched for children. Synchronous: nothing may run between the sample and its evaluation.
  */
-function cpuMsOf(pid: number | undefined): number | null {
-  if (pid === undefined) return null;
-  const own = ticksOf(pid);
-  if (own === null) return null;
-  let ticks = own;
-  let threadsLeft = THREADS_MAX;
-  const childrenOf = (parent: number) => {
-    const threads = threadsOf(parent).slice(0, threadsLeft);
-    threadsLeft -= threads.length;
-    return threads.flatMap((thread) => startedBy(parent, thread));
-  };
-  const pids = childrenOf(pid);
+function usageOf(pid: number | undefined): Usage | null {
+  if (pid === undefined || ticksOf(pid) === null) return null;
+  let [ticks, memoryKb, threadsLeft] = [0, 0, THREADS_MAX];
+  const pids = [pid];
   // Grows during the iteration.
-  for (const child of pids) {
-    ticks += ticksOf(child) ?? 0;
-    if (pids.length < PROCESSES_MAX) pids.push(...childrenOf(child).slice(0, PROCESSES_MAX - pids.length));
+  for (const each of pids) {
+    ticks += ticksOf(each) ?? 0;
+    memoryKb += anonKbOf(each);
+    const threads = threadsOf(each).slice(0, threadsLeft);
+    threadsLeft -= threads.length;
+    const children = threads.flatMap((thread) => startedBy(each, thread));
+    pids.push(...children.slice(0, PROCESSES_MAX + 1 - pids.length));
   }
-  return ticks * TICK_MS;
+  return { cpuMs: ticks * TICK_MS, memoryMb: memoryKb / 1_024, processes: pids.length };
+}
+
+function anonKbOf(pid: number): number {
+  return Number(/^RssAnon:\s+(\d+)/m.exec(read(`/proc/${pid}/status`) ?? '')?.[1] ?? 0);
 }
 
 function ticksOf(pid: number): number | null {
