@@ -156,7 +156,7 @@ async function openRequests(urls) {
   return found;
 }
 
-/** Releases that were accepted and did not end. */
+/** How many accepted releases have each status, and how many are missing. */
 async function statusesOf({ databaseUrl }, accepted) {
   const client = new pg.Client(databaseUrl);
   await client.connect();
@@ -293,6 +293,7 @@ async function main() {
   problems.push(...(await leakedLeases(deployment)).map((text) => `left over: ${text}`));
   const statuses = await statusesOf(deployment, releases.accepted);
   if (statuses.missing > 0) problems.push(`${statuses.missing} accepted releases are missing`);
+  if (statuses.INTERNAL_ERROR > 0) problems.push(`${statuses.INTERNAL_ERROR} releases failed inside the service`);
   clearInterval(looking);
   await Promise.all(deployment.services.map((part) => part.stop()));
   const leftovers = () => deployment.services.flatMap((part) => part.leftovers());

@@ -38,7 +38,7 @@ export const connectionInsight = {
   'log:bounded': {
     source: 'House',
     behavior:
-      'The log of a connection shows its newest 1,000 calls; each process records 1,000 successful calls of a connection per minute, and of the others up to 1 Mi characters. Calls that wait for the database are bounded in number and size.',
+      'The log of a connection shows its newest 1,000 calls; each process records the first 1,000 successful calls of a connection in a minute and then ten a second, and of the others up to 1 Mi characters. The answer has the number of calls that were left out. Calls that wait for the database are bounded in number and size.',
   },
   'log:own': {
     source: 'House',

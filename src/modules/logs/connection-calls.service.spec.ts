@@ -42,4 +42,29 @@ describe('the log of a connection', () => {
     const of = (wanted: string) => written.filter(({ outcome }) => outcome === wanted).length;
     expect([of('ok'), of('exception')]).toEqual([1_000, 10]);
   });
+
+  verifies(
+    'log:bounded',
+    'samples the calls beyond a thousand, and each row says how many were left out before it',
+    () => {
+      const written: ConnectionCall[] = [];
+      const calls = on(written);
+      const start = 1_800_000_000_000;
+      const clock = jest.spyOn(Date, 'now');
+      const call = { connectionId: randomUUID(), method: 'POST', lines: [], exceptions: [] };
+      const send = (ms: number, outcome: 'ok' | 'exception' = 'ok') => {
+        clock.mockReturnValue(start + ms);
+        calls.record({ ...call, id: uuidV7(), outcome });
+      };
+      for (let ms = 0; ms < 2_000; ms += 1) send(ms);
+      send(2_000, 'exception');
+      for (let ms = 2_001; ms < 60_000; ms += 1) send(ms);
+      send(60_000);
+      clock.mockRestore();
+      const left = written.flatMap(({ leftOut }) => leftOut ?? []);
+      expect(written).toHaveLength(1_000 + 590 + 2);
+      expect(left.slice(0, 3)).toEqual([99, 99, 99]);
+      expect(written.length + left.reduce((sum, count) => sum + count, 0)).toBe(60_001);
+    },
+  );
 });

@@ -10,22 +10,30 @@ import { InvocationSearchRepository } from './search/invocation-search.repositor
 const ROWS_A_MINUTE_MAX = 1_000;
 const CHARS_A_MINUTE_MAX = 1024 * 1024;
 
+/** Beyond that number, one row in this time is a sample of the others. */
+const SAMPLE_MS = 100;
+
 /** The parts of one connection in the current minute. */
 interface Usage {
   calls: number;
   printed: number;
   chars: number;
+  /** When the last successful one was recorded, in milliseconds since 1970. */
+  keptAt: number;
 }
 
 /**
  * Records requests to connections, and what the modules of connections print. Bounded per connection, so that many calls of
- * one use up neither the size of the log nor its retention; failed calls count only for the bound of characters.
+ * one use up neither the size of the log nor its retention: beyond the bound every tenth of a second has one row. A row
+ * carries the number of calls that were left out before it. Failed calls count only for the bound of characters.
  */
 @Injectable()
 export class ConnectionCallsService {
   private readonly logger = new Logger('connection log');
   private minute = 0;
   private usage = new Map<string, Usage>();
+  /** Calls of connections that no row has reported yet. */
+  private readonly leftOut = new Map<string, number>();
   private dropped = 0;
   private reported = 0;
 
@@ -46,13 +54,22 @@ export class ConnectionCallsService {
   record(part: ConnectionCall): void {
     const { outcome, timing } = part;
     if (outcome && timing) this.callMetrics.ended('connection', outcome, timing.totalMs, timing.firstByteMs);
-    if (this.isWithinLimits(part)) this.invocations.recordCall(part);
-    else this.dropped += 1;
+    const { connectionId, method } = part;
+    const leftOut = method == null ? 0 : (this.leftOut.get(connectionId) ?? 0);
+    if (!this.isWithinLimits(part)) {
+      this.dropped += 1;
+      if (method != null) this.leftOut.set(connectionId, leftOut + 1);
+    } else if (leftOut > 0) {
+      this.leftOut.delete(connectionId);
+      this.invocations.recordCall({ ...part, leftOut });
+    } else {
+      this.invocations.recordCall(part);
+    }
   }
 
   /**
-   * The newest matching requests of a connection, newest first, and their number, of its newest 1,000. Includes all this
-   * process recorded before, and those of other processes after at most 2 s.
+   * The newest matching requests of a connection, newest first, their number, and the number that was left out between them,
+   * of its newest 1,000. Includes all this process recorded before, and those of other processes after at most 2 s.
    *
    * @throws SearchTooLongError after 10 s, NoSlotError after 10 s of waiting for other searches
    */
@@ -60,23 +77,25 @@ export class ConnectionCallsService {
     connectionId: string,
     query: ConnectionCallQuery,
     limit: number,
-  ): Promise<{ calls: FoundCall[]; total: number }> {
+  ): Promise<{ calls: FoundCall[]; total: number; leftOut: number }> {
     await this.invocations.settle();
     return this.search.findCalls(connectionId, query, limit);
   }
 
   private isWithinLimits(part: ConnectionCall): boolean {
     const { connectionId, method, outcome } = part;
-    const minute = Math.floor(Date.now() / 60_000);
+    const now = Date.now();
+    const minute = Math.floor(now / 60_000);
     if (minute !== this.minute) this.startMinute(minute);
-    const usage = this.usage.get(connectionId) ?? { calls: 0, printed: 0, chars: 0 };
+    const usage = this.usage.get(connectionId) ?? { calls: 0, printed: 0, chars: 0, keptAt: 0 };
     this.usage.set(connectionId, usage);
     const chars = usage.chars + charsOf(part);
     if (chars > CHARS_A_MINUTE_MAX) return false;
     if (outcome == null || outcome === 'ok') {
       const kind = method == null ? 'printed' : 'calls';
-      if (usage[kind] === ROWS_A_MINUTE_MAX) return false;
+      if (usage[kind] >= ROWS_A_MINUTE_MAX && now - usage.keptAt < SAMPLE_MS) return false;
       usage[kind] += 1;
+      usage.keptAt = now;
     }
     usage.chars = chars;
     return true;

@@ -97,6 +97,8 @@ export interface ConnectionCall extends InvocationPart {
   /** The row id of the connection. */
   connectionId: string;
   timing?: CallDurations;
+  /** Number of calls before this one that were not recorded, since there were too many. */
+  leftOut?: number;
 }
 
 /** A row of the connection's view. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { QueryFailedError } from 'typeorm';
+import { QueryFailedError, QueryRunnerAlreadyReleasedError } from 'typeorm';
 import { DatabaseAwayError, isDatabaseAway } from './postgres-errors.js';
 
 const failed = (code: string) => new QueryFailedError('SELECT 1', [], Object.assign(new Error('x'), { code }));
@@ -22,6 +22,10 @@ describe('isDatabaseAway', () => {
   ])('is true for “%s”', (message) => {
     expect(isDatabaseAway(new Error(message))).toBe(true);
     expect(isDatabaseAway(new QueryFailedError('SELECT 1', [], new Error(message)))).toBe(true);
+  });
+
+  it('is true for a transaction whose connection broke', () => {
+    expect(isDatabaseAway(new QueryRunnerAlreadyReleasedError())).toBe(true);
   });
 
   it.each(['23505', '23503', '42P01', '22P02', '40001', '57014', '3D000', 'ENOENT'])('is false for %s', (code) => {

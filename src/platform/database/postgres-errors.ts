@@ -1,4 +1,4 @@
-import { QueryFailedError } from 'typeorm';
+import { QueryFailedError, QueryRunnerAlreadyReleasedError, QueryRunnerProviderAlreadyReleasedError } from 'typeorm';
 import { types } from 'node:util';
 import { UnavailableError } from '../errors/domain-error.js';
 
@@ -23,6 +23,9 @@ const AWAY_CODE =
 /** Messages of node-postgres and its pool that come without a code. */
 const AWAY_MESSAGE =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Client was closed)/;
+
+/** Errors of TypeORM in a transaction whose connection broke between two of its queries. */
+const BROKEN_TRANSACTION = [QueryRunnerAlreadyReleasedError, QueryRunnerProviderAlreadyReleasedError];
 
 /** The sentence for an operator whose DATABASE_URL cannot be used; null for another error. */
 export function databaseFault(error: unknown): string | null {
@@ -56,6 +59,7 @@ export function isForeignKeyViolation(error: unknown): boolean {
  */
 export function isDatabaseAway(error: unknown): boolean {
   if (!types.isNativeError(error)) return false;
+  if (BROKEN_TRANSACTION.some((type) => error instanceof type)) return true;
   const { code } = error as NodeJS.ErrnoException;
   return typeof code === 'string' ? AWAY_CODE.test(code) : AWAY_MESSAGE.test(error.message);
 }

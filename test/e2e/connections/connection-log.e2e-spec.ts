@@ -271,6 +271,7 @@ describe('bounds and secrets', () => {
       const [loudId, quietId] = [await rowId(loud), await rowId(quiet)];
       const clock = jest.spyOn(Date, 'now').mockReturnValue(Date.now());
       for (let i = 0; i < 5_000; i += 1) recorder.record(madeCall(loudId));
+      recorder.record(madeCall(loudId, { outcome: 'exception' }));
       recorder.record(madeCall(quietId));
       recorder.record(madeCall(randomUUID()));
       clock.mockRestore();
@@ -279,7 +280,9 @@ describe('bounds and secrets', () => {
         'SELECT count(*) FROM invocations WHERE connection_id = $1',
         [loudId],
       );
-      expect([Number(count), (await logOf(quiet)).total]).toEqual([1_000, 1]);
+      expect(Number(count)).toBe(1_001);
+      expect(await logOf(quiet)).toMatchObject({ total: 1, leftOut: 0 });
+      expect(await logOf(loud, '?tool=none')).toMatchObject({ invocations: [], total: 0, leftOut: 4_000 });
     },
   );
 });

@@ -9,6 +9,7 @@ import { startDatabaseRelay, type DatabaseRelay } from '../../support/database/d
 import { releaseServer } from '../../support/database/server-rows.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { tracker } from '../../support/special-upstreams/tracker.js';
+import { until } from '../../support/until.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
 
 const quotient = new PreparedStatement<{ quotient: number }>('SELECT 12 / $1::int AS quotient');
@@ -77,6 +78,19 @@ describe('a prepared statement', () => {
     await relay.open();
     expect(await quotient.findOne(source, [1])).toEqual({ quotient: 12 });
     expect(await uses()).toEqual([1]);
+  });
+
+  it('tells it also in a transaction whose connection broke between two queries', async () => {
+    const thrown: unknown = await source
+      .transaction(async (tx) => {
+        await tx.query('SELECT 1');
+        await relay.shut();
+        await until(() => tx.queryRunner?.isReleased, 'the connection is gone');
+        await tx.query('SELECT 1');
+      })
+      .catch((error: unknown) => error);
+    expect(isDatabaseAway(thrown)).toBe(true);
+    await relay.open();
   });
 });
 

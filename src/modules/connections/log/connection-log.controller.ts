@@ -15,8 +15,8 @@ export class ConnectionLogController {
   /**
    * List recent calls of a connection. Each with its outcome, its durations and the reason of a failure, also calls that did
    * not reach the MCP server. Newest first, at most the newest 1,000, without arguments and results. Each process
-   * records 1,000 successful calls of a connection a minute; failed calls only count for the bound of 1 Mi characters of all its
-   * records of the minute. Records are kept as long as runtime logs.
+   * records the first 1,000 successful calls of a connection in a minute, and then ten a second; failed calls only count for the
+   * bound of 1 Mi characters of all its records of the minute. Records are kept as long as runtime logs.
    */
   @Get()
   @Access('connections:read', ownConnections)

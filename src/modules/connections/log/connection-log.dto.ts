@@ -105,6 +105,8 @@ export class ConnectionLogDto {
   invocations: ConnectionInvocationDto[];
   /** Number of matching calls among the newest 1,000. */
   total: number;
+  /** Number of calls in the range that were not recorded, since there were too many of them, as far as those calls reach. */
+  leftOut: number;
 }
 
 /** A call that failed. */
@@ -130,4 +132,5 @@ export const connectionLogExample = {
     },
   ],
   total: 1,
+  leftOut: 0,
 };

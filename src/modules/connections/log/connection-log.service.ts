@@ -25,8 +25,8 @@ export class ConnectionLogService {
     { limit = 20, ...query }: ConnectionLogQueryDto,
   ): Promise<ConnectionLogDto> {
     const { id } = await this.connections.find(namespace, connectionId);
-    const { calls, total } = await this.calls.find(id, query, limit);
-    return { invocations: calls.map(toConnectionInvocationDto), total };
+    const { calls, total, leftOut } = await this.calls.find(id, query, limit);
+    return { invocations: calls.map(toConnectionInvocationDto), total, leftOut };
   }
 }
 

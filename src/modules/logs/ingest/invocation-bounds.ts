@@ -58,8 +58,8 @@ export function mergeCall(parts: ConnectionCall[]): ConnectionCall {
   const { record, id, lines, exceptions } = mergeParts(parts);
   const { connectionId } = parts[0];
   if (!record) return { id, connectionId, lines, exceptions };
-  const { outcome, timing } = record;
-  return { id, connectionId, ...fieldsOf(record, id), outcome, timing, lines, exceptions };
+  const { outcome, timing, leftOut } = record;
+  return { id, connectionId, ...fieldsOf(record, id), outcome, timing, lines, exceptions, leftOut };
 }
 
 /** Only the first part with `method` counts: a record that is sent again adds nothing. */

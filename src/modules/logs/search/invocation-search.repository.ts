@@ -69,18 +69,27 @@ export interface InvocationVersion {
 const COLUMNS = `id, release_id AS "releaseId", at, method, url, rpc_method AS "rpcMethod", tool_name AS "toolName",
   status, outcome, cpu_ms AS "cpuMs", wall_ms AS "wallMs", lines, exceptions, payload, left_out AS "leftOut"`;
 
-/** Searches at most the 1,000 newest requests, which are read along the index of the connection. */
+/**
+ * Searches at most the 1,000 newest requests, which are read along the index of the connection. One row at least: without an
+ * id when nothing matches.
+ */
 const CALLS = `
   WITH newest AS (
     SELECT id, call FROM invocations WHERE connection_id = $1 AND call -> 'status' IS NOT NULL
-     ORDER BY id DESC LIMIT ${CALLS_MAX})
-  SELECT id, call, count(*) OVER ()::int AS total FROM newest
-   WHERE ($2::float8 IS NULL OR (call ->> 'at')::float8 >= $2) AND ($3::float8 IS NULL OR (call ->> 'at')::float8 < $3)
-     AND ($4::text IS NULL OR call ->> 'outcome' = $4) AND ($5::text IS NULL OR call ->> 'toolName' = $5)
-     AND ($6::text IS NULL OR position(lower($6) IN lower(call ->> 'toolName')) > 0
-          OR EXISTS (SELECT FROM jsonb_array_elements((call -> 'exceptions') || (call -> 'lines')) AS entry
-                      WHERE position(lower($6) IN lower(concat_ws(chr(10), entry ->> 'name', entry ->> 'message'))) > 0))
-   ORDER BY id DESC LIMIT $7`;
+     ORDER BY id DESC LIMIT ${CALLS_MAX}),
+  ranged AS (
+    SELECT id, call FROM newest
+     WHERE ($2::float8 IS NULL OR (call ->> 'at')::float8 >= $2) AND ($3::float8 IS NULL OR (call ->> 'at')::float8 < $3)),
+  matching AS (
+    SELECT id, call, count(*) OVER ()::int AS total FROM ranged
+     WHERE ($4::text IS NULL OR call ->> 'outcome' = $4) AND ($5::text IS NULL OR call ->> 'toolName' = $5)
+       AND ($6::text IS NULL OR position(lower($6) IN lower(call ->> 'toolName')) > 0
+            OR EXISTS (SELECT FROM jsonb_array_elements((call -> 'exceptions') || (call -> 'lines')) AS entry
+                        WHERE position(lower($6) IN lower(concat_ws(chr(10), entry ->> 'name', entry ->> 'message'))) > 0))
+     ORDER BY id DESC LIMIT $7)
+  SELECT id, call, total, left_out AS "leftOut"
+    FROM (SELECT coalesce(sum((call ->> 'leftOut')::int), 0)::int AS left_out FROM ranged) AS sums
+    LEFT JOIN matching ON true ORDER BY id DESC`;
 
 /** The number of matches, up to one more than a maximum, and the ids of the newest, newest first. */
 interface Counted {
@@ -142,7 +151,8 @@ export class InvocationSearchRepository {
   }
 
   /**
-   * The newest matching requests of a connection, newest first, and their number, of its newest 1,000.
+   * The newest matching requests of a connection, newest first, and their number, of its newest 1,000. `leftOut` is the
+   * number of those that were not recorded in the range, whatever else the query selects by.
    *
    * @throws as `find`
    */
@@ -150,9 +160,9 @@ export class InvocationSearchRepository {
     connectionId: string,
     { from, to, outcome, tool, search }: ConnectionCallQuery,
     limit: number,
-  ): Promise<{ calls: FoundCall[]; total: number }> {
+  ): Promise<{ calls: FoundCall[]; total: number; leftOut: number }> {
     const rows = await this.bounded(connectionId, (tx) =>
-      tx.query<{ id: string; call: Omit<FoundCall, 'id'>; total: number }[]>(CALLS, [
+      tx.query<{ id: string | null; call: Omit<FoundCall, 'id'>; total: number | null; leftOut: number }[]>(CALLS, [
         connectionId,
         from?.getTime() ?? null,
         to?.getTime() ?? null,
@@ -162,7 +172,9 @@ export class InvocationSearchRepository {
         limit,
       ]),
     );
-    return { calls: rows.map(({ id, call }) => ({ id, ...call })), total: rows[0]?.total ?? 0 };
+    const [{ total, leftOut }] = rows;
+    const calls = rows.flatMap(({ id, call }) => (id === null ? [] : [{ id, ...call }]));
+    return { calls, total: total ?? 0, leftOut };
   }
 
   /** The newest matches since a time, newest first, with their versions. @throws as `find` */
