@@ -10,6 +10,7 @@ import { egressChecks } from './platform/egress/egress.module.js';
 import { EmbeddedPostgresError } from './platform/embedded/server-account.js';
 import { ExternalModuleError } from './platform/external-modules/load-external-modules.js';
 import { collectWhenIdle } from './platform/idle-collection.js';
+import { openFilesFault } from './platform/open-files.js';
 import { chooseQueueBackend, requireRedis } from './platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from './platform/telemetry/logger.js';
 import { tracing, useTracing } from './platform/telemetry/tracing.js';
@@ -43,7 +44,14 @@ async function requireFreePort({ host, port }: Env): Promise<FreePort> {
   });
 }
 
+/** Says where the service is and, at the first start, its key: past the log, which would blank the key. */
 function greet(env: Env, firstKey: string | null): void {
+  if (env.logFormat === 'json') {
+    const time = new Date().toISOString();
+    const [url, operatorApiKey] = [env.baseUrl, firstKey ?? undefined];
+    process.stdout.write(`${JSON.stringify({ level: 'info', time, msg: 'Slipway listens', url, operatorApiKey })}\n`);
+    return;
+  }
   const lines = [`Slipway listens on  ${env.baseUrl}`, `Try it at           ${env.baseUrl}/docs`];
   if (firstKey !== null) {
     lines.push(`Operator API key    ${firstKey}`, '                    Shown this once. Another: npm run keys');
@@ -99,7 +107,7 @@ async function start(): Promise<void> {
     const app = await createApp(env, { logger });
     const end = stopOnce(env.drainMs + STOP_MS_MAX, async (signal) => {
       const startedAt = performance.now();
-      pino.info(`${signal}: finishing what runs`);
+      pino.info(`${signal}: finishing requests; jobs go on in another process or after the next start`);
       app.get(Draining).begin();
       await wait(env.drainMs);
       await app.close();
@@ -115,6 +123,8 @@ async function start(): Promise<void> {
     if (env.publicUrl === null && env.listensEverywhere) {
       pino.warn(`PUBLIC_URL is not set: links begin with ${env.baseUrl}, which only this machine reaches`);
     }
+    const fault = openFilesFault(env);
+    if (fault !== null) pino.warn(fault);
     greet(env, firstKey);
     collectWhenIdle();
   } catch (error) {
@@ -151,6 +161,9 @@ function explain(error: unknown): string {
 }
 
 start().catch((error: unknown) => {
-  process.stderr.write(`Slipway did not start.\n${explain(error)}\n`);
+  const [msg, reason] = ['Slipway did not start.', explain(error)];
+  const isJson = process.env.LOG_FORMAT?.trim() === 'json';
+  const line = { level: 'fatal', time: new Date().toISOString(), msg, reason };
+  process.stderr.write(isJson ? `${JSON.stringify(line)}\n` : `${msg}\n${reason}\n`);
   process.exit(1);
 });

@@ -14,6 +14,7 @@ import { egressChecks } from '../platform/egress/egress.module.js';
 import { holdsDatabase } from '../platform/embedded/server-account.js';
 import type { DomainError } from '../platform/errors/domain-error.js';
 import { loadExternalModules } from '../platform/external-modules/load-external-modules.js';
+import { openFilesFault } from '../platform/open-files.js';
 import { chooseQueueBackend, POSTGRES_CONNECTIONS_MAX } from '../platform/queue/queue-backend.js';
 import { QueueModule } from '../platform/queue/queue.module.js';
 import { HealthController } from '../platform/telemetry/health.controller.js';
@@ -66,6 +67,11 @@ export async function run(): Promise<number> {
     await check('database', () => `none in ${env.dataDir}: the first start makes it`);
   } else await checkDatabase(env);
   await check('files', () => filesOf(env));
+  await check('open files', () => {
+    const fault = openFilesFault(env);
+    if (fault !== null) throw new Warning(fault);
+    return '';
+  });
   if (env.roles.includes('host')) await check('isolation', () => isolationOf(env));
   await check('egress', () => egressOf(env));
   return failures > 0 ? 1 : 0;

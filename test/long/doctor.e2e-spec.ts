@@ -22,7 +22,7 @@ async function doctor(settings: Record<string, string>) {
   const code = await command.ended;
   const output = command.output();
   const lines = output.trimEnd().split('\n');
-  return { code, output, levels: lines.map((line) => line.split(/ +/).slice(0, 2).join(' ')) };
+  return { code, output, levels: lines.map((line) => line.replace(/^(\w+) +(open files|\w+).*/, '$1 $2')) };
 }
 
 const all = [
@@ -36,6 +36,7 @@ const all = [
   'clock',
   'storage',
   'files',
+  'open files',
   'egress',
 ];
 

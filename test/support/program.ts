@@ -66,7 +66,8 @@ export function runProgram(
     });
   });
   const greeting = async () => {
-    const found = () => /listens on {2}(\S+)[^]*?\n\n/.exec(written);
+    const found = () =>
+      /listens on {2}(\S+)[^]*?\n\n/.exec(written) ?? /"msg":"Slipway listens","url":"([^"]+)".*\n/.exec(written);
     await until(() => found() ?? isOver, 'the service listens', START_MS_MAX);
     const greeted = found();
     if (!greeted) throw new Error(`The service ended instead of listening:\n${written}`);
@@ -80,7 +81,7 @@ export function runProgram(
         .filter((line) => line.startsWith('{'))
         .map((line) => JSON.parse(line) as Record<string, unknown>),
     url: async () => (await greeting())[1],
-    key: async () => /Operator API key\s+(\S+)/.exec((await greeting())[0])?.[1] ?? null,
+    key: async () => /(?:Operator API key\s+|"operatorApiKey":")([\w-]+)/.exec((await greeting())[0])?.[1] ?? null,
     kill: (signal) => child.kill(signal),
     ended,
   };

@@ -1,4 +1,4 @@
-import { StorageFullError } from '../blobs/storage-space.js';
+import { isStorageFull, StorageFullError } from '../blobs/storage-space.js';
 import { codeOf, DatabaseAwayError, isDatabaseAway } from '../database/postgres-errors.js';
 import { DomainError, statusOf, type ErrorKind } from './domain-error.js';
 
@@ -54,7 +54,7 @@ const DISK_FULL = '53100';
 /** The domain error for a thrown value; null for an unexpected one. */
 export function domainErrorOf(error: unknown): DomainError | null {
   if (error instanceof DomainError) return error;
-  if (codeOf(error) === DISK_FULL) return new StorageFullError(error);
+  if (codeOf(error) === DISK_FULL || isStorageFull(error)) return new StorageFullError(error);
   return isDatabaseAway(error) ? new DatabaseAwayError(error) : null;
 }
 

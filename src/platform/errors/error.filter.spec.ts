@@ -48,10 +48,16 @@ describe('logFailure', () => {
     expect(logged(new InvalidInputError('Unexpected token in "canary"'))?.fields.reason).toBe('validation_error');
   });
 
-  it('logs an unavailable database as an error of one line', () => {
-    const line = logged(Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:5432'), { code: 'ECONNREFUSED' }));
-    expect(line).toMatchObject({ level: 'error', fields: { msg: 'POST /connect/acme/c1 answered 503' } });
-    expect(line?.fields).not.toHaveProperty('err');
+  it('warns of an unavailable database without the route, so that equal warnings are counted', () => {
+    const away = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:5432'), { code: 'ECONNREFUSED' });
+    logFailure(new Logger('http'), away, request);
+    const [warning, line] = lines;
+    expect(warning).toMatchObject({
+      level: 'warn',
+      fields: { msg: 'requests are answered 503, since the database does not answer', requestId: 'request-1' },
+    });
+    expect(line).toMatchObject({ level: 'debug', fields: { msg: 'POST /connect/acme/c1 answered 503' } });
+    for (const { fields } of lines) expect(fields).not.toHaveProperty('err');
   });
 
   it('logs an unexpected failure as an error with its cause', () => {

@@ -24,8 +24,9 @@ function asDomainError(error: unknown, request: Request, allowed: (path: string)
 }
 
 /**
- * Logs unexpected errors with their cause, and an unreachable database in one line, at error. Domain errors are logged at
- * debug. Nothing else in the service logs errors of requests.
+ * Logs unexpected errors with their cause at error, and domain errors in one line at debug. An unreachable database is also a
+ * warning that names no route, so that the logger writes the warnings of an outage once a minute, with their number. Nothing
+ * else in the service logs errors of requests.
  */
 export function logFailure(logger: Logger, error: unknown, request: IncomingMessage): void {
   const what = `${request.method} ${request.url?.split('?')[0]}`;
@@ -38,8 +39,14 @@ export function logFailure(logger: Logger, error: unknown, request: IncomingMess
   // Not logged in full: a message about an input may quote a secret in it.
   const { detail } = known;
   const reason = known.kind === 'invalid' || known.kind === 'unprocessable' ? known.code : known.message;
-  const level = known instanceof DatabaseAwayError ? 'error' : 'debug';
-  logger[level]({ msg: `${what} answered ${statusOf[known.kind]}`, requestId, reason, detail: brief(detail) });
+  if (known instanceof DatabaseAwayError) {
+    logger.warn({
+      msg: 'requests are answered 503, since the database does not answer',
+      requestId,
+      detail: brief(detail),
+    });
+  }
+  logger.debug({ msg: `${what} answered ${statusOf[known.kind]}`, requestId, reason, detail: brief(detail) });
 }
 
 /** An error in a word and a sentence: its other fields may hold what an upstream or the database said, secrets too. */

@@ -6,6 +6,7 @@ import type Pretty from 'pino-pretty';
 import type { Env } from '../../config/env.js';
 import { VERSION } from '../../config/version.js';
 import { lazyRequire } from '../lazy-require.js';
+import { tracing } from './tracing.js';
 
 const pretty = lazyRequire<typeof Pretty>('pino-pretty');
 
@@ -56,6 +57,7 @@ export function createPino(env: Pick<Env, 'logLevel' | 'logFormat' | 'roles'>): 
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: errorForLog },
+      mixin: () => ({ traceId: tracing()?.traceId() }),
       hooks: { streamWrite: redact },
     },
     stream,

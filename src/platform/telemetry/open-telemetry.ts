@@ -88,6 +88,10 @@ export class OpenTelemetry implements Tracing {
     span.end(endedAt);
   }
 
+  traceId(): string | undefined {
+    return trace.getActiveSpan()?.spanContext().traceId;
+  }
+
   stop(): Promise<void> {
     return this.provider.shutdown();
   }

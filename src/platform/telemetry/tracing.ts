@@ -29,6 +29,8 @@ export interface Tracing {
     headers: IncomingHttpHeaders,
     span: { at: number; endedAt: number; attributes: SpanAttributes; error: Error | null },
   ): void;
+  /** Id of the trace that the current work belongs to, for log lines; undefined outside of one. */
+  traceId(): string | undefined;
   /** Sends what waits. */
   stop(): Promise<void>;
 }

@@ -140,6 +140,7 @@ describe('a service with a collector', () => {
         METRICS_TOKEN: 'open',
         OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
         OTEL_BSP_SCHEDULE_DELAY: '100',
+        ACCESS_LOG: 'true',
       });
       const url = await service.url();
       const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
@@ -161,6 +162,11 @@ describe('a service with a collector', () => {
       expect(attributesOf(call)).toMatchObject({ 'mcp.method.name': 'tools/call', 'gen_ai.tool.name': 'echo' });
       expect(lastCall(upstream).headers.traceparent).toBe(`00-${TRACE_ID}-${call.spanId}-01`);
       expect(BigInt(call.endTimeUnixNano) - BigInt(call.startTimeUnixNano)).toBeGreaterThan(0n);
+      await until(
+        () =>
+          service.logs().some(({ msg, traceId }) => String(msg).includes('/echo/.tools/echo') && traceId === TRACE_ID),
+        'the line of the request has the id of the trace',
+      );
       const names = () => collector.spans().map(({ name }) => name);
       await until(() => names().some((name) => name === 'INSERT' || name === 'SELECT'), 'queries are in traces');
       const isKeyRead = (span: Item) => String(attributesOf(span)['db.query.text']).includes('FROM api_keys');

@@ -70,7 +70,7 @@ describe('the first start', () => {
 
       // On a database that has an operator, the setting for the first key changes nothing.
       const later = generateApiKey();
-      const second = runProgram('main.js', { DATA_DIR: dataDir, BOOTSTRAP_API_KEY: later });
+      const second = runProgram('main.js', { DATA_DIR: dataDir, BOOTSTRAP_API_KEY: later, LOG_FORMAT: 'json' });
       const again = await second.url();
       expect((await supertest(again).get('/ready')).status).toBe(200);
       expect(await second.key()).toBeNull();
@@ -85,6 +85,11 @@ describe('the first start', () => {
       expect(list.body.namespaces).toMatchObject([{ name: 'kept' }]);
       second.kill('SIGTERM');
       expect(await second.ended).toBe(0);
+      // With this format a collector of lines reads every one of them.
+      expect(second.logs()).toHaveLength(second.output().trimEnd().split('\n').length);
+      const third = runProgram('main.js', { DATA_DIR: dataDir, PORT: 'none', LOG_FORMAT: 'json' });
+      expect(await third.ended).toBe(1);
+      expect(third.logs()).toMatchObject([{ level: 'fatal', reason: expect.stringContaining('PORT ') }]);
     },
     SLOW_MS,
   );
@@ -438,7 +443,7 @@ describe('the end', () => {
       const silent = connect(Number(new URL(url).port), '127.0.0.1');
       await once(silent, 'connect');
       service.kill('SIGTERM');
-      await until(() => service.output().includes('SIGTERM: finishing what runs'), 'the signal is taken');
+      await until(() => service.output().includes('SIGTERM: finishing requests'), 'the signal is taken');
       const isRefused = () =>
         fetch(`${url}/health`).then(
           () => false,
@@ -485,7 +490,7 @@ describe('the end', () => {
       ).rejects.toThrow();
       await upstream.waitFor((seen) => seen.count('tools/call') === 1);
       service.kill('SIGTERM');
-      await until(() => service.output().includes('SIGTERM: finishing what runs'), 'the signal is taken');
+      await until(() => service.output().includes('SIGTERM: finishing requests'), 'the signal is taken');
       service.kill('SIGTERM');
       expect(await service.ended).toBe(1);
       await running;
@@ -559,6 +564,8 @@ describe('the log', () => {
       await query(database.url, 'ALTER TABLE elsewhere RENAME TO connections');
       await relay.shut();
       expect((await as('get', '/connect/acme', 'request-away')).status).toBe(503);
+      for (const name of ['a', 'b', 'c'])
+        expect((await as('get', `/connect/${name}`, 'request-also')).status).toBe(503);
       await relay.open();
       await until(async () => (await as('get', '/connect/acme', 'request-back')).status === 200, 'it is back');
       service.kill('SIGTERM');
@@ -582,7 +589,13 @@ describe('the log', () => {
         { level: 'error', err: { message: expect.stringContaining('"connections" does not exist') } },
         { level: 'debug', msg: 'PUT /connect/acme/late 500' },
       ]);
-      expect(byId('request-away')[0]).toMatchObject({ level: 'error', msg: 'GET /connect/acme answered 503' });
+      expect(byId('request-away')[0]).toMatchObject({
+        level: 'warn',
+        msg: 'requests are answered 503, since the database does not answer',
+      });
+      expect(byId('request-away')[1]).toMatchObject({ level: 'debug', msg: 'GET /connect/acme answered 503' });
+      // The warnings of an outage are folded.
+      expect(byId('request-also').filter(({ level }) => level !== 'debug')).toEqual([]);
       expect(byId('call-of-refused')[0]).toMatchObject({
         level: 'debug',
         reason: expect.stringContaining('Nothing listens'),

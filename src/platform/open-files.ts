@@ -1,0 +1,27 @@
+import { readFileSync } from 'node:fs';
+import type { Env } from '../config/env.js';
+
+/** Files of a process besides the connections of clients: sockets to upstreams and the database, logs, programs. */
+const BESIDE_CLIENTS = 1_024;
+
+/**
+ * Compares the connections that a process accepts with the files that the system lets it open. Beyond that number
+ * connections are closed without an answer.
+ *
+ * @param limits text of `/proc/self/limits`
+ * @returns a sentence with the next step; null when there are enough, or where the system does not say
+ */
+export function openFilesFault({ httpConnectionsMax }: Env, limits = ownLimits()): string | null {
+  const filesMax = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Infinity);
+  const needed = httpConnectionsMax + BESIDE_CLIENTS;
+  if (filesMax >= needed) return null;
+  return `This process may open ${filesMax} files, and HTTP_CONNECTIONS_MAX needs ${needed}: raise the limit (ulimit -n, LimitNOFILE), or lower HTTP_CONNECTIONS_MAX.`;
+}
+
+function ownLimits(): string {
+  try {
+    return readFileSync('/proc/self/limits', 'utf8');
+  } catch {
+    return '';
+  }
+}
