@@ -162,6 +162,7 @@ function explain(error: unknown): string {
 
 start().catch((error: unknown) => {
   const [msg, reason] = ['Slipway did not start.', explain(error)];
+  // eslint-disable-next-line no-restricted-properties -- wrong settings give no Env.
   const isJson = process.env.LOG_FORMAT?.trim() === 'json';
   const line = { level: 'fatal', time: new Date().toISOString(), msg, reason };
   process.stderr.write(isJson ? `${JSON.stringify(line)}\n` : `${msg}\n${reason}\n`);
