@@ -77,11 +77,6 @@ export class StdioServerConnectionDto {
   configSchema: Record<string, unknown>;
 }
 
-export class ServerSecurityDto {
-  /** True if the newest scanned release passed the security check. */
-  scanPassed: boolean;
-}
-
 export class ToolSummaryDto {
   /** @example 'get_forecast' */
   name: string;
@@ -141,7 +136,16 @@ export class ServerDetailDto {
    */
   currentReleaseId: string | null;
   /** Null until a release was scanned, and for a bundle that was not run: only its manifest was checked. */
-  security: ServerSecurityDto | null;
+  @ApiProperty({
+    type: 'object',
+    nullable: true,
+    selfRequired: true,
+    required: ['scanPassed'],
+    properties: {
+      scanPassed: { type: 'boolean', description: 'True if the newest scanned release passed the security check.' },
+    },
+  })
+  security: { scanPassed: boolean } | null;
   /** Null until a release was scanned. */
   tools: ToolSummaryDto[] | null;
   /** Null until a release was scanned. */

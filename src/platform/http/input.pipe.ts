@@ -1,5 +1,6 @@
 import { ValidationPipe, type ArgumentMetadata, type ValidationError, type PipeTransform } from '@nestjs/common';
 import { InvalidInputError, type DomainError } from '../errors/domain-error.js';
+import { ApiAdditionalProperties } from './api-docs.decorators.js';
 import { isUUID } from 'class-validator';
 import { UNREAD_BODY } from './body/request-body.js';
 
@@ -9,6 +10,7 @@ const closedBodies = new WeakSet<object>();
 export function ClosedBody(): ClassDecorator {
   return (target) => {
     closedBodies.add(target);
+    ApiAdditionalProperties(false)(target);
   };
 }
 

@@ -16,11 +16,9 @@ import { IsWebUrl, SECRET_NAME, IsHostPattern } from '../server.validators.js';
 
 const HOSTS_MAX = 50;
 
-const HOST_CHARS_MAX = 253;
-
 const egressAllow = {
   type: 'array',
-  items: { type: 'string', maxLength: HOST_CHARS_MAX },
+  items: { type: 'string' },
   maxItems: HOSTS_MAX,
   nullable: true,
   example: ['api.example.com', '*.example.org', 'db.example.com:5432'],
@@ -48,7 +46,6 @@ export class UpdateServerRuntimeDto {
   @IsOptional()
   @IsArray()
   @ArrayMaxSize(HOSTS_MAX)
-  @MaxLength(HOST_CHARS_MAX, { each: true })
   @IsHostPattern()
   egressAllow?: string[] | null;
 
