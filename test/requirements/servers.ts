@@ -61,6 +61,12 @@ export const servers = {
     source: 'Field',
     behavior: 'A PATCH with an invalid value answers 400 `{error}` and changes nothing; URLs are http or https.',
   },
+  'server:body:misspelt': {
+    source: 'House',
+    behavior:
+      'PUT and PATCH of servers and of their settings answer 400 for an unknown member that is near a known one, with both names, ' +
+      'and change nothing. Members that are near none are ignored where a body is not closed.',
+  },
   'server:update:foreign': {
     source: 'Field',
     behavior: "Changing, moving or giving an icon to another owner's server answers 403 and changes nothing.",

@@ -1,9 +1,11 @@
 import { ApiExtraModels, ApiProperty, getSchemaPath } from '@nestjs/swagger';
 import { IsPrintable, IsText, Omittable } from '../../platform/http/input-values.js';
+import { SpelledBody } from '../../platform/http/input.pipe.js';
 import { IsOptional } from 'class-validator';
 import { bundleRuntimes } from './server.types.js';
 import type { BundleRuntime } from './server.types.js';
 
+@SpelledBody()
 export class CreateServerDto {
   /**
    * Shown to people, 1 to 255 characters. Default: the server's name.
