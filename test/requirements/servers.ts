@@ -152,6 +152,14 @@ export const servers = {
     behavior: 'Without a key no write is possible, and no read of data of an owner.',
   },
 
+  // The page about the specification
+  'contract:page': {
+    source: 'House',
+    behavior:
+      '`docs/contract.md` names each specified member that an answer has as null or not at all, and answers what the specification ' +
+      'does not show.',
+  },
+
   // Changes of a release for its callers
   'contract:list': {
     source: 'House',
