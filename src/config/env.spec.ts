@@ -93,6 +93,7 @@ describe('loadEnv', () => {
     ['PUBLIC_URL', ['http://h', 'https://h/base/'], ['ftp://h', 'h', 'https://h?a=b', 'https://h/#x']],
     ['ROLES', ['api', 'worker', 'worker, api', 'host'], ['Api', 'api,', 'api;worker', 'all']],
     ['MIGRATE', ['auto', 'off'], ['on', 'no']],
+    ['REGISTRY_HOSTS', ['none', 'a.com', '*.a.com, b'], ['https://a.com', 'a.com/x', 'a.com:80', '*', 'a.*.com', 'a,']],
     ['LOG_LEVEL', ['trace', 'fatal'], ['verbose', 'INFO']],
     ['LOG_FORMAT', ['json', 'pretty'], ['text']],
     ['BOOTSTRAP_API_KEY', [`slipway_${'x'.repeat(43)}`], [`slipway_${'x'.repeat(42)}`, 'x'.repeat(51), 'slipway_']],

@@ -22,6 +22,7 @@ import {
   issuerPattern,
   webOrigin,
   addressRanges,
+  registryHosts,
   metricsToken,
 } from './setting.js';
 
@@ -120,6 +121,14 @@ const settings = {
     flag,
     'false',
     '`true`: servers, skills, icons and downloads may be read without a key. A wrong key is still refused.',
+  ),
+  registryHosts: setting(
+    'REGISTRY_HOSTS',
+    registryHosts,
+    'server.smithery.ai,*.run.tools',
+    'Hosts on which the `mcpUrl` of a connection means a server of this registry, comma-separated: ' +
+      '`https://HOST/acme/weather` by its name, and the first label of `*.HOST` by its slug. The default is what published ' +
+      'command line tools write. `none`: addresses there are custom URLs.',
   ),
   modules: optional(
     'SLIPWAY_MODULES',

@@ -184,6 +184,15 @@ export const webOrigin: Parse<string> = (value) => {
   return origin;
 };
 
+/** Hosts, in which `*.` stands for one label; empty for the word none. */
+export const registryHosts: Parse<string[]> = (value) => {
+  const hosts = value === 'none' ? [] : listOf((host) => host.toLowerCase())(value);
+  if (!hosts.every((host) => /^(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)*$/.test(host))) {
+    throw new Error('must be none or a list of hosts such as mcp.example.com or *.run.example.com');
+  }
+  return hosts;
+};
+
 /** CIDR ranges or single addresses. */
 export const addressRanges: Parse<BlockList> = (value) => {
   const list = new BlockList();

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createApp } from '../../src/app.setup.js';
 import { loadEnv } from '../../src/config/env.js';
+import { VERSION } from '../../src/config/version.js';
 import { generateApiKey } from '../../src/modules/auth/api-key.js';
 import { routeTable } from '../../src/platform/http/route-table.js';
 import {
@@ -81,7 +82,7 @@ describe('the API document', () => {
 
   verifies('openapi:document', 'is OpenAPI 3.0 by its structure', () => {
     expect(committed.openapi).toMatch(/^3\.0\.\d$/);
-    expect(committed.info).toMatchObject({ title: 'Slipway', version: '1.0.0' });
+    expect(committed.info).toMatchObject({ title: 'Slipway', version: VERSION });
     const ids = operations.map(({ operation }) => operation.operationId);
     expect(new Set(ids).size).toBe(ids.length);
     const declared = committed.tags.map(({ name }) => name);
@@ -224,7 +225,11 @@ describe('the API document', () => {
   });
 
   verifies('openapi:security', 'requires the bearer key on every operation except health', () => {
-    expect(committed.components.securitySchemes.apiKey).toMatchObject({ type: 'http', scheme: 'bearer' });
+    expect(committed.components.securitySchemes.apiKey).toEqual({
+      type: 'http',
+      scheme: 'bearer',
+      description: 'An API key: `slipway_…`',
+    });
     const isOpen = (path: string) => ['/health', '/ready', '/metrics'].includes(path);
     expect(
       failing(({ security }, path) => JSON.stringify(security) === (isOpen(path) ? '[{}]' : '[{"apiKey":[]}]')),
@@ -243,19 +248,26 @@ describe('the answers of the service', () => {
     const list = { $ref: '#/components/schemas/NamespaceListDto' };
     const namespace = { name: 'acme', createdAt: '2026-11-20T10:15:00.000Z' };
     const pagination = { currentPage: 1, pageSize: 20, totalPages: 1, totalCount: 1 };
+    const tool = { name: 'x', inputSchema: { type: 'object', properties: {}, additionalProperties: false } };
+    expect(document.departures({ $ref: '#/components/schemas/ToolDto' }, tool)).toEqual([]);
+    const detail = { $ref: '#/components/schemas/NamespaceDto' };
+    expect(document.departures(detail, { name: 1 })).toEqual([
+      "body must have required property 'createdAt'",
+      'body.name must be string',
+    ]);
     expect(document.departures(list, { namespaces: [namespace], pagination })).toEqual([]);
     expect(
-      document.departures(list, { namespaces: [{ name: 1, id: 7 }], pagination: { ...pagination, pageSize: 1.5 } }),
-    ).toEqual([
-      'body.namespaces[0].createdAt is missing',
-      'body.namespaces[0].name is not of type string: 1',
-      'body.namespaces[0].id is not documented',
-      'body.pagination.pageSize is not of type integer: 1.5',
-    ]);
+      document.departures(list, { namespaces: [namespace], pagination: { ...pagination, pageSize: 1.5, id: 7 } }),
+    ).toEqual(['body.pagination must NOT have additional properties (id)', 'body.pagination.pageSize must be integer']);
   });
 
   for (const [module, file] of walks) {
-    verifies('openapi:complete', `of ${module} are as documented`, () => file.default(walk), SLOW_MS);
+    verifies(
+      ['openapi:complete', 'openapi:bodies'],
+      `of ${module} are as documented`,
+      () => file.default(walk),
+      SLOW_MS,
+    );
   }
 
   verifies('openapi:complete', 'without a key are as documented', async () => {

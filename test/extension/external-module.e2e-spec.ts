@@ -83,7 +83,7 @@ describe('SLIPWAY_MODULES', () => {
 
       const { paths, components } = (await ask(service, 'GET', '/openapi.json')).body;
       expect(paths['/servers/{qualifiedName}/stars'].put).toMatchObject({ 'x-scope': 'stars:write', tags: ['Stars'] });
-      expect(components.schemas.ServerSummaryDto.properties.stars).toMatchObject({ type: 'integer' });
+      expect(components.schemas.ListedServerDto.properties.stars).toMatchObject({ type: 'integer' });
       const names = await query(await databaseUrlOf(dataDir), 'SELECT name FROM module_migrations');
       expect(names).toEqual([{ name: 'stars:CreateStars1795300000000' }]);
       service.kill('SIGTERM');

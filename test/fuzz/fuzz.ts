@@ -389,7 +389,7 @@ class Lane {
     for (const got of all) {
       this.owner.count(`REST: ${made.kind}`);
       if (got === null) continue;
-      const faults = faultsOf(this.document, operation, got, isOdd, sent.target);
+      const faults = faultsOf(this.document, operation, got, isOdd);
       this.report(faults, operation.name, sent, got);
       if (got.status < 300) this.owner.succeededAt(operation.name);
       const body = bodyOf(got);

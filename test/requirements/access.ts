@@ -199,6 +199,12 @@ export const access = {
     source: 'House',
     behavior: 'Every operation has a summary, an example and its statuses with their error bodies.',
   },
+  'openapi:bodies': {
+    source: 'House',
+    behavior:
+      'Answers are valid by the API document, and have no member that it does not list. So are bodies that succeed, which ' +
+      'fail without a required member, and with one more where the document refuses others.',
+  },
   'openapi:security': {
     source: 'Spec 5, House',
     behavior: 'Every operation of the contract declares the bearer key in the API document.',

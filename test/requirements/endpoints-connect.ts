@@ -163,6 +163,11 @@ export const connectEndpoints = {
     behavior:
       'The addresses that published tools use for registry servers, and the run addresses of this service, resolve to that server, in bodies and in the `mcpUrl` filter.',
   },
+  'connection:server:hosts': {
+    source: 'House',
+    behavior:
+      '`REGISTRY_HOSTS` lists the hosts whose addresses mean servers of this registry. With `none`, such an address is a custom URL.',
+  },
   'connection:server:follows': {
     source: 'House',
     behavior: 'A connection to a registry server uses its later releases and its new slug.',

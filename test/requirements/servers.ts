@@ -61,6 +61,12 @@ export const servers = {
     source: 'Field',
     behavior: 'A PATCH with an invalid value answers 400 `{error}` and changes nothing; URLs are http or https.',
   },
+  'server:body:misspelt': {
+    source: 'House',
+    behavior:
+      'PUT and PATCH of servers and of their settings answer 400 for an unknown member that is near a known one, with both names, ' +
+      'and change nothing. Members that are near none are ignored where a body is not closed.',
+  },
   'server:update:foreign': {
     source: 'Field',
     behavior: "Changing, moving or giving an icon to another owner's server answers 403 and changes nothing.",
@@ -144,6 +150,14 @@ export const servers = {
   'public-reads:nothing-else': {
     source: 'House',
     behavior: 'Without a key no write is possible, and no read of data of an owner.',
+  },
+
+  // The page about the specification
+  'contract:page': {
+    source: 'House',
+    behavior:
+      '`docs/contract.md` names each specified member that an answer has as null or not at all, and answers what the specification ' +
+      'does not show.',
   },
 
   // Changes of a release for its callers

@@ -1,3 +1,4 @@
+import { PartialType } from '@nestjs/swagger';
 import { IsOptional, IsUUID } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
 import { IsCommaList, IsFlag, IsWhole, IsPrintable } from '../../platform/http/input-values.js';
@@ -11,8 +12,11 @@ export class NamespaceDto {
   createdAt: string;
 }
 
+/** Without `fields`, every member is present. */
+export class ListedNamespaceDto extends PartialType(NamespaceDto) {}
+
 export class NamespaceListDto {
-  namespaces: NamespaceDto[];
+  namespaces: ListedNamespaceDto[];
   pagination: PaginationDto;
 }
 

@@ -1,6 +1,6 @@
 import { DiscoveryService } from '@nestjs/core';
-import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
-import { ServerSummaryDto, serverListExample } from './search/server-search.dto.js';
+import { ApiProperty, ApiPropertyOptional, type ApiPropertyOptions } from '@nestjs/swagger';
+import { ListedServerDto, serverListExample } from './search/server-search.dto.js';
 import { ServerDetailDto, serverDetailExample } from './server.dto.js';
 
 /** A member that a module adds to every card of a server: each entry of `GET /servers`, and `GET /servers/{name}`. */
@@ -40,6 +40,7 @@ export function ServerCardField(
     if (key in example) throw new Error(`The card of a server has a member "${key}" already: choose another name`);
     Object.assign(example, { [key]: absent });
   }
-  for (const { prototype } of [ServerSummaryDto, ServerDetailDto]) ApiProperty(schema)(prototype, key);
+  ApiPropertyOptional(schema)(ListedServerDto.prototype, key);
+  ApiProperty(schema)(ServerDetailDto.prototype, key);
   return ContributesCardField(options);
 }

@@ -1,9 +1,11 @@
 import { ApiExtraModels, ApiProperty, getSchemaPath } from '@nestjs/swagger';
 import { IsPrintable, IsText, Omittable } from '../../platform/http/input-values.js';
+import { SpelledBody } from '../../platform/http/input.pipe.js';
 import { IsOptional } from 'class-validator';
 import { bundleRuntimes } from './server.types.js';
 import type { BundleRuntime } from './server.types.js';
 
+@SpelledBody()
 export class CreateServerDto {
   /**
    * Shown to people, 1 to 255 characters. Default: the server's name.
@@ -77,11 +79,6 @@ export class StdioServerConnectionDto {
   configSchema: Record<string, unknown>;
 }
 
-export class ServerSecurityDto {
-  /** True if the newest scanned release passed the security check. */
-  scanPassed: boolean;
-}
-
 export class ToolSummaryDto {
   /** @example 'get_forecast' */
   name: string;
@@ -141,7 +138,16 @@ export class ServerDetailDto {
    */
   currentReleaseId: string | null;
   /** Null until a release was scanned, and for a bundle that was not run: only its manifest was checked. */
-  security: ServerSecurityDto | null;
+  @ApiProperty({
+    type: 'object',
+    nullable: true,
+    selfRequired: true,
+    required: ['scanPassed'],
+    properties: {
+      scanPassed: { type: 'boolean', description: 'True if the newest scanned release passed the security check.' },
+    },
+  })
+  security: { scanPassed: boolean } | null;
   /** Null until a release was scanned. */
   tools: ToolSummaryDto[] | null;
   /** Null until a release was scanned. */

@@ -1,4 +1,4 @@
-import { ApiProperty, PickType } from '@nestjs/swagger';
+import { ApiProperty, PartialType, PickType } from '@nestjs/swagger';
 import { IsString, Matches, MaxLength, IsInt, IsOptional, IsUUID } from 'class-validator';
 import { Type } from 'class-transformer';
 import { PaginationDto, PageQueryDto } from '../../platform/http/pagination.dto.js';
@@ -148,8 +148,11 @@ export class SkillSummaryDto {
   gitUrl: string | null;
 }
 
+/** Without `fields`, every member is present. */
+export class ListedSkillDto extends PartialType(SkillSummaryDto) {}
+
 export class SkillListDto {
-  skills: SkillSummaryDto[];
+  skills: ListedSkillDto[];
   pagination: PaginationDto;
 }
 

@@ -1,4 +1,4 @@
-import { ApiExtension, ApiHeader, ApiOkResponse, ApiResponse } from '@nestjs/swagger';
+import { ApiExtension, ApiHeader, ApiOkResponse, ApiResponse, ApiSchema, type ApiSchemaOptions } from '@nestjs/swagger';
 import { applyDecorators } from '@nestjs/common';
 
 /** OpenAPI extension that holds a route's errors until `openapi-document.ts` turns them into responses. */
@@ -16,6 +16,12 @@ export type ApiError = number | { status: number; text?: string; code?: string; 
  */
 export function ApiErrors(...errors: ApiError[]): MethodDecorator {
   return ApiExtension(API_ERRORS, errors);
+}
+
+/** Documents whether an object may have members besides those of its class. */
+export function ApiAdditionalProperties(additionalProperties: boolean): ClassDecorator {
+  // Swagger copies every option to the schema, and declares two of them.
+  return ApiSchema({ additionalProperties } as ApiSchemaOptions);
 }
 
 /** Documents a route whose answer has an `ETag` and is 304 without a body to who has that one. RFC 9110 13.1.2. */

@@ -99,7 +99,7 @@ export function Omittable(): PropertyDecorator {
 }
 
 /** The members of `record` that `fields` names; all of them without `fields`. Names it does not have are ignored. */
-export function project<T extends object>(record: T, fields: readonly string[] | undefined): T {
+export function project<T extends object>(record: T, fields: readonly string[] | undefined): Partial<T> {
   if (fields === undefined) return record;
-  return Object.fromEntries(Object.entries(record).filter(([name]) => fields.includes(name))) as T;
+  return Object.fromEntries(Object.entries(record).filter(([name]) => fields.includes(name))) as Partial<T>;
 }

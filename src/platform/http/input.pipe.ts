@@ -1,14 +1,34 @@
-import { ValidationPipe, type ArgumentMetadata, type ValidationError, type PipeTransform } from '@nestjs/common';
+import {
+  ValidationPipe,
+  type ArgumentMetadata,
+  type PipeTransform,
+  type Type,
+  type ValidationError,
+} from '@nestjs/common';
 import { InvalidInputError, type DomainError } from '../errors/domain-error.js';
+import { ApiAdditionalProperties } from './api-docs.decorators.js';
 import { isUUID } from 'class-validator';
+import { isObject } from '../text/json.js';
+import { nearestName } from '../text/nearest.js';
+import { quoted } from '../text/quoted.js';
 import { UNREAD_BODY } from './body/request-body.js';
+import { propertiesOf } from './known-query.guard.js';
 
 const closedBodies = new WeakSet<object>();
+const spelledBodies = new WeakSet<object>();
 
 /** Marks a body DTO as closed: an unknown key is refused with its name instead of being dropped. */
 export function ClosedBody(): ClassDecorator {
   return (target) => {
     closedBodies.add(target);
+    ApiAdditionalProperties(false)(target);
+  };
+}
+
+/** Marks a body DTO in which an unknown key is refused when it is near a known one, which it then most likely means. */
+export function SpelledBody(): ClassDecorator {
+  return (target) => {
+    spelledBodies.add(target);
   };
 }
 
@@ -37,6 +57,14 @@ class RefusingPipe extends ValidationPipe {
   }
 }
 
+function requireSpelling(body: object, type: Type): void {
+  const names = propertiesOf(type);
+  for (const key of Object.keys(body)) {
+    const near = names.includes(key) ? null : nearestName(key, names);
+    if (near !== null) throw new InvalidInputError(`There is no member ${quoted(key)}: did you mean ${quoted(near)}?`);
+  }
+}
+
 function pipe(forbidNonWhitelisted: boolean): ValidationPipe {
   return new RefusingPipe({
     transform: true,
@@ -49,7 +77,8 @@ function pipe(forbidNonWhitelisted: boolean): ValidationPipe {
 
 /**
  * Validates and transforms every body, query and parameter that has a DTO class. Unknown keys are dropped, or refused
- * in a {@link ClosedBody}. All faults are reported together, joined with `; `.
+ * in a {@link ClosedBody} and, when they are misspelt, in a {@link SpelledBody}. Faults of values are reported together,
+ * joined with `; `.
  */
 export class InputPipe extends ValidationPipe {
   private readonly open = pipe(false);
@@ -61,6 +90,9 @@ export class InputPipe extends ValidationPipe {
       throw new InvalidInputError('Send the body as JSON, with Content-Type: application/json');
     // An omitted body arrives as undefined; every body of ours is optional or says which field is missing.
     const given = metadata.type === 'body' && value === undefined ? {} : value;
+    if (metadata.metatype && spelledBodies.has(metadata.metatype) && isObject(given)) {
+      requireSpelling(given, metadata.metatype);
+    }
     return chosen.transform(given, metadata);
   }
 }

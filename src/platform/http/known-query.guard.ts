@@ -81,7 +81,8 @@ export function knownQuery(controller: Type, handler: object): KnownQuery | 'any
   };
 }
 
-function propertiesOf(type: Type | undefined): string[] {
+/** The members that a DTO has rules for. */
+export function propertiesOf(type: Type | undefined): string[] {
   if (!type) return [];
   const rules = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
   return [...new Set(rules.map(({ propertyName }) => propertyName))];

@@ -1,5 +1,6 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
+import { VERSION } from '../../config/version.js';
 import { familyOf, rpcCodeOf, type ErrorFamily } from '../errors/error-body.js';
 import { API_ERRORS, type ApiError } from './api-docs.decorators.js';
 
@@ -85,7 +86,10 @@ const schemas = {
     required: ['jsonrpc', 'error'],
     properties: {
       jsonrpc: { type: 'string', enum: ['2.0'] },
-      id: { nullable: true, description: 'The id of the request, when it could be read.' },
+      id: {
+        description: 'The id of the request; null when it could not be read.',
+        oneOf: [{ type: 'string', nullable: true }, { type: 'number' }],
+      },
       error: {
         type: 'object',
         required: ['code', 'message'],
@@ -186,8 +190,8 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
   const builder = new DocumentBuilder()
     .setTitle('Slipway')
     .setDescription(description)
-    .setVersion('1.0.0')
-    .addBearerAuth({ type: 'http', scheme: 'bearer', description: 'An API key: `slipway_…`' }, 'apiKey');
+    .setVersion(VERSION)
+    .addSecurity('apiKey', { type: 'http', scheme: 'bearer', description: 'An API key: `slipway_…`' });
   for (const [name, text] of tags) builder.addTag(name, text);
   const document = SwaggerModule.createDocument(app, builder.build(), {
     operationIdFactory: (controller, method) => `${controller.replace(/Controller$/, '')}_${method}`,

@@ -8,6 +8,7 @@ export default async function (walk: ApiWalk): Promise<void> {
   await walk.ask('PUT /namespaces/{name}', 409, { name: namespace }, undefined, other);
   const generated = await walk.ask('POST /namespaces', 201);
   await walk.ask('GET /namespaces', 200);
+  await walk.ask('GET /namespaces', 200, {}, undefined, { query: '?fields=name' });
   await walk.ask('GET /namespaces', 400, {}, undefined, { query: '?pageSize=999' });
   await walk.ask('DELETE /namespaces/{name}', 200, { name: generated.name });
   await walk.ask('DELETE /namespaces/{name}', 404, { name: generated.name });

@@ -14,6 +14,7 @@ export default async function (walk: ApiWalk): Promise<void> {
   await walk.ask('PUT /servers/{qualifiedName}', 413, { qualifiedName }, tooLarge);
   await walk.ask('GET /servers/{qualifiedName}', 200, { qualifiedName });
   await walk.ask('GET /servers', 200, {}, undefined, { query: '?q=weather' });
+  await walk.ask('GET /servers', 200, {}, undefined, { query: '?fields=id' });
   await walk.ask('GET /servers', 400, {}, undefined, { query: '?pageSize=0' });
   await walk.ask('PATCH /servers/{qualifiedName}', 200, { qualifiedName }, { license: 'MIT', homepage: null });
   await walk.ask('PATCH /servers/{qualifiedName}', 400, { qualifiedName }, { homepage: 'none' });

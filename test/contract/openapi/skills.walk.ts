@@ -32,6 +32,7 @@ export default async function (walk: ApiWalk): Promise<void> {
   await walk.ask(uploaded, 400, skill, zipped(Buffer.from('no zip')));
   await walk.ask(uploaded, 422, skill, zipped(await zipOf({ 'SKILL.md': 'text' })));
   await walk.ask('GET /skills', 200, {}, undefined, { query: '?q=review' });
+  await walk.ask('GET /skills', 200, {}, undefined, { query: '?fields=id' });
   await walk.ask('GET /skills', 400, {}, undefined, { query: '?topK=1' });
   await walk.ask('GET /skills/{namespace}/{slug}', 200, skill);
   await walk.ask('GET /skills/{namespace}/{slug}', 404, { namespace, slug: 'none' });

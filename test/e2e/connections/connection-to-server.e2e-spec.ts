@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { TargetResolver } from '../../../src/modules/connections/core/target-resolver.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import {
   announceCurrent,
@@ -106,6 +107,40 @@ describe('a connection to a registered server', () => {
       expect(listed).toEqual([...ids].reverse());
     }
   });
+
+  verifies(
+    'connection:server:hosts',
+    'is what addresses on the hosts of the setting mean, and on no others',
+    async () => {
+      const server = await externalServer(app, owner, upstream.url);
+      const theirs = [`https://server.smithery.ai/${server.name}`, `https://${server.slug.toLowerCase()}.run.tools`];
+      const ours = [
+        `https://mcp.acme.example/${server.name}/mcp`,
+        `https://${server.slug.toLowerCase()}.run.acme.example`,
+      ];
+      const meant = ({ env, get }: TestApp, urls: string[]) =>
+        Promise.all(
+          [...urls, `${env.baseUrl}/run/${server.slug}`].map(
+            async (mcpUrl) => (await get(TargetResolver).resolve({ mcpUrl })).serverName,
+          ),
+        );
+      const names = [server.name, server.name];
+      expect(await meant(app, [...theirs, ...ours])).toEqual([...names, null, null, server.name]);
+
+      const [none, set] = [
+        await app.sibling({ REGISTRY_HOSTS: 'none' }),
+        await app.sibling({ REGISTRY_HOSTS: 'mcp.acme.example, *.run.acme.example' }),
+      ];
+      expect(await meant(none, theirs)).toEqual([null, null, server.name]);
+      const custom = await none.get(TargetResolver).resolve({ mcpUrl: 'https://server.smithery.ai/acme/none' });
+      expect(custom).toMatchObject({ targetKind: 'url', mcpUrl: 'https://server.smithery.ai/acme/none' });
+      expect(await meant(set, [...theirs, ...ours])).toEqual([null, null, ...names, server.name]);
+      await expect(meant(set, ['https://mcp.acme.example/acme/none'])).rejects.toThrow(
+        'The registry has no server "acme/none"',
+      );
+      await Promise.all([none.close(), set.close()]);
+    },
+  );
 
   verifies('connection:create:server-unknown', 'that does not exist is refused, under every spelling', async () => {
     const name = `${uniqueName('ns')}/nothing`;

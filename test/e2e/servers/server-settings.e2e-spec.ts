@@ -118,6 +118,36 @@ describe('PATCH /servers/{qualifiedName}', () => {
     expect(await stored(name)).toEqual(before);
   });
 
+  verifies('server:body:misspelt', 'refuses a misspelt member with the right name, like all bodies here', async () => {
+    const name = await createServer(app, owner, { displayName: 'Weather' });
+    const before = await stored(name);
+    const [place, as] = [pathOf(name), app.as(owner)];
+    const refused = [
+      [await as.patch(place, { license: 'MIT', displayNam: 'Forecasts' }), 'displayNam', 'displayName'],
+      [await as.patch(place, { iconURL: 'https://a.example/i.png' }), 'iconURL', 'iconUrl'],
+      [await as.put(place, { descripton: 'x' }), 'descripton', 'description'],
+      [
+        await as.put(`${pathOf(await createNamespace(app, owner))}`, { displayname: 'x' }),
+        'displayname',
+        'displayName',
+      ],
+      [await as.put(`${place}/secrets`, { name: 'KEY', value: 'v', valu: 'w' }), 'valu', 'value'],
+      [await as.patch(`${place}/runtime`, { logPayload: true }), 'logPayload', 'logPayloads'],
+      [await as.patch(`${place}/domains/managed`, { subDomain: 'acme-two' }), 'subDomain', 'subdomain'],
+      [await app.as(app.operator).put(`${place}/verified`, { verified: true, verifed: true }), 'verifed', 'verified'],
+    ] as const;
+    for (const [{ status, body }, wrong, right] of refused) {
+      expect([status, body]).toEqual([400, { error: `There is no member "${wrong}": did you mean "${right}"?` }]);
+    }
+    expect((await as.get(`${place}/secrets`)).body).toEqual([]);
+    expect(await stored(name)).toEqual(before);
+    // What clients may send back, and what newer ones may add.
+    const further = { qualifiedName: name, remote: true, tools: null, visibility: 'public', x: 1 };
+    expect((await as.patch(place, { ...further, license: 'MIT' })).status).toBe(200);
+    expect((await as.put(place, { ...further, displayName: 'Weather' })).status).toBe(201);
+    expect(await stored(name)).toEqual({ ...before, license: 'MIT' });
+  });
+
   verifies('server:update:foreign', 'is the owner’s alone', async () => {
     const name = await createServer(app, owner);
     const before = await stored(name);

@@ -1,4 +1,6 @@
 import { readFile } from 'node:fs/promises';
+import { Ajv, type AnySchemaObject, type ValidateFunction } from 'ajv';
+import formats from 'ajv-formats';
 
 export interface Schema {
   $ref?: string;
@@ -55,32 +57,37 @@ export interface NamedOperation {
   operation: Operation;
 }
 
-/** Schemas of values of MCP servers, which pass unchanged and may have further members; every other object is closed. */
-const open = new Set([
-  'ToolDto',
-  'ObjectSchemaDto',
-  'ToolAnnotationsDto',
-  'ServerIconDto',
-  'CallToolResultDto',
-  'ContentDto',
-]);
-
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-const fits: Record<string, (value: unknown) => boolean> = {
-  string: (value) => typeof value === 'string',
-  number: (value) => typeof value === 'number',
-  integer: (value) => Number.isInteger(value),
-  boolean: (value) => typeof value === 'boolean',
-  array: Array.isArray,
-  object: isObject,
-};
+/** Words of OpenAPI that are no rules for values. */
+const ANNOTATIONS = ['example', 'discriminator', 'xml', 'externalDocs'];
+
+/** The name of the schema that a reference leads to. */
+function nameOf(ref: string): string {
+  return /^#\/components\/schemas\/(\w+)$/.exec(ref)?.[1] ?? '';
+}
+
+/** A part of the document in which each object that lists its members has no others, unless the document allows them. */
+function closed(part: unknown): unknown {
+  if (Array.isArray(part)) return part.map(closed);
+  if (!isObject(part)) return part;
+  if (typeof part.$ref === 'string') return { $ref: nameOf(part.$ref) };
+  const words = Object.fromEntries(
+    Object.entries(part).map(([word, value]) => [word, word === 'example' ? value : closed(value)]),
+  );
+  if (!isObject(part.properties)) return words;
+  // Their names are no words of the schema: a member may be called `properties` too.
+  const members = Object.entries(part.properties).map(([name, member]) => [name, closed(member)]);
+  return { additionalProperties: false, ...words, properties: Object.fromEntries(members) };
+}
 
 /** The committed `openapi.json`. */
 export class ApiDocument {
   readonly operations: NamedOperation[];
+  private readonly ajv = new Ajv({ allErrors: true, strict: true });
+  private readonly checks = new Map<Schema | string, ValidateFunction>();
 
   constructor(readonly content: OpenApi) {
     this.operations = Object.entries(content.paths).flatMap(([path, item]) =>
@@ -91,6 +98,11 @@ export class ApiDocument {
         operation,
       })),
     );
+    this.ajv.addVocabulary(ANNOTATIONS);
+    formats.default(this.ajv);
+    for (const [name, schema] of Object.entries(content.components.schemas)) {
+      this.ajv.addSchema(closed(schema) as AnySchemaObject, name);
+    }
   }
 
   static async read(): Promise<ApiDocument> {
@@ -100,42 +112,22 @@ export class ApiDocument {
   }
 
   resolve(ref: string): { name: string; schema: Schema } {
-    const name = /^#\/components\/schemas\/(\w+)$/.exec(ref)?.[1] ?? '';
+    const name = nameOf(ref);
     const schema = this.content.components.schemas[name];
     if (!schema) throw new Error(`${ref} leads nowhere.`);
     return { name, schema };
   }
 
-  /** The places where a value departs from its schema, one line each. */
-  departures(schema: Schema, value: unknown, at = 'body', isOpen = false): string[] {
-    if (schema.$ref !== undefined) {
-      const target = this.resolve(schema.$ref);
-      return this.departures(target.schema, value, at, open.has(target.name));
-    }
-    if (schema.oneOf) {
-      const all = schema.oneOf.map((one) => this.departures(one, value, at, isOpen));
-      return all.some((one) => one.length === 0) ? [] : all.flat();
-    }
-    if (value === null && schema.nullable === true) return [];
-    if (schema.type !== undefined && !fits[schema.type]?.(value)) {
-      return [`${at} is not of type ${schema.type}: ${JSON.stringify(value)}`];
-    }
-    if (schema.enum && !schema.enum.includes(value)) return [`${at} is none of ${schema.enum.join(', ')}`];
-    if (Array.isArray(value)) {
-      return value.flatMap((item, i) => (schema.items ? this.departures(schema.items, item, `${at}[${i}]`) : []));
-    }
-    if (!isObject(value)) return [];
-    const missing = (schema.required ?? [])
-      .filter((name) => !(name in value))
-      .map((name) => `${at}.${name} is missing`);
-    return Object.entries(value).reduce((found, [name, member]) => {
-      const known = schema.properties?.[name];
-      const rest = schema.additionalProperties;
-      if (known) return [...found, ...this.departures(known, member, `${at}.${name}`)];
-      if (isObject(rest)) return [...found, ...this.departures(rest, member, `${at}.${name}`)];
-      const isFree = isOpen || rest === true || schema.properties === undefined;
-      return isFree ? found : [...found, `${at}.${name} is not documented`];
-    }, missing);
+  /** The places where a value departs from its schema or has a member that is not documented, one line each. */
+  departures(schema: Schema, value: unknown): string[] {
+    const key = schema.$ref ?? schema;
+    const check = this.checks.get(key) ?? this.ajv.compile(closed(schema) as AnySchemaObject);
+    this.checks.set(key, check);
+    if (check(value)) return [];
+    return (check.errors ?? []).map(({ instancePath, message, params }) => {
+      const given = 'additionalProperty' in params ? ` (${params.additionalProperty})` : '';
+      return `body${instancePath.replaceAll('/', '.')} ${message}${given}`;
+    });
   }
 }
 

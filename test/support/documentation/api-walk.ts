@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from '@jest/globals';
-import type { ApiDocument, NamedOperation, Schema } from './api-document.js';
+import { isObject, type ApiDocument, type NamedOperation, type Schema } from './api-document.js';
 import { uniqueName } from '../app.js';
 import { zipOf } from '../zips.js';
 
@@ -67,7 +67,8 @@ export class ApiWalk {
   ) {}
 
   /**
-   * Sends a request as the operator and checks that status and body are those of the document.
+   * Sends a request as the operator and checks that status and body are those of the document. Of a request that succeeds,
+   * the body too is as documented, and fails without a required member and with one more if the document refuses others.
    *
    * @returns the parsed body; its text unless it is JSON; undefined without a body
    */
@@ -95,6 +96,9 @@ export class ApiWalk {
     const documented = found.operation.responses[status];
     expect({ name, status, isDocumented: documented !== undefined }).toMatchObject({ isDocumented: true });
     this.record(name, status);
+    if (status < 300 && isObject(body) && !(body instanceof FormData)) {
+      await this.requireHonestBody(found, parameters, body, { bearer, query, headers });
+    }
     if (documented?.content === undefined) {
       expect(text).toBe('');
       return undefined;
@@ -107,6 +111,24 @@ export class ApiWalk {
     const departures = this.document.departures(schema as Schema, parsed);
     expect({ name, status, departures }).toMatchObject({ departures: [] });
     return parsed;
+  }
+
+  private async requireHonestBody(
+    { name, operation }: NamedOperation,
+    parameters: Record<string, string>,
+    body: Record<string, unknown>,
+    options: AskOptions,
+  ): Promise<void> {
+    const schema = operation.requestBody?.content['application/json']?.schema ?? {};
+    const departures = this.document.departures(schema, body);
+    expect({ name, body, departures }).toMatchObject({ departures: [] });
+    const documented = schema.$ref === undefined ? schema : this.document.resolve(schema.$ref).schema;
+    for (const member of documented.required ?? []) {
+      await this.ask(name, 400, parameters, { ...body, [member]: undefined }, options);
+    }
+    if (documented.additionalProperties === false) {
+      await this.ask(name, 400, parameters, { ...body, undocumentedMember: 1 }, options);
+    }
   }
 
   /** Counts an answer that `ask` could not read, such as an endless stream. */

@@ -30,7 +30,15 @@ export interface ScriptedUpstream {
  * Starts an upstream that does the legacy handshake soundly and leaves every other request to the script. With
  * `sessions` each handshake mints one, `session-1` first; what becomes of them is the script's affair.
  */
-export async function startScripted(script: Script, { sessions = false } = {}): Promise<ScriptedUpstream> {
+export async function startScripted(
+  script: Script,
+  { sessions = false, capabilities = { tools: {} } }: { sessions?: boolean; capabilities?: object } = {},
+): Promise<ScriptedUpstream> {
+  const hello = JSON.stringify({
+    protocolVersion: '2025-11-25',
+    capabilities,
+    serverInfo: { name: 'scripted', version: '1.0.0' },
+  });
   const seen: ScriptedMessage[] = [];
   const count = (method: string) => seen.filter((message) => message.method === method).length;
   const serve = async (req: IncomingMessage, res: ServerResponse) => {
@@ -55,12 +63,6 @@ export async function startScripted(script: Script, { sessions = false } = {}): 
 function unknownMethod(id: number): string {
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32601, message: 'Method not found' } });
 }
-
-const hello = JSON.stringify({
-  protocolVersion: '2025-11-25',
-  capabilities: { tools: {} },
-  serverInfo: { name: 'scripted', version: '1.0.0' },
-});
 
 /** Sends this text as a whole JSON answer. */
 export function sendJson(res: ServerResponse, json: string, status = 200): void {

@@ -1,5 +1,6 @@
+import { ApiAdditionalProperties } from '../../../platform/http/api-docs.decorators.js';
 import { IsPrintable, IsWhole, Omittable } from '../../../platform/http/input-values.js';
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
 import {
   IsBoolean,
@@ -21,7 +22,12 @@ import { AsGiven, IsHeaders, IsMcpUrl, IsMetadata, IsStorableText, IsToolPattern
 
 const SERVER = /^@?[a-zA-Z0-9][a-zA-Z0-9_-]*(?:\/[a-zA-Z0-9][a-zA-Z0-9_-]*)?$/;
 
+const transports = ['http', 'uplink'] as const;
+
+type Transport = (typeof transports)[number];
+
 /** Simulated tool calls that never reach the upstream server. */
+@ApiAdditionalProperties(false)
 export class MockDto {
   @IsBoolean()
   enabled: boolean;
@@ -38,6 +44,7 @@ export class MockDto {
 }
 
 /** The tools that a connection offers to its callers: exact names, or `prefix*`. */
+@ApiAdditionalProperties(false)
 export class ToolsDto {
   /**
    * Only these tools. Absent: all.
@@ -63,13 +70,38 @@ export const newConnectionExample = {
   metadata: { userId: 'u-1' },
 };
 
+const source: ApiPropertyOptions = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['kind', 'entrypoint', 'sourceFiles'],
+  selfRequired: false,
+  properties: {
+    kind: { type: 'string', enum: ['module'] },
+    entrypoint: { type: 'string', description: 'The path of the file.', example: 'server.ts' },
+    sourceFiles: {
+      type: 'array',
+      minItems: 1,
+      maxItems: 1,
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['path', 'contents'],
+        properties: {
+          path: { type: 'string', description: 'The same as `entrypoint`.', example: 'server.ts' },
+          contents: { type: 'string', description: 'Its text.' },
+        },
+      },
+    },
+  },
+};
+
 /** The target of a connection and its settings. Exactly one of `mcpUrl`, `server` and `source` for `http`; none for `uplink`. */
 @ClosedBody()
 export class SetConnectionDto {
   /** `http` (default), or `uplink` for a local server paired over the command line tool. */
   @Omittable()
-  @IsIn(['http', 'uplink'])
-  transport?: 'http' | 'uplink';
+  @IsIn(transports)
+  transport?: Transport;
 
   /**
    * URL of the MCP server.
@@ -90,6 +122,7 @@ export class SetConnectionDto {
    * A server module: one TypeScript file of at most 128 KB that imports Node built-ins, `zod` and
    * `@modelcontextprotocol/sdk`. It is compiled and loaded at once; a failure is 400 `invalid_module` with its place.
    */
+  @ApiProperty(source)
   @Omittable()
   @AsGiven()
   @IsObject()
@@ -196,6 +229,7 @@ export class ConnectionStatusDto {
   lastOkAt?: string;
 }
 
+@ApiAdditionalProperties(true)
 export class ServerIconDto {
   src: string;
   mimeType?: string;
@@ -203,6 +237,7 @@ export class ServerIconDto {
 }
 
 /** A JSON Schema of an object. */
+@ApiAdditionalProperties(true)
 export class ObjectSchemaDto {
   /** Always `object`. */
   type: string;
@@ -251,8 +286,8 @@ export class ConnectionDto {
   mcpUrl: string | null;
   /** @example { "userId": "u-1" } */
   metadata: Record<string, unknown>;
-  /** @example 'http' */
-  transport: string;
+  @ApiProperty({ enum: transports })
+  transport: Transport;
   /** Absent while the connection offers all tools. */
   tools?: ToolsDto;
   /** Milliseconds. Absent while the default of the service applies. */

@@ -26,9 +26,8 @@ const NOWHERE = { mcpUrl: null, serverId: null, serverName: null, source: null, 
 /** The part of an address that identifies a server of this registry. */
 type RegistryAddress = { name: string } | { slug: string };
 
-/** The hosts of published tools for registry servers; their registry is this one. */
-const NAME_HOST = 'server.smithery.ai';
-const SLUG_HOST = /^([a-z0-9][a-z0-9-]{0,62})\.run\.tools$/;
+/** A slug as the first label of a host. */
+const SLUG_HOST = /^([a-z0-9][a-z0-9-]{0,62})\.(.+)$/;
 
 /** Looks up the targets of connections in the registry. */
 @Injectable()
@@ -93,7 +92,7 @@ export class TargetResolver {
 
   /** The registry server that an address leads to; null for any other address. */
   async serverIdOf(address: string): Promise<string | null> {
-    const found = registryAddressOf(address, this.env.baseUrl);
+    const found = registryAddressOf(address, this.env);
     return found && ((await this.at(found))?.id ?? null);
   }
 
@@ -110,7 +109,7 @@ export class TargetResolver {
 
   private async serverOf(requested: RequestedTarget): Promise<RunnableServer | null> {
     if (requested.kind !== 'url') return requested.kind === 'server' ? this.serverNamed(requested.name) : null;
-    const found = registryAddressOf(requested.url, this.env.baseUrl);
+    const found = registryAddressOf(requested.url, this.env);
     if (!found) return null;
     const server = await this.at(found);
     if (!server) throw unknownServer('name' in found ? found.name : found.slug);
@@ -133,18 +132,18 @@ function unknownServer(name: string): InvalidInputError {
 
 /**
  * The server of this registry that an address means, which is then called without the network: our own run addresses, and
- * those that published command line tools write (`https://server.smithery.ai/acme/weather[/mcp]`,
- * `https://acme--weather.run.tools`). Null for any other address.
+ * those on the hosts of the setting (`https://server.smithery.ai/acme/weather[/mcp]`, `https://acme--weather.run.tools`).
+ * Null for any other address.
  */
-function registryAddressOf(address: string, baseUrl: string): RegistryAddress | null {
+function registryAddressOf(address: string, { baseUrl, registryHosts }: Env): RegistryAddress | null {
   const url = parseUrl(address);
   if (!url) return null;
   const segments = segmentsOf(url);
   if (!segments) return null;
-  if (url.hostname === NAME_HOST)
+  if (registryHosts.includes(url.hostname))
     return segments.length === 1 || segments.length === 2 ? { name: segments.join('/').replace(/^@/, '') } : null;
-  const slug = SLUG_HOST.exec(url.hostname)?.[1];
-  if (slug !== undefined) return segments.length === 0 ? { slug } : null;
+  const [, slug, domain] = SLUG_HOST.exec(url.hostname) ?? [];
+  if (slug !== undefined && registryHosts.includes(`*.${domain}`)) return segments.length === 0 ? { slug } : null;
   const base = new URL(baseUrl);
   if (url.origin !== base.origin) return null;
   const prefix = `${base.pathname.replace(/\/$/, '')}/run/`;

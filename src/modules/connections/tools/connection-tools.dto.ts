@@ -1,6 +1,8 @@
+import { ApiAdditionalProperties } from '../../../platform/http/api-docs.decorators.js';
 import { ObjectSchemaDto, ServerIconDto } from '../core/connection.dto.js';
 
 /** Hints about a tool, as the server states them. */
+@ApiAdditionalProperties(true)
 export class ToolAnnotationsDto {
   title?: string;
   readOnlyHint?: boolean;
@@ -17,6 +19,7 @@ export const toolExample = {
 };
 
 /** A tool as its server describes it; fields not listed here pass unchanged. Spec 2.4. */
+@ApiAdditionalProperties(true)
 export class ToolDto {
   /** @example 'echo' */
   name: string;
@@ -36,6 +39,7 @@ export class ToolListDto {
 }
 
 /** One part of a result: text, an image, audio, a link or a resource. */
+@ApiAdditionalProperties(true)
 export class ContentDto {
   /** @example 'text' */
   type: string;
@@ -44,6 +48,7 @@ export class ContentDto {
 }
 
 /** The result of a tool, as the server sent it. */
+@ApiAdditionalProperties(true)
 export class CallToolResultDto {
   content: ContentDto[];
   structuredContent?: Record<string, unknown>;

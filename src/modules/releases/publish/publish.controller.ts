@@ -58,6 +58,11 @@ export class PublishController {
     { status: 404, text: 'The server or its namespace does not exist.', message: 'Server not found' },
     413,
     {
+      status: 503,
+      text: 'A file of the form was unused, and removed just then. `Retry-After` says when to try again.',
+      message: 'An uploaded file was removed at the same moment: publish again.',
+    },
+    {
       status: 507,
       text: 'The disk of the service is full.',
       message: 'This service has no space left to store this: its operator must free some. Nothing was stored.',

@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, PartialType } from '@nestjs/swagger';
 import { IsOptional, IsUUID } from 'class-validator';
 import { PaginationDto } from '../../../platform/http/pagination.dto.js';
 import { IsCommaList, IsFlag, IsText, IsWhole } from '../../../platform/http/input-values.js';
@@ -129,8 +129,11 @@ export class ServerSummaryDto {
   score: number | null;
 }
 
+/** Without `fields`, every member is present. */
+export class ListedServerDto extends PartialType(ServerSummaryDto) {}
+
 export class ServerListDto {
-  servers: ServerSummaryDto[];
+  servers: ListedServerDto[];
   pagination: PaginationDto;
 }
 

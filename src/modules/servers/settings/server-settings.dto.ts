@@ -11,16 +11,14 @@ import {
   IsArray,
 } from 'class-validator';
 import { IsPrintable, IsText, Omittable } from '../../../platform/http/input-values.js';
-import { ClosedBody } from '../../../platform/http/input.pipe.js';
+import { ClosedBody, SpelledBody } from '../../../platform/http/input.pipe.js';
 import { IsWebUrl, SECRET_NAME, IsHostPattern } from '../server.validators.js';
 
 const HOSTS_MAX = 50;
 
-const HOST_CHARS_MAX = 253;
-
 const egressAllow = {
   type: 'array',
-  items: { type: 'string', maxLength: HOST_CHARS_MAX },
+  items: { type: 'string' },
   maxItems: HOSTS_MAX,
   nullable: true,
   example: ['api.example.com', '*.example.org', 'db.example.com:5432'],
@@ -38,6 +36,7 @@ export class ServerRuntimeDto {
 
 /** Members to change; others stay. */
 @ClosedBody()
+@SpelledBody()
 export class UpdateServerRuntimeDto {
   /**
    * At most 50 of: a host (`api.example.com`), the names below one (`*.example.com`), an address, each with or without a
@@ -48,7 +47,6 @@ export class UpdateServerRuntimeDto {
   @IsOptional()
   @IsArray()
   @ArrayMaxSize(HOSTS_MAX)
-  @MaxLength(HOST_CHARS_MAX, { each: true })
   @IsHostPattern()
   egressAllow?: string[] | null;
 
@@ -62,6 +60,7 @@ export class UpdateServerRuntimeDto {
 }
 
 /** Members to change; others stay. Null clears a member where it is allowed. */
+@SpelledBody()
 export class UpdateServerDto {
   /**
    * Shown to people, 1 to 255 characters.
@@ -170,6 +169,7 @@ export class TransferredServerDto extends UpdatedServerDto {
   qualifiedName: string;
 }
 
+@SpelledBody()
 export class VerifyServerDto {
   /** @example true */
   @IsBoolean()
@@ -188,6 +188,7 @@ export class UploadedIconDto {
 const SUBDOMAIN = /^[a-z][a-z0-9-]{0,61}[a-z0-9]$/;
 
 @ClosedBody()
+@SpelledBody()
 export class UpdateDomainDto {
   /**
    * 2 to 63 lower-case letters, digits and hyphens; a letter first, no hyphen last.
@@ -232,6 +233,7 @@ export class ServerDomainListDto {
 }
 
 /** A secret: the name of its binding in hosted code, and its text. */
+@SpelledBody()
 export class SetSecretDto {
   /**
    * Letters, digits and underscores, no digit first; 128 at most.
