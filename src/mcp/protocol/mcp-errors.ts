@@ -105,12 +105,23 @@ export interface ExpiredTimeout {
   isExtended?: boolean;
   /** True if the call has lasted for the hour that it may last in all. */
   isOver?: boolean;
+  /** True for the first contact and for opening a session. */
+  isOpening?: boolean;
 }
 
 /** Message about an upstream timeout. */
-export function tooLate({ host }: { host: string }, { timeoutMs, isExtended, isOver }: ExpiredTimeout): string {
+export function tooLate(
+  { host }: { host: string },
+  { timeoutMs, isExtended, isOver, isOpening }: ExpiredTimeout,
+): string {
   const seconds = Number((timeoutMs / 1000).toPrecision(2));
   if (isOver) return `${host} did not answer completely within an hour, the longest time of a call.`;
+  if (isOpening) {
+    return (
+      `${host} did not open a session within ${seconds} s: it is too slow, overloaded or still starting. ` +
+      'The operator of this service sets this time with UPSTREAM_CONNECT_TIMEOUT_MS.'
+    );
+  }
   if (isExtended) {
     return `${host} sent nothing for ${seconds} s: it is too slow or overloaded, or the request takes longer and reports no progress.`;
   }

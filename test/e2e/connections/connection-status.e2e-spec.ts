@@ -383,11 +383,12 @@ describe('a target that cannot be used', () => {
     'silence and a body without end stop at the deadline, request and all',
     async () => {
       const startedAt = Date.now();
+      const late = /did not open a session within 0\.5 s: it is too slow.* UPSTREAM_CONNECT_TIMEOUT_MS\.$/;
       for (const kind of ['silent', 'slow-body'] as const) {
-        expect(await faultOf(kind, {}, hasty)).toMatch(/did not answer completely within 0\.5 s: it is too slow/);
+        expect(await faultOf(kind, {}, hasty)).toMatch(late);
       }
       const upstream = await start({ delayInitializeMs: 60_000 });
-      expect(await errorOf(upstream.url, hasty)).toMatch(/did not answer completely within 0\.5 s: it is too slow/);
+      expect(await errorOf(upstream.url, hasty)).toMatch(late);
       await upstream.waitFor(({ requests }) => requests.some(({ aborted }) => aborted));
       expect(Date.now() - startedAt).toBeGreaterThanOrEqual(3 * CONNECT_MS - 50);
       expect(Date.now() - startedAt).toBeLessThan(60_000);

@@ -304,6 +304,7 @@ export class HttpWire {
       headers,
       body: requestText(id, method, manner.params ?? params),
       timeoutMs,
+      isOpening: method === 'initialize' || method === 'server/discover',
       extendWithEvents: onNotification !== undefined,
       isHeld: responder && (() => responder?.isHolding(timeoutMs) ?? false),
       isResumable,
