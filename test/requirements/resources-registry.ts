@@ -162,6 +162,11 @@ export const registryResources = {
     source: 'House',
     behavior: 'A scan credential has the JSON type of its property, or is a string.',
   },
+  'scan-credentials:query': {
+    source: 'House',
+    behavior:
+      'A scan credential whose property has no `x-to` and is sent in the query causes a warning of the publish, and the error of a refused scan names it.',
+  },
   'server:detail:tools-null': {
     source: 'Spec 2.3, Field',
     behavior: '`tools` is null for a server that was never scanned.',

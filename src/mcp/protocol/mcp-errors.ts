@@ -1,6 +1,7 @@
 import { DomainError, type ErrorKind } from '../../platform/errors/domain-error.js';
 import { Serializable } from '../../platform/internal-http/error-codec.js';
 import { quoted, visible } from '../../platform/text/quoted.js';
+import { bearerChallenge } from '../oauth/challenges.js';
 
 const OUTCOME_UNKNOWN = ' Whether the call was carried out is unknown; it was not repeated.';
 
@@ -37,6 +38,10 @@ export function asCallError<E>(error: E, { method }: { method: string }): E {
   return error instanceof UpstreamFailure && method === 'tools/call' ? error.ofCall() : error;
 }
 
+/** What is known of a failure beyond its message; see {@link UpstreamError}. */
+export type UpstreamHint =
+  'wrong path' | 'forbidden' | 'blocked' | 'not our MCP' | 'loop' | 'refused' | 'unreadable' | 'broken list';
+
 /** The upstream is unreachable, refuses us, or does not speak MCP. */
 @Serializable('outcomeUnknown', 'hint', 'status')
 export class UpstreamError extends failureOf('upstream', 'upstream_error') {
@@ -47,10 +52,10 @@ export class UpstreamError extends failureOf('upstream', 'upstream_error') {
     /**
      * `wrong path`: the host answers, but not as an MCP server. `forbidden`: 403 without a challenge. `blocked`:
      * refused by the egress policy. `not our MCP`: no supported revision. `loop`: leads back to this service.
-     * `unreadable`: malformed answer, which may repeat. `broken list`: one list is refused or malformed.
+     * `refused`: a JSON-RPC error instead of a session. `unreadable`: malformed answer, which may repeat. `broken list`:
+     * one list is refused or malformed.
      */
-    readonly hint:
-      'wrong path' | 'forbidden' | 'blocked' | 'not our MCP' | 'loop' | 'unreadable' | 'broken list' | null = null,
+    readonly hint: UpstreamHint | null = null,
     /** HTTP status that was not an MCP answer; null for other failures. */
     readonly status: number | null = null,
   ) {
@@ -73,9 +78,13 @@ export class UpstreamAuthRequiredError extends failureOf('conflict', 'auth_requi
     readonly wantsMore = false,
     readonly setupUrl: string | undefined = undefined,
   ) {
-    super(wantsMore ? INSUFFICIENT_SCOPE : hasHeaders ? HEADERS_REFUSED : NO_HEADERS);
+    const isOAuth = bearerChallenge(challenges)?.resourceMetadata != null;
+    super(wantsMore ? INSUFFICIENT_SCOPE : hasHeaders ? HEADERS_REFUSED : isOAuth ? OAUTH : NO_HEADERS);
   }
 }
+
+/** The setup page in a message, where its address is not known. */
+export const SETUP_PAGE = 'setupUrl of the connection';
 
 const INSUFFICIENT_SCOPE =
   'The MCP server answered 403: the authorization of this connection does not reach far enough (insufficient_scope). ' +
@@ -83,9 +92,11 @@ const INSUFFICIENT_SCOPE =
 const HEADERS_REFUSED =
   'The MCP server answered 401: it does not accept the headers of this connection. ' +
   'PUT the connection again with headers it accepts.';
-const NO_HEADERS =
-  'The MCP server answered 401: it wants authorization. ' +
+const PUT_HEADERS =
   'PUT the connection again with headers, for example {"headers": {"Authorization": "Bearer <token>"}}.';
+const NO_HEADERS = `The MCP server answered 401: it wants authorization. ${PUT_HEADERS}`;
+const OAUTH =
+  `The MCP server answered 401: it wants authorization by OAuth. Open ${SETUP_PAGE} in a browser, or ` + PUT_HEADERS;
 
 /** The upstream requires input during a call, and the caller cannot answer server requests. */
 @Serializable()

@@ -1,5 +1,5 @@
 import { DomainError } from '../../../platform/errors/domain-error.js';
-import { UpstreamAuthRequiredError } from '../../../mcp/protocol/mcp-errors.js';
+import { SETUP_PAGE, UpstreamAuthRequiredError } from '../../../mcp/protocol/mcp-errors.js';
 import { AuthorizationRequiredError } from '../../oauth/credentials.errors.js';
 import { McpRefusal } from '../../../mcp/server/mcp-server.errors.js';
 import { didYouMean } from '../../../platform/text/nearest.js';
@@ -14,7 +14,8 @@ class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
   ) {
     const isUpstream = original instanceof UpstreamAuthRequiredError;
     super(false, isUpstream ? original.challenges : [], isUpstream && original.wantsMore, setupUrl);
-    this.message = `${original.message} Or open ${setupUrl} in a browser.`;
+    const message = original.message.replace(SETUP_PAGE, () => setupUrl);
+    this.message = message === original.message ? `${message} Or open ${setupUrl} in a browser.` : message;
   }
 }
 
