@@ -1,7 +1,6 @@
 import { DomainError, type ErrorKind } from '../../platform/errors/domain-error.js';
 import { Serializable } from '../../platform/internal-http/error-codec.js';
 import { quoted, visible } from '../../platform/text/quoted.js';
-import { bearerChallenge } from '../oauth/challenges.js';
 
 const OUTCOME_UNKNOWN = ' Whether the call was carried out is unknown; it was not repeated.';
 
@@ -73,30 +72,32 @@ export class UpstreamAuthRequiredError extends failureOf('conflict', 'auth_requi
    * @param setupUrl our page where a person authorizes, if there is one
    */
   constructor(
-    hasHeaders: boolean,
+    message: string,
     readonly challenges: string[] = [],
     readonly wantsMore = false,
     readonly setupUrl: string | undefined = undefined,
   ) {
-    const isOAuth = bearerChallenge(challenges)?.resourceMetadata != null;
-    super(wantsMore ? INSUFFICIENT_SCOPE : hasHeaders ? HEADERS_REFUSED : isOAuth ? OAUTH : NO_HEADERS);
+    super(message);
   }
 }
 
 /** The setup page in a message, where its address is not known. */
 export const SETUP_PAGE = 'setupUrl of the connection';
 
-const INSUFFICIENT_SCOPE =
-  'The MCP server answered 403: the authorization of this connection does not reach far enough (insufficient_scope). ' +
-  'Authorize it with the scopes it asks for, or PUT the connection again with headers that have them.';
-const HEADERS_REFUSED =
-  'The MCP server answered 401: it does not accept the headers of this connection. ' +
-  'PUT the connection again with headers it accepts.';
 const PUT_HEADERS =
   'PUT the connection again with headers, for example {"headers": {"Authorization": "Bearer <token>"}}.';
-const NO_HEADERS = `The MCP server answered 401: it wants authorization. ${PUT_HEADERS}`;
-const OAUTH =
-  `The MCP server answered 401: it wants authorization by OAuth. Open ${SETUP_PAGE} in a browser, or ` + PUT_HEADERS;
+
+/** Messages of an {@link UpstreamAuthRequiredError}, by what the upstream requires. */
+export const authRequired = {
+  scopes:
+    'The MCP server answered 403: the authorization of this connection does not reach far enough (insufficient_scope). ' +
+    'Authorize it with the scopes it asks for, or PUT the connection again with headers that have them.',
+  otherHeaders:
+    'The MCP server answered 401: it does not accept the headers of this connection. ' +
+    'PUT the connection again with headers it accepts.',
+  oauth: `The MCP server answered 401: it wants authorization by OAuth. Open ${SETUP_PAGE} in a browser, or ${PUT_HEADERS}`,
+  headers: `The MCP server answered 401: it wants authorization. ${PUT_HEADERS}`,
+};
 
 /** The upstream requires input during a call, and the caller cannot answer server requests. */
 @Serializable()

@@ -13,9 +13,10 @@ class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
     setupUrl: string,
   ) {
     const isUpstream = original instanceof UpstreamAuthRequiredError;
-    super(false, isUpstream ? original.challenges : [], isUpstream && original.wantsMore, setupUrl);
-    const message = original.message.replace(SETUP_PAGE, () => setupUrl);
-    this.message = message === original.message ? `${message} Or open ${setupUrl} in a browser.` : message;
+    const message = original.message.includes(SETUP_PAGE)
+      ? original.message.replace(SETUP_PAGE, () => setupUrl)
+      : `${original.message} Or open ${setupUrl} in a browser.`;
+    super(message, isUpstream ? original.challenges : [], isUpstream && original.wantsMore, setupUrl);
   }
 }
 
