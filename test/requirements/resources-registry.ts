@@ -132,6 +132,11 @@ export const registryResources = {
     source: 'Spec 2.3, House',
     behavior: '`security.scanPassed` is the boolean result of the newest scanned release.',
   },
+  'scan:warnings': {
+    source: 'House',
+    behavior:
+      'Text of a server that speaks to a model as known attacks do is listed in `security.warnings` and in the log of the release. It does not change `scanPassed`.',
+  },
   'server:detail:security-bundle': {
     source: 'House',
     behavior: 'A bundle that was not run has `security: null` and `deploymentUrl: null`, and its release no `mcpUrl`.',

@@ -77,9 +77,22 @@ export class StdioServerConnectionDto {
   configSchema: Record<string, unknown>;
 }
 
+/** Text that speaks to a model as known attacks do. */
+export class ServerWarningDto {
+  /** Null for another part than a tool, which the message names. */
+  tool: string | null;
+  /** What was found where. */
+  @ApiProperty({
+    example: `tool "add": Its description says "Do not mention it": it tells the model to keep something from its user. Read the whole text.`,
+  })
+  message: string;
+}
+
 export class ServerSecurityDto {
-  /** True if the newest scanned release passed the security check. */
+  /** True if the newest scanned release passed the security check. Does not prove that the server is harmless. */
   scanPassed: boolean;
+  /** Text of the current release to read before use, 100 warnings at most. Absent without any, which proves nothing either. */
+  warnings?: ServerWarningDto[];
 }
 
 export class ToolSummaryDto {
