@@ -266,8 +266,8 @@ const settings = {
   upstreamConnectTimeoutMs: setting(
     'UPSTREAM_CONNECT_TIMEOUT_MS',
     integer(100, 54_000),
-    '15000',
-    'Time limit for opening a session with an MCP server.',
+    '8000',
+    'Time limit for the first contact with an MCP server and for opening a session. Servers that start with their first request may need more.',
   ),
   upstreamCallTimeoutMs: setting(
     'UPSTREAM_CALL_TIMEOUT_MS',

@@ -129,7 +129,8 @@ export const access = {
   },
   'error:hint:stranger': {
     source: 'House',
-    behavior: 'A 404 to a caller who is not the owner has the same body whether the resource exists or not.',
+    behavior:
+      'A 404 to a caller who is not the owner has the same body and hint whether the resource exists or not; of a server, the hint says that the route is for its owner only.',
   },
   'error:method': {
     source: 'House',

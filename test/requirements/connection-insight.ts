@@ -109,6 +109,11 @@ export const connectionInsight = {
     behavior:
       'A failed, unresponsive or unauthorized connection does not fail the list: the list names its state and message, and connections that wait for their user are not contacted.',
   },
+  'union:slow-member': {
+    source: 'House',
+    behavior:
+      'A connection whose last list or failure is known delays a list of tools by half a second at most; its tools of the last time are listed, and a list change follows if they differ.',
+  },
   'union:pages': {
     source: 'House',
     behavior: 'A list of more than 100 connections continues by cursor, and all pages together contain each tool once.',

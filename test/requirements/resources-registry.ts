@@ -132,6 +132,11 @@ export const registryResources = {
     source: 'Spec 2.3, House',
     behavior: '`security.scanPassed` is the boolean result of the newest scanned release.',
   },
+  'scan:warnings': {
+    source: 'House',
+    behavior:
+      'Text of a server that speaks to a model as known attacks do is listed in `security.warnings` and in the log of the release. It does not change `scanPassed`.',
+  },
   'server:detail:security-bundle': {
     source: 'House',
     behavior: 'A bundle that was not run has `security: null` and `deploymentUrl: null`, and its release no `mcpUrl`.',
@@ -161,6 +166,11 @@ export const registryResources = {
   'scan-credentials:types': {
     source: 'House',
     behavior: 'A scan credential has the JSON type of its property, or is a string.',
+  },
+  'scan-credentials:query': {
+    source: 'House',
+    behavior:
+      'A scan credential whose property has no `x-to` and is sent in the query causes a warning of the publish, and the error of a refused scan names it.',
   },
   'server:detail:tools-null': {
     source: 'Spec 2.3, Field',

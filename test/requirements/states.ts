@@ -116,6 +116,11 @@ export const states = {
     behavior:
       'If something other than an MCP server answers (a web page, a 404, a redirect, another API), the status is `not_mcp` and suggests to check the path.',
   },
+  'connection:error:reached': {
+    source: 'House',
+    behavior:
+      'A server that answers 429, with an error or with what is no JSON has the reason `rate_limited`, `server_error` or `unreadable`, each with its advice.',
+  },
   'connection:error:about-the-server': {
     source: 'House',
     behavior: 'The status of a connection describes its server, not the call that observed the failure.',

@@ -60,7 +60,7 @@ export class AggregateChannel implements Channel {
     private readonly source: AggregateSource,
     private readonly form: AggregateForm,
   ) {
-    this.gathering = new MemberRequests(source);
+    this.gathering = new MemberRequests(source, () => this.events.schedule('notifications/tools/list_changed'));
     this.lists = new AggregateLists(source, this.gathering, form.separator);
     this.search = new SearchTools(source, this.gathering, this.lists);
     this.events = new AggregateEvents(source);

@@ -1,12 +1,18 @@
 import { someAtOnce } from '../../platform/limits/some-at-once.js';
 import { deadlineIn } from '../protocol/deadline.js';
+import { withTimeout } from '../../platform/limits/with-timeout.js';
 import type { UpstreamHandle } from '../client/upstream-handle.js';
+import { UpstreamTimeoutError } from '../protocol/mcp-errors.js';
 import { isDeclared, type ListKind, mcpLists, readList } from '../protocol/list-pages.js';
+import type { ToolText } from '../client/tool-catalog.js';
 import type { CallTiming, McpCall, McpReply } from '../protocol/channel.js';
 
 /** Limit of concurrent upstream requests, and timeout of one. */
 const PARALLEL = 8;
 const MEMBER_WAIT_MS = 5_000;
+
+/** Wait for the tools of a connection whose last list or failure is known. */
+const KNOWN_WAIT_MS = 500;
 
 /** Total time of one answer; members not requested by then are left to the next page. */
 const ANSWER_MS_MAX = 20_000;
@@ -79,7 +85,11 @@ export type GatheredItems =
 export class MemberRequests {
   private readonly failures = new WeakMap<UpstreamHandle, { until: number; fault: MemberFault }>();
 
-  constructor(private readonly source: AggregateSource) {}
+  /** @param onToolsChanged called when a connection lists other tools than an answer has just said */
+  constructor(
+    private readonly source: AggregateSource,
+    private readonly onToolsChanged: () => void,
+  ) {}
 
   /**
    * Lists of these members in their order, as far as time and `itemsMax` allow. The result may be shorter than
@@ -118,7 +128,7 @@ export class MemberRequests {
       members.map(async (member) => {
         try {
           const handle = await this.source.handle(member.connectionId);
-          return { member, items: [...handle.catalogFor(profile?.capabilities).last] };
+          return { member, items: handle.catalogFor(profile?.capabilities).last ?? [] };
         } catch (error) {
           return { member, fault: this.source.faultOf(member.connectionId, error) };
         }
@@ -133,13 +143,57 @@ export class MemberRequests {
       handle = await this.source.handle(member.connectionId);
       const failed = this.failures.get(handle);
       if (failed && Date.now() < failed.until) return { member, fault: failed.fault };
-      return { member, items: await itemsOf(handle, kind, call) };
+      if (kind === mcpLists.tools) return await this.toolsOf(member, handle, call);
+      const items = await itemsOf(handle, kind, call);
+      this.failures.delete(handle);
+      return { member, items };
     } catch (error) {
-      const fault = this.source.faultOf(member.connectionId, error);
-      if (handle) this.failures.set(handle, { until: Date.now() + FAILURE_MS, fault });
-      return { member, fault };
+      return { member, fault: this.failed(member, handle, error) };
     }
   }
+
+  /**
+   * Tools of a connection; as last known if its server is slow. The list then continues, and `onToolsChanged` is called if
+   * it differs.
+   */
+  private async toolsOf(
+    member: AggregateMember,
+    handle: UpstreamHandle,
+    { timeoutMs, profile }: MemberCall,
+  ): Promise<GatheredItems> {
+    const catalog = handle.catalogFor(profile?.capabilities);
+    const { last } = catalog;
+    const failure = this.failures.get(handle);
+    const listing = catalog.list();
+    const waitMs = last || failure ? Math.min(KNOWN_WAIT_MS, timeoutMs) : timeoutMs;
+    const items = await withTimeout(waitMs, listing, null);
+    if (items) {
+      this.failures.delete(handle);
+      return { member, items };
+    }
+    listing
+      .then((tools) => {
+        this.failures.delete(handle);
+        if (failure || !isEqualList(last, tools)) this.onToolsChanged();
+      })
+      .catch((error: unknown) => this.failed(member, handle, error))
+      // Not a failure of the connection: thrown again to the next caller who waits for the list.
+      .catch(() => undefined);
+    if (failure) return { member, fault: failure.fault };
+    if (last) return { member, items: last };
+    throw new UpstreamTimeoutError('The MCP server did not list its tools in time: list them again later.', false);
+  }
+
+  /** Remembers a failure. @throws the error when it is not a failure of the connection */
+  private failed({ connectionId }: AggregateMember, handle: UpstreamHandle | null, error: unknown): MemberFault {
+    const fault = this.source.faultOf(connectionId, error);
+    if (handle) this.failures.set(handle, { until: Date.now() + FAILURE_MS, fault });
+    return fault;
+  }
+}
+
+function isEqualList(a: ToolText[] | null, b: ToolText[]): boolean {
+  return a?.length === b.length && a.every(({ text }, i) => text === b[i]?.text);
 }
 
 async function itemsOf(
@@ -147,7 +201,6 @@ async function itemsOf(
   kind: ListKind,
   { timeoutMs, profile }: MemberCall,
 ): Promise<AggregateItem[]> {
-  if (kind === mcpLists.tools) return handle.catalogFor(profile?.capabilities).list(timeoutMs);
   const left = deadlineIn(timeoutMs);
   if (!isDeclared((await handle.open(left())).capabilities[kind.capability])) return [];
   const { items } = await readList(handle.listsFor(profile?.capabilities), kind, left());

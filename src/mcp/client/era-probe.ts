@@ -11,9 +11,6 @@ import { discovered, modernHeaders, type Discovered } from './modern-adapter.js'
 import { openSse } from './http/sse-session.js';
 import { openStreamable } from './http/streamable-session.js';
 
-/** Timeout of the era probe; shorter when the handshake timeout is shorter. */
-const PROBE_MS_MAX = 8_000;
-
 /** Timeout for the `endpoint` event of HTTP+SSE while the era of the endpoint is unknown. */
 const ENDPOINT_MS_MAX = 5_000;
 
@@ -54,7 +51,7 @@ function sendDiscover(wire: HttpWire): Promise<ProbeResult> {
     {
       era: 'modern',
       headers: { ...modernHeaders(wire), 'mcp-method': method },
-      timeoutMs: Math.min(wire.target.connectTimeoutMs, PROBE_MS_MAX),
+      timeoutMs: wire.target.connectTimeoutMs,
     },
   );
 }

@@ -181,7 +181,12 @@ class RunningCall {
     const { timeoutMs, timer, call } = this;
     const { isOver } = timer;
     if (this.responder.isHolding(timeoutMs) && !isOver) return timer.restart();
-    const late = tooLate(this.peer, { timeoutMs, isExtended: call.onNotification !== undefined, isOver });
+    const late = tooLate(this.peer, {
+      timeoutMs,
+      isExtended: call.onNotification !== undefined,
+      isOver,
+      isOpening: call.method === 'initialize',
+    });
     this.giveUp(new UpstreamTimeoutError(late, true));
   }
 

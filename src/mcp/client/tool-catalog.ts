@@ -39,7 +39,7 @@ export class ToolCatalog {
   constructor(private readonly channel: Pick<Channel, 'request'>) {}
 
   /** All tools, cached for at most the server's `ttlMs`, by default 30 s. */
-  async list(timeoutMs: number): Promise<ToolText[]> {
+  async list(timeoutMs = LIST_TIMEOUT_MS): Promise<ToolText[]> {
     if (this.known && isFresh(this.known, this.known.ttlMs ?? FRESH_MS)) return this.known.tools;
     return this.refresh(timeoutMs);
   }
@@ -49,9 +49,9 @@ export class ToolCatalog {
     return this.known?.tools.map(({ name }) => name) ?? [];
   }
 
-  /** The tools that were listed last, however old; empty before the first list. */
-  get last(): readonly ToolText[] {
-    return this.known?.tools ?? [];
+  /** The tools that were listed last, however old; null before the first list. */
+  get last(): ToolText[] | null {
+    return this.known?.tools ?? null;
   }
 
   /** Invalidates the list after `notifications/tools/list_changed`. */

@@ -11,7 +11,12 @@ const samples: errors.UpstreamFailure[] = [
   new errors.InputNeededError(),
   new errors.NotHostedError('off'),
   new errors.HostedAwayError('away', 1),
-  new errors.UpstreamAuthRequiredError(true, ['Bearer scope="a"'], true, 'https://slipway.example/setup/x'),
+  new errors.UpstreamAuthRequiredError(
+    errors.authRequired.scopes,
+    ['Bearer scope="a"'],
+    true,
+    'https://slipway.example/setup/x',
+  ),
   new errors.UpstreamError('down', undefined, true, 'loop', 508),
 ];
 

@@ -37,6 +37,10 @@ export function asCallError<E>(error: E, { method }: { method: string }): E {
   return error instanceof UpstreamFailure && method === 'tools/call' ? error.ofCall() : error;
 }
 
+/** What is known of a failure beyond its message; see {@link UpstreamError}. */
+export type UpstreamHint =
+  'wrong path' | 'forbidden' | 'blocked' | 'not our MCP' | 'loop' | 'refused' | 'unreadable' | 'broken list';
+
 /** The upstream is unreachable, refuses us, or does not speak MCP. */
 @Serializable('outcomeUnknown', 'hint', 'status')
 export class UpstreamError extends failureOf('upstream', 'upstream_error') {
@@ -47,10 +51,10 @@ export class UpstreamError extends failureOf('upstream', 'upstream_error') {
     /**
      * `wrong path`: the host answers, but not as an MCP server. `forbidden`: 403 without a challenge. `blocked`:
      * refused by the egress policy. `not our MCP`: no supported revision. `loop`: leads back to this service.
-     * `unreadable`: malformed answer, which may repeat. `broken list`: one list is refused or malformed.
+     * `refused`: a JSON-RPC error instead of a session. `unreadable`: malformed answer, which may repeat. `broken list`:
+     * one list is refused or malformed.
      */
-    readonly hint:
-      'wrong path' | 'forbidden' | 'blocked' | 'not our MCP' | 'loop' | 'unreadable' | 'broken list' | null = null,
+    readonly hint: UpstreamHint | null = null,
     /** HTTP status that was not an MCP answer; null for other failures. */
     readonly status: number | null = null,
   ) {
@@ -68,24 +72,32 @@ export class UpstreamAuthRequiredError extends failureOf('conflict', 'auth_requi
    * @param setupUrl our page where a person authorizes, if there is one
    */
   constructor(
-    hasHeaders: boolean,
+    message: string,
     readonly challenges: string[] = [],
     readonly wantsMore = false,
     readonly setupUrl: string | undefined = undefined,
   ) {
-    super(wantsMore ? INSUFFICIENT_SCOPE : hasHeaders ? HEADERS_REFUSED : NO_HEADERS);
+    super(message);
   }
 }
 
-const INSUFFICIENT_SCOPE =
-  'The MCP server answered 403: the authorization of this connection does not reach far enough (insufficient_scope). ' +
-  'Authorize it with the scopes it asks for, or PUT the connection again with headers that have them.';
-const HEADERS_REFUSED =
-  'The MCP server answered 401: it does not accept the headers of this connection. ' +
-  'PUT the connection again with headers it accepts.';
-const NO_HEADERS =
-  'The MCP server answered 401: it wants authorization. ' +
+/** The setup page in a message, where its address is not known. */
+export const SETUP_PAGE = 'setupUrl of the connection';
+
+const PUT_HEADERS =
   'PUT the connection again with headers, for example {"headers": {"Authorization": "Bearer <token>"}}.';
+
+/** Messages of an {@link UpstreamAuthRequiredError}, by what the upstream requires. */
+export const authRequired = {
+  scopes:
+    'The MCP server answered 403: the authorization of this connection does not reach far enough (insufficient_scope). ' +
+    'Authorize it with the scopes it asks for, or PUT the connection again with headers that have them.',
+  otherHeaders:
+    'The MCP server answered 401: it does not accept the headers of this connection. ' +
+    'PUT the connection again with headers it accepts.',
+  oauth: `The MCP server answered 401: it wants authorization by OAuth. Open ${SETUP_PAGE} in a browser, or ${PUT_HEADERS}`,
+  headers: `The MCP server answered 401: it wants authorization. ${PUT_HEADERS}`,
+};
 
 /** The upstream requires input during a call, and the caller cannot answer server requests. */
 @Serializable()
@@ -105,12 +117,23 @@ export interface ExpiredTimeout {
   isExtended?: boolean;
   /** True if the call has lasted for the hour that it may last in all. */
   isOver?: boolean;
+  /** True for the first contact and for opening a session. */
+  isOpening?: boolean;
 }
 
 /** Message about an upstream timeout. */
-export function tooLate({ host }: { host: string }, { timeoutMs, isExtended, isOver }: ExpiredTimeout): string {
+export function tooLate(
+  { host }: { host: string },
+  { timeoutMs, isExtended, isOver, isOpening }: ExpiredTimeout,
+): string {
   const seconds = Number((timeoutMs / 1000).toPrecision(2));
   if (isOver) return `${host} did not answer completely within an hour, the longest time of a call.`;
+  if (isOpening) {
+    return (
+      `${host} did not open a session within ${seconds} s: it is too slow, overloaded or still starting. ` +
+      'The operator of this service sets this time with UPSTREAM_CONNECT_TIMEOUT_MS.'
+    );
+  }
   if (isExtended) {
     return `${host} sent nothing for ${seconds} s: it is too slow or overloaded, or the request takes longer and reports no progress.`;
   }

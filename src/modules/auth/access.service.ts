@@ -84,7 +84,12 @@ export class AccessService {
     const error = found && rule.foreign ? rule.foreign() : missing();
     if (error.kind !== 'not_found') throw error;
     const own = (await this.owners?.namesOf(caller.accountId)) ?? [];
-    throw Object.assign(error, { advice: `You have no such namespace.${didYouMean(name, own)}` });
+    // Of a server that the caller may read, only what is its owner's is missing.
+    const fact =
+      rule.owner === 'qualifiedName'
+        ? 'Only the owner of a server may do this, and you have no such namespace.'
+        : 'You have no such namespace.';
+    throw Object.assign(error, { advice: `${fact}${didYouMean(name, own)}` });
   }
 }
 

@@ -91,8 +91,8 @@ export class ResumedReleaseDto {
 /** Options of a rescan. */
 export class RescanDto {
   /**
-   * Values this scan needs: of the configSchema's properties, else sent as headers. Deleted after it. Required if
-   * the release was published with some.
+   * Values this scan needs, sent as those of a publish. Deleted after it. Required if the release was published with
+   * some.
    * @example { "apiKey": "for the scan only" }
    */
   @IsOptional()

@@ -68,20 +68,20 @@ export class RunPathNotFoundError extends NotFoundError {}
 export class ServerAuthRequiredError extends UpstreamAuthRequiredError {
   /** @param inputs names of the configuration values; empty without any */
   constructor(server: string, inputs: string, challenges: string[]) {
-    super(false, challenges);
-    this.message =
+    const message =
       `The server ${server} requires its own authorization and rejected the request. Your key for this ` +
       `service is never sent to it. ${inputs === '' ? 'Ask its publisher for access.' : `Check the values in ${inputs}.`}`;
+    super(message, challenges);
   }
 }
 
 /** Hosted code with an auth adapter has not authorized this connection. */
 export class AdapterAuthRequiredError extends UpstreamAuthRequiredError {
   constructor(server: string) {
-    super(false);
-    this.message =
+    super(
       `The server ${server} authorizes its users itself, and nobody has authorized this connection yet. ` +
-      'PUT the connection with an authorization header if you have a token.';
+        'PUT the connection with an authorization header if you have a token.',
+    );
   }
 }
 
@@ -89,9 +89,9 @@ export class AdapterAuthRequiredError extends UpstreamAuthRequiredError {
 export class AdapterConnectionNeededError extends UpstreamAuthRequiredError {
   /** @param address of the run endpoint */
   constructor(server: string, address: string) {
-    super(false);
-    this.message =
+    super(
       `The server ${server} authorizes its users itself, and nobody is authorized at its run endpoint. Make a connection ` +
-      `and authorize there: PUT /connect/{namespace}/{connectionId} with {"mcpUrl": "${address}"} answers with a link for that.`;
+        `and authorize there: PUT /connect/{namespace}/{connectionId} with {"mcpUrl": "${address}"} answers with a link for that.`,
+    );
   }
 }

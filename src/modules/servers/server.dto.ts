@@ -79,6 +79,23 @@ export class StdioServerConnectionDto {
   configSchema: Record<string, unknown>;
 }
 
+/** Text that speaks to a model as known attacks do. */
+export class ServerWarningDto {
+  /** Null for another part than a tool, which the message names. */
+  tool: string | null;
+  /** What was found where. */
+  @ApiProperty({
+    example: `tool "add": Its description says "Do not mention it": it tells the model to keep something from its user. Read the whole text.`,
+  })
+  message: string;
+}
+
+/** What the security check of a server found. */
+export interface ServerSecurity {
+  scanPassed: boolean;
+  warnings?: ServerWarningDto[];
+}
+
 export class ToolSummaryDto {
   /** @example 'get_forecast' */
   name: string;
@@ -110,7 +127,7 @@ export class PromptSummaryDto {
 }
 
 /** A server with its connections, tools and security status. Every member is present; null means unknown. Spec 2.3. */
-@ApiExtraModels(HttpServerConnectionDto, StdioServerConnectionDto)
+@ApiExtraModels(HttpServerConnectionDto, StdioServerConnectionDto, ServerWarningDto)
 export class ServerDetailDto {
   /** @example 'acme/weather' */
   qualifiedName: string;
@@ -144,10 +161,20 @@ export class ServerDetailDto {
     selfRequired: true,
     required: ['scanPassed'],
     properties: {
-      scanPassed: { type: 'boolean', description: 'True if the newest scanned release passed the security check.' },
+      scanPassed: {
+        type: 'boolean',
+        description:
+          'True if the newest scanned release passed the security check. Does not prove that the server is harmless.',
+      },
+      warnings: {
+        type: 'array',
+        items: { $ref: getSchemaPath(ServerWarningDto) },
+        description:
+          'Text of the current release to read before use, 100 warnings at most. Absent without any, which proves nothing either.',
+      },
     },
   })
-  security: { scanPassed: boolean } | null;
+  security: ServerSecurity | null;
   /** Null until a release was scanned. */
   tools: ToolSummaryDto[] | null;
   /** Null until a release was scanned. */

@@ -6,6 +6,7 @@ import type {
   ResourceSummaryDto,
   ServerDetailDto,
   ServerDto,
+  ServerSecurity,
   StdioServerConnectionDto,
   ToolSummaryDto,
 } from './server.dto.js';
@@ -44,11 +45,16 @@ export function toServerDetailDto(row: DetailRow, urls: ServerUrlsService): Serv
     deploymentUrl: remote ? urls.run(row.slug) : null,
     connections: snapshot ? [toConnection(row, snapshot, urls)] : [],
     currentReleaseId: snapshot?.releaseId ?? null,
-    security: scanPassed === null ? null : { scanPassed },
+    security: scanPassed === null ? null : { scanPassed, ...warningsOf(snapshot) },
     tools: summaries(snapshot?.tools, toTool),
     resources: summaries(snapshot?.resources, toResource),
     prompts: summaries(snapshot?.prompts, toPrompt),
   };
+}
+
+function warningsOf(snapshot: ServerSnapshot | null): Pick<ServerSecurity, 'warnings'> {
+  const { warnings = [] } = snapshot ?? {};
+  return warnings.length === 0 ? {} : { warnings: warnings.map(({ tool, message }) => ({ tool, message })) };
 }
 
 function isRemote(type: ReleaseType): boolean {

@@ -26,6 +26,14 @@ export interface HostedFacts {
   mcpPath: string;
 }
 
+/** Text of a server that speaks to a model as known attacks do. */
+export interface ServerWarning {
+  /** Null for another part than a tool, which the message names. */
+  tool: string | null;
+  /** What was found where, in sentences. */
+  message: string;
+}
+
 /** The facts about a server from one release: scanned, or claimed by its author. */
 export interface ServerSnapshot {
   releaseId: string;
@@ -50,6 +58,8 @@ export interface ServerSnapshot {
   resources: Item[] | null;
   resourceTemplates: Item[] | null;
   prompts: Item[] | null;
+  /** Missing in old rows. */
+  warnings?: ServerWarning[];
 }
 
 /** A server's tools, resources and prompts, and its `serverInfo`. */

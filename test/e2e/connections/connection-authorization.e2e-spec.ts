@@ -109,6 +109,7 @@ describe('a connection whose server requires authorization', () => {
         reason: 'unauthorized',
         setupUrl: expect.stringMatching(`^${app.env.baseUrl}/setup/connections/`),
         nextStep: expect.stringContaining('setupUrl'),
+        message: expect.stringMatching(/by OAuth\. Open setupUrl of the connection in a browser, or PUT .* headers/),
       });
       expect(status.authorizationUrl).toBe(status.setupUrl);
       expect(await echo(path, sibling)).toMatchObject({ status: 409 });
@@ -140,7 +141,10 @@ describe('a connection whose server requires authorization', () => {
       const { setupUrl = '' } = body.status as Status;
       for (const answer of [await echo(path), await app.as(owner).get(`${path}/.tools`)]) {
         expect([answer.status, answer.headers['x-should-retry']]).toEqual([409, 'false']);
-        expect(answer.body).toEqual({ error: 'auth_required', message: expect.stringContaining(setupUrl) });
+        expect(answer.body).toEqual({
+          error: 'auth_required',
+          message: expect.stringContaining(`by OAuth. Open ${setupUrl} in a browser, or PUT the connection again`),
+        });
       }
       const listed = await mcp(app, owner, path, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
       expect(listed.status).toBe(200);

@@ -123,7 +123,7 @@ describe('a connection whose server is away', () => {
     'is checked without a call, and connected when its server is available again',
     async () => {
       const { path, body } = await connect();
-      expect(body).toMatchObject({ status: { state: 'error', reason: 'unreachable' } });
+      expect(body).toMatchObject({ status: { state: 'error', reason: 'server_error' } });
       const sweeping = await app.sibling({ PORT: String(await freePort()), PUBLIC_URL: app.env.baseUrl });
       place.isAway = false;
       await makeDue();

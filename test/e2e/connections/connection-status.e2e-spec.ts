@@ -324,6 +324,22 @@ describe('a target that cannot be used', () => {
     }
   });
 
+  verifies('connection:error:reached', 'a server that is reached gets other advice than its address', async () => {
+    const cases = {
+      'too-busy': ['rate_limited', /^Wait: .* less often/],
+      'server-error': ['server_error', /^Wait: .* ask the operator of the MCP server/],
+      unavailable: ['server_error', /^Wait: /],
+      'bad-protocol-version': ['server_error', /^Wait: /],
+      refuses: ['server_error', /^Wait: /],
+      garbage: ['unreadable', /^Check the path of mcpUrl\. If it is right, ask the operator/],
+      empty: ['unreadable', /^Check the path of mcpUrl/],
+    } as const;
+    for (const [kind, [reason, advice]] of Object.entries(cases)) {
+      const status = await statusOf(closing(await startFaulty(kind as FaultKind)).url);
+      expect([kind, status.reason, status.nextStep]).toEqual([kind, reason, expect.stringMatching(advice)]);
+    }
+  });
+
   verifies(
     'connection:error:about-the-server',
     'a call that breaks off leaves no word about the call in it',
@@ -383,11 +399,12 @@ describe('a target that cannot be used', () => {
     'silence and a body without end stop at the deadline, request and all',
     async () => {
       const startedAt = Date.now();
+      const late = /did not open a session within 0\.5 s: it is too slow.* UPSTREAM_CONNECT_TIMEOUT_MS\.$/;
       for (const kind of ['silent', 'slow-body'] as const) {
-        expect(await faultOf(kind, {}, hasty)).toMatch(/did not answer completely within 0\.5 s: it is too slow/);
+        expect(await faultOf(kind, {}, hasty)).toMatch(late);
       }
       const upstream = await start({ delayInitializeMs: 60_000 });
-      expect(await errorOf(upstream.url, hasty)).toMatch(/did not answer completely within 0\.5 s: it is too slow/);
+      expect(await errorOf(upstream.url, hasty)).toMatch(late);
       await upstream.waitFor(({ requests }) => requests.some(({ aborted }) => aborted));
       expect(Date.now() - startedAt).toBeGreaterThanOrEqual(3 * CONNECT_MS - 50);
       expect(Date.now() - startedAt).toBeLessThan(60_000);

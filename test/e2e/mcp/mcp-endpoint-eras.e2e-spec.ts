@@ -1,6 +1,6 @@
 import { describe, expect } from '@jest/globals';
 import type { McpCall } from '../../../src/mcp/protocol/channel.js';
-import { UpstreamAuthRequiredError } from '../../../src/mcp/protocol/mcp-errors.js';
+import { authRequired, UpstreamAuthRequiredError } from '../../../src/mcp/protocol/mcp-errors.js';
 import type { Json } from '../../support/mcp/calls.js';
 import { ask, askModern, initialize, messagesOf, modern, post } from '../../support/mcp/front-calls.js';
 import { startFront } from '../../support/mcp/front.js';
@@ -467,7 +467,7 @@ describe('an upstream that requires authorization', () => {
   const locked = (era: 'legacy' | 'modern') => {
     const channel = new ScriptedChannel(era, ({ params }) => {
       if (params?.includes('in!')) return text('in');
-      throw new UpstreamAuthRequiredError(false, [], false, setupUrl);
+      throw new UpstreamAuthRequiredError(authRequired.headers, [], false, setupUrl);
     });
     return channel;
   };

@@ -200,6 +200,12 @@ describe('every error', () => {
       const [{ text, headers }, none] = [await app.as(other).get(foreign), await app.as(other).get(missing)];
       expect([text, headers['slipway-hint']]).toEqual([none.text, none.headers['slipway-hint']]);
     }
+    const releases = await app.as(other).get(`/servers/${encodeURIComponent(server)}/releases`);
+    const readable = await app.as(other).get(`/servers/${encodeURIComponent(server)}`);
+    expect([readable.status, releases.status, releases.body]).toEqual([200, 404, { error: 'Server not found' }]);
+    expect(releases.headers['slipway-hint']).toMatch(
+      /^Only the owner of a server may do this, and you have no such namesp/,
+    );
     const misspelt = await app.as(other).get(`/servers/${encodeURIComponent(`${server}x`)}`);
     expect(misspelt.body).toEqual({ error: 'Server not found' });
     expect(misspelt.headers).not.toHaveProperty('slipway-hint');

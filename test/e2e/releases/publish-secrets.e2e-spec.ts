@@ -7,12 +7,14 @@ import {
   publish,
   published,
   publishExternal,
+  type ReleaseBody,
   releaseIn,
   releaseRow,
   releasesPath,
 } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
 import { listen, shut } from '../../support/upstream/upstream-net.js';
+import { verifies } from '../../support/verifies.js';
 
 const secret = 'canary-scan-credential-4711';
 const configSchema = {
@@ -78,6 +80,34 @@ describe('scan credentials', () => {
       expect(headers).toMatchObject({ 'x-upstream-token': secret, 'x-api-key': secret });
     }
   });
+
+  verifies(
+    'scan-credentials:query',
+    'travel in the query without x-to, and publishing and the failure say so',
+    async () => {
+      const name = await createServer(app, owner);
+      const closed = await startGuarded({ wants: 'bare', key: ['x-api-key', secret] });
+      const properties = { region: { type: 'string', 'x-to': { query: 'area' } }, apiKey: { type: 'string' } };
+      const payload = {
+        type: 'external',
+        upstreamUrl: closed.url,
+        configSchema: { type: 'object', properties },
+        scanCredentials: { apiKey: secret, region: 'north' },
+      };
+      const answer = await publish(app, owner, name, payload);
+      const { deploymentId: id, warnings } = answer.body as { deploymentId: string; warnings: string[] };
+      expect(warnings).toEqual([
+        'scanCredentials "apiKey" is sent in the query, because its property has no x-to. ' +
+          'If the server reads a header, add "x-to": {"header": "<name>"}.',
+      ]);
+      const errorIn = ({ logs }: Pick<ReleaseBody, 'logs'>) => logs.find(({ level }) => level === 'error')?.message;
+      const note = / The scan sent "apiKey" in the query, because its property in the configSchema has no x-to\.$/;
+      expect(errorIn(await releaseIn(app, owner, name, id, 'FAILURE'))).toMatch(note);
+      closed.behave({ wants: 'forbidden' });
+      expect(errorIn(await publishExternal(app, owner, name, payload, 'FAILURE'))).toMatch(note);
+      await closed.close();
+    },
+  );
 
   it('are sealed while the release needs them, removed when it is final, and seen nowhere', async () => {
     const name = await createServer(app, owner);

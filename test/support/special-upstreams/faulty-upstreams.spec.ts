@@ -32,6 +32,7 @@ it.each<[FaultKind, number, string, FaultOptions]>([
   ['not-rpc', 200, '{"hello":"world"}', {}],
   ['redirect', 302, '', { location: 'http://127.0.0.1:2/elsewhere' }],
   ['server-error', 500, 'internal', {}],
+  ['too-busy', 429, 'slow down', {}],
   ['unavailable', 503, 'unavailable', { retryAfterSeconds: 3 }],
 ])('%s answers %d', async (kind, status, text, options) => {
   const { url, hits } = await start(kind, options);

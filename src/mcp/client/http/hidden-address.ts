@@ -24,7 +24,8 @@ export function withHiddenAddress(error: Error, upstream: URL, name: string): Er
   if (!(error instanceof UpstreamFailure) || isNameless) return error;
   const message = withoutAddress(withoutWords(error.message), upstream, name);
   if (error instanceof UpstreamTimeoutError) return new UpstreamTimeoutError(message, error.outcomeUnknown, error);
-  return new UpstreamError(message, error, error.outcomeUnknown);
+  const status = error instanceof UpstreamError ? error.status : null;
+  return new UpstreamError(message, error, error.outcomeUnknown, null, status);
 }
 
 /**

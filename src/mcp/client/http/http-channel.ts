@@ -166,7 +166,8 @@ export class HttpChannel implements Channel {
     const spentMs = performance.now() - from + TIMER_MS_EARLY;
     if (shown instanceof UpstreamTimeoutError && spentMs >= timeoutMs) {
       const isOver = spentMs > CALL_MS_MAX;
-      const late = tooLate(this.target.url, { timeoutMs, isExtended: onNotification !== undefined, isOver });
+      const isOpening = method === 'initialize' && timeoutMs >= this.target.connectTimeoutMs;
+      const late = tooLate(this.target.url, { timeoutMs, isExtended: onNotification !== undefined, isOver, isOpening });
       shown = new UpstreamTimeoutError(late, shown.outcomeUnknown);
     }
     return this.named(asCallError(shown, { method }));

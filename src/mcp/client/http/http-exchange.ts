@@ -53,6 +53,8 @@ export interface ExchangeRequest {
   account?: string;
   /** Timeout for the whole answer, headers and body. */
   timeoutMs: number;
+  /** True for a request that opens a session, or asks for the versions of the server. */
+  isOpening?: boolean;
   /** Restarts the timeout with every event of a stream, up to an hour in all. */
   extendWithEvents?: boolean;
   /** Begin of the call in epoch milliseconds, for a request that resumes its stream; default now. */
@@ -285,11 +287,11 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   private readonly onDeadline = (): void => {
-    const { timeoutMs, url, isHeld, extendWithEvents } = this.request;
+    const { timeoutMs, url, isHeld, extendWithEvents, isOpening } = this.request;
     if (isHeld?.() && !this.timer?.isOver) return this.timer?.restart();
     const late = this.request.stream
       ? `${url.host} did not open an event stream within ${Number((timeoutMs / 1000).toPrecision(2))} s.`
-      : tooLate(url, { timeoutMs, isExtended: extendWithEvents, isOver: this.timer?.isOver });
+      : tooLate(url, { timeoutMs, isExtended: extendWithEvents, isOver: this.timer?.isOver, isOpening });
     this.abort(new UpstreamTimeoutError(late, this.isOutcomeUnknown));
   };
 

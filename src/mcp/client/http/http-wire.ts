@@ -8,6 +8,7 @@ import {
   endpointGone,
   fromHttpStatus,
   notMcp,
+  authRequired,
   UpstreamAuthRequiredError,
   UpstreamError,
 } from '../../protocol/mcp-errors.js';
@@ -304,6 +305,7 @@ export class HttpWire {
       headers,
       body: requestText(id, method, manner.params ?? params),
       timeoutMs,
+      isOpening: method === 'initialize' || method === 'server/discover',
       extendWithEvents: onNotification !== undefined,
       isHeld: responder && (() => responder?.isHolding(timeoutMs) ?? false),
       isResumable,
@@ -378,9 +380,15 @@ export class HttpWire {
   private requireAuthorized(status: number, headers: IncomingHttpHeaders): void {
     if (status !== 401 && status !== 403) return;
     const challenges = challengeHeaders(headers['www-authenticate']);
-    const wantsMore = status === 403 && bearerChallenge(challenges)?.error === 'insufficient_scope';
-    if (status === 403 && !wantsMore) return;
-    throw new UpstreamAuthRequiredError(Object.keys(this.target.headers).length > 0, challenges, wantsMore);
+    const bearer = bearerChallenge(challenges);
+    if (status === 403) {
+      if (bearer?.error !== 'insufficient_scope') return;
+      throw new UpstreamAuthRequiredError(authRequired.scopes, challenges, true);
+    }
+    const hasHeaders = Object.keys(this.target.headers).length > 0;
+    const isOAuth = bearer !== null && bearer.resourceMetadata !== null;
+    const lacking = hasHeaders ? 'otherHeaders' : isOAuth ? 'oauth' : 'headers';
+    throw new UpstreamAuthRequiredError(authRequired[lacking], challenges);
   }
 
   /** @throws UpstreamError when a service like this one reports a request loop */

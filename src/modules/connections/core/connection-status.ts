@@ -16,6 +16,7 @@ import {
   UpstreamAuthRequiredError,
   UpstreamError,
   UpstreamFailure,
+  type UpstreamHint,
   UpstreamTimeoutError,
 } from '../../../mcp/protocol/mcp-errors.js';
 import { bearerChallenge } from '../../../mcp/oauth/challenges.js';
@@ -108,6 +109,26 @@ export const statusReasons = {
     state: 'error',
     pace: 'soon',
     nextStep: 'Check the address. If it is right, wait: Slipway rechecks automatically. The diagnosis has the details.',
+  },
+  rate_limited: {
+    state: 'error',
+    pace: 'soon',
+    nextStep:
+      'Wait: Slipway rechecks automatically. If the error persists, call the MCP server less often, or ask its operator ' +
+      'for a higher limit.',
+  },
+  server_error: {
+    state: 'error',
+    pace: 'soon',
+    nextStep:
+      'Wait: Slipway rechecks automatically. If the error persists, ask the operator of the MCP server: it is reached, ' +
+      'and answers with an error.',
+  },
+  unreadable: {
+    state: 'error',
+    pace: 'soon',
+    nextStep:
+      'Check the path of mcpUrl. If it is right, ask the operator of the MCP server: its answers cannot be read.',
   },
   not_runnable: { state: 'error', pace: 'soon', nextStep: 'Publish a release of the server that runs here.' },
   server_deleted: { state: 'error', pace: 'never', nextStep: 'Delete the connection: its server is gone.' },
@@ -204,6 +225,17 @@ function isAboutTheCall(error: unknown): boolean {
   return kinds.some((kind) => error instanceof kind);
 }
 
+const reasonOfHint: Record<UpstreamHint, StatusReason> = {
+  blocked: 'blocked',
+  loop: 'loop',
+  'wrong path': 'not_mcp',
+  forbidden: 'forbidden',
+  unreadable: 'unreadable',
+  'not our MCP': 'server_error',
+  'broken list': 'server_error',
+  refused: 'server_error',
+};
+
 function reasonOf(error: unknown): StatusReason | null {
   if (error instanceof AuthorizationRequiredError) return 'authorization_ended';
   if (error instanceof CredentialUnavailableError) return 'authorization_unavailable';
@@ -212,9 +244,9 @@ function reasonOf(error: unknown): StatusReason | null {
   if (error instanceof NotRunnableError) return 'not_runnable';
   if (error instanceof ServerGoneError) return 'server_deleted';
   if (error instanceof UpstreamTimeoutError) return 'timeout';
-  if (error instanceof UpstreamError && error.hint === 'blocked') return 'blocked';
-  if (error instanceof UpstreamError && error.hint === 'loop') return 'loop';
-  if (error instanceof UpstreamError && error.hint === 'wrong path') return 'not_mcp';
-  if (error instanceof UpstreamError && error.hint === 'forbidden') return 'forbidden';
+  if (error instanceof UpstreamError && error.hint !== null) return reasonOfHint[error.hint];
+  if (error instanceof UpstreamError && error.status !== null) {
+    return error.status === 429 ? 'rate_limited' : 'server_error';
+  }
   return error instanceof UpstreamFailure ? 'unreachable' : null;
 }

@@ -1,5 +1,5 @@
 import { DomainError } from '../../../platform/errors/domain-error.js';
-import { UpstreamAuthRequiredError } from '../../../mcp/protocol/mcp-errors.js';
+import { SETUP_PAGE, UpstreamAuthRequiredError } from '../../../mcp/protocol/mcp-errors.js';
 import { AuthorizationRequiredError } from '../../oauth/credentials.errors.js';
 import { McpRefusal } from '../../../mcp/server/mcp-server.errors.js';
 import { didYouMean } from '../../../platform/text/nearest.js';
@@ -13,8 +13,10 @@ class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
     setupUrl: string,
   ) {
     const isUpstream = original instanceof UpstreamAuthRequiredError;
-    super(false, isUpstream ? original.challenges : [], isUpstream && original.wantsMore, setupUrl);
-    this.message = `${original.message} Or open ${setupUrl} in a browser.`;
+    const message = original.message.includes(SETUP_PAGE)
+      ? original.message.replace(SETUP_PAGE, () => setupUrl)
+      : `${original.message} Or open ${setupUrl} in a browser.`;
+    super(message, isUpstream ? original.challenges : [], isUpstream && original.wantsMore, setupUrl);
   }
 }
 

@@ -11,6 +11,7 @@ import {
   report,
   snapshotOf,
   summary,
+  warningLine,
   factsOfBundle,
   type FactsSource,
   type ServerFacts,
@@ -52,6 +53,7 @@ export class ScanStage implements ReleaseStage {
     hosted: HostedFacts | null = null,
   ): StageOutcome {
     const snapshot = snapshotOf(release, facts, source, hosted);
+    const { warnings = [] } = snapshot;
     const findings = findingsOf(facts, source, snapshot);
     const hasPassed = findings.length === 0;
     const inTransaction: StageOutcome['inTransaction'] = async (tx) => {
@@ -59,8 +61,9 @@ export class ScanStage implements ReleaseStage {
       const scanPassed = hasPassed && release.type === 'stdio' ? null : hasPassed;
       if (!hasPassed || source !== 'claims') await this.servers.setScan(release.serverId, scanPassed, tx);
     };
+    const lines = [summary(facts, source, release.type), ...warnings.map(warningLine)];
     return hasPassed
-      ? { change: { snapshot: snapshot as object }, lines: [summary(facts, source, release.type)], inTransaction }
+      ? { change: { snapshot: snapshot as object }, lines, inTransaction }
       : { change: { status: 'FAILURE_SCAN' }, lines: report(findings), inTransaction };
   }
 }

@@ -9,7 +9,7 @@ import { readMultipart } from '../../../platform/http/body/multipart.js';
 import type { ReleaseType } from '../../servers/server.types.js';
 import type { ConfigKind, ConfigSchema } from '../config/config-fields.js';
 import type { job as configSchemaJob } from '../config/config-schema.job.js';
-import { requireScanCredentials, scanOnly } from '../scan/scan-credentials.js';
+import { requireScanCredentials, credentialWarnings } from '../scan/scan-credentials.js';
 import { artifactKinds, type ArtifactKind } from '../release.entity.js';
 import { ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto, type PublishPayloadDto } from './publish.dto.js';
 import { parseBounded } from '../../../platform/text/json-bounds.js';
@@ -89,7 +89,7 @@ export async function readPublishForm(
       ...(payload.scanCredentials && { scanCredentials }),
     },
     artifacts: files,
-    warnings: [...(checked?.warnings ?? []), ...scanOnly(scanCredentials, checked?.schema ?? null)],
+    warnings: [...(checked?.warnings ?? []), ...credentialWarnings(scanCredentials, checked?.schema ?? null)],
   };
 }
 

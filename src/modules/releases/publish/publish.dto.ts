@@ -57,7 +57,10 @@ export class ExternalPayloadDto extends PublishPayloadDto {
   @MaxLength(2_048)
   upstreamUrl: string;
 
-  /** Values the scan needs: of the configSchema's properties, else sent as headers. Deleted after the scan. */
+  /**
+   * Values the scan needs. A property of the configSchema goes where its `x-to` says, without one where its `x-from` says,
+   * else into the query; any other value into a header of its name. Deleted after the scan.
+   */
   @IsOptional()
   @IsObject()
   scanCredentials?: Record<string, string>;

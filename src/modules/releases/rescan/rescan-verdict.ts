@@ -5,12 +5,13 @@ import type { ServerSnapshot } from '../../servers/server.types.js';
 import { type ContractChange, contractLines } from '../contract/contract-change.js';
 import { compareContracts, type ContractComparison } from '../contract/contract-diff.js';
 import type { LogLine } from '../release.entity.js';
-import { findingsOf, report, type ScanFinding } from '../scan/server-facts.js';
+import { wordWarnings } from '../scan/security-check.js';
+import { findingsOf, report, warningLine, type ScanFinding } from '../scan/server-facts.js';
 import type { ClaimedRescan } from './rescan.repository.js';
 import { refused, type RescanResult, type Trouble } from './rescan-scan.js';
 import { CHECK_FAILED } from './server-rescan.entity.js';
 
-/** Findings of the security check that are logged; `…/changes` lists all of them. */
+/** Findings of the security check that are logged, and new warnings; `…/changes` and the server's detail list all of them. */
 const FINDING_LINES_MAX = 20;
 
 /** The changes that follow from a scan. */
@@ -42,6 +43,7 @@ export function verdictOf(current: ServerSnapshot, claim: Claim, found: RescanRe
     hosted: current.hosted ? { ...current.hosted, mcpPath } : null,
     isClaimed: source === 'claims',
     ...{ serverInfo, tools, resources, resourceTemplates, prompts },
+    warnings: wordWarnings(facts),
   } satisfies ServerSnapshot) as ServerSnapshot;
   const compared = compareContracts(current, snapshot);
   const findings = findingsOf(facts, source, snapshot);
@@ -103,9 +105,12 @@ function sound(
 ): RescanVerdict {
   const isMended = isCheck(reported) && !snapshot.isClaimed;
   const changes = isMended ? [PASSED, ...compared.changes] : compared.changes;
+  const known = new Set(current.warnings?.map(({ message }) => message));
+  const warnings = (snapshot.warnings ?? []).filter(({ message }) => !known.has(message));
   const lines = [
     ...(isMended ? [line('success', PASSED.message)] : []),
     ...(reported !== null && !isCheck(reported) ? [line('success', 'The server could be scanned again.')] : []),
+    ...warnings.slice(0, FINDING_LINES_MAX).map(warningLine),
     ...contractLines(compared.changes, SINCE),
   ];
   const isAwaited = requestedAt !== null && lines.length === 0;

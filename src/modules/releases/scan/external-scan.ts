@@ -50,7 +50,7 @@ export class ExternalScan {
     try {
       return { facts: await this.read(release, target, lease), source: 'server' };
     } catch (error) {
-      if (error instanceof UpstreamAuthRequiredError) return this.blocked(release, error, lease);
+      if (error instanceof UpstreamAuthRequiredError) return this.blocked(release, error, target, lease);
       if (error instanceof CredentialUnavailableError) return { outcome: failed('FAILURE', 'scan', error.message) };
       if (isForbidden(error)) {
         const facts = await this.factsOfPublishedCard(release, lease);
@@ -104,7 +104,12 @@ export class ExternalScan {
   }
 
   /** The server requires authorization: uses its card, or else requests authorization from its owner. */
-  private async blocked(release: Release, refused: UpstreamAuthRequiredError, lease: ScanHold): Promise<ScanResult> {
+  private async blocked(
+    release: Release,
+    refused: UpstreamAuthRequiredError,
+    { note }: ScanTarget,
+    lease: ScanHold,
+  ): Promise<ScanResult> {
     const facts = await this.factsOfPublishedCard(release, lease);
     if (facts) return { facts, source: 'claims' };
     try {
@@ -112,7 +117,7 @@ export class ExternalScan {
     } catch (error) {
       if (!(error instanceof OAuthSetupError)) throw error;
       const way = 'Publish again with scanCredentials, or let the server publish /.well-known/mcp/server-card.json.';
-      return { outcome: failed('FAILURE', 'scan', `The server wants authorization. ${error.message} ${way}`) };
+      return { outcome: failed('FAILURE', 'scan', `The server wants authorization. ${error.message} ${way}${note}`) };
     }
   }
 
@@ -142,7 +147,7 @@ export class ExternalScan {
 
   private async unreachable(target: ScanTarget, failure: UpstreamFailure): Promise<StageOutcome> {
     const isWrongPath = failure instanceof UpstreamError && failure.hint === 'wrong path';
-    const hint = isWrongPath ? await this.triedUsualPath(target) : '';
+    const hint = isWrongPath ? await this.triedUsualPath(target) : isForbidden(failure) ? target.note : '';
     return failed('FAILURE', 'scan', `${redactCredentials(failure.message, target)}${hint}`);
   }
 

@@ -24,7 +24,12 @@ function targetOf(credentials: object | null, schema: ConfigSchema | null = conf
 
 describe('the target of a scan', () => {
   it('is the upstream itself if there are no credentials', () => {
-    expect(targetOf(null)).toEqual({ url: new URL('https://example.com/mcp?area=old&v=1'), headers: {}, secrets: [] });
+    expect(targetOf(null)).toEqual({
+      url: new URL('https://example.com/mcp?area=old&v=1'),
+      headers: {},
+      secrets: [],
+      note: '',
+    });
   });
 
   it('has each value at the place that the schema names, and others in headers', () => {

@@ -18,6 +18,8 @@ export interface ScanTarget {
   headers: Record<string, string>;
   /** The credentials' values, to redact from texts of the upstream. */
   secrets: string[];
+  /** Addition to the error of a server that refuses the credentials; empty for none. */
+  note: string;
 }
 
 /** Shorter values occur in texts by chance. */
@@ -58,16 +60,33 @@ export function requireScanCredentials(
   return texts;
 }
 
-/** Warnings about credentials without a property in the schema: the scan uses them, but callers cannot send theirs. */
-export function scanOnly(credentials: Record<string, unknown>, configSchema: ConfigSchema | null): string[] {
+/**
+ * Warnings about credentials without a property in the schema, which the scan uses but callers cannot send, and about those
+ * that the schema puts into the query by omission.
+ */
+export function credentialWarnings(credentials: Record<string, unknown>, configSchema: ConfigSchema | null): string[] {
   const names = fieldsOf(configSchema).map(({ path }) => path.join('.'));
-  return Object.keys(credentials)
+  const scanOnly = Object.keys(credentials)
     .filter((name) => !names.includes(name))
     .map(
       (name) =>
         `scanCredentials ${quoted(name)} is not a property of the configSchema: the scan uses it, but callers of the server ` +
         'have no way to send theirs. Add a property with x-from and x-to.',
     );
+  const inQuery = sentInQuery(credentials, configSchema).map(
+    (name) =>
+      `scanCredentials ${quoted(name)} is sent in the query, because its property has no x-to. ` +
+      'If the server reads a header, add "x-to": {"header": "<name>"}.',
+  );
+  return [...scanOnly, ...inQuery];
+}
+
+/** Names of credentials that are sent in the query because their property does not say where. */
+function sentInQuery(credentials: Record<string, unknown>, configSchema: ConfigSchema | null): string[] {
+  return fieldsOf(configSchema)
+    .filter(({ to, schema }) => to.place === 'query' && schema['x-to'] === undefined)
+    .map(({ path }) => path.join('.'))
+    .filter((name) => Object.hasOwn(credentials, name));
 }
 
 /**
@@ -81,7 +100,7 @@ export function credentialTarget(
 ): ScanTarget {
   const url = new URL(upstream);
   const headers: Record<string, string> = {};
-  if (sealedScanCredentials === null) return { url, headers, secrets: [] };
+  if (sealedScanCredentials === null) return { url, headers, secrets: [], note: '' };
   const credentials = JSON.parse(vault.open(sealedScanCredentials, id)) as Record<string, string>;
   const fields = fieldsOf(configSchema as ConfigSchema | null);
   for (const [name, value] of Object.entries(credentials)) {
@@ -89,7 +108,9 @@ export function credentialTarget(
     if (to.place === 'query') url.searchParams.set(to.name, value);
     else headers[to.name.toLowerCase()] = value;
   }
-  return { url, headers, secrets: Object.values(credentials) };
+  const inQuery = sentInQuery(credentials, configSchema as ConfigSchema | null).map((name) => quoted(name));
+  const note = `The scan sent ${inQuery.join(', ')} in the query, because its property in the configSchema has no x-to.`;
+  return { url, headers, secrets: Object.values(credentials), note: inQuery.length === 0 ? '' : ` ${note}` };
 }
 
 /** Replaces credentials in a text of the upstream, plain or URL-encoded. */

@@ -1,7 +1,9 @@
 import { DEPTH_MAX } from '../../../platform/database/storable.js';
 import { isObject, isWithinDepth } from '../../../platform/text/json.js';
 import { quoted } from '../../../platform/text/quoted.js';
+import type { ServerWarning } from '../../servers/server.types.js';
 import { confusableSkeleton, hiddenCharacters } from './hidden-characters.js';
+import { modelInstructions } from './model-instructions.js';
 import { schemaIssues } from './schema-lint.js';
 
 /** One reason not to release a server. */
@@ -69,7 +71,7 @@ type Part = Record<string, unknown>;
 /**
  * Checks a server for faults that make it dangerous or unusable: text hidden from people, texts that flood
  * the model's context, tools that pass for each other, names and schemas clients refuse, schemas that fetch from elsewhere.
- * The meaning of visible text is not judged.
+ * The meaning of visible text is not judged; {@link wordWarnings} warns of some.
  *
  * @returns at most 100 findings; none means passed. Never throws: what cannot be checked is a finding.
  */
@@ -82,9 +84,32 @@ export function checkServer(input: ServerText): Finding[] {
   return findings.slice(0, FINDINGS_MAX);
 }
 
+/**
+ * Warnings about visible text that speaks to a model as known attacks do. They do not decide if a server passes: harmless text
+ * may look so too, and other words are not recognized.
+ *
+ * @returns at most 100
+ */
+export function wordWarnings(input: ServerText): ServerWarning[] {
+  const warnings: ServerWarning[] = [];
+  for (const { where, tool, value } of partsOf(input)) {
+    if (!isObject(value) || !isWithinDepth(value, DEPTH_MAX)) continue;
+    for (const found of textsOf(value)) {
+      for (const { words, problem } of modelInstructions(found.text)) {
+        const message = `${where}: ${subjectOf(found)} says ${quoted(words, 80)}: ${problem}. Read the whole text.`;
+        if (warnings.length < FINDINGS_MAX) warnings.push({ tool, message });
+      }
+    }
+    if (warnings.length === FINDINGS_MAX) break;
+  }
+  return warnings;
+}
+
 /** One thing to check, with the checks for its kind. */
 interface Checked {
   where: string;
+  /** Name of the tool; null for other parts. */
+  tool: string | null;
   value: unknown;
   checks: ((part: Part) => Fault[])[];
 }
@@ -93,8 +118,8 @@ type Fault = Omit<Finding, 'where'>;
 
 function* partsOf(input: ServerText): Generator<Checked> {
   const texts = (part: Part) => textFaults(part);
-  yield { where: 'server info', value: input.serverInfo ?? {}, checks: [texts] };
-  yield { where: 'instructions', value: { instructions: input.instructions ?? '' }, checks: [texts] };
+  yield { where: 'server info', tool: null, value: input.serverInfo ?? {}, checks: [texts] };
+  yield { where: 'instructions', tool: null, value: { instructions: input.instructions ?? '' }, checks: [texts] };
   const clash = clashFaults();
   const schemas = (part: Part) => toolSchemaFaults(part, input.requireSchemas ?? false);
   yield* listed('tool', input.tools, [nameFaults, clash, texts, schemas]);
@@ -106,8 +131,9 @@ function* partsOf(input: ServerText): Generator<Checked> {
 function* listed(kind: string, list: unknown, checks: Checked['checks']): Generator<Checked> {
   if (!Array.isArray(list)) return;
   for (const [at, value] of list.entries()) {
-    const name: unknown = isObject(value) ? value.name : undefined;
-    yield { where: typeof name === 'string' ? `${kind} ${quoted(name)}` : `${kind} number ${at + 1}`, value, checks };
+    const name = isObject(value) && typeof value.name === 'string' ? value.name : null;
+    const where = name === null ? `${kind} number ${at + 1}` : `${kind} ${quoted(name)}`;
+    yield { where, tool: kind === 'tool' ? name : null, value, checks };
   }
 }
 

@@ -1,11 +1,11 @@
 import type { ServerCard } from '../../../mcp/client/server-card.js';
 import type { ServerScan } from '../../../mcp/client/server-scan.js';
-import type { BundleRuntime, HostedFacts, ServerSnapshot } from '../../servers/server.types.js';
+import type { BundleRuntime, HostedFacts, ServerSnapshot, ServerWarning } from '../../servers/server.types.js';
 import type { BundleFacts } from '../bundle/bundle-manifest.js';
 import { toStorableJson } from '../../../platform/database/storable.js';
 import { configOrder } from '../config/config-fields.js';
 import type { LogLine, Release } from '../release.entity.js';
-import { checkServer } from './security-check.js';
+import { checkServer, wordWarnings } from './security-check.js';
 
 /** A finding of the security check. */
 export interface ScanFinding {
@@ -96,6 +96,11 @@ export function report(findings: ScanFinding[]): LogLine[] {
   ];
 }
 
+/** The log line about a warning. */
+export function warningLine({ message }: ServerWarning): LogLine {
+  return { stage: 'scan', level: 'warning', message };
+}
+
 /** The log line about a passed scan. */
 export function summary(
   { tools, resources, resourceTemplates, prompts }: ServerFacts,
@@ -138,5 +143,6 @@ export function snapshotOf(
     resources,
     resourceTemplates,
     prompts,
+    warnings: wordWarnings(facts),
   } satisfies ServerSnapshot);
 }
