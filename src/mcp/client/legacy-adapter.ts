@@ -199,7 +199,9 @@ export class LegacyAdapter implements ProtocolAdapter {
     if (!own || own.isShared) return (own ?? this.plain).listeners.add(filter, listener, timeoutMs);
     own.level = profile.level;
     if (own.value) await this.setLevel(own.value, own.level, timeoutMs);
-    return own.listeners.add({ ...filter, messages: true }, listener, timeoutMs);
+    // A client without a session, which has neither, receives log messages with its calls.
+    const hasStream = profile.level !== undefined || profile.onRequest !== undefined;
+    return own.listeners.add(hasStream ? { ...filter, messages: true } : filter, listener, timeoutMs);
   }
 
   notify(profileKey: string, text: string): void {
@@ -223,7 +225,7 @@ export class LegacyAdapter implements ProtocolAdapter {
     };
     const listening = new LegacyListening(session, (lost) => slot.lose(lost));
     const onNotification: SessionHandlers['onNotification'] = (text, method) => {
-      const isListenedTo = isChange(method) || (profile && !profile.isShared && method === LOG_MESSAGE);
+      const isListenedTo = isChange(method) || (method === LOG_MESSAGE && slot.listeners.hearMessages);
       if (isListenedTo && (!profile || listening.isActive)) listening.onNotification(text, method);
       else if (isChange(method)) this.plain.listeners.onOtherNotification(text, method);
       else this.deliver(slot, text, method);

@@ -85,6 +85,11 @@ export class Listeners {
     return this.members.size === 0;
   }
 
+  /** True if a listener receives log messages. */
+  get hearMessages(): boolean {
+    return [...this.members].some(({ filter }) => filter.messages);
+  }
+
   /** Adds a listener. @throws UpstreamFailure when the stream cannot be opened, or the limit is reached */
   async add(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
     if (this.isClosed) throw new UpstreamError('The connection was changed or deleted meanwhile.');
