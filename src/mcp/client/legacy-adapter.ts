@@ -21,6 +21,7 @@ import {
   ProfileSlots,
   SessionSlot,
 } from './session-slots.js';
+import { SessionLevel } from './session-level.js';
 import { LegacyTasks, offersTasks } from './legacy-tasks.js';
 import type { ListenStreamHandlers, ListenStream, OpenListening } from './listeners.js';
 import { isChange, listChanges, listFilter, LOG_MESSAGE } from '../protocol/list-pages.js';
@@ -167,7 +168,7 @@ export class LegacyAdapter implements ProtocolAdapter {
   private readonly profiles: ProfileSlots;
   private readonly tasks = new LegacyTasks();
   /** Log level that each session of a caller has. */
-  private readonly levels = new WeakMap<LegacySession, { level: string; set: Promise<unknown> }>();
+  private readonly levels = new WeakMap<LegacySession, SessionLevel>();
 
   constructor(
     open: OpenSession,
@@ -314,17 +315,9 @@ export class LegacyAdapter implements ProtocolAdapter {
     cancellation?: McpCall['cancellation'],
   ): Promise<void> {
     if (level === undefined) return;
-    const known = this.levels.get(session);
-    if (known?.level === level) return void (await known.set);
-    const params = JSON.stringify({ level });
-    const set = session.request({ method: 'logging/setLevel', params, timeoutMs, cancellation }, timeoutMs, isRepeat);
-    this.levels.set(session, { level, set });
-    try {
-      await set;
-    } catch (error) {
-      this.levels.delete(session);
-      throw error;
-    }
+    const known = this.levels.get(session) ?? new SessionLevel();
+    this.levels.set(session, known);
+    await known.set(level, (call) => session.request({ ...call, timeoutMs, cancellation }, timeoutMs, isRepeat));
   }
 
   /** Drops a lost session. @throws EraContradictedError when the verdict is old enough to be wrong */
