@@ -24,7 +24,7 @@ import {
 import { SessionLevel } from './session-level.js';
 import { LegacyTasks, offersTasks } from './legacy-tasks.js';
 import type { ListenStreamHandlers, ListenStream, OpenListening } from './listeners.js';
-import { isChange, listChanges, listFilter, LOG_MESSAGE } from '../protocol/list-pages.js';
+import { isChange, isOfSession, listChanges, listFilter } from '../protocol/list-pages.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import { isObject } from '../../platform/text/json.js';
 
@@ -226,7 +226,7 @@ export class LegacyAdapter implements ProtocolAdapter {
     };
     const listening = new LegacyListening(session, (lost) => slot.lose(lost));
     const onNotification: SessionHandlers['onNotification'] = (text, method) => {
-      const isListenedTo = isChange(method) || (method === LOG_MESSAGE && slot.listeners.hearMessages);
+      const isListenedTo = isChange(method) || (isOfSession(method) && slot.listeners.hearMessages);
       if (isListenedTo && (!profile || listening.isActive)) listening.onNotification(text, method);
       else if (isChange(method)) this.plain.listeners.onOtherNotification(text, method);
       else this.deliver(slot, text, method);
@@ -379,7 +379,7 @@ function honoured(capabilities: Record<string, unknown>, wanted: ListenFilter, s
     ...listFilter(
       (flag) => wanted[flag] === true && declares(capabilities, flag.replace('ListChanged', ''), 'listChanged'),
     ),
-    ...(wanted.messages && isObject(capabilities.logging) ? { messages: true } : {}),
+    ...(wanted.messages ? { messages: true } : {}),
     ...(subscribed.size === 0 ? {} : { resourceSubscriptions: [...subscribed] }),
   };
 }

@@ -31,11 +31,13 @@ async function through(upstream: SdkUpstream): Promise<string> {
   return (await startFront(closing(channelTo(egress, upstream.url)))).url;
 }
 
+const transports = [
+  ['streamable HTTP', (make: () => McpServer) => startSdkV1({ stateful: true, json: false, make })],
+  ['HTTP+SSE', (make: () => McpServer) => startSdkSse(make)],
+] as const;
+
 describe('the own stream of an upstream session', () => {
-  for (const [transport, startUpstream] of [
-    ['streamable HTTP', (make: () => McpServer) => startSdkV1({ stateful: true, json: false, make })],
-    ['HTTP+SSE', (make: () => McpServer) => startSdkSse(make)],
-  ] as const) {
+  for (const [transport, startUpstream] of transports) {
     verifies('mcp:own-stream', `reaches the client whose session it is, over ${transport}`, async () => {
       const talker = new Talker();
       const upstream = closing(await startUpstream(talker.make));
@@ -67,6 +69,30 @@ describe('the own stream of an upstream session', () => {
       expect(got(await read(await first))).toEqual(new Set(['of the sole call']));
       expect(got(await read(await second))).toEqual(new Set());
       await stream.return();
+    });
+  }
+
+  for (const [transport, startUpstream] of transports) {
+    verifies('mcp:own-stream', `sends custom notifications, not those about requests, over ${transport}`, async () => {
+      const talker = new Talker();
+      const url = await through(closing(await startUpstream(talker.make)));
+      const session = await initialize(url, { elicitation: {} });
+      const stream = messagesOf(await fetch(url, { headers: { ...session, accept: 'text/event-stream' } }));
+      await ask(url, { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'talk' } }, session);
+      const methods = new Set<string>();
+      let isHeard = false;
+      const heard = (async () => {
+        for await (const { method } of stream) {
+          if (method !== 'notifications/message') methods.add(method);
+          if (method === 'notifications/custom') return void (isHeard = true);
+        }
+      })();
+      await until(async () => {
+        for (const name of ['cancelled', 'tasks/status', 'custom']) await talker.send(`notifications/${name}`);
+        return isHeard;
+      }, 'the custom notification arrived');
+      await heard;
+      expect(methods).toEqual(new Set(['notifications/custom']));
     });
   }
 

@@ -31,7 +31,7 @@ class Subscription {
   constructor(private readonly incoming: McpRequest) {}
 
   /** Resolves when the subscription has ended. @throws UpstreamFailure when listening to the upstream fails */
-  async run(filter: ListenFilter, profile: CallerProfile | undefined): Promise<void> {
+  async run(filter: ListenFilter, profile?: CallerProfile): Promise<void> {
     const { channel, id, request, sink } = this.incoming;
     const over = new Promise<void>((resolve) => (this.finish = resolve));
     const leave = () => this.stop();
@@ -101,7 +101,7 @@ export class Subscriptions {
    *
    * @throws UpstreamFailure when listening to the upstream fails
    */
-  async serve(incoming: McpRequest, profile: CallerProfile | undefined): Promise<void> {
+  async serve(incoming: McpRequest, profile?: CallerProfile): Promise<void> {
     const { params, request } = incoming;
     const filter = filterOf(params);
     if (!filter) {
