@@ -415,7 +415,8 @@ export const service = {
   },
   'channel:cancel': {
     source: 'House',
-    behavior: 'A caller that disconnects cancels its own call, and no other, at the upstream.',
+    behavior:
+      'A caller that disconnects, or sends `notifications/cancelled`, cancels its own call, and no other, at the upstream; it gets no answer, but on a stream that it could resume.',
   },
   'channel:deadline-covers-body': {
     source: 'House',
