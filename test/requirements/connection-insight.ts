@@ -104,6 +104,10 @@ export const connectionInsight = {
     source: 'House',
     behavior: '`logging/setLevel` and methods without a connection name work if one of the connections supports them.',
   },
+  'union:log-level': {
+    source: 'House',
+    behavior: 'The log level of a call at a namespace is sent with it to servers of 2026-07-28, and to no others.',
+  },
   'union:failures': {
     source: 'House',
     behavior:

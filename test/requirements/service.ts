@@ -123,7 +123,7 @@ export const service = {
   'mcp:own-stream': {
     source: 'House',
     behavior:
-      'Log messages and updates on the stream of an upstream session reach the client of that session; those of a shared session reach the sole call in flight. Changes are not announced where the upstream has no stream for them.',
+      'Log messages, custom notifications and updates on the stream of an upstream session reach the client of that session; those of a shared session reach the sole call in flight. Changes are not announced where the upstream has no stream for them.',
   },
   'mcp:server-requests': {
     source: 'House',
@@ -415,7 +415,8 @@ export const service = {
   },
   'channel:cancel': {
     source: 'House',
-    behavior: 'A caller that disconnects cancels its own call, and no other, at the upstream.',
+    behavior:
+      'A caller that disconnects, or sends `notifications/cancelled`, cancels its own call, and no other, at the upstream; it gets no answer, but on a stream that it could resume.',
   },
   'channel:deadline-covers-body': {
     source: 'House',

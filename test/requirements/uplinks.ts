@@ -130,7 +130,15 @@ export const uplinks = {
   'uplink:server-requests:asked': {
     source: 'House',
     behavior:
-      'A request of the local server reaches the caller that can answer it, in any process, and the answer is returned; if several callers could be meant, none receives it.',
+      'A request of the local server reaches the only caller of calls, in any process, if it can answer, and the answer is returned; while calls of several callers run, none receives it.',
+  },
+  'uplink:server-requests:declared': {
+    source: 'House',
+    behavior: 'The capabilities for which servers ask their clients are declared to the local server.',
+  },
+  'uplink:log-level': {
+    source: 'House',
+    behavior: 'The log level of a client is set at the local server before its next call, in any process.',
   },
   'uplink:listen': {
     source: 'House',

@@ -1,4 +1,4 @@
-import { withMember } from '../protocol/json-edit.js';
+import { withMember, withoutMeta } from '../protocol/json-edit.js';
 import { quoted } from '../../platform/text/quoted.js';
 import type {
   CallerProfile,
@@ -15,7 +15,7 @@ import type { UpstreamHandle } from '../client/upstream-handle.js';
 import { listChanges, mcpLists, type ListKind } from '../protocol/list-pages.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import { UpstreamFailure } from '../protocol/mcp-errors.js';
-import { rpcCode, type Era, type UpstreamIdentity } from '../protocol/protocol.js';
+import { LOG_LEVEL_KEY, rpcCode, type Era, type UpstreamIdentity } from '../protocol/protocol.js';
 import { extrasOf, sharedProfile } from '../protocol/session.js';
 import { qualifyUri, withQualifiedLinks, type Separator } from './member-names.js';
 import { errorReply, toolFailureReply } from '../protocol/messages.js';
@@ -220,8 +220,10 @@ export class AggregateChannel implements Channel {
   ): Promise<McpReply> {
     const handle = await this.source.handle(connectionId);
     const { onNotification } = call;
-    // A server of an earlier revision does not know them: it would run the call as a new one.
-    if (isContinued(params) && (await handle.open(call.timeoutMs)).era === 'legacy') {
+    const isNews = isContinued(params) || params?.includes(LOG_LEVEL_KEY);
+    const isLegacy = isNews && (await handle.open(call.timeoutMs, call.era)).era === 'legacy';
+    // A server of an earlier revision does not know these members: it would run the call as a new one.
+    if (isLegacy && isContinued(params)) {
       return errorReply(
         rpcCode.invalidParams,
         'This call waits for no answers: make it without requestState and inputResponses',
@@ -232,7 +234,7 @@ export class AggregateChannel implements Channel {
         const profile = await this.profileFor(connectionId, handle, call);
         return await handle.request({
           ...call,
-          params,
+          params: isLegacy && params ? withoutMeta(params, (name) => name === LOG_LEVEL_KEY) : params,
           timing,
           invocationId,
           profile,

@@ -21,9 +21,10 @@ import {
   ProfileSlots,
   SessionSlot,
 } from './session-slots.js';
+import { SessionLevel } from './session-level.js';
 import { LegacyTasks, offersTasks } from './legacy-tasks.js';
 import type { ListenStreamHandlers, ListenStream, OpenListening } from './listeners.js';
-import { isChange, listChanges, listFilter, LOG_MESSAGE } from '../protocol/list-pages.js';
+import { isChange, isOfSession, listChanges, listFilter } from '../protocol/list-pages.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import { isObject } from '../../platform/text/json.js';
 
@@ -167,7 +168,7 @@ export class LegacyAdapter implements ProtocolAdapter {
   private readonly profiles: ProfileSlots;
   private readonly tasks = new LegacyTasks();
   /** Log level that each session of a caller has. */
-  private readonly levels = new WeakMap<LegacySession, { level: string; set: Promise<unknown> }>();
+  private readonly levels = new WeakMap<LegacySession, SessionLevel>();
 
   constructor(
     open: OpenSession,
@@ -199,7 +200,9 @@ export class LegacyAdapter implements ProtocolAdapter {
     if (!own || own.isShared) return (own ?? this.plain).listeners.add(filter, listener, timeoutMs);
     own.level = profile.level;
     if (own.value) await this.setLevel(own.value, own.level, timeoutMs);
-    return own.listeners.add({ ...filter, messages: true }, listener, timeoutMs);
+    // A client without a session, which has neither, receives log messages with its calls.
+    const hasStream = profile.level !== undefined || profile.onRequest !== undefined;
+    return own.listeners.add(hasStream ? { ...filter, messages: true } : filter, listener, timeoutMs);
   }
 
   notify(profileKey: string, text: string): void {
@@ -223,7 +226,7 @@ export class LegacyAdapter implements ProtocolAdapter {
     };
     const listening = new LegacyListening(session, (lost) => slot.lose(lost));
     const onNotification: SessionHandlers['onNotification'] = (text, method) => {
-      const isListenedTo = isChange(method) || (profile && !profile.isShared && method === LOG_MESSAGE);
+      const isListenedTo = isChange(method) || (isOfSession(method) && slot.listeners.hearMessages);
       if (isListenedTo && (!profile || listening.isActive)) listening.onNotification(text, method);
       else if (isChange(method)) this.plain.listeners.onOtherNotification(text, method);
       else this.deliver(slot, text, method);
@@ -312,17 +315,9 @@ export class LegacyAdapter implements ProtocolAdapter {
     cancellation?: McpCall['cancellation'],
   ): Promise<void> {
     if (level === undefined) return;
-    const known = this.levels.get(session);
-    if (known?.level === level) return void (await known.set);
-    const params = JSON.stringify({ level });
-    const set = session.request({ method: 'logging/setLevel', params, timeoutMs, cancellation }, timeoutMs, isRepeat);
-    this.levels.set(session, { level, set });
-    try {
-      await set;
-    } catch (error) {
-      this.levels.delete(session);
-      throw error;
-    }
+    const known = this.levels.get(session) ?? new SessionLevel();
+    this.levels.set(session, known);
+    await known.set(level, (call) => session.request({ ...call, timeoutMs, cancellation }, timeoutMs, isRepeat));
   }
 
   /** Drops a lost session. @throws EraContradictedError when the verdict is old enough to be wrong */
@@ -384,7 +379,7 @@ function honoured(capabilities: Record<string, unknown>, wanted: ListenFilter, s
     ...listFilter(
       (flag) => wanted[flag] === true && declares(capabilities, flag.replace('ListChanged', ''), 'listChanged'),
     ),
-    ...(wanted.messages && isObject(capabilities.logging) ? { messages: true } : {}),
+    ...(wanted.messages ? { messages: true } : {}),
     ...(subscribed.size === 0 ? {} : { resourceSubscriptions: [...subscribed] }),
   };
 }

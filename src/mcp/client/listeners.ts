@@ -1,6 +1,6 @@
 import type { Listening, ListenFilter, UpstreamListener } from '../protocol/channel.js';
 import { withinDeadline } from '../protocol/deadline.js';
-import { listChanges, listFilter, LOG_MESSAGE, RESOURCE_UPDATED } from '../protocol/list-pages.js';
+import { isOfSession, listChanges, listFilter, RESOURCE_UPDATED } from '../protocol/list-pages.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import { parseMessage } from '../protocol/messages.js';
 
@@ -83,6 +83,11 @@ export class Listeners {
   /** True without listeners. */
   get isEmpty(): boolean {
     return this.members.size === 0;
+  }
+
+  /** True if a listener receives log messages and custom notifications. */
+  get hearMessages(): boolean {
+    return [...this.members].some(({ filter }) => filter.messages);
   }
 
   /** Adds a listener. @throws UpstreamFailure when the stream cannot be opened, or the limit is reached */
@@ -287,7 +292,7 @@ function isSame(a: ListenFilter, b: ListenFilter): boolean {
  * `notifications/resources/updated`, if it has one
  */
 export function wants(filter: ListenFilter, method: string, uri: unknown): boolean {
-  if (method === LOG_MESSAGE) return filter.messages === true;
+  if (isOfSession(method)) return filter.messages === true;
   const list = listChanges.get(method);
   if (list) return filter[list] === true;
   return typeof uri === 'string' && (filter.resourceSubscriptions?.includes(uri) ?? false);

@@ -19,7 +19,7 @@ function silentPeer(): Peer & { answers: string[] } {
 }
 
 /** Starts a call of this caller, who can answer requests, or of one who cannot. */
-function begin(calls: MultiplexedCalls, requests: string[], caller?: string) {
+function begin(calls: MultiplexedCalls, requests: string[], caller?: string, method = 'tools/call') {
   const responding = caller !== undefined && {
     profile: { key: caller, capabilities: { roots: {} } },
     onRequest: (method: string) => {
@@ -27,17 +27,17 @@ function begin(calls: MultiplexedCalls, requests: string[], caller?: string) {
       return Promise.resolve({ result: '{}' });
     },
   };
-  return calls.run({ method: 'tools/call', timeoutMs: 60_000, ...responding }).catch((error: Error) => error.message);
+  return calls.run({ method, timeoutMs: 60_000, ...responding }).catch((error: Error) => error.message);
 }
 
 const rootsRequest = '{"jsonrpc":"2.0","id":7,"method":"roots/list"}';
 
 describe('a request of the peer that names no call', () => {
-  it('goes to the only caller that can answer', () => {
+  it('goes to the only caller of calls during which servers ask', () => {
     const [calls, requests] = [new MultiplexedCalls(silentPeer()), [] as string[]];
     void begin(calls, requests, 'alice');
     void begin(calls, requests, 'alice');
-    void begin(calls, requests);
+    void begin(calls, requests, undefined, 'tools/list');
     calls.requested(rootsRequest, 'roots/list');
     expect(requests).toEqual(['alice roots/list']);
     calls.end(() => new Error('over'));
@@ -47,6 +47,8 @@ describe('a request of the peer that names no call', () => {
     for (const callers of [
       ['alice', 'bob'],
       ['bob', 'alice', 'bob'],
+      ['alice', undefined],
+      [undefined, 'alice'],
     ]) {
       const peer = silentPeer();
       const [calls, requests] = [new MultiplexedCalls(peer), [] as string[]];
@@ -63,7 +65,7 @@ describe('a request of the peer that names no call', () => {
   it('fails its call beyond 100 of them, but no other call and no ping', async () => {
     const peer = silentPeer();
     const [calls, requests] = [new MultiplexedCalls(peer), [] as string[]];
-    const other = begin(calls, requests);
+    const other = begin(calls, requests, undefined, 'tools/list');
     const flooded = begin(calls, requests, 'alice');
     for (let count = 0; count < 101; count += 1) calls.requested('{"jsonrpc":"2.0","id":1,"method":"ping"}', 'ping');
     expect([peer.answers.length, calls.size]).toEqual([101, 2]);

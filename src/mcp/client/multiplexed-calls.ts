@@ -6,6 +6,9 @@ import { rpcCode } from '../protocol/protocol.js';
 import { SilenceTimer } from './silence-timer.js';
 import { UpstreamRequestResponder } from './upstream-request-responder.js';
 
+/** Methods during which servers ask their clients. */
+const ASKS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
+
 /** The far end of a message pipe that all calls share: an HTTP+SSE session, or the tunnel of an uplink. */
 export interface Peer {
   /** Name in error texts. */
@@ -69,18 +72,20 @@ export class MultiplexedCalls {
 
   /** Delivers a notification that names no call if all running calls have one caller. @returns false otherwise */
   notified(text: string, method: string): boolean {
-    const call = this.newest([...this.running.values()]);
+    const running = [...this.running.values()];
+    const call = haveOneOwner(running) ? running.at(-1) : undefined;
     call?.notify(text, method);
-    return call !== null;
+    return call !== undefined;
   }
 
   /**
-   * Forwards a request of the peer, which names no call, to the newest call whose caller can answer. Answers it here when
-   * there is none, when several callers could answer, since a request for one must not be shown to another, and a ping.
+   * Forwards a request of the peer, which names no call, to the newest call whose caller can answer. Answers a ping here, and
+   * a request when there is no such call, or when it may concern a call of another caller, to whom alone it may be shown.
    */
   requested(text: string, method: string): void {
-    const able = [...this.running.values()].filter(({ canRespond }) => canRespond);
-    const call = method === 'ping' ? null : this.newest(able);
+    const asking = [...this.running.values()].filter(({ canRespond, mayAsk }) => canRespond || mayAsk);
+    const able = asking.filter(({ canRespond }) => canRespond);
+    const call = method !== 'ping' && haveOneOwner(asking) ? able.at(-1) : undefined;
     if (call) return call.requested(text, method);
     const { peer } = this;
     const refuse = able.length > 0 ? refuseUnclear : peer.onRequest;
@@ -91,16 +96,14 @@ export class MultiplexedCalls {
   end(reason: () => Error): void {
     for (const call of [...this.running.values()]) call.fail(reason());
   }
-
-  /** The newest of these calls; null when they are of several callers, or of callers without an identity. */
-  private newest(calls: RunningCall[]): RunningCall | null {
-    const last = calls.at(-1);
-    const isOfOne = calls.length === 1 || calls.every(({ owner }) => owner !== undefined && owner === last?.owner);
-    return isOfOne ? (last ?? null) : null;
-  }
 }
 
-/** Answer to a request that several callers could answer. */
+/** False for calls of several callers, or of callers without an identity. */
+function haveOneOwner(calls: RunningCall[]): boolean {
+  return calls.length === 1 || calls.every(({ owner }) => owner !== undefined && owner === calls[0]?.owner);
+}
+
+/** Answer to a request that may concern the calls of several callers. */
 function refuseUnclear(method: string): Promise<ClientAnswer> {
   const message = `Several clients call this server: it is not clear who should answer ${method}`;
   return Promise.resolve(errorAnswer(message, rpcCode.methodNotFound));
@@ -133,6 +136,11 @@ class RunningCall {
 
   get canRespond(): boolean {
     return this.call.onRequest !== undefined;
+  }
+
+  /** True if the peer may ask its client during the call. */
+  get mayAsk(): boolean {
+    return ASKS.has(this.call.method);
   }
 
   /** Sends the request, with our progress token in place of the caller's. */

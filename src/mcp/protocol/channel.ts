@@ -114,7 +114,10 @@ export interface ListenFilter {
   resourcesListChanged?: boolean;
   /** URIs of resources to receive updates of. */
   resourceSubscriptions?: string[];
-  /** Log messages of a legacy upstream's session; for a caller with a session of its own, never sent to an upstream. */
+  /**
+   * Log messages and custom notifications of a legacy upstream's session; for a caller with a session of its own, never sent
+   * to an upstream.
+   */
   messages?: boolean;
 }
 

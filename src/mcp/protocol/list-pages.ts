@@ -26,8 +26,17 @@ export function listFilter(isWanted: (flag: ListFlag) => boolean): ListenFilter 
 /** Notification about a subscribed resource. */
 export const RESOURCE_UPDATED = 'notifications/resources/updated';
 
-/** Log message of a server. */
-export const LOG_MESSAGE = 'notifications/message';
+/** Notifications about requests, whose ids and tokens are others at the far end of a session. */
+const ABOUT_REQUESTS: ReadonlySet<string> = new Set([
+  'notifications/progress',
+  'notifications/cancelled',
+  'notifications/tasks/status',
+]);
+
+/** True for log messages and custom notifications, which concern the client of a session. */
+export function isOfSession(method: string): boolean {
+  return !isChange(method) && !ABOUT_REQUESTS.has(method);
+}
 
 /** True for notifications of changes, which belong to no call. */
 export function isChange(method: string): boolean {

@@ -18,6 +18,9 @@ export const envelope = {
 /** `_meta` name of the `subscriptions/listen` request to which a notification belongs. */
 export const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
+/** `_meta` name of the minimum log level that a modern client requests. */
+export const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
+
 /** `clientInfo` sent to upstreams. */
 export const CLIENT_INFO = { name: 'slipway', version: VERSION };
 

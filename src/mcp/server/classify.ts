@@ -1,12 +1,9 @@
 import { isObject } from '../../platform/text/json.js';
 import { namedBy, type RpcHead } from '../protocol/messages.js';
-import { envelope, LEGACY_VERSIONS, MODERN_VERSION, rpcCode } from '../protocol/protocol.js';
+import { envelope, LEGACY_VERSIONS, LOG_LEVEL_KEY, MODERN_VERSION, rpcCode } from '../protocol/protocol.js';
 
 /** Revisions served to clients, newest first. */
 export const SERVED_VERSIONS: readonly string[] = [MODERN_VERSION, ...LEGACY_VERSIONS];
-
-/** `_meta` name of the minimum log level that a modern client requests. */
-export const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
 
 /** Headers in which a client repeats facts of its message. */
 export interface McpRequestHeaders {

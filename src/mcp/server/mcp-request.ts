@@ -60,6 +60,11 @@ export interface McpResponseSink {
    * @param sessionId id of the session that `initialize` began, sent as a header
    */
   reply(status: number, text: string | null, sessionId?: string): void;
+  /**
+   * Ends the exchange of a request that its client cancelled: without an answer, or with this one where the client would
+   * resume a stream without an answer.
+   */
+  cancelled(text: string): void;
   /** Sends a message before the answer; the first one turns the answer into an event stream. */
   event(text: string): void;
   /** Turns the answer into a long-lived event stream before the first message. */
@@ -75,6 +80,7 @@ export interface McpResponseSink {
 /** Discards all that it receives. */
 export const silentSink: McpResponseSink = {
   reply: () => undefined,
+  cancelled: () => undefined,
   event: () => undefined,
   open: () => undefined,
   openAnswer: () => undefined,

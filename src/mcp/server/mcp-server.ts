@@ -4,6 +4,7 @@ import { isObject } from '../../platform/text/json.js';
 import { statusOf } from '../../platform/errors/domain-error.js';
 import type { Channel } from '../protocol/channel.js';
 import { DuplicateMemberError, members, slice, type Span } from '../protocol/json-text.js';
+import { CallerLeftError } from '../protocol/mcp-errors.js';
 import type { RpcHead } from '../protocol/messages.js';
 import { rpcCode } from '../protocol/protocol.js';
 import { errorText, failureText } from './mcp-responses.js';
@@ -106,10 +107,9 @@ export class McpServer {
       else await this.legacy.answer(incoming);
     } catch (error) {
       request.observer?.failed(error as Error);
-      sink.reply(
-        error instanceof McpRefusal ? statusOf[error.kind] : 200,
-        failureText(id, method, error, classified.era),
-      );
+      const text = failureText(id, method, error, classified.era);
+      if (classified.era === 'legacy' && error instanceof CallerLeftError) return sink.cancelled(text);
+      sink.reply(error instanceof McpRefusal ? statusOf[error.kind] : 200, text);
     }
   }
 

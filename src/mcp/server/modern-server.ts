@@ -77,7 +77,9 @@ export class ModernServer {
       const identity = await channel.open(this.env.upstreamCallTimeoutMs);
       return sink.reply(200, resultText(id, discoverResult(identity)));
     }
-    if (method === 'subscriptions/listen') return this.subscriptions.serve(incoming);
+    if (method === 'subscriptions/listen') {
+      return this.subscriptions.serve(incoming, this.pending.listeningProfile(incoming, envelope.capabilities));
+    }
     return this.call(incoming, envelope);
   }
 

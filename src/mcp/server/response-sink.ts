@@ -60,6 +60,10 @@ export class ResponseSink implements McpResponseSink {
     this.response.writeHead(status, headers).end(text);
   }
 
+  cancelled(text: string): void {
+    this.reply(202, this.stream ? text : null);
+  }
+
   event(text: string): void {
     if (this.isOver) return;
     this.begin();

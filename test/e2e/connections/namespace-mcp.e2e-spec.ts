@@ -512,6 +512,24 @@ describe('changes', () => {
     },
   );
 
+  verifies('union:log-level', 'the log level of a call reaches servers of 2026-07-28 only', async () => {
+    const [old, recent] = [await start(), await start({ modernOnly: true })];
+    const namespace = await namespaceWith({ old: old.url, recent: recent.url });
+    await listUntil(namespace, (found) => ['old__echo', 'recent__echo'].every((name) => namesIn(found).includes(name)));
+    for (const [connection, upstream] of Object.entries({ old, recent })) {
+      const name = `${connection}__echo`;
+      const message = modernCall({ name, arguments: { message: 'm' } });
+      Object.assign(message.params._meta, { 'io.modelcontextprotocol/logLevel': 'debug', own: 1 });
+      const headers = { ...mcpAccept, ...modernHeaders, 'mcp-name': name };
+      const { body } = await send(app, owner, `/connect/${namespace}/.mcp`, message, { headers });
+      expect(textOf(body.result)).toBe('m');
+      const [call] = upstream.requests.filter(({ raw }) => raw.includes('tools/call'));
+      const { _meta } = (call.body as Json).params;
+      expect(_meta['io.modelcontextprotocol/logLevel']).toBe(connection === 'old' ? undefined : 'debug');
+      expect(_meta.own).toBe(1);
+    }
+  });
+
   verifies('union:list-changed', 'an added or removed connection causes a list change', async () => {
     const namespace = await namespaceWith({ one: (await start()).url });
     const [row] = await app.database.query<{ id: string }[]>('SELECT id FROM namespaces WHERE name = $1', [namespace]);

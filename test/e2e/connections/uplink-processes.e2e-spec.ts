@@ -122,6 +122,42 @@ describe('a call in another process', () => {
     });
   });
 
+  verifies('uplink:log-level', 'sets the log level of its client first', async () => {
+    const path = await uplink();
+    const options: UplinkOptions = {
+      capabilities: { tools: {}, logging: {} },
+      answers: { 'logging/setLevel': () => ({}) },
+    };
+    const client = await paired(app, path, options);
+    const sent = ({ received }: UplinkClient) =>
+      received.flatMap(({ method, params }) => (method === 'logging/setLevel' ? [params.level] : (params?.name ?? [])));
+    const authorization = `Bearer ${owner.key}`;
+    const call = (process: TestApp, session: Record<string, string>, name: string) =>
+      ask(`${process.url}${path}/mcp`, { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } }, session);
+    const sessions = [];
+    for (const [process, level] of [
+      [app, 'debug'],
+      [other, 'error'],
+    ] as const) {
+      const url = `${process.url}${path}/mcp`;
+      const session = await initialize(url, {}, '2025-11-25', authorization);
+      await ask(url, { jsonrpc: '2.0', id: 1, method: 'logging/setLevel', params: { level } }, session);
+      for (const name of ['one', 'two']) expect((await call(process, session, name)).status).toBe(200);
+      sessions.push(session);
+    }
+    await call(app, { authorization }, 'without a level');
+    const [first = {}, second = {}] = sessions;
+    await call(app, first, 'again');
+    expect(sent(client)).toEqual([
+      ...['debug', 'one', 'two', 'error', 'one', 'two', 'without a level'],
+      ...['debug', 'again'],
+    ]);
+    await client.close();
+    const next = await paired(app, path, { ...options, name: 'next' });
+    await call(other, second, 'in the next tunnel');
+    expect(sent(next)).toEqual(['error', 'in the next tunnel']);
+  });
+
   verifies('uplink:processes:call', 'is cancelled there when its caller leaves', async () => {
     const path = await uplink();
     const client = await paired(app, path, { answers: { 'tools/call': () => null } });
@@ -430,7 +466,7 @@ describe('a question of the local server', () => {
     const processOf = () => (where === 'this' ? app : other);
 
     verifies('uplink:server-requests:asked', `reaches the caller who can be asked, in ${where} process`, async () => {
-      const { client, asked, answer, answered, end } = await callers(processOf(), ['one', 'one', null]);
+      const { client, asked, answer, answered, end } = await callers(processOf(), ['one', 'one']);
       client.send(question);
       await until(() => asked.length === 1, 'it is asked');
       answer('{"action": "accept"}');
@@ -440,11 +476,17 @@ describe('a question of the local server', () => {
     });
 
     verifies('uplink:server-requests:asked', `reaches nobody of several, in ${where} process`, async () => {
-      const { client, asked, answered, end } = await callers(processOf(), ['one', 'two']);
-      client.send(question);
-      expect((await answered()).error).toMatchObject({ code: -32601, message: expect.stringMatching(/not clear who/) });
-      expect(asked).toEqual([]);
-      await end();
+      for (const names of [
+        ['one', 'two'],
+        ['one', null],
+      ]) {
+        const { client, asked, answered, end } = await callers(processOf(), names);
+        client.send(question);
+        const message: unknown = expect.stringMatching(/not clear who/);
+        expect((await answered()).error).toMatchObject({ code: -32601, message });
+        expect(asked).toEqual([]);
+        await end();
+      }
     });
 
     verifies('uplink:server-requests:asked', `may take longer than a call, in ${where} process`, async () => {

@@ -385,6 +385,19 @@ describe('calls through a tunnel', () => {
     ]);
   });
 
+  verifies(
+    'uplink:server-requests:declared',
+    'can ask clients: elicitation, sampling and roots are declared',
+    async () => {
+      const client = await paired(await uplink());
+      expect(client.of('initialize')[0].params.capabilities).toEqual({
+        elicitation: { form: {}, url: {} },
+        sampling: {},
+        roots: {},
+      });
+    },
+  );
+
   verifies('uplink:call:cancel', 'of a caller that leaves are cancelled at the local server', async () => {
     const path = await uplink();
     const client = await paired(path, { answers: { 'tools/call': () => null } });

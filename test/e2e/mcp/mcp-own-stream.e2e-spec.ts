@@ -3,7 +3,16 @@ import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
 import { channelTo } from '../../support/mcp/channels.js';
-import { ask, initialize, KEY, messagesOf, post, read, type FrontAnswer } from '../../support/mcp/front-calls.js';
+import {
+  ask,
+  initialize,
+  KEY,
+  messagesOf,
+  modern,
+  post,
+  read,
+  type FrontAnswer,
+} from '../../support/mcp/front-calls.js';
 import { startFront } from '../../support/mcp/front.js';
 import { startSdkSse, startSdkV1, type SdkUpstream } from '../../support/special-upstreams/sdk-upstream.js';
 import { received, Talker, WATCHED } from '../../support/special-upstreams/talker.js';
@@ -22,11 +31,13 @@ async function through(upstream: SdkUpstream): Promise<string> {
   return (await startFront(closing(channelTo(egress, upstream.url)))).url;
 }
 
+const transports = [
+  ['streamable HTTP', (make: () => McpServer) => startSdkV1({ stateful: true, json: false, make })],
+  ['HTTP+SSE', (make: () => McpServer) => startSdkSse(make)],
+] as const;
+
 describe('the own stream of an upstream session', () => {
-  for (const [transport, startUpstream] of [
-    ['streamable HTTP', (make: () => McpServer) => startSdkV1({ stateful: true, json: false, make })],
-    ['HTTP+SSE', (make: () => McpServer) => startSdkSse(make)],
-  ] as const) {
+  for (const [transport, startUpstream] of transports) {
     verifies('mcp:own-stream', `reaches the client whose session it is, over ${transport}`, async () => {
       const talker = new Talker();
       const upstream = closing(await startUpstream(talker.make));
@@ -60,6 +71,61 @@ describe('the own stream of an upstream session', () => {
       await stream.return();
     });
   }
+
+  for (const [transport, startUpstream] of transports) {
+    verifies('mcp:own-stream', `sends custom notifications, not those about requests, over ${transport}`, async () => {
+      const talker = new Talker();
+      const url = await through(closing(await startUpstream(talker.make)));
+      const session = await initialize(url, { elicitation: {} });
+      const stream = messagesOf(await fetch(url, { headers: { ...session, accept: 'text/event-stream' } }));
+      await ask(url, { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'talk' } }, session);
+      const methods = new Set<string>();
+      let isHeard = false;
+      const heard = (async () => {
+        for await (const { method } of stream) {
+          if (method !== 'notifications/message') methods.add(method);
+          if (method === 'notifications/custom') return void (isHeard = true);
+        }
+      })();
+      await until(async () => {
+        for (const name of ['cancelled', 'tasks/status', 'custom']) await talker.send(`notifications/${name}`);
+        return isHeard;
+      }, 'the custom notification arrived');
+      await heard;
+      expect(methods).toEqual(new Set(['notifications/custom']));
+    });
+  }
+
+  verifies(
+    ['mcp:own-stream', 'mcp:subscriptions'],
+    'of the calls of a client of 2026-07-28 that can be asked sends its subscription updates, and its call messages',
+    async () => {
+      const talker = new Talker();
+      const url = await through(closing(await startSdkV1({ stateful: true, json: false, make: talker.make })));
+      const send = (method: string, params: Record<string, unknown>, id: number) => {
+        const meta = { 'io.modelcontextprotocol/logLevel': 'debug' };
+        const { body, headers } = modern(method, params, { capabilities: { elicitation: {} }, meta, id });
+        return post(url, body, headers);
+      };
+      const notifications = { resourceSubscriptions: [WATCHED] };
+      const stream = messagesOf(await send('subscriptions/listen', { notifications }, 1));
+      expect((await stream.next()).value.params.notifications).toEqual(notifications);
+      expect((await read(await send('tools/call', { name: 'talk' }, 2))).body.result.content).toEqual([]);
+      // The subscription is on the stream of the session that the call used.
+      expect(talker.isWatched).toBe(true);
+      expect((await stream.next()).value.params.uri).toBe(WATCHED);
+      let isAnswering = false;
+      const held = send('tools/call', { name: 'hold' }, 3).finally(() => (isAnswering = true));
+      await until(async () => {
+        await talker.say('of the call');
+        return isAnswering;
+      }, 'the call receives a message');
+      talker.endHeld();
+      const { events } = await read(await held);
+      expect(new Set(events.map(({ params }) => params.data))).toEqual(new Set(['of the call']));
+      await stream.return();
+    },
+  );
 
   verifies('mcp:own-stream', 'that an upstream without sessions cannot have is not announced', async () => {
     const { make } = new Talker();

@@ -65,6 +65,14 @@ export class Talker {
     }
   }
 
+  /** Sends a notification in the sessions that had calls. */
+  async send(method: string): Promise<void> {
+    for (const { server, said } of this.sessions) {
+      if (said())
+        await server.server.transport?.send({ jsonrpc: '2.0', method, params: { requestId: 1, taskId: '1' } });
+    }
+  }
+
   /** True when a session that had a call has subscribed. */
   get isWatched(): boolean {
     return this.sessions.some(({ uris, said }) => said() && uris.has(WATCHED));

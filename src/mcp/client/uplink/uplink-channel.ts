@@ -15,6 +15,7 @@ import type { UpstreamIdentity } from '../../protocol/protocol.js';
 import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { LegacyListening } from '../legacy-adapter.js';
 import { LegacyTasks, offersTasks } from '../legacy-tasks.js';
+import { SessionLevel } from '../session-level.js';
 import { SingleFlight } from '../single-flight.js';
 import { Listeners } from '../listeners.js';
 import { MultiplexedCalls } from '../multiplexed-calls.js';
@@ -47,6 +48,12 @@ const IN_FLIGHT_MAX = 256;
  */
 export const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
 
+/**
+ * Capabilities declared to the local server. All callers share its session, so it is refused what the caller of a call
+ * cannot answer.
+ */
+const DECLARED = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
+
 /** Name of the local server in error texts. */
 const host = 'The local server';
 
@@ -59,6 +66,8 @@ export class UplinkChannel implements Channel {
   private readonly listening = new LegacyListening((timeoutMs) => this.session(timeoutMs));
   private readonly listeners = new Listeners((...args) => this.listening.start(...args));
   private readonly tasks = new LegacyTasks();
+  /** Of the client that set a level last and called. */
+  private readonly level = new SessionLevel();
   private readonly identity = new SingleFlight(() => this.initialize(), { host });
   private lastId = 0;
   private isEnded = false;
@@ -90,6 +99,13 @@ export class UplinkChannel implements Channel {
   async request(call: McpCall): Promise<McpReply> {
     const left = deadlineIn(call.timeoutMs);
     const identity = this.identity.value ?? (await this.identity.get(call.timeoutMs, call.cancellation));
+    const { level } = call.profile ?? {};
+    if (level !== undefined) {
+      await this.level.set(level, (set) => {
+        const timeoutMs = left();
+        return this.send({ ...set, timeoutMs }, timeoutMs);
+      });
+    }
     const send = (one: McpCall, timeoutMs: number) => this.send(one, timeoutMs);
     return offersTasks(identity) ? this.tasks.send(call, left(), send) : send(call, left());
   }
@@ -155,7 +171,8 @@ export class UplinkChannel implements Channel {
   private async initialize(): Promise<UpstreamIdentity> {
     await this.port.ready;
     const timeoutMs = this.connectTimeoutMs;
-    const reply = await this.send({ method: 'initialize', params: initializeParams(), timeoutMs }, timeoutMs);
+    const params = initializeParams(DECLARED);
+    const reply = await this.send({ method: 'initialize', params, timeoutMs }, timeoutMs);
     if (reply.error) {
       throw new UpstreamError(`The local server refused to open a session: ${reply.error.message.slice(0, 300)}`);
     }

@@ -1,7 +1,6 @@
 import { memberText, withMember, withoutMembers, withoutMeta } from '../../protocol/json-edit.js';
 import { members, slice } from '../../protocol/json-text.js';
-import { envelope } from '../../protocol/protocol.js';
-import { LOG_LEVEL_KEY } from '../classify.js';
+import { envelope, LOG_LEVEL_KEY } from '../../protocol/protocol.js';
 
 /** Prefix of `_meta` names reserved by the protocol; they describe one hop and are not forwarded. */
 const RESERVED = 'io.modelcontextprotocol/';

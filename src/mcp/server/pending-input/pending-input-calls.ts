@@ -104,13 +104,18 @@ export class PendingInputCalls {
     { request }: McpRequest,
     capabilities: Record<string, unknown>,
   ): { profile: CallerProfile; leave: () => void } | null {
-    const declared = capabilitiesOf(capabilityNames(capabilities, LEGACY_VERSIONS[0]));
-    if (!declared || this.isClosed) return null;
-    const whom = `${request.caller} ${JSON.stringify(declared)}`;
-    const slot = this.slots.enter(whom);
-    if (!slot) return null;
-    const key = createHash('sha256').update(`${whom} ${slot.number}`).digest('base64url');
-    return { profile: { key, capabilities, mayShare: true }, leave: slot.leave };
+    const whom = this.isClosed ? null : whomOf(request.caller, capabilities);
+    const slot = whom === null ? null : this.slots.enter(whom);
+    return whom === null || !slot ? null : { profile: profileOf(whom, slot.number, capabilities), leave: slot.leave };
+  }
+
+  /**
+   * Caller profile for the notifications of a client: that of its calls one after another. Undefined for a client whose
+   * calls run in the shared session.
+   */
+  listeningProfile({ request }: McpRequest, capabilities: Record<string, unknown>): CallerProfile | undefined {
+    const whom = whomOf(request.caller, capabilities);
+    return whom === null ? undefined : profileOf(whom, 0, capabilities);
   }
 
   /**
@@ -261,6 +266,17 @@ export class PendingInputCalls {
   private seal(caller: string, { name, url, until }: RequestState): string {
     return `${STATE_MARK}${this.vault.seal(JSON.stringify([name, url, until]), ownerOf(caller))}`;
   }
+}
+
+/** Whose upstream sessions a client uses; null when it declared no capability that a legacy server uses. */
+function whomOf(caller: string, capabilities: Record<string, unknown>): string | null {
+  const declared = capabilitiesOf(capabilityNames(capabilities, LEGACY_VERSIONS[0]));
+  return declared && `${caller} ${JSON.stringify(declared)}`;
+}
+
+function profileOf(whom: string, slot: number, capabilities: Record<string, unknown>): CallerProfile {
+  const key = createHash('sha256').update(`${whom} ${slot}`).digest('base64url');
+  return { key, capabilities, mayShare: true };
 }
 
 function targetOf({ own, request, sink }: McpRequest): ResponseTarget {

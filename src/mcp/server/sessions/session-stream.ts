@@ -1,5 +1,5 @@
 import type { CallerProfile, Channel, Listening, ListenFilter } from '../../protocol/channel.js';
-import { listFilter, LOG_MESSAGE } from '../../protocol/list-pages.js';
+import { isOfSession, listFilter } from '../../protocol/list-pages.js';
 import type { Era } from '../../protocol/protocol.js';
 import type { McpResponseSink } from '../mcp-request.js';
 import type { SessionListener } from './live-sessions.js';
@@ -10,8 +10,8 @@ const AGAIN_MS = 1_000;
 const AGAIN_MS_MAX = 60_000;
 
 /**
- * GET stream of a legacy session: sends list changes, updates of the resources that the client subscribed to, and log
- * messages of an upstream session of its own. Stays open while the upstream sends no notifications.
+ * GET stream of a legacy session: sends list changes, updates of the resources that the client subscribed to, log
+ * messages and custom notifications of an upstream session of its own. Stays open while the upstream sends no notifications.
  */
 export class SessionStream implements SessionListener {
   private listening: Listening | null = null;
@@ -78,7 +78,7 @@ export class SessionStream implements SessionListener {
     const isCurrent = () => !this.isOver && this.turn === turn;
     const profile = this.profile();
     const onNotification = (text: string, method: string) => {
-      const isOwnMessage = profile !== undefined && method === LOG_MESSAGE;
+      const isOwnMessage = profile !== undefined && isOfSession(method);
       if (isCurrent() && (isOwnMessage || isWanted(filter, method, text))) this.sink.event(text);
     };
     const onEnd = () => {

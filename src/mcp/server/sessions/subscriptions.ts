@@ -4,7 +4,7 @@ import { replyError, resultText } from '../mcp-responses.js';
 import type { McpRequest } from '../mcp-request.js';
 import { Streams } from './streams.js';
 import { isObject } from '../../../platform/text/json.js';
-import type { Listening, ListenFilter } from '../../protocol/channel.js';
+import type { CallerProfile, Listening, ListenFilter } from '../../protocol/channel.js';
 import { uriIn, wants } from '../../client/listeners.js';
 import { listFilter, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
 import { marked, subscriptionMeta } from '../bridge/hop.js';
@@ -31,7 +31,7 @@ class Subscription {
   constructor(private readonly incoming: McpRequest) {}
 
   /** Resolves when the subscription has ended. @throws UpstreamFailure when listening to the upstream fails */
-  async run(filter: ListenFilter): Promise<void> {
+  async run(filter: ListenFilter, profile?: CallerProfile): Promise<void> {
     const { channel, id, request, sink } = this.incoming;
     const over = new Promise<void>((resolve) => (this.finish = resolve));
     const leave = () => this.stop();
@@ -41,7 +41,7 @@ class Subscription {
         onNotification: (text: string, method: string) => isWanted(filter, method, text) && this.forward(text),
         onEnd: (reason: Error | null) => this.lost(reason),
       };
-      const listening = await channel.listen(filter, listener, { timeoutMs: LISTEN_TIMEOUT_MS });
+      const listening = await channel.listen(filter, listener, { timeoutMs: LISTEN_TIMEOUT_MS, profile });
       if (this.isOver) return void (await listening.close());
       this.listening = listening;
       const params = JSON.stringify({ notifications: listening.honoured });
@@ -94,8 +94,14 @@ class Subscription {
 export class Subscriptions {
   constructor(private readonly streams: Streams) {}
 
-  /** Serves one subscription until it ends. @throws UpstreamFailure when listening to the upstream fails */
-  async serve(incoming: McpRequest): Promise<void> {
+  /**
+   * Serves one subscription until it ends.
+   *
+   * @param profile of the client's calls; updates of resources are subscribed to in their session
+   *
+   * @throws UpstreamFailure when listening to the upstream fails
+   */
+  async serve(incoming: McpRequest, profile?: CallerProfile): Promise<void> {
     const { params, request } = incoming;
     const filter = filterOf(params);
     if (!filter) {
@@ -112,7 +118,7 @@ export class Subscriptions {
       return replyError(incoming, rpcCode.internalError, 'Too many streams are open: close one first');
     }
     try {
-      await subscription.run(filter);
+      await subscription.run(filter, filter.resourceSubscriptions && profile);
     } finally {
       leave();
     }

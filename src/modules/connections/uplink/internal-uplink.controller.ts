@@ -67,7 +67,15 @@ export class InternalUplinkController {
 
   private async request(
     channel: Channel,
-    { method, timeoutMs, hasParams, wantsNotifications, profileKey }: Extract<UplinkRequest, { kind: 'request' }>,
+    {
+      method,
+      timeoutMs,
+      hasParams,
+      wantsNotifications,
+      profileKey,
+      level,
+      canRespond,
+    }: Extract<UplinkRequest, { kind: 'request' }>,
     params: string,
     cancellation: Cancellation,
     send: Send,
@@ -92,7 +100,8 @@ export class InternalUplinkController {
         timeoutMs,
         cancellation,
         ...(wantsNotifications ? { onNotification: notifying(send) } : {}),
-        ...(profileKey === null ? {} : { profile: { key: profileKey, capabilities: {} }, onRequest }),
+        ...(profileKey === null ? {} : { profile: { key: profileKey, capabilities: {}, level } }),
+        ...(canRespond ? { onRequest } : {}),
       });
       send({ type: 'reply', text });
     } finally {

@@ -41,8 +41,12 @@ export type UplinkRequest =
       method: string;
       hasParams: boolean;
       wantsNotifications: boolean;
-      /** Key of the caller's profile, if the caller can answer requests of the local server; else null. */
+      /** Key of the caller's profile, if it has one. */
       profileKey: string | null;
+      /** Log level that the caller set. */
+      level?: string;
+      /** The caller can answer requests of the local server. */
+      canRespond: boolean;
     }
   /** The body is the ListenFilter. */
   | { kind: 'listen'; timeoutMs: number }
@@ -94,7 +98,9 @@ export class RemoteUplinkChannel implements Channel {
         timeoutMs,
         hasParams: params !== undefined,
         wantsNotifications: onNotification !== undefined,
-        profileKey: profile && onRequest ? profile.key : null,
+        profileKey: profile?.key ?? null,
+        level: profile?.level,
+        canRespond: onRequest !== undefined,
       },
       params ?? '',
       (message) => {
