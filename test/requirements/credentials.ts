@@ -10,11 +10,12 @@ export const credentials = {
   'oauth:discovery': {
     source: 'Field',
     behavior:
-      'The authorization server is discovered by the challenge, by both well-known addresses, or at the MCP server itself.',
+      'The authorization server is discovered by the challenge, by both well-known addresses, or at the MCP server itself: by its metadata, or without any at `/authorize`, `/token` and `/register`, if `/token` answers as a token endpoint.',
   },
   'oauth:pkce': {
     source: 'Field',
-    behavior: 'An authorization server that does not announce PKCE S256 is refused, unless its issuer is listed.',
+    behavior:
+      'An authorization server whose metadata do not announce PKCE S256 is refused, unless its issuer is listed.',
   },
   'oauth:resource': {
     source: 'Field',

@@ -14,6 +14,9 @@ import { sdk } from './sdk.js';
 const SERVERS_TRIED_MAX = 4;
 const SERVERS_READ_MAX = 100;
 
+/** Error codes with which a token endpoint refuses a request without a code (RFC 6749 section 5.2). */
+const TOKEN_ERRORS: ReadonlySet<unknown> = new Set(['invalid_request', 'invalid_client', 'invalid_grant']);
+
 /** Stored metadata of an authorization server: everything required to authorize, refresh and revoke. */
 export interface AuthorizationServer {
   /** Issuer as spelled in its document; compared as text, never as a URL. */
@@ -57,7 +60,8 @@ export interface DiscoveryRequest {
 
 /**
  * Discovers the authorization server of an MCP server: protected resource metadata (RFC 9728), or the server's own
- * origin without them (MCP 2025-03-26), then the authorization server's metadata (RFC 8414, OpenID Connect Discovery).
+ * origin without them (MCP 2025-03-26), then the authorization server's metadata (RFC 8414, OpenID Connect Discovery). A
+ * server without either has the default endpoints of that revision, if its token endpoint answers as one.
  *
  * @throws OAuthSetupError naming what is missing or invalid, and where
  */
@@ -73,7 +77,13 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
   const candidates = issuers.length > 0 ? issuers.slice(0, SERVERS_READ_MAX) : [`${upstream.origin}/`];
   const known = candidates.length > 1 ? await request.knownAmong(candidates) : new Set<string>();
   const sorted = candidates.toSorted((a, b) => Number(known.has(b)) - Number(known.has(a)));
-  const server = await firstServer(fetch, sorted.slice(0, SERVERS_TRIED_MAX), upstream, request.pkceUnannounced);
+  const tried = sorted.slice(0, SERVERS_TRIED_MAX);
+  const server = await firstServer(fetch, tried, upstream, request.pkceUnannounced).catch(async (error: unknown) => {
+    const isOlder = issuers.length === 0 && error instanceof NoServerError;
+    const byDefault = isOlder ? await defaultServer(fetch, upstream) : null;
+    if (!byDefault) throw error;
+    return { server: byDefault, metadata: null };
+  });
   const scopes = scopesOf(challenge?.scope ?? null) ?? scopesOf(found?.scopes_supported?.join(' ') ?? null);
   return { server: server.server, resource, scopes: withOfflineAccess(scopes, server.metadata) };
 }
@@ -165,8 +175,37 @@ function serverFault(error: unknown, issuer: string): OAuthSetupError {
   );
 }
 
+/**
+ * Authorization server at the default endpoints of MCP 2025-03-26, which requires PKCE of every server; null unless the
+ * token endpoint refuses a request as RFC 6749 describes.
+ */
+async function defaultServer(fetch: FetchLike, { origin }: URL): Promise<AuthorizationServer | null> {
+  const tokenEndpoint = `${origin}/token`;
+  const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' };
+  try {
+    const response = await fetch(tokenEndpoint, { method: 'POST', headers, body: 'grant_type=authorization_code' });
+    const { error } = (await response.json()) as { error?: unknown };
+    if (response.ok || !TOKEN_ERRORS.has(error)) return null;
+  } catch {
+    return null;
+  }
+  return {
+    issuer: origin,
+    authorizationEndpoint: checkedEndpoint(`${origin}/authorize`, origin),
+    tokenEndpoint: checkedEndpoint(tokenEndpoint, origin),
+    registrationEndpoint: checkedEndpoint(`${origin}/register`, origin),
+    revocationEndpoint: null,
+    tokenEndpointAuthMethods: null,
+    readsClientDocuments: false,
+    sendsIss: false,
+  };
+}
+
+/** Neither the MCP server nor the origin names an authorization server. */
+class NoServerError extends OAuthSetupError {}
+
 function noServer(upstream: URL, issuer: string): OAuthSetupError {
-  return new OAuthSetupError(
+  return new NoServerError(
     `No authorization server was found for ${upstream.host}: there is no metadata at ${quoted(issuer, 200)}. ` +
       'The MCP server must publish protected resource metadata (RFC 9728) that names one, and that one its own (RFC 8414).',
   );
@@ -247,8 +286,8 @@ function scopesOf(text: string | null): string | null {
  * Adds `offline_access` where the server supports it, as it is required for a refresh token (OpenID Connect Core
  * section 11).
  */
-function withOfflineAccess(scopes: string | null, metadata: AuthorizationServerMetadata): string | null {
-  if (scopes === null || !metadata.scopes_supported?.includes('offline_access')) return scopes;
+function withOfflineAccess(scopes: string | null, metadata: AuthorizationServerMetadata | null): string | null {
+  if (scopes === null || !metadata?.scopes_supported?.includes('offline_access')) return scopes;
   return scopes.split(' ').includes('offline_access') ? scopes : `${scopes} offline_access`;
 }
 

@@ -14,6 +14,7 @@ import { startApp, uniqueName, type TestAccount, type TestApp } from '../../supp
 import { startAskingV2 } from '../../support/special-upstreams/asking-upstreams.js';
 import { startRich } from '../../support/special-upstreams/rich-upstream.js';
 import { mcpAccept, request, send, times, toolCall, type Answer, type Json } from '../../support/mcp/calls.js';
+import { messagesOf, modern, post } from '../../support/mcp/front-calls.js';
 import { seedConnections } from '../../support/database/connection-rows.js';
 import { publishExternal } from '../../support/releases/current-releases.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
@@ -511,6 +512,26 @@ describe('changes', () => {
       expect(got).toEqual([uri, 'later', 'one', 'one', 'two', 'two'].sort());
     },
   );
+
+  verifies('mcp:own-stream', 'a client of 2026-07-28 that can be asked receives the updates of its calls', async () => {
+    const talker = new Talker();
+    const upstream = closing(await startSdkV1({ stateful: true, json: false, make: talker.make }));
+    const namespace = await namespaceWith({ one: upstream.url });
+    await listUntil(namespace, (found) => namesIn(found).includes('one__talk'));
+    const sent = (method: string, params: Record<string, unknown>) => {
+      const { body, headers } = modern(method, params, { capabilities: { elicitation: {} } });
+      return post(`${app.url}/connect/${namespace}/.mcp`, body, {
+        ...headers,
+        authorization: `Bearer ${owner.key}`,
+      });
+    };
+    const uri = `connection://one/${WATCHED}`;
+    const stream = messagesOf(await sent('subscriptions/listen', { notifications: { resourceSubscriptions: [uri] } }));
+    expect((await stream.next()).value.params.notifications).toEqual({ resourceSubscriptions: [uri] });
+    expect((await sent('tools/call', { name: 'one__talk' })).status).toBe(200);
+    expect((await stream.next()).value.params.uri).toBe(uri);
+    await stream.return();
+  });
 
   verifies('union:log-level', 'the log level of a call reaches servers of 2026-07-28 only', async () => {
     const [old, recent] = [await start(), await start({ modernOnly: true })];

@@ -141,6 +141,42 @@ describe('an authorization server is found', () => {
     expect(asked.get('resource')).toBe(own.origin);
   });
 
+  verifies('oauth:discovery', 'at the default endpoints of 2025-03-26, if the token endpoint is one', async () => {
+    const tokenAnswer = (status: number, error: string) => ({
+      status,
+      headers: { 'content-type': 'application/json' },
+      text: JSON.stringify({ error }),
+    });
+    for (const [status, error] of [
+      [400, 'invalid_request'],
+      [401, 'invalid_client'],
+    ] as const) {
+      const old = await site(() => ({
+        '/token': tokenAnswer(status, error),
+        '/register': { client_id: 'c1', redirect_uris: [`${PUBLIC_URL}/oauth/callback`] },
+      }));
+      const person = personAt(app);
+      const link = await beginSetup(app, newOwner(), `${old.origin}/mcp`);
+      await person.open(link);
+      const { url } = await person.press(link, (address) => !address.startsWith(PUBLIC_URL));
+      const { origin, pathname, searchParams } = new URL(url);
+      expect([origin, pathname]).toEqual([old.origin, '/authorize']);
+      expect(searchParams.get('code_challenge_method')).toBe('S256');
+      expect(searchParams.get('resource')).toBe(`${old.origin}/mcp`);
+    }
+    // A server with API keys answers every path like this.
+    for (const answer of [tokenAnswer(401, 'Unauthorized'), tokenAnswer(200, 'invalid_request'), { text: '{}' }]) {
+      const keyed = await site(() => ({ '/token': answer }));
+      expect(await refusal(`${keyed.origin}/mcp`)).toContain('No authorization server was found');
+    }
+    // One that publishes which authorization server it has does not mean another one.
+    const named = await site((origin) => ({
+      '/.well-known/oauth-protected-resource/mcp': { resource: `${origin}/mcp`, authorization_servers: [origin] },
+      '/token': tokenAnswer(400, 'invalid_request'),
+    }));
+    expect(await refusal(`${named.origin}/mcp`)).toContain('No authorization server was found');
+  });
+
   verifies(
     'oauth:discovery',
     'behind start pages that answer every path, redirects, and issuers with a path',
