@@ -99,7 +99,7 @@ async function start(): Promise<void> {
     const app = await createApp(env, { logger });
     const end = stopOnce(env.drainMs + STOP_MS_MAX, async (signal) => {
       const startedAt = performance.now();
-      pino.info(`${signal}: finishing what runs`);
+      pino.info(`${signal}: running calls end first`);
       app.get(Draining).begin();
       await wait(env.drainMs);
       await app.close();

@@ -438,7 +438,7 @@ describe('the end', () => {
       const silent = connect(Number(new URL(url).port), '127.0.0.1');
       await once(silent, 'connect');
       service.kill('SIGTERM');
-      await until(() => service.output().includes('SIGTERM: finishing what runs'), 'the signal is taken');
+      await until(() => service.output().includes('SIGTERM: running calls end first'), 'the signal is taken');
       const isRefused = () =>
         fetch(`${url}/health`).then(
           () => false,
@@ -485,7 +485,7 @@ describe('the end', () => {
       ).rejects.toThrow();
       await upstream.waitFor((seen) => seen.count('tools/call') === 1);
       service.kill('SIGTERM');
-      await until(() => service.output().includes('SIGTERM: finishing what runs'), 'the signal is taken');
+      await until(() => service.output().includes('SIGTERM: running calls end first'), 'the signal is taken');
       service.kill('SIGTERM');
       expect(await service.ended).toBe(1);
       await running;
