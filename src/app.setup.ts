@@ -1,3 +1,6 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { Logger, type INestApplication, type LoggerService, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
@@ -98,7 +101,13 @@ const DOCUMENTS = {
   '/docs/swagger-ui-init.js': 'application/javascript; charset=utf-8',
 };
 
-/** Swagger UI at `/docs`, the document at `/openapi.json`, and `/` leading a browser there. Limited for each address. */
+/** The pages of the documentation, in the same place of the repository and of the image. */
+const GUIDES_FOLDER = join(dirname(createRequire(import.meta.url).resolve('slipway/package.json')), 'docs');
+
+/**
+ * Swagger UI at `/docs`, the pages of the documentation below it, the document at `/openapi.json`, and `/` leading a browser
+ * there. Limited for each address.
+ */
 function serveDocs(app: INestApplication & NestExpressApplication, limits: RequestLimits): void {
   let document: OpenAPIObject | undefined;
   app.use((request: Request, response: Response, next: () => void) => {
@@ -118,6 +127,13 @@ function serveDocs(app: INestApplication & NestExpressApplication, limits: Reque
       next();
     });
   }
+  const guides = existsSync(GUIDES_FOLDER) ? readdirSync(GUIDES_FOLDER).filter((file) => file.endsWith('.md')) : [];
+  express.get('/docs/:guide', (request, response, next) => {
+    const { guide } = request.params;
+    if (!guides.includes(guide)) return next();
+    // Browsers download markdown.
+    response.type('text/plain').sendFile(join(GUIDES_FOLDER, guide));
+  });
   SwaggerModule.setup('docs', app, () => (document ??= createOpenApi(app)), {
     jsonDocumentUrl: 'openapi.json',
     yamlDocumentUrl: 'openapi.yaml',
@@ -132,6 +148,9 @@ function serveDocs(app: INestApplication & NestExpressApplication, limits: Reque
   app.use((request: Request, response: Response, next: () => void) => {
     if (request.path !== '/' || request.method !== 'GET') return next();
     if (request.accepts(['json', 'html']) === 'html') response.redirect('/docs');
-    else response.json({ name: 'Slipway', docs: '/docs', openapi: '/openapi.json', health: '/health' });
+    else {
+      const paths = guides.sort().map((guide) => `/docs/${guide}`);
+      response.json({ name: 'Slipway', docs: '/docs', guides: paths, openapi: '/openapi.json', health: '/health' });
+    }
   });
 }

@@ -195,8 +195,8 @@ describe('the API document', () => {
     () => {
       const deprecated = operations.filter(({ operation }) => operation.deprecated === true).map(({ name }) => name);
       expect(deprecated).toEqual([
-        'PUT /namespaces/{namespace}/servers/{server}',
         'POST /skills',
+        'PUT /namespaces/{namespace}/servers/{server}',
         'POST /skills/{namespace}/{slug}/sync',
       ]);
       expect(operations.map(({ name }) => name)).toContain('PUT /servers/{qualifiedName}');

@@ -87,6 +87,10 @@ export const connectionSetup = {
     source: 'Field',
     behavior: 'Values are stored by `x-from`, are sent to the upstream by `x-to`, and appear in no answer.',
   },
+  'connection:inputs:order': {
+    source: 'House',
+    behavior: '`status.http` lists the values that a server requires by name.',
+  },
   'connection:inputs:kept': {
     source: 'House',
     behavior: 'A PUT with the masked address keeps the stored query values; query values in the address replace them.',

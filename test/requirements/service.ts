@@ -696,6 +696,11 @@ export const service = {
     source: 'House',
     behavior: '`/docs` is readable without a key, and `GET /` redirects a browser there.',
   },
+  'docs:guides': {
+    source: 'House',
+    behavior:
+      'The pages of the documentation are readable at `/docs` as text, and `GET /` and the API document link to all of them.',
+  },
   'docs:limited': {
     source: 'House',
     behavior:

@@ -36,6 +36,11 @@ it('every class of failure can go to another process', () => {
   for (const failure of samples) expect(isSerializable(failure)).toBe(true);
 });
 
+it('the words of a server end with one full stop', () => {
+  const { message } = errors.fromHttpStatus(402, new URL('http://a.test/mcp'), undefined, 'Pay first.');
+  expect(message).toMatch(/ The server said: "Pay first"\.$/);
+});
+
 it('an answer that is not HTTP leaves open whether a call that was sent was carried out', () => {
   const error = Object.assign(new Error('Expected HTTP/'), { code: 'HPE_INVALID_CONSTANT' });
   const messageOf = (written: boolean) =>

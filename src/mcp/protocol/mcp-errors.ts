@@ -265,7 +265,7 @@ export function withoutWords(message: string): string {
  * @param words the server's own words, without secrets; empty without any
  */
 export function fromHttpStatus(status: number, url: URL, location: string | undefined, words = ''): UpstreamError {
-  const said = words === '' ? '' : ` The server said: ${quoted(words, WORDS_CHARS_MAX)}.`;
+  const said = words === '' ? '' : ` The server said: ${quoted(words.replace(/\.$/, ''), WORDS_CHARS_MAX)}.`;
   const where = `${url.origin}${url.pathname}`;
   const failed = (text: string, hint: UpstreamError['hint'] = null, outcomeUnknown = false) =>
     new UpstreamError(`${where} ${text}${said}`, undefined, outcomeUnknown, hint, status);

@@ -92,7 +92,11 @@ export class ReleasesController {
   @ApiParam(releaseId)
   @Access('servers:write', ownServerOrNone)
   @ApiErrors(
-    { status: 400, message: 'A bundle does not change, so there is nothing to scan again: publish the one that did.' },
+    {
+      status: 400,
+      message:
+        'The files of a bundle do not change after its release, so it is not scanned again: publish a changed bundle as a new release.',
+    },
     releaseNotFound,
     { status: 409, message: 'Only the current release can be scanned again: this one is FAILURE.' },
   )

@@ -153,7 +153,7 @@ export class ReleasesService implements OnModuleInit {
     const { id: releaseId, type, status, configSchema } = await this.find(server, id);
     if (type === 'stdio') {
       throw new InvalidInputError(
-        'A bundle does not change, so there is nothing to scan again: publish the one that did.',
+        'The files of a bundle do not change after its release, so it is not scanned again: publish a changed bundle as a new release.',
       );
     }
     const current = await this.servers.currentOf(server.id);

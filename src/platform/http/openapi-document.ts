@@ -20,6 +20,13 @@ One place where a company's MCP servers are published, found, connected and call
 
 \`/{namespace}…\` is short for \`/connect/{namespace}…\`. Errors are \`{error, message}\` under \`/connect\`, JSON-RPC on MCP
 endpoints, \`{error, code}\` where a skill is published, \`{error}\` everywhere else. This page as a document: [openapi.json](/openapi.json).
+
+**Guides**, as text: [Concepts](/docs/concepts.md), [Connect](/docs/connect.md), [MCP endpoints](/docs/mcp.md),
+[protocol versions](/docs/protocol-versions.md), [Publish](/docs/publish.md), [Host](/docs/host.md),
+[Elicitation](/docs/elicitation.md), [Logs](/docs/logs.md), [Mocks](/docs/mocks.md), [Uplink](/docs/uplink.md),
+[Clients](/docs/clients.md), [Compatibility](/docs/compatibility.md), [People and keys](/docs/people-and-keys.md),
+[Errors](/docs/errors.md). For operators: [Operate](/docs/operate.md), [Metrics](/docs/metrics.md), [Scale](/docs/scale.md),
+[Kubernetes](/docs/kubernetes.md), [Networks](/docs/networks.md), [Settings](/docs/settings.md), [Extend](/docs/extend.md).
 `.trim();
 
 /** In the order a newcomer needs them. Tags of other modules follow by name. */
@@ -206,6 +213,9 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
   }
   const others = [...used].filter((name) => !tags.some(([known]) => known === name)).sort();
   document.tags = [...(document.tags ?? []), ...others.map((name) => ({ name }))];
+  // Swagger UI keeps this order in a group: what creates and lists comes before what belongs to one thing.
+  const depth = (path: string) => path.split('/').length;
+  document.paths = Object.fromEntries(Object.entries(document.paths).sort(([a], [b]) => depth(a) - depth(b)));
   document.components = {
     ...document.components,
     schemas: { ...document.components?.schemas, ...schemas },

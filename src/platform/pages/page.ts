@@ -117,6 +117,7 @@ export function page(title: string, body: string): Page {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escaped(title)} · Slipway</title>
+<link rel="icon" href="data:,">
 <style>${STYLE}</style>
 </head>
 <body>

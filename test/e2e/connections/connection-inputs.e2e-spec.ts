@@ -93,6 +93,19 @@ async function opened(path: string): Promise<string> {
 }
 
 describe('a connection to a server that requires values', () => {
+  verifies('connection:inputs:order', 'lists them by name', async () => {
+    const many = await createServer(app, owner);
+    const text = { type: 'string' };
+    const properties = { zone: text, area: text, language: text };
+    await releaseServer(app, many, {
+      upstreamUrl: upstream.url,
+      configSchema: { type: 'object', required: ['zone'], properties },
+    });
+    const { body } = await connect({ server: many });
+    const { query } = body.status.http as { query: object };
+    expect(Object.keys(query)).toEqual(['area', 'language', 'zone']);
+  });
+
   verifies(
     ['connection:state:input-required', 'connection:state:input-supplied', 'connection:inputs:mapped'],
     'names the missing values, is connected once a PUT supplies them, and sends them where the server expects them',

@@ -19,6 +19,7 @@ import type { MetadataFilter } from './metadata-filter.js';
 import { StatusRecorder } from './status-recorder.js';
 import { TargetResolver } from './target-resolver.js';
 import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
+import type { RequiredInputs } from '../../run/run.errors.js';
 import { statusReasons } from './connection-status.js';
 
 /** Reads connections as the API shows them. */
@@ -108,9 +109,16 @@ function toStatusDto(row: ShownConnection, urls: ConnectionUrls): ConnectionStat
     since: row.statusSince.toISOString(),
     ...(row.lastOkAt === null ? {} : { lastOkAt: row.lastOkAt.toISOString() }),
     ...(nextStep === null ? {} : { nextStep }),
-    ...(inputs === null ? {} : { http: inputs.http, missing: inputs.missing }),
+    ...(inputs === null ? {} : { http: inAlphabet(inputs.http), missing: inputs.missing }),
     ...setupOf(row, urls),
   };
+}
+
+/** The fields by name: the database keeps no order. */
+function inAlphabet({ headers, query }: RequiredInputs['http']): RequiredInputs['http'] {
+  const sorted = <T>(fields: Record<string, T>) =>
+    Object.fromEntries(Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return { ...(headers && { headers: sorted(headers) }), ...(query && { query: sorted(query) }) };
 }
 
 /** Published clients also read the older name, `authorizationUrl`. */

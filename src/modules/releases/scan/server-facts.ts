@@ -107,8 +107,13 @@ export function summary(
   source: FactsSource,
   type: Release['type'],
 ): LogLine {
-  const counts = Object.entries({ tools, resources, 'resource templates': resourceTemplates, prompts })
-    .map(([name, items]) => `${items === null ? 'unknown' : items.length} ${name}`)
+  const counts = Object.entries({
+    tool: tools,
+    resource: resources,
+    'resource template': resourceTemplates,
+    prompt: prompts,
+  })
+    .map(([name, items]) => `${items?.length ?? 'unknown'} ${name}${items?.length === 1 ? '' : 's'}`)
     .join(', ');
   const verdict =
     type === 'stdio'
