@@ -324,7 +324,7 @@ describe('asking for a scan', () => {
     await releaseIn(app, owner, bundle, id, 'SUCCESS');
     expect(await askAt(bundle)).toMatchObject({
       status: 400,
-      body: { error: expect.stringMatching(/^A bundle does not change/) },
+      body: { error: expect.stringMatching(/^The files of a bundle do not change/) },
     });
     const one = await publishedServer();
     one.upstream.behave({ tools: [hidden] });
