@@ -7,6 +7,7 @@ import { McpModule } from './mcp/mcp.module.js';
 import { AuthModule } from './modules/auth/auth.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
 import { CredentialsModule } from './modules/oauth/credentials.module.js';
+import { GrantsModule } from './modules/grants/grants.module.js';
 import { LogsModule } from './modules/logs/logs.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
 import { ReleasesModule } from './modules/releases/releases.module.js';
@@ -38,6 +39,7 @@ const modules = [
   RunModule,
   SkillsModule,
   ConnectionsModule,
+  GrantsModule,
 ];
 
 @Module({})

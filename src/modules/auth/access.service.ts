@@ -5,15 +5,19 @@ import { ACCESS } from '../../platform/http/public.decorator.js';
 import { didYouMean } from '../../platform/text/nearest.js';
 import { ForbiddenError } from '../../platform/errors/domain-error.js';
 import {
+  actionOf,
   ANONYMOUS,
   type AccessRule,
   type AccessTarget,
+  type Action,
   type Caller,
   type Grant,
   type NamespaceOwners,
+  type Target,
 } from './access.types.js';
 import { ApiKeysService } from './api-keys.service.js';
-import { AccountNotFoundError, UnauthenticatedError } from './auth.errors.js';
+import { AccountNotFoundError, KeyScopeError, UnauthenticatedError } from './auth.errors.js';
+import { covers, decide } from './may.js';
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
@@ -58,28 +62,60 @@ export class AccessService {
   }
 
   /**
+   * True if the account of the caller owns the target, it is public, or it was granted, and the key has the right.
+   *
+   * @throws KeyScopeError when only the key lacks the right
+   */
+  may(caller: Caller, action: Action, target: Target): boolean {
+    const decision = decide(caller, action, target);
+    if (decision === 'scope') throw new KeyScopeError(action, target.namespace);
+    return decision === 'yes';
+  }
+
+  /** @throws KeyScopeError when the key lacks a right for all namespaces of its account */
+  requireForAll({ scopes }: Caller, action: Action): void {
+    if (scopes !== null && !covers(scopes, action, null)) throw new KeyScopeError(action, null);
+  }
+
+  /**
    * Checks whether `caller` may use a route with this rule on this target. A promise where it takes a query.
    *
-   * @throws DomainError the rule's `missing` or `foreign`; ForbiddenError for an operator's route
+   * @throws DomainError the rule's `missing` or `foreign`; ForbiddenError for an operator's route; KeyScopeError
    */
   authorize(caller: Caller, rule: AccessRule, target: AccessTarget): Grant | Promise<Grant> {
-    if (rule.operator && !caller.isOperator) {
-      throw new ForbiddenError('Forbidden: only the operator manages accounts');
+    const action = actionOf(rule.scope);
+    if (rule.operator) {
+      if (!caller.isOperator) throw new ForbiddenError('Forbidden: only the operator manages accounts');
+      this.requireForAll(caller, action);
     }
-    if (rule.account !== undefined) return { caller, accountId: ownAccount(caller, target.account ?? '') };
-    if (rule.owner === undefined) return { caller };
+    if (rule.account !== undefined) {
+      const accountId = ownAccount(caller, target.account ?? '');
+      this.requireForAll(caller, action);
+      return { caller, accountId };
+    }
+    if (rule.owner === undefined) {
+      // What the route names is checked where it is found.
+      if (caller.scopes?.every(({ namespace }) => !covers(caller.scopes ?? [], action, namespace))) {
+        throw new KeyScopeError(action, null);
+      }
+      return { caller };
+    }
     const owner = target.owner ?? '';
     // Only qualified names are split: `/namespaces/acme%2Fweather` does not name the namespace acme.
     const name = rule.owner === 'qualifiedName' ? (owner.split('/', 1)[0] ?? '') : owner;
     const cached = this.owners?.peek(name);
-    if (cached?.accountId === caller.accountId) return { caller, namespace: { id: cached.id, name } };
+    if (cached && this.may(caller, action, { ownerId: cached.accountId, namespace: name })) {
+      return { caller, namespace: { id: cached.id, name } };
+    }
     return this.authorizeOwner(caller, rule, name);
   }
 
   private async authorizeOwner(caller: Caller, rule: AccessRule, name: string): Promise<Grant> {
     const found = await this.owners?.find(name);
     const missing = rule.missing ?? (() => new ForbiddenError('Forbidden'));
-    if (found?.accountId === caller.accountId) return { caller, namespace: { id: found.id, name } };
+    if (found && this.may(caller, actionOf(rule.scope), { ownerId: found.accountId, namespace: name })) {
+      return { caller, namespace: { id: found.id, name } };
+    }
     // The advice depends on the caller's own namespaces only: a foreign one looks like a missing one.
     const error = found && rule.foreign ? rule.foreign() : missing();
     if (error.kind !== 'not_found') throw error;

@@ -1,11 +1,44 @@
 import type { AccountLimits } from '../../config/account-limits.js';
 import type { DomainError } from '../../platform/errors/domain-error.js';
 
+/** Levels of keys, in the form of the API. */
+export const keyLevels = ['read', 'call', 'publish', 'manage'] as const;
+export type KeyLevel = (typeof keyLevels)[number];
+
+/**
+ * What is done with a target. `discover`: learn that it exists, and its public record. `own`: what stays with the owner,
+ * such as grants and the deletion.
+ */
+export type Action = 'discover' | KeyLevel | 'own';
+
+/** A right of a key: in one namespace, by name, or in all. */
+export interface KeyScope {
+  level: KeyLevel;
+  namespace: string | null;
+}
+
+/** A namespace, or a server or connection in it. */
+export interface Target {
+  /** The account that owns the namespace. */
+  ownerId: string;
+  /** The namespace's name. */
+  namespace: string;
+  /** A public server, which every caller may find and call. */
+  isPublic?: boolean;
+  /** What the owner granted to the caller's account. */
+  granted?: GrantLevel | null;
+}
+
+export const grantLevels = ['call', 'manage'] as const;
+export type GrantLevel = (typeof grantLevels)[number];
+
 /** The account and the key of a request. */
 export interface Caller {
   accountId: string;
   keyId: string;
   isOperator: boolean;
+  /** Rights of the key; null: all of its account. */
+  scopes: readonly KeyScope[] | null;
   /** Limits of the account; absent for the caller without a key. */
   limits?: AccountLimits;
 }
@@ -15,6 +48,7 @@ export const ANONYMOUS: Caller = {
   accountId: '00000000-0000-0000-0000-000000000000',
   keyId: '00000000-0000-0000-0000-000000000000',
   isOperator: false,
+  scopes: null,
 };
 
 declare global {
@@ -28,12 +62,19 @@ declare global {
 }
 
 /**
- * The permission that a route declares, as `resource:operation`. OpenAPI shows it as `x-scope`. Keys have no scopes, so it is
- * not checked.
+ * The permission that a route declares, as `resource:operation`. OpenAPI shows it as `x-scope`. The operation says which
+ * scopes of a key cover it: {@link actionOf}.
  */
 export type Scope = {
   [Resource in keyof SlipwayScopes]: `${Resource}:${SlipwayScopes[Resource]}`;
 }[keyof SlipwayScopes];
+
+/** What a scope asks of a key: `read`, `execute` (call) and `publish` as they are, every other operation `manage`. */
+export function actionOf(scope: Scope): Action {
+  const operation = scope.slice(scope.lastIndexOf(':') + 1);
+  if (operation === 'execute') return 'call';
+  return operation === 'read' || operation === 'publish' ? operation : 'manage';
+}
 
 /** A namespace that the caller owns. */
 export interface OwnedNamespace {

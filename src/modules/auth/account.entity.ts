@@ -3,6 +3,7 @@ import {
   Column,
   CreateDateColumn,
   Entity,
+  ForeignKey,
   Index,
   PrimaryGeneratedColumn,
   JoinColumn,
@@ -49,6 +50,20 @@ export class ApiKey {
   @Index('api_keys_expires')
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3, nullable: true })
   expiresAt: Date | null;
+
+  /** Rights, as `level` or `level:namespace`; null: all rights of the account. */
+  @Column('text', { array: true, nullable: true })
+  scopes: string[] | null;
+
+  /** The client address of the last use; null until first used. */
+  @Column('text', { name: 'last_address', nullable: true })
+  lastAddress: string | null;
+
+  /** The key that takes its place after a rotation. */
+  @Index('api_keys_replaced_by', { where: '"replaced_by" IS NOT NULL' })
+  @ForeignKey(() => ApiKey, { name: 'api_keys_replaced_by_fk', onDelete: 'SET NULL' })
+  @Column('uuid', { name: 'replaced_by', nullable: true })
+  replacedBy: string | null;
 }
 
 /** A user or an organization: owns namespaces and API keys. */

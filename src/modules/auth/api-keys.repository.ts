@@ -16,12 +16,15 @@ interface KeyRow {
   hash: Buffer;
   expiresAt: Date | null;
   isOperator: boolean;
+  /** In the form of {@link parseScope}; null: all rights of the account. */
+  scopes: string[] | null;
   /** The own limits of the account; null without any. */
   overrides: Partial<AccountLimits> | null;
 }
 
 const KEY_BY_HASH = new PreparedStatement<KeyRow>(
-  `SELECT k.id, k.account_id AS "accountId", k.hash, k.expires_at AS "expiresAt", a.is_operator AS "isOperator", ${OVERRIDES}
+  `SELECT k.id, k.account_id AS "accountId", k.hash, k.expires_at AS "expiresAt", k.scopes,
+          a.is_operator AS "isOperator", ${OVERRIDES}
      FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE k.hash = $1`,
 );
 

@@ -13,6 +13,7 @@ import { Schedule } from '../../platform/schedule/schedule.js';
 import { AccountLimitsService } from './account-limits.service.js';
 import { ANONYMOUS, type Caller } from './access.types.js';
 import { ApiKey } from './account.entity.js';
+import { parseScope } from './may.js';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import { toApiKeyDto, type ApiKeyListDto, type CreateApiKeyDto, type CreatedApiKeyDto } from './account.dto.js';
@@ -157,7 +158,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     const row = await this.rows.findByHash(hash);
     if (!row || !timingSafeEqual(row.hash, hash)) return null;
     const { accountId, id: keyId, isOperator, overrides, expiresAt } = row;
-    return { caller: { accountId, keyId, isOperator, limits: this.limits.of(overrides) }, expiresAt };
+    // A scope of a later version gives no right here.
+    const scopes = row.scopes?.flatMap((scope) => parseScope(scope) ?? []) ?? null;
+    return { caller: { accountId, keyId, isOperator, scopes, limits: this.limits.of(overrides) }, expiresAt };
   }
 
   /** Ends what is held open by keys that have expired, or were revoked while the message about it was lost. */

@@ -1,4 +1,5 @@
-import { DomainError, NotFoundError } from '../../platform/errors/domain-error.js';
+import { DomainError, ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
+import type { Action } from './access.types.js';
 
 /** The API key is missing, invalid or expired. */
 export class UnauthenticatedError extends DomainError {
@@ -21,6 +22,18 @@ export class UnauthenticatedError extends DomainError {
   }
   static expired(): UnauthenticatedError {
     return new UnauthenticatedError('The API key has expired: make a new one.');
+  }
+}
+
+/** The account may do this, but not with this key. */
+export class KeyScopeError extends ForbiddenError {
+  /** @param namespace null for something of the whole account */
+  constructor(action: Action, namespace: string | null) {
+    const scope = action === 'own' ? 'manage' : action;
+    const needed = namespace === null ? `"${scope}"` : `"${scope}" or "${scope}:${namespace}"`;
+    super(
+      `Forbidden: this API key lacks the scope ${needed}. Use another key of the account: GET /accounts/me/access says what this one may do.`,
+    );
   }
 }
 

@@ -10,7 +10,7 @@ import { RateLimitedError } from './auth.errors.js';
 import { RequestLimits } from './request-limits.service.js';
 
 describe('the requests of a minute', () => {
-  const keys = times(2, (i) => ({ accountId: 'a', keyId: `k${i}`, isOperator: false }));
+  const keys = times(2, (i) => ({ accountId: 'a', keyId: `k${i}`, isOperator: false, scopes: null }));
 
   verifies('limits:requests', 'are limited by key, by account and by address', async () => {
     jest.useFakeTimers({ now: 0 });
@@ -46,7 +46,7 @@ describe('a call whose client left before it began', () => {
   verifies('limits:calls-at-once', 'is not counted, since its end would not be reported', async () => {
     const env = loadEnv({ ACCOUNT_LIMITS: 'callsAtOnce=1' });
     const limits = new RequestLimits(env, new RateCounter(env));
-    const caller = { accountId: 'a', keyId: 'k', isOperator: false };
+    const caller = { accountId: 'a', keyId: 'k', isOperator: false, scopes: null };
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const client = connect((server.address() as AddressInfo).port, '127.0.0.1');

@@ -103,8 +103,9 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     return { namespaces: found.map((row) => project(toNamespaceDto(row), query.fields)), pagination };
   }
 
-  /** Creates a namespace with a generated name. */
+  /** Creates a namespace with a generated name. @throws KeyScopeError */
   async create(caller: Caller): Promise<NamespaceDto> {
+    this.access.requireForAll(caller, 'manage');
     for (;;) {
       const created = await this.insert(generateName(4), caller);
       if (created) return created;
@@ -114,15 +115,17 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   /**
    * Creates a namespace with this name. Nothing changes if the caller owns it already.
    *
-   * @throws InvalidInputError, QuotaExceededError, ConflictError when another account has it
+   * @throws InvalidInputError, KeyScopeError, QuotaExceededError, ConflictError when another account has it
    */
   async claim(name: string, caller: Caller): Promise<NamespaceDto> {
     requireNamespaceName(name);
     for (;;) {
       const row = await this.namespaces.findOneBy({ name });
-      if (row?.accountId === caller.accountId) return toNamespaceDto(row);
+      if (row && this.access.may(caller, 'manage', { ownerId: row.accountId, namespace: name }))
+        return toNamespaceDto(row);
       // Published tools look for the words "already exists".
       if (row) throw new ConflictError(`The namespace "${name}" already exists and belongs to another account`);
+      this.access.requireForAll(caller, 'manage');
       // Null when it was claimed in between: read it.
       const created = await this.insert(name, caller);
       if (created) return created;

@@ -53,7 +53,7 @@ export class ReleasesController {
   @Post(':id/resume')
   @HttpCode(202)
   @ApiParam(releaseId)
-  @Access('servers:write', ownServerOrNone)
+  @Access('servers:publish', ownServerOrNone)
   @ApiErrors(
     {
       status: 400,
@@ -70,7 +70,7 @@ export class ReleasesController {
   @Post(':id/promote')
   @HttpCode(200)
   @ApiParam(releaseId)
-  @Access('servers:write', ownServerOrNone)
+  @Access('servers:publish', ownServerOrNone)
   @ApiErrors(releaseNotFound, {
     status: 409,
     message: 'Only a release that succeeded can become current: this one is FAILURE',
@@ -90,7 +90,7 @@ export class ReleasesController {
   @Post(':id/rescan')
   @HttpCode(202)
   @ApiParam(releaseId)
-  @Access('servers:write', ownServerOrNone)
+  @Access('servers:publish', ownServerOrNone)
   @ApiErrors(
     {
       status: 400,

@@ -1,7 +1,7 @@
 import { Check, Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
 import type { Relation } from 'typeorm';
 import { Namespace } from '../namespaces/namespace.entity.js';
-import type { ReleaseType, ServerSnapshot } from './server.types.js';
+import type { ReleaseType, ServerSnapshot, Visibility } from './server.types.js';
 
 /**
  * A registry record, addressed by its qualified name: `namespace/name`, or `namespace` alone when the name is empty.
@@ -22,6 +22,7 @@ import type { ReleaseType, ServerSnapshot } from './server.types.js';
 @Index('servers_search', { synchronize: false })
 @Index('servers_search_names', { synchronize: false })
 @Index('servers_search_words', { synchronize: false })
+@Check('servers_visibility', `visibility IN ('public', 'private')`)
 @Check('servers_name', `"name" ~ '^([a-zA-Z0-9][a-zA-Z0-9_-]{2,38})?$'`)
 export class Server {
   @PrimaryGeneratedColumn('uuid')
@@ -79,6 +80,10 @@ export class Server {
   /** Hidden from lists of others; anyone who knows its name can still read and use it. */
   @Column('boolean', { default: false })
   unlisted: boolean;
+
+  /** `private`: for everybody but its owner and those whom the owner grants it, it looks like a missing one. */
+  @Column('text', { default: 'public' })
+  visibility: Visibility;
 
   /** True if the operator verified it. */
   @Column('boolean', { default: false })

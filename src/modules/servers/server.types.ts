@@ -7,6 +7,9 @@ declare module '../../platform/queue/pub-sub.js' {
   }
 }
 
+export const visibilities = ['public', 'private'] as const;
+export type Visibility = (typeof visibilities)[number];
+
 /** The kinds of releases, as the API names them. */
 export type ReleaseType = 'external_shttp' | 'hosted_shttp' | 'stdio';
 

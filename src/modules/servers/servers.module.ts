@@ -30,7 +30,7 @@ import { ServerSettingsService } from './settings/server-settings.service.js';
 
 declare global {
   interface SlipwayScopes {
-    servers: 'read' | 'write' | 'execute';
+    servers: 'read' | 'write' | 'publish' | 'execute';
   }
 }
 

@@ -17,7 +17,7 @@ export class DeprecatedSkillsController {
   @Post()
   @HttpCode(200)
   @ApiOperation({ deprecated: true })
-  @Access('skills:write')
+  @Access('skills:publish')
   @ApiErrors(...gitErrors)
   create(@Body() body: CreateSkillDto, @CurrentCaller() caller: Caller): Promise<PublishedSkillDto> {
     return this.skills.create(caller, body);
@@ -28,7 +28,7 @@ export class DeprecatedSkillsController {
   @HttpCode(200)
   @ApiOperation({ deprecated: true })
   @ApiSkillName()
-  @Access('skills:write', ownNamespace)
+  @Access('skills:publish', ownNamespace)
   @ApiErrors(...gitErrors)
   sync(@Param('slug') slug: string, @CurrentNamespace() namespace: OwnedNamespace): Promise<PublishedSkillDto> {
     return this.skills.sync(namespace, slug);

@@ -41,7 +41,7 @@ export class SkillsController {
   @ApiSkillName()
   @ApiCreatedResponse({ type: PublishedSkillDto })
   @ApiOkResponse(replaced)
-  @Access('skills:write', ownNamespace)
+  @Access('skills:publish', ownNamespace)
   @ApiErrors(...gitErrors)
   async set(
     @Param('slug') slug: string,
@@ -69,7 +69,7 @@ export class SkillsController {
   })
   @ApiCreatedResponse({ type: PublishedSkillDto })
   @ApiOkResponse(replaced)
-  @Access('skills:write', ownNamespace)
+  @Access('skills:publish', ownNamespace)
   @ApiErrors(...publishErrors)
   async upload(
     @Param('slug') slug: string,

@@ -14,7 +14,7 @@ import { SkillsService } from './skills.service.js';
 
 declare global {
   interface SlipwayScopes {
-    skills: 'read' | 'write';
+    skills: 'read' | 'write' | 'publish';
   }
 }
 

@@ -38,7 +38,7 @@ export class OtlpController {
     schema: { type: 'object', description: 'An ExportLogsServiceRequest.' },
     examples: { one: { value: otlpExample } },
   })
-  @Access('servers:write', ownServerOrNone)
+  @Access('servers:publish', ownServerOrNone)
   @ApiOkResponse({
     description: 'An ExportLogsServiceResponse in the form of the request; empty if all records were accepted.',
     schema: { type: 'object' },

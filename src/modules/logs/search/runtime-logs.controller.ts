@@ -40,7 +40,7 @@ export class RuntimeLogsController {
   @Post()
   @HttpCode(202)
   @ApiBody({ schema: sentInvocationsSchema, examples: { one: { value: sentInvocationsExample } } })
-  @Access('servers:write', ownServerOrNone)
+  @Access('servers:publish', ownServerOrNone)
   @ApiResponse({ status: 202, type: AcceptedInvocationsDto, example: acceptedInvocationsExample })
   @ApiErrors(
     { status: 400, message: 'invocations[3].response.status must be a number from 100 to 599' },

@@ -32,7 +32,7 @@ export class PublishController {
    */
   @Put()
   @HttpCode(202)
-  @Access('servers:write', ownTarget)
+  @Access('servers:publish', ownTarget)
   @ApiConsumes('multipart/form-data')
   @ApiExtraModels(...payloads)
   @ApiBody({

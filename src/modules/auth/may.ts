@@ -1,0 +1,61 @@
+/**
+ * The one question of access: may this caller do this with that target? Guard, fast path, run endpoint, MCP endpoints,
+ * WebSockets and services ask it by `AccessService.may`; nothing else compares an account with an owner.
+ *
+ * Two things must hold. The account: it owns the target, the owner granted it, or the target is public. The key: one of its
+ * scopes covers the action in the namespace of the target. `read`, `call` and `publish` are levels of their own; each includes
+ * `read`, and `manage` includes all. A key without scopes may do all that its account may.
+ */
+import { keyLevels, type Action, type Caller, type KeyLevel, type KeyScope, type Target } from './access.types.js';
+
+/** `no`: the target must look like a missing one. `scope`: the account may, this key may not. */
+export type Decision = 'yes' | 'scope' | 'no';
+
+/** Decides without a query. */
+export function decide(caller: Caller, action: Action, target: Target): Decision {
+  if (!accountMay(caller, action, target)) return 'no';
+  if (caller.scopes === null) return 'yes';
+  if (action === 'discover' && target.isPublic) return 'yes';
+  return covers(caller.scopes, action, target.namespace) ? 'yes' : 'scope';
+}
+
+function accountMay({ accountId }: Caller, action: Action, { ownerId, isPublic, granted }: Target): boolean {
+  if (ownerId === accountId) return true;
+  const isOpen = action === 'discover' || action === 'call';
+  if (isPublic && isOpen) return true;
+  return granted === 'manage' ? action !== 'own' : granted === 'call' && isOpen;
+}
+
+/**
+ * True if one of the scopes includes the action.
+ *
+ * @param namespace a name; null: for something of the whole account, which only a scope for all namespaces covers
+ */
+export function covers(scopes: readonly KeyScope[], action: Action, namespace: string | null): boolean {
+  for (const scope of scopes) {
+    if ((scope.namespace === null || scope.namespace === namespace) && includes(scope.level, action)) return true;
+  }
+  return false;
+}
+
+/** True if a key of this level may do this. */
+function includes(level: KeyLevel, action: Action): boolean {
+  return level === action || level === 'manage' || action === 'read' || action === 'discover';
+}
+
+/** `call` or `call:acme`. Inverse of {@link formatScope}; null for another text. */
+export function parseScope(text: string): KeyScope | null {
+  const [level, namespace, ...more] = text.split(':');
+  if (!keyLevels.includes(level as KeyLevel) || namespace === '' || more.length > 0) return null;
+  return { level: level as KeyLevel, namespace: namespace ?? null };
+}
+
+export function formatScope({ level, namespace }: KeyScope): string {
+  return namespace === null ? level : `${level}:${namespace}`;
+}
+
+/** True if every right of `inner` is one of `outer`; null stands for all rights. */
+export function isWithin(inner: readonly KeyScope[] | null, outer: readonly KeyScope[] | null): boolean {
+  if (outer === null) return true;
+  return inner !== null && inner.every(({ level, namespace }) => covers(outer, level, namespace));
+}

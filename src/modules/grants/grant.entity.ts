@@ -1,0 +1,42 @@
+import { Check, Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryGeneratedColumn } from 'typeorm';
+import type { GrantLevel } from '../auth/access.types.js';
+import { Account } from '../auth/account.entity.js';
+import { Connection } from '../connections/core/connection.entity.js';
+import { Server } from '../servers/server.entity.js';
+
+/** What the owner of a server or a connection lets another account do with it. At most one for each target and account. */
+@Entity('grants')
+@Index('grants_server', ['serverId', 'subjectId'], { unique: true })
+@Index('grants_connection', ['connectionId', 'subjectId'], { unique: true })
+@Index('grants_subject', ['subjectId'])
+@Check('grants_level', `level IN ('call', 'manage')`)
+@Check('grants_target', 'num_nonnulls(server_id, connection_id) = 1')
+export class Grant {
+  @PrimaryGeneratedColumn('uuid')
+  id: string;
+
+  /** The account that may use the target. CASCADE: a grant goes with it. */
+  @ForeignKey(() => Account, { name: 'grants_subject_fk', onDelete: 'CASCADE' })
+  @Column('uuid', { name: 'subject_id' })
+  subjectId: string;
+
+  /** CASCADE: a grant goes with its server. */
+  @ForeignKey(() => Server, { name: 'grants_server_fk', onDelete: 'CASCADE' })
+  @Column('uuid', { name: 'server_id', nullable: true })
+  serverId: string | null;
+
+  /** CASCADE: a grant goes with its connection. */
+  @ForeignKey(() => Connection, { name: 'grants_connection_fk', onDelete: 'CASCADE' })
+  @Column('uuid', { name: 'connection_id', nullable: true })
+  connectionId: string | null;
+
+  @Column('text')
+  level: GrantLevel;
+
+  /** The account that granted it. No foreign key: it is a record. */
+  @Column('uuid', { name: 'created_by' })
+  createdBy: string;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
+  createdAt: Date;
+}
