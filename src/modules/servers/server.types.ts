@@ -8,7 +8,8 @@ declare module '../../platform/queue/pub-sub.js' {
 }
 
 /** The kinds of releases, as the API names them. */
-export type ReleaseType = 'external_shttp' | 'hosted_shttp' | 'stdio';
+export const releaseTypes = ['external_shttp', 'hosted_shttp', 'stdio'] as const;
+export type ReleaseType = (typeof releaseTypes)[number];
 
 /** The runtimes of bundles. */
 export const bundleRuntimes = ['node', 'python', 'binary', 'bun'] as const;
