@@ -221,7 +221,7 @@ export default tseslint.config(
 
   // Tests read bodies that are `any` by nature and pass methods around.
   {
-    files: ['test/**/*.ts', 'scripts/new-module/test/**/*.ts', '**/*.spec.ts', 'bench/**/*.ts'],
+    files: ['test/**/*.ts', 'scripts/new-module/*/test/**/*.ts', '**/*.spec.ts', 'bench/**/*.ts'],
     rules: {
       '@typescript-eslint/no-unsafe-argument': 'off',
       '@typescript-eslint/no-unsafe-assignment': 'off',

@@ -1,25 +1,32 @@
 /**
- * `npm run new:module stars` copies the module in `scripts/new-module` under another name: source, migration, tests,
+ * `npm run new:module stars` copies a module in `scripts/new-module` under another name: source, migration, tests,
  * requirements. It adds the module to `src/app.module.ts` and writes `openapi.json` anew.
  *
- * `npm run new:module <plural> [<singular>]`, both in lower case with hyphens; the singular is guessed without one.
+ * `npm run new:module -- <plural> [<singular>] [--of namespace|server]`, names in lower case with hyphens; the singular is
+ * guessed without one. The module is texts of a namespace, or a mark that accounts put on a server.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { parseArgs } from 'node:util';
 import { fail, filesUnder, npm, prepare, root } from './lib.mjs';
 
 const NAME = /^[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*$/;
-const [plural = '', singular = guessSingular(plural)] = process.argv.slice(2);
+const owners = ['namespace', 'server'];
+const { of: owner, names } = asked();
+const [plural = '', singular = guessSingular(plural)] = names;
+if (!owners.includes(owner)) fail(`--of takes ${owners.join(' or ')}, not "${owner}".`);
+// Without the separator npm takes --of for its own --offline, and leaves the word that follows.
+if (owners.includes(names[1])) fail(`Separate the options with --: npm run new:module -- ${plural} --of ${names[1]}`);
 if (!NAME.test(plural) || !NAME.test(singular) || plural === singular) {
   fail('Name the module in the plural, in lower case: npm run new:module stars (or: npm run new:module people person)');
 }
 if (existsSync(join(root, 'src/modules', plural))) fail(`src/modules/${plural} exists already.`);
 
 const stamp = newestStamp();
-const exemplar = join(root, 'scripts/new-module');
-const written = filesUnder('scripts/new-module').map((file) => {
-  const place = renamed(relative(exemplar, file)).replace(/^migrations\//, `migrations/${stamp}-`);
+const template = join('scripts/new-module', owner);
+const written = filesUnder(template).map((file) => {
+  const place = renamed(relative(join(root, template), file)).replace(/^migrations\//, `migrations/${stamp}-`);
   mkdirSync(dirname(join(root, place)), { recursive: true });
   writeFileSync(join(root, place), renamed(readFileSync(file, 'utf8')).replaceAll('1000000000000', stamp));
   return place;
@@ -30,6 +37,16 @@ process.stdout.write(`${['src/app.module.ts', ...written].join('\n')}\n`);
 prepare();
 const { status } = npm(['run', '--silent', 'openapi'], { cwd: root, stdio: 'inherit' });
 if (status !== 0) fail('openapi.json could not be written: mend what is said above, then `npm run openapi`.');
+
+function asked() {
+  try {
+    const options = { of: { type: 'string', default: 'namespace' } };
+    const { values, positionals } = parseArgs({ allowPositionals: true, options });
+    return { of: values.of, names: positionals };
+  } catch (error) {
+    return fail(error.message);
+  }
+}
 
 function guessSingular(name) {
   return name.replace(/ies$/, 'y').replace(/(?<=[sxz]|ch|sh)es$|s$/, '');

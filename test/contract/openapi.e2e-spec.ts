@@ -132,6 +132,20 @@ describe('the API document', () => {
     expect(failing(({ parameters = [] }) => parameters.every((one) => (one.description ?? '') !== ''))).toEqual([]);
   });
 
+  verifies('openapi:enums', 'gives an enum to every member whose description begins with its values', () => {
+    const { schemas } = committed.components;
+    const values = /^`\w+`(: |,? or |, )[^]*`\w+`/;
+    const open = Object.entries(schemas).flatMap(([name, { properties = {} }]) =>
+      Object.entries(properties)
+        .filter(
+          ([, { type, description = '', enum: listed }]) => type === 'string' && !listed && values.test(description),
+        )
+        .map(([member]) => `${name}.${member}`),
+    );
+    // Servers that run elsewhere send their own levels.
+    expect(open).toEqual(['InvocationLineDto.level']);
+  });
+
   verifies('openapi:complete', 'has valid examples for every operation, and none for optional filters', () => {
     const wrong: string[] = [];
     let examples = 0;

@@ -187,6 +187,10 @@ export const access = {
     behavior:
       'The API document marks `PUT /namespaces/{namespace}/servers/{server}` deprecated and `PUT /servers/{qualifiedName}` not.',
   },
+  'openapi:enums': {
+    source: 'House',
+    behavior: 'The API document lists the values of every member that has a closed list of them.',
+  },
   'openapi:experimental': {
     source: 'Spec 4.8, 9',
     behavior: 'Output schema inference is served under an `experimental` path segment and under no other path.',

@@ -85,7 +85,8 @@ export const connectEndpoints = {
   // Spec 4.3: create connection
   'connection:create:created': {
     source: 'Spec 4.3, Field',
-    behavior: '`POST /connect/{namespace}` answers 201 with the connection, which is then found by get and list.',
+    behavior:
+      '`POST /connect/{namespace}` answers 201 with the connection and its address in `Location`; get and list find it then.',
   },
   'connection:create:transport-default': { source: 'Spec 4.3, Field', behavior: '`transport` defaults to `http`.' },
   'connection:create:transport-invalid': {
@@ -264,7 +265,7 @@ export const connectEndpoints = {
   },
   'connection:create:unknown-key': {
     source: 'Field',
-    behavior: 'An unknown key in a connection body answers 400 `validation_error`.',
+    behavior: 'An unknown key in a connection body answers 400 `validation_error`, with the known key that is near.',
   },
   'connection:create:empty-body': {
     source: 'Field',

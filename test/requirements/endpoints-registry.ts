@@ -5,7 +5,8 @@ export const registryEndpoints = {
   // Spec 4.1: create a server
   'server:create:deprecated-route': {
     source: 'Spec 4.1, Field',
-    behavior: '`PUT /namespaces/{namespace}/servers/{server}` answers 201 with the server record.',
+    behavior:
+      '`PUT /namespaces/{namespace}/servers/{server}` answers 201 with the server record, its address in `Location`, and its successor in `Link` beside `Deprecation`.',
   },
   'server:create:replacement': {
     source: 'Spec 4.1, Field',

@@ -4,6 +4,7 @@ import { defineModule, roleModule, ServersModule } from 'slipway';
 import { CreateStars1795300000000 } from './create-stars.migration.js';
 import { Star } from './star.entity.js';
 import { StarsController } from './stars.controller.js';
+import { StarsRepository } from './stars.repository.js';
 import { StarsService } from './stars.service.js';
 
 declare global {
@@ -19,7 +20,7 @@ export class StarsModule {
     api: {
       imports: [TypeOrmModule.forFeature([Star]), ServersModule.forRoles(env)],
       controllers: [StarsController],
-      providers: [StarsService],
+      providers: [StarsRepository, StarsService],
     },
   }));
 }

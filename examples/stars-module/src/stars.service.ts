@@ -4,6 +4,7 @@ import { ServerCardField, type Caller, type ServerCardContributor, type ServerRe
 import { Repository } from 'typeorm';
 import { StarsDto } from './star.dto.js';
 import { Star } from './star.entity.js';
+import { StarsRepository } from './stars.repository.js';
 
 /** Stars of servers, and their count on the cards of servers. */
 @Injectable()
@@ -13,7 +14,10 @@ import { Star } from './star.entity.js';
   absent: 0,
 })
 export class StarsService implements ServerCardContributor {
-  constructor(@InjectRepository(Star) private readonly stars: Repository<Star>) {}
+  constructor(
+    @InjectRepository(Star) private readonly stars: Repository<Star>,
+    private readonly counts: StarsRepository,
+  ) {}
 
   /** Stars a server. Repeating it changes nothing. */
   async add(server: ServerRef, caller: Caller): Promise<StarsDto> {
@@ -28,16 +32,12 @@ export class StarsService implements ServerCardContributor {
   }
 
   async get(server: ServerRef, caller: Caller): Promise<StarsDto> {
-    const count = await this.stars.countBy({ serverId: server.id });
+    const counts = await this.counts.countsOf([server.id]);
     const starred = await this.stars.existsBy({ serverId: server.id, accountId: caller.accountId });
-    return { count, starred };
+    return { count: counts.get(server.id) ?? 0, starred };
   }
 
-  async fieldsFor(serverIds: string[]): Promise<Map<string, number>> {
-    const rows = await this.stars.query<{ id: string; count: number }[]>(
-      'SELECT server_id AS id, count(*)::int AS count FROM stars WHERE server_id = ANY($1::uuid[]) GROUP BY server_id',
-      [serverIds],
-    );
-    return new Map(rows.map(({ id, count }) => [id, count]));
+  fieldsFor(serverIds: string[]): Promise<Map<string, number>> {
+    return this.counts.countsOf(serverIds);
   }
 }

@@ -65,10 +65,21 @@ export class ConnectionsController {
   @Post()
   @Access('connections:write', ownConnections)
   @ApiBody(body)
-  @ApiCreatedResponse({ type: ConnectionDto, example: { ...connectionExample, connectionId: 'heron-x7k2p9' } })
+  @ApiCreatedResponse({
+    type: ConnectionDto,
+    example: { ...connectionExample, connectionId: 'heron-x7k2p9' },
+    headers: { Location: { description: 'Its address, relative to this one.', schema: { type: 'string' } } },
+  })
   @ApiErrors(400, 404)
-  create(@CurrentNamespace() namespace: OwnedNamespace, @Body() body: SetConnectionDto): Promise<ConnectionDto> {
-    return this.connections.create(namespace, body);
+  async create(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Body() body: SetConnectionDto,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<ConnectionDto> {
+    const connection = await this.connections.create(namespace, body);
+    // Relative, so that it is right for the short form and behind every proxy.
+    response.location(`${namespace.name}/${connection.connectionId}`);
+    return connection;
   }
 
   /** List connections. Newest first; every filter must match. Spec 4.2. */

@@ -1,6 +1,7 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { IsObject, IsOptional } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
+import { releaseTypes } from '../servers/server.types.js';
 import { logLevels, type LogLevel, type ReleaseLog, type Release } from './release.entity.js';
 import { releaseStatuses, stages, type ReleaseStatus, type Stage } from './release-state.js';
 
@@ -15,6 +16,7 @@ export class ReleaseDto {
    * `external_shttp`, `hosted_shttp` or `stdio`.
    * @example 'external_shttp'
    */
+  @ApiProperty({ enum: releaseTypes })
   type: string;
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
@@ -106,6 +108,7 @@ export class RequestedRescanDto {
    * The release's, which a scan does not change.
    * @example 'SUCCESS'
    */
+  @ApiProperty({ enum: releaseStatuses })
   status: string;
   /**
    * The release's id.

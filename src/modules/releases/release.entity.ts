@@ -9,7 +9,7 @@ import {
   ForeignKey,
 } from 'typeorm';
 import { Server } from '../servers/server.entity.js';
-import type { BundleRuntime, ReleaseType, ServerSnapshot } from '../servers/server.types.js';
+import { releaseTypes, type BundleRuntime, type ReleaseType, type ServerSnapshot } from '../servers/server.types.js';
 import { releaseStatuses, stages, type ReleaseStatus, type Stage } from './release-state.js';
 
 const listed = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
@@ -92,7 +92,7 @@ export class ReleaseLog {
 @Index('releases_unfinished', ['leaseUntil'], { where: `"status" IN ('QUEUED', 'WORKING', 'AUTH_REQUIRED')` })
 @Check('releases_status', `"status" IN (${listed(releaseStatuses)})`)
 @Check('releases_stage', `"stage" IN (${listed(stages)})`)
-@Check('releases_type', `"type" IN ('external_shttp', 'hosted_shttp', 'stdio')`)
+@Check('releases_type', `"type" IN (${releaseTypes.map((type) => `'${type}'`).join(', ')})`)
 export class Release {
   @PrimaryGeneratedColumn('uuid')
   id: string;

@@ -11,7 +11,8 @@ export const visibilities = ['public', 'private'] as const;
 export type Visibility = (typeof visibilities)[number];
 
 /** The kinds of releases, as the API names them. */
-export type ReleaseType = 'external_shttp' | 'hosted_shttp' | 'stdio';
+export const releaseTypes = ['external_shttp', 'hosted_shttp', 'stdio'] as const;
+export type ReleaseType = (typeof releaseTypes)[number];
 
 /** The runtimes of bundles. */
 export const bundleRuntimes = ['node', 'python', 'binary', 'bun'] as const;

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Put, Req, Res } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation, ApiParam, ApiTags } from '@nestjs/swagger';
+import type { Response } from 'express';
+import { ApiCreatedResponse, ApiOkResponse, ApiOperation, ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { answerJson } from '../../platform/http/json-answer.js';
 import { Access, CurrentCaller, CurrentNamespace, FastPath, type FastPathRequest } from '../auth/access.decorator.js';
@@ -26,6 +27,9 @@ import {
 } from './server.decorator.js';
 import { ServersService } from './servers.service.js';
 import { parseQualifiedName, type ServerRef } from './server.types.js';
+
+/** 20 November 2026, in the form of RFC 9745. */
+const DEPRECATED_SINCE = '@1795132800';
 
 const createErrors = [400, notServerOwner, { status: 404, message: 'Namespace not found' }];
 
@@ -115,13 +119,29 @@ export class ServersController {
   @ApiOperation({ deprecated: true })
   @ApiParam({ name: 'namespace', description: 'The namespace.', example: 'acme' })
   @ApiParam({ name: 'server', description: 'The name of the server in its namespace.', example: 'weather' })
+  @ApiCreatedResponse({
+    type: ServerDto,
+    headers: {
+      Location: { description: 'The address of the server, relative to this one.', schema: { type: 'string' } },
+      Deprecation: { description: 'The time since when this operation is deprecated.', schema: { type: 'string' } },
+      Link: { description: 'Its `successor-version`.', schema: { type: 'string' } },
+    },
+  })
   @Access('servers:write', { owner: 'namespace', ...inOwnNamespace })
   @ApiErrors(...createErrors)
-  createUnderNamespace(
+  async createUnderNamespace(
     @Param('server') server: string,
     @CurrentNamespace() namespace: OwnedNamespace,
     @Body() body: CreateServerDto,
+    @Res({ passthrough: true }) response: Response,
   ): Promise<ServerDto> {
-    return this.servers.create(namespace, server, body);
+    const created = await this.servers.create(namespace, server, body);
+    const successor = `../../../servers/${namespace.name}%2F${created.server}`;
+    response.set({
+      location: successor,
+      link: `<${successor}>; rel="successor-version"`,
+      deprecation: DEPRECATED_SINCE,
+    });
+    return created;
   }
 }

@@ -17,10 +17,11 @@ import { propertiesOf } from './known-query.guard.js';
 const closedBodies = new WeakSet<object>();
 const spelledBodies = new WeakSet<object>();
 
-/** Marks a body DTO as closed: an unknown key is refused with its name instead of being dropped. */
+/** Marks a body DTO as closed: an unknown key is refused, with its name or the near one, instead of being dropped. */
 export function ClosedBody(): ClassDecorator {
   return (target) => {
     closedBodies.add(target);
+    spelledBodies.add(target);
     ApiAdditionalProperties(false)(target);
   };
 }
@@ -77,7 +78,7 @@ function pipe(forbidNonWhitelisted: boolean): ValidationPipe {
 
 /**
  * Validates and transforms every body, query and parameter that has a DTO class. Unknown keys are dropped, or refused
- * in a {@link ClosedBody} and, when they are misspelt, in a {@link SpelledBody}. Faults of values are reported together,
+ * in a {@link ClosedBody} and, when they are near a known one, in a {@link SpelledBody}. Faults of values are reported together,
  * joined with `; `.
  */
 export class InputPipe extends ValidationPipe {

@@ -1,3 +1,5 @@
+import { ApiProperty } from '@nestjs/swagger';
+
 export class HealthDto {
   /** @example 'ok' */
   status: string;
@@ -10,16 +12,19 @@ export class ReadinessDto {
    * `ok`, `unavailable`, or `stopping` after the process was told to stop.
    * @example 'ok'
    */
+  @ApiProperty({ enum: ['ok', 'unavailable', 'stopping'] })
   status: string;
   /**
    * `ok`, `degraded` while calls use what was read before it stopped answering, or `down`.
    * @example 'ok'
    */
+  @ApiProperty({ enum: ['ok', 'degraded', 'down'] })
   database: string;
   /**
    * `ok` or `down`.
    * @example 'ok'
    */
+  @ApiProperty({ enum: ['ok', 'down'] })
   queue: string;
   /**
    * `ok`, or how far the clock of this process is off: calls between processes fail then.
@@ -30,5 +35,6 @@ export class ReadinessDto {
    * `ok`, or `full` when the data folder cannot take an upload.
    * @example 'ok'
    */
+  @ApiProperty({ enum: ['ok', 'full'] })
   storage: string;
 }

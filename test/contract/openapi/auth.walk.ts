@@ -1,6 +1,8 @@
 import { uniqueName } from '../../support/app.js';
 import type { ApiWalk } from '../../support/documentation/api-walk.js';
 
+export const openToEveryKey = ['GET /accounts/me'];
+
 /** Accounts and API keys. */
 export default async function (walk: ApiWalk): Promise<void> {
   await walk.ask('GET /accounts/me', 200);

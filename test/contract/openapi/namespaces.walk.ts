@@ -1,5 +1,7 @@
 import type { ApiWalk } from '../../support/documentation/api-walk.js';
 
+export const openToEveryKey = ['GET /namespaces', 'POST /namespaces', 'PUT /namespaces/{name}'];
+
 /** Namespaces. */
 export default async function (walk: ApiWalk): Promise<void> {
   const namespace = await walk.namespace();

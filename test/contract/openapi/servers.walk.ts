@@ -2,6 +2,8 @@ import { formOf, tooLarge, type ApiWalk } from '../../support/documentation/api-
 import { uniqueName } from '../../support/app.js';
 import { images } from '../../support/releases/icons.js';
 
+export const openToEveryKey = ['GET /servers', 'GET /servers/{qualifiedName}', 'GET /servers/{qualifiedName}/icon'];
+
 /** Servers, their settings and icons. */
 export default async function (walk: ApiWalk): Promise<void> {
   const [namespace, gone] = [await walk.namespace(), uniqueName('ns')];

@@ -3,6 +3,14 @@ import { startRepositoryHost } from '../../support/releases/repository-host.js';
 import { skillMd } from '../../support/releases/skills.js';
 import { zipOf } from '../../support/zips.js';
 
+export const openToEveryKey = [
+  'GET /skills',
+  'GET /skills/{namespace}/{slug}',
+  'GET /skills/{namespace}/{slug}/download',
+  'GET /skills/{namespace}/{slug}/.well-known/skills/index.json',
+  'GET /skills/{namespace}/{slug}/.well-known/skills/{path}',
+];
+
 /** Skills. */
 export default async function (walk: ApiWalk): Promise<void> {
   const namespace = await walk.namespace();

@@ -11,6 +11,7 @@ import { RESERVED_NAMESPACES } from '../../../src/platform/http/resource-names.j
 import { ACCESS } from '../../../src/platform/http/public.decorator.js';
 import { routeTable, type Route } from '../../../src/platform/http/route-table.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { loadWalks } from '../../support/documentation/api-walk.js';
 import { createConnection, createServer } from '../../support/factories.js';
 import { images, uploadIcon } from '../../support/releases/icons.js';
 import { published as publishedRelease, releaseIn, serverRow } from '../../support/releases/releases.js';
@@ -44,6 +45,10 @@ type Method = 'get' | 'put' | 'post' | 'delete' | 'patch' | 'head';
 
 /** In what a stranger must not see: stored with the estate, and to be looked for in answers. */
 const CANARY = 'canary-of-the-owner';
+
+const walks = (await loadWalks()).map(([, file]) => file);
+const openToEveryKey = new Set(walks.flatMap((file) => file.openToEveryKey ?? []));
+const bodiesOfWalks: Record<string, object> = Object.assign({}, ...walks.map((file) => file.bodies));
 
 let app: TestApp;
 let upstream: Upstream;
@@ -148,7 +153,8 @@ function bodyOf({ method, path }: Route, { namespace, server } = estate): object
     'POST /run/:slug': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
     'POST /run/:slug/*path': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
   };
-  return bodies[`${method} ${path}`] ?? (method === 'PUT' || method === 'POST' ? {} : undefined);
+  const name = `${method} ${path}`;
+  return bodies[name] ?? bodiesOfWalks[documented(name)] ?? (method === 'PUT' || method === 'POST' ? {} : undefined);
 }
 
 /** True for the MCP address of a connection or a server. */
@@ -159,30 +165,8 @@ const isPublishing = (name: string): boolean => /^(PUT|POST) \/skills(\/|$)/.tes
 
 const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
 
-/**
- * Routes that answer every key: the registry's reads, what a caller has or makes for itself, and calls of published servers.
- * Every other guarded route is closed to strangers. The table is written by hand, since a declaration may be wrong.
- */
-const openToEveryKey = new Set([
-  'GET /accounts/me',
-  'GET /namespaces',
-  'POST /namespaces',
-  'PUT /namespaces/:name',
-  'GET /servers',
-  'GET /servers/:qualifiedName',
-  'GET /servers/:qualifiedName/changes',
-  'GET /servers/:qualifiedName/download',
-  'GET /servers/:qualifiedName/icon',
-  'GET /skills',
-  'GET /skills/:namespace/:slug',
-  'GET /skills/:namespace/:slug/download',
-  'GET /skills/:namespace/:slug/.well-known/skills/index.json',
-  'GET /skills/:namespace/:slug/.well-known/skills/*path',
-  'GET /run/:slug',
-  'POST /run/:slug',
-  'DELETE /run/:slug',
-  ...['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].map((method) => `${method} /run/:slug/*path`),
-]);
+/** The name of a route as the API document writes it. */
+const documented = (name: string): string => name.replace(/[:*](\w+)/g, '{$1}');
 
 /** Routes for the operator alone. */
 const operatorOnly = new Set([
@@ -316,17 +300,19 @@ async function expiredKey(): Promise<string> {
 describe('a request without a valid key', () => {
   it('the walk covers the whole API document', async () => {
     const document = await app.as().get('/openapi.json');
-    const documented = Object.entries(document.body.paths as Record<string, object>).flatMap(([path, item]) =>
-      Object.keys(item).map((method) => `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`),
+    const operations = Object.entries(document.body.paths as Record<string, object>).flatMap(([path, item]) =>
+      Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
     );
-    const walked = routes.map(nameOf).map((name) => name.replace('*', ':'));
-    expect(documented.filter((name) => !walked.includes(name))).toEqual([]);
+    const walked = routes.map(nameOf).map(documented);
+    expect(operations.filter((name) => !walked.includes(name))).toEqual([]);
     expect(guarded().length).toBeGreaterThan(20);
   });
 
   it('the tables of open and operator routes name only guarded routes', () => {
-    const names = guarded().map(nameOf);
-    expect([...openToEveryKey, ...operatorOnly].filter((name) => !names.includes(name))).toEqual([]);
+    const names = guarded().map(nameOf).map(documented);
+    expect([...openToEveryKey, ...[...operatorOnly].map(documented)].filter((name) => !names.includes(name))).toEqual(
+      [],
+    );
   });
 
   verifies(['auth:missing', 'auth:challenge'], 'is refused by every route, in the shape of its prefix', async () => {
@@ -490,7 +476,7 @@ describe('a key of another account', () => {
     const faults: string[] = [];
     for (const route of chosen) {
       const { response, name } = await visit(route, `Bearer ${key}`);
-      if (openToEveryKey.has(name)) continue;
+      if (openToEveryKey.has(documented(name))) continue;
       if (![403, 404].includes(response.status)) faults.push(`${name}: ${response.status} ${response.text}`);
       if (response.text.includes(CANARY)) faults.push(`${name} tells too much: ${response.text}`);
     }

@@ -108,6 +108,11 @@ describe('POST /connect/{namespace}', () => {
       const listed = await app.as(owner).get(`/connect/${namespace}`);
       expect(got.body).toEqual(created.body);
       expect(listed.body).toEqual({ connections: [created.body], nextCursor: null });
+      // Also by the short form, and behind a proxy that adds a prefix.
+      for (const asked of [`/connect/${namespace}`, `/${namespace}`, `/prefix/connect/${namespace}`]) {
+        const { pathname } = new URL(created.headers.location, `${app.url}${asked}`);
+        expect(pathname).toBe(`${asked}/${connectionId}`);
+      }
       const called = await app.as(owner).post(`/connect/${namespace}/${connectionId}/.tools/echo`, { message: 'hi' });
       expect(called.body).toEqual({ content: [{ type: 'text', text: 'hi' }] });
     },
@@ -360,15 +365,19 @@ describe('POST /connect/{namespace}', () => {
 
   verifies('connection:create:unknown-key', 'an unknown key is refused with its name', async () => {
     const mcpUrl = 'http://127.0.0.1:1/mcp';
-    for (const key of ['url', 'connectionId', 'status', 'header', 'MCPURL']) {
+    for (const key of ['url', 'connectionId', 'status']) {
       await expectRefused({ mcpUrl, [key]: 'x' }, new RegExp(`property ${key} should not exist`));
+    }
+    for (const [key, near] of Object.entries({ header: 'headers', MCPURL: 'mcpUrl' })) {
+      const message = new RegExp(`^There is no member "${key}": did you mean "${near}"\\?$`);
+      await expectRefused({ mcpUrl, [key]: 'x' }, message);
     }
     const { url } = await start();
     const { path } = await createConnection(app, owner, { mcpUrl: url });
     const response = await app.as(owner).put(path, { nmae: 'x' });
     expect([response.status, response.body]).toEqual([
       400,
-      { error: 'validation_error', message: 'property nmae should not exist' },
+      { error: 'validation_error', message: 'There is no member "nmae": did you mean "name"?' },
     ]);
   });
 

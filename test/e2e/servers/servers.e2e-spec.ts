@@ -74,9 +74,17 @@ describe('PUT of a server', () => {
     expect(response.status).toBe(201);
     expect(response.body).toEqual({ namespace, server: 'weather', ...body, createdAt: expect.stringMatching(isoUtc) });
     expect((await app.as(owner).get(`/servers/${namespace}%2Fweather`)).body).toMatchObject(body);
+    // The date of the first version of the API document. RFC 9745.
+    expect(response.headers).toMatchObject({ deprecation: `@${Date.UTC(2026, 10, 20) / 1_000}` });
+    const [, successor = ''] = /^<(.*)>; rel="successor-version"$/.exec(response.headers.link ?? '') ?? [];
+    for (const address of [response.headers.location ?? '', successor]) {
+      const { pathname } = new URL(address, `${app.url}/namespaces/${namespace}/servers/weather`);
+      expect(pathname).toBe(`/servers/${namespace}%2Fweather`);
+    }
     // The same body by the other route, for another server: the records differ in nothing else.
     const replaced = await app.as(owner).put(`/servers/${namespace}%2Fweather-2`, body);
     expect({ ...replaced.body, server: 'weather', createdAt: response.body.createdAt }).toEqual(response.body);
+    expect(replaced.headers).not.toHaveProperty('deprecation');
   });
 
   verifies(

@@ -5,6 +5,7 @@ import formats from 'ajv-formats';
 export interface Schema {
   $ref?: string;
   type?: string;
+  description?: string;
   nullable?: boolean;
   enum?: unknown[];
   required?: string[];

@@ -201,6 +201,7 @@ export class ConnectionStatusDto {
    * `connected`, `disconnected`, `auth_required`, `input_required` or `error`.
    * @example 'connected'
    */
+  @ApiProperty({ enum: connectionStates })
   state: string;
   /**
    * The reason, as a stable code.

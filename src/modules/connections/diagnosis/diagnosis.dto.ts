@@ -1,3 +1,4 @@
+import { ApiProperty } from '@nestjs/swagger';
 import { connectionExample, ConnectionStatusDto } from '../core/connection.dto.js';
 
 /** All steps in order; each kind of target has some of them. */
@@ -22,8 +23,10 @@ export class DiagnosisStepDto {
    * `connect` a socket opens; `tls` its certificate is valid; `http` it answers requests; `tunnel` a local server is paired;
    * `era` it speaks MCP; `authorization` it accepts the credentials; `list` it lists its tools.
    */
+  @ApiProperty({ enum: diagnosisSteps })
   step: string;
   /** `ok`, `failed`, or `skipped`: not applicable, or an earlier step failed. */
+  @ApiProperty({ enum: ['ok', 'failed', 'skipped'] })
   status: string;
   /** The observation, in a sentence. */
   evidence: string;
@@ -35,6 +38,7 @@ export class DiagnosisStepDto {
 export class DiagnosisDto {
   connectionId: string;
   /** `url`, `server`, `mock`, `source` or `uplink`. */
+  @ApiProperty({ enum: ['url', 'server', 'mock', 'source', 'uplink'] })
   target: string;
   steps: DiagnosisStepDto[];
   /** The result and what to do, in a sentence. */

@@ -1,3 +1,4 @@
+import { ApiProperty } from '@nestjs/swagger';
 import { IsIn, IsOptional } from 'class-validator';
 import { IsText, IsWhole } from '../../../platform/http/input-values.js';
 import { IsTime } from '../../../platform/http/time-text.js';
@@ -48,7 +49,9 @@ export class LoggedResponseDto {
    * `ok`: the MCP server answered with a result. `toolError`: the tool answered with a result that has `isError: true`.
    * `rpcError`: the MCP server answered with a JSON-RPC error. `exception`: it failed. `denied`: refused before the MCP
    * server was called, or for a reason the connection's status names. `canceled`: the caller closed the request.
+   * `unknown`: the call was recorded without its end.
    */
+  @ApiProperty({ enum: [...outcomes, 'unknown'] })
   outcome: string;
 }
 

@@ -1,5 +1,7 @@
+import { ApiProperty } from '@nestjs/swagger';
 import { ApiAdditionalProperties } from '../../../platform/http/api-docs.decorators.js';
 import { ObjectSchemaDto, ServerIconDto } from '../core/connection.dto.js';
+import { connectionStates } from '../core/connection-status.js';
 
 /** Hints about a tool, as the server states them. */
 @ApiAdditionalProperties(true)
@@ -59,6 +61,7 @@ export class CallToolResultDto {
 
 export class NamespaceToolsStatusDto {
   /** @example 'connected' */
+  @ApiProperty({ enum: connectionStates })
   state: string;
 }
 

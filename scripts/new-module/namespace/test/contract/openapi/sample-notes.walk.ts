@@ -1,5 +1,7 @@
 import type { ApiWalk } from '../../support/documentation/api-walk.js';
 
+export const bodies = { 'PUT /sample-notes/{namespace}/{name}': { text: 'Sunny' } };
+
 /** Sample notes. */
 export default async function (walk: ApiWalk): Promise<void> {
   const [namespace, other] = [await walk.namespace(), await walk.other()];

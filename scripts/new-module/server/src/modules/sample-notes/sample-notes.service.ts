@@ -1,0 +1,50 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import { onViolation } from '../../platform/database/postgres-errors.js';
+import type { Caller } from '../auth/access.types.js';
+import { ServerCardField, type ServerCardContributor } from '../servers/server-card.decorator.js';
+import type { ServerRef } from '../servers/server.types.js';
+import { ServerNotFoundError } from '../servers/servers.errors.js';
+import type { SampleNotesDto } from './sample-note.dto.js';
+import { SampleNote } from './sample-note.entity.js';
+import { SampleNotesRepository } from './sample-notes.repository.js';
+
+/** Sample notes of accounts on servers, and their count on the cards of servers. */
+@Injectable()
+@ServerCardField({
+  key: 'sampleNotes',
+  schema: { type: 'integer', description: 'Accounts that have put a sample note on it.' },
+  absent: 0,
+})
+export class SampleNotesService implements ServerCardContributor {
+  constructor(
+    @InjectRepository(SampleNote) private readonly sampleNotes: Repository<SampleNote>,
+    private readonly counts: SampleNotesRepository,
+  ) {}
+
+  /** Puts the caller's sample note on a server. Repeating it changes nothing. @throws ServerNotFoundError */
+  async add(server: ServerRef, caller: Caller): Promise<SampleNotesDto> {
+    const sampleNote = { serverId: server.id, accountId: caller.accountId };
+    // The server may be deleted meanwhile.
+    const onGone = onViolation({ foreignKey: () => new ServerNotFoundError() });
+    await this.sampleNotes.upsert(sampleNote, ['serverId', 'accountId']).catch(onGone);
+    return this.get(server, caller);
+  }
+
+  /** Removes the caller's sample note, if there is one. */
+  async remove(server: ServerRef, caller: Caller): Promise<SampleNotesDto> {
+    await this.sampleNotes.delete({ serverId: server.id, accountId: caller.accountId });
+    return this.get(server, caller);
+  }
+
+  async get(server: ServerRef, caller: Caller): Promise<SampleNotesDto> {
+    const counts = await this.counts.countsOf([server.id]);
+    const mine = await this.sampleNotes.existsBy({ serverId: server.id, accountId: caller.accountId });
+    return { count: counts.get(server.id) ?? 0, mine };
+  }
+
+  fieldsFor(serverIds: string[]): Promise<Map<string, number>> {
+    return this.counts.countsOf(serverIds);
+  }
+}
