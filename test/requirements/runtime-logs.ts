@@ -5,7 +5,12 @@ export const runtimeLogs = {
   'runtime-log:fields': {
     source: 'House',
     behavior:
-      'An invocation also has `rpcMethod`, `tool`, `releaseId`, `leftOut`, and `payload` where the owner turned it on.',
+      'An invocation also has `rpcMethod`, `tool`, `caller`, `releaseId`, `leftOut`, and `payload` where the owner turned it on.',
+  },
+  'log:caller': {
+    source: 'House',
+    behavior:
+      'The logs of a server and of a connection name the account, the credential and the `clientInfo` name of whoever sent a request, at every endpoint, and find the requests of one caller.',
   },
   'runtime-log:pieces': {
     source: 'House',

@@ -229,7 +229,7 @@ export class AggregateChannel implements Channel {
         'This call waits for no answers: make it without requestState and inputResponses',
       );
     }
-    const reply = await this.source.watch(handle, call.method, tool, async ({ timing, invocationId }) => {
+    const reply = await this.source.watch(handle, call, tool, async ({ timing, invocationId }) => {
       try {
         const profile = await this.profileFor(connectionId, handle, call);
         return await handle.request({

@@ -59,7 +59,7 @@ export interface AggregateSource {
   /** Wraps a call of one connection, for its log. @param tool called tool; null for other methods */
   watch(
     handle: UpstreamHandle,
-    method: string,
+    call: Pick<McpCall, 'method' | 'origin'>,
     tool: string | null,
     work: (record: { timing: CallTiming; invocationId: string }) => Promise<McpReply>,
   ): Promise<McpReply>;

@@ -65,6 +65,17 @@ export interface CallTiming {
   firstByteMs?: number;
 }
 
+/** Who sent a request, for records. */
+export interface CallOrigin {
+  account: string;
+  /** Kind of the credential. */
+  kind: 'key';
+  /** Id of the credential. */
+  credential: string;
+  /** The name in the client's `clientInfo`; null for a client that did not give one. */
+  client: string | null;
+}
+
 /** One request to an upstream. */
 export interface McpCall {
   method: string;
@@ -105,6 +116,8 @@ export interface McpCall {
   trace?: TraceHeaders;
   /** Id (UUID) of the record of this call; sent to hosted programs, so that their console lines refer to it. */
   invocationId?: string;
+  /** Absent for requests of the service itself. */
+  origin?: CallOrigin;
 }
 
 /** Notifications that a listener requests, in the form of `subscriptions/listen` (MCP 2026-07-28). */

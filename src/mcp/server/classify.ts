@@ -170,6 +170,16 @@ function envelopeProblem(meta: Record<string, unknown>): string | null {
   return level === undefined || isLogLevel(level) ? null : `${LOG_LEVEL_KEY} must be a log level`;
 }
 
+/** Characters of a client's name that are kept. */
+const CLIENT_NAME_CHARS_MAX = 100;
+
+/** The name in the `clientInfo` of `initialize`, or of the envelope of MCP 2026-07-28; null without one. */
+export function clientNameIn(params: unknown): string | null {
+  if (!isObject(params)) return null;
+  const info = params.clientInfo ?? (isObject(params._meta) ? params._meta[envelope.clientInfo] : undefined);
+  return isObject(info) && typeof info.name === 'string' ? info.name.slice(0, CLIENT_NAME_CHARS_MAX) : null;
+}
+
 function isImplementation(value: unknown): boolean {
   return isObject(value) && typeof value.name === 'string' && typeof value.version === 'string';
 }

@@ -91,7 +91,7 @@ export class LegacyServer {
     const identity = await channel.open(this.env.upstreamCallTimeoutMs, 'legacy');
     const version = agreedVersion(params);
     const declared = isObject(params) ? params.capabilities : undefined;
-    const minted = this.ids.mint(request.caller, version, passedCapabilities(declared, version));
+    const minted = this.ids.mint(request.caller, version, passedCapabilities(declared, version), request.origin.client);
     sink.reply(200, resultText(id, initializeResult(identity, version)), minted.id);
   }
 

@@ -6,7 +6,7 @@ import { isTrustedOrigin } from '../../platform/http/cors.js';
 import type { CallerProfile, Channel } from '../protocol/channel.js';
 import { MODERN_VERSION } from '../protocol/protocol.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
-import type { CallObserver, McpRequestContext, McpResponseSink } from './mcp-request.js';
+import { originOf, type CallObserver, type McpRequestContext, type McpResponseSink } from './mcp-request.js';
 import { ClientInput, PendingClientRequests } from './pending-client-requests.js';
 import { closed, DisconnectCancellation, ResponseSink } from './response-sink.js';
 import {
@@ -336,6 +336,7 @@ function contextOf(
     caller: callerOf(target),
     session,
     findSession,
+    origin: observer?.origin ?? originOf(target.account, target.principal),
     cancellation,
     observer,
   };

@@ -1,5 +1,5 @@
 import type { Cancellation } from '../protocol/cancellation.js';
-import type { CallTiming, Channel, McpReply } from '../protocol/channel.js';
+import type { CallOrigin, CallTiming, Channel, McpReply } from '../protocol/channel.js';
 import type { McpRequestHeaders } from './classify.js';
 import type { ClientSession } from './sessions/session-ids.js';
 import { uuidV7 } from '../../platform/database/uuid-v7.js';
@@ -27,10 +27,17 @@ export interface McpRequestContext {
   session: ClientSession | null;
   /** Finds the session that the request names; null without one. @throws McpSessionNotFoundError */
   findSession: (() => ClientSession | Promise<ClientSession>) | null;
+  /** The caller, with the client's name as soon as it is known. */
+  origin: CallOrigin;
   /** Cancelled when the client disconnects. */
   cancellation: Cancellation;
   /** Observer of the request's outcome. */
   observer?: CallObserver;
+}
+
+/** The holder of a key, before the name of its client is known. */
+export function originOf(account: string, keyId: string): CallOrigin {
+  return { account, kind: 'key', credential: keyId, client: null };
 }
 
 /** Receives the method and the outcome of a request, for records. */
@@ -50,6 +57,8 @@ export interface CallObserver {
   readonly timing?: CallTiming;
   /** Id (UUID) of the record. */
   readonly invocationId?: string;
+  /** The caller; the client's name is filled in. */
+  readonly origin?: CallOrigin | null;
 }
 
 /** Receives the answer. */
@@ -115,8 +124,14 @@ export abstract class RequestRecord implements CallObserver {
   /** HTTP status of an error thrown before the MCP server answered. */
   protected thrownStatus: number | null = null;
 
-  /** @param invocationId id of the record; hosted code receives it, so that its console lines refer to it */
-  constructor(readonly invocationId = uuidV7()) {}
+  /**
+   * @param origin null for a request of the service itself
+   * @param invocationId id of the record; hosted code receives it, so that its console lines refer to it
+   */
+  constructor(
+    readonly origin: CallOrigin | null,
+    readonly invocationId = uuidV7(),
+  ) {}
 
   received(method: string | null, params: unknown): void {
     this.rpcMethod = method;

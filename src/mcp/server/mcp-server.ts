@@ -10,7 +10,7 @@ import { rpcCode } from '../protocol/protocol.js';
 import { errorText, failureText } from './mcp-responses.js';
 import type { McpRequestContext, McpResponseSink } from './mcp-request.js';
 import { batchFault, serveBatch } from './batch.js';
-import { classify, invalid, shapeFault, type Fault } from './classify.js';
+import { classify, clientNameIn, invalid, shapeFault, type Fault } from './classify.js';
 import { McpRefusal } from './mcp-server.errors.js';
 import { LegacyServer } from './legacy-server.js';
 import { ModernServer } from './modern-server.js';
@@ -79,6 +79,7 @@ export class McpServer {
     if (classified.era === null) return refuse(sink, classified.fault, memberText(request.text, 'id'));
     const { method } = message;
     request.observer?.received(typeof method === 'string' ? method : null, message.params);
+    request.origin.client = request.session?.client ?? clientNameIn(message.params);
     if (typeof method !== 'string') {
       this.clientRequests.take(request.session, message, request.text);
       return sink.reply(202, null);

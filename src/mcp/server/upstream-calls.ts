@@ -84,6 +84,7 @@ export class UpstreamCalls {
         cancellation,
         timing: observer?.timing,
         invocationId: observer?.invocationId,
+        origin: request.origin,
         caller: request.session?.key ?? request.caller,
         via: request.header(VIA_HEADER),
         trace: traceHeaders(request.header),

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { originOf } from '../../mcp/server/mcp-request.js';
 import { ApiTags } from '@nestjs/swagger';
 import { ApiMcp, pageRefused } from '../../mcp/server/api-mcp.decorator.js';
 import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
@@ -32,7 +33,9 @@ export class ConnectionMcpController {
   @ApiMcp()
   @ApiErrors(400, 404, pageRefused)
   serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
-    return this.recorder.watching(request, response, (record) => this.handle(request, response, record));
+    const { accountId, keyId } = request.grant.caller;
+    const origin = originOf(accountId, keyId);
+    return this.recorder.watching(request, origin, response, (record) => this.handle(request, response, record));
   }
 
   /** The SSE stream of a client's session, with changes of lists and resources. */

@@ -1,3 +1,5 @@
+import type { CallOrigin } from '../../mcp/protocol/channel.js';
+
 /**
  * How a request ended. `ok`: the server answered with a result. `toolError`: the tool answered with a result that has
  * `isError: true`. `rpcError`: the server answered with a JSON-RPC error. `exception`: the server failed or requires
@@ -42,6 +44,12 @@ export interface LogException {
   message: string;
 }
 
+/** A caller with the names of today; null for an account that was deleted, and for a key that was revoked. */
+export interface NamedCaller extends CallOrigin {
+  accountName: string | null;
+  credentialName: string | null;
+}
+
 /** Fields that both views of an invocation have, each with its own values. */
 interface InvocationPart {
   /** UUID of version 7 made when the request came; its time selects the partition. One per client request and connection. */
@@ -59,6 +67,8 @@ interface InvocationPart {
   /** HTTP status. */
   status?: number | null;
   outcome?: InvocationOutcome | null;
+  /** Null for a request of the service itself, and for records of servers elsewhere. */
+  caller?: CallOrigin | null;
   lines: LogLine[];
   exceptions: LogException[];
 }
@@ -102,10 +112,12 @@ export interface ConnectionCall extends InvocationPart {
 }
 
 /** A row of the connection's view. */
-export type FoundCall = Omit<ConnectionCall, 'connectionId'>;
+export type FoundCall = Omit<ConnectionCall, 'connectionId' | 'caller'> & { caller: NamedCaller | null };
 
 /** Which requests of a connection to find. All conditions must hold. */
 export interface ConnectionCallQuery {
+  /** Name or id of the caller's account, or id of its credential. */
+  caller?: string;
   /** From this time on. */
   from?: Date;
   /** Before this time. */

@@ -8,7 +8,7 @@ const SERVER = { serverId: '00000000-0000-4000-8000-000000000001', releaseId: nu
 
 /** The log entry of a call of a tool with this answer. */
 function recorded(reply: McpReply, { keepsPayload = false, method = 'tools/call' } = {}) {
-  const record = new InvocationRecord({ keepsPayload });
+  const record = new InvocationRecord(null, { keepsPayload });
   record.received(method, { name: 'forecast', arguments: {} });
   record.answered(reply);
   return { ...record.finish(SERVER, '/run/acme--weather', { method: 'POST', status: 200 }), output: record.output };

@@ -1,4 +1,4 @@
-import type { McpReply } from '../../mcp/protocol/channel.js';
+import type { CallOrigin, McpReply } from '../../mcp/protocol/channel.js';
 import { memberText } from '../../mcp/protocol/json-edit.js';
 import { slice } from '../../mcp/protocol/json-text.js';
 import { isErrorResult } from '../../mcp/protocol/messages.js';
@@ -43,8 +43,11 @@ export class InvocationRecord extends RequestRecord {
   /** The response ended early. */
   private isBroken = false;
 
-  constructor(private readonly options: InvocationRecordOptions = {}) {
-    super(options.invocationId);
+  constructor(
+    origin: CallOrigin | null,
+    private readonly options: InvocationRecordOptions = {},
+  ) {
+    super(origin, options.invocationId);
   }
 
   answered(reply: McpReply): void {
@@ -82,6 +85,7 @@ export class InvocationRecord extends RequestRecord {
       url,
       rpcMethod: this.rpcMethod,
       toolName: this.toolName,
+      caller: this.origin,
       status: this.thrownStatus ?? status,
       outcome: this.outcome(),
       cpuMs: 0,

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { originOf } from '../../mcp/server/mcp-request.js';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import type { Channel } from '../../mcp/protocol/channel.js';
 import { McpRefusal, McpMethodNotAllowedError } from '../../mcp/server/mcp-server.errors.js';
@@ -78,7 +79,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const isPassedThrough = !isMcp(path);
     const record =
       isPost || isPassedThrough
-        ? new InvocationRecord({ keepsPayload: server.logPayloads, isPassedThrough })
+        ? new InvocationRecord(originOf(accountId, keyId), { keepsPayload: server.logPayloads, isPassedThrough })
         : undefined;
     const open = async () => {
       // Again after the body was received, so that a slow upload uses the latest release.

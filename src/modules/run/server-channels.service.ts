@@ -201,7 +201,7 @@ export class ServerChannelsService {
     // The caller gets the answer also while the database is unavailable.
     const server = this.resolver.peekId(serverId) ?? (await this.resolver.byId(serverId).catch(() => null));
     const keepsPayload = server?.logPayloads;
-    const record = new InvocationRecord({ keepsPayload, invocationId: call.invocationId });
+    const record = new InvocationRecord(call.origin ?? null, { keepsPayload, invocationId: call.invocationId });
     record.received(call.method, keepsPayload ? read(call.params) : nameIn(call));
     try {
       const opened = open();

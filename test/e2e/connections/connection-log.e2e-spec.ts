@@ -97,6 +97,7 @@ describe('success', () => {
       exceptions: [],
       rpcMethod: 'tools/call',
       tool: 'echo',
+      caller: expect.objectContaining({ account: { id: owner.id, name: owner.name }, client: null }),
       timing: {
         guardMs: known,
         queueMs: known,

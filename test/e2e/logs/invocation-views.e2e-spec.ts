@@ -98,11 +98,12 @@ describe('a call through a connection to a registry server', () => {
         exceptions: [{ timestamp: text, name: 'RangeError', message: SECRET_ERROR }],
         rpcMethod: 'tools/call',
         tool: 'echo',
+        caller: expect.objectContaining({ account: { id: user.id, name: user.name } }) as unknown,
         releaseId: server.releaseId,
         leftOut: 0,
         payload: { arguments: text, result: text },
       });
-      const userFacts = [path, namespace, connectionId, String(row.connection_id), user.id, user.name, user.key];
+      const userFacts = [path, namespace, connectionId, String(row.connection_id), user.key];
       for (const fact of userFacts) expect(JSON.stringify(log)).not.toContain(fact);
       for (const fact of userFacts.slice(0, 4)) {
         expect((await readLog(app, author, server.name, `?search=${encodeURIComponent(fact)}`)).total).toBe(0);
@@ -121,6 +122,7 @@ describe('a call through a connection to a registry server', () => {
         exceptions: [],
         rpcMethod: 'tools/call',
         tool: 'echo',
+        caller: expect.objectContaining({ account: { id: user.id, name: user.name } }) as unknown,
         timing: { guardMs: ms, queueMs: ms, connectMs: ms, firstByteMs: ms, totalMs: ms },
       });
       const authorFacts = [SECRET_LINE, SECRET_ERROR, 'an argument', server.releaseId, server.slug, server.serverId];

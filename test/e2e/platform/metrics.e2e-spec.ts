@@ -170,7 +170,7 @@ describe('what the metrics show', () => {
     const recorder = app.get(ConnectionCallsService);
     const connectionId = randomUUID();
     const call = () =>
-      Object.assign(new CallRecord({ headers: {} }), { connectionId }).finish({
+      Object.assign(new CallRecord({ headers: {} }, null), { connectionId }).finish({
         method: 'POST',
         url: path,
         status: 200,

@@ -13,6 +13,7 @@ const session = {
   key: 'session',
   version: '2025-11-25',
   capabilities: [],
+  client: null,
   passed: {},
   shared: undefined,
   expiresAt: Infinity,

@@ -36,6 +36,14 @@ describe('a session id', () => {
     expect(opened?.shared).toMatchObject({ capabilities: { extensions: given.extensions }, isShared: true });
   });
 
+  it('contains the name of the client, also beside extensions', () => {
+    for (const passed of [{}, { extensions: { 'io.acme/ui': {} } }]) {
+      const { id, session } = idsWith(1).mint('alice', '2025-11-25', passed, 'Über client 1');
+      const opened = idsWith(1).open(id, 'alice');
+      expect([opened?.client, session.client, opened?.passed]).toEqual(['Über client 1', 'Über client 1', passed]);
+    }
+  });
+
   it('of a version that knows no extensions stays valid', () => {
     const secret = keysFor({ encryptionKeys: [{ id: 'k1', secret: Buffer.alloc(32, 1) }] }, 'slipway mcp sessions')[0];
     const fields = `key ${Math.floor(Date.now() / 1000) + 60} 2025-11-25 elicitation+elicitation.url`;
@@ -43,6 +51,7 @@ describe('a session id', () => {
     const signature = createHmac('sha256', secret).update(`${payload}\nalice`).digest('base64url');
     expect(idsWith(1).open(`sw1.${payload}.${signature}`, 'alice')).toMatchObject({
       capabilities: ['elicitation', 'elicitation.url'],
+      client: null,
       passed: { elicitation: { url: {} } },
       shared: undefined,
     });

@@ -24,6 +24,8 @@ export interface ClientSession {
   version: string;
   /** Capabilities of the client, as `capabilityNames` lists them. */
   capabilities: readonly string[];
+  /** Name of the client; null if its `initialize` had none. */
+  client: string | null;
   /** Capabilities of the client that upstreams receive. */
   passed: Record<string, unknown>;
   /** Profile of the upstream session that clients with equal extensions share; undefined without extensions. */
@@ -48,20 +50,27 @@ export class SessionIds {
   /**
    * @param caller caller and target that may use it
    * @param passed capabilities of the client, as `passedCapabilities` returns them
+   * @param client its name
    */
-  mint(caller: string, version: string, passed: Record<string, unknown>): { id: string; session: ClientSession } {
+  mint(
+    caller: string,
+    version: string,
+    passed: Record<string, unknown>,
+    client: string | null = null,
+  ): { id: string; session: ClientSession } {
     const key = randomBytes(16).toString('base64url');
     const expiresAt = Date.now() + SESSION_MS_MAX;
     const capabilities = capabilityNames(passed, version);
     const text = JSON.stringify(passed);
     const isNamed = text === JSON.stringify(capabilitiesOf(capabilities) ?? {});
     const fields = [key, Math.floor(expiresAt / 1000), version, capabilities.join('+')];
-    // Processes of an older version read the first four fields.
-    if (!isNamed) fields.push(Buffer.from(text).toString('base64url'));
+    // Processes of older versions read the first four or five fields.
+    if (!isNamed || client !== null) fields.push(Buffer.from(text).toString('base64url'));
+    if (client !== null) fields.push(Buffer.from(client).toString('base64url'));
     const payload = Buffer.from(fields.join(' ')).toString('base64url');
     return {
       id: `${MARK}${payload}.${sign(this.secrets[0], payload, caller)}`,
-      session: { key, version, capabilities, passed, shared: sharedBy(passed), expiresAt },
+      session: { key, version, capabilities, client, passed, shared: sharedBy(passed), expiresAt },
     };
   }
 
@@ -86,14 +95,15 @@ export class SessionIds {
     if (more.length > 0 || !this.secrets.some((secret) => isSameSignature(signature, sign(secret, payload, caller))))
       return null;
     const fields = Buffer.from(payload, 'base64url').toString().split(' ');
-    const [key = '', expires, version = '', names = '', text] = fields;
+    const [key = '', expires, version = '', names = '', text, name] = fields;
     if (!(LEGACY_VERSIONS as readonly string[]).includes(version)) return null;
     const capabilities = names.split('+').filter(Boolean);
     const passed =
       text === undefined
         ? (capabilitiesOf(capabilities) ?? {})
         : (JSON.parse(Buffer.from(text, 'base64url').toString()) as Record<string, unknown>);
-    return { key, version, capabilities, passed, shared: sharedBy(passed), expiresAt: Number(expires) * 1000 };
+    const client = name === undefined ? null : Buffer.from(name, 'base64url').toString();
+    return { key, version, capabilities, client, passed, shared: sharedBy(passed), expiresAt: Number(expires) * 1000 };
   }
 }
 

@@ -4,6 +4,7 @@ import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
 import { ConnectionReader } from '../core/connection-reader.js';
 import type { ConnectionLogDto, ConnectionLogQueryDto, ConnectionInvocationDto } from './connection-log.dto.js';
 import { toTimeText } from '../../../platform/http/time-text.js';
+import { toCallerDto } from '../../logs/search/runtime-logs.service.js';
 import type { FoundCall } from '../../logs/invocation.types.js';
 
 const UNKNOWN = { guardMs: null, queueMs: null, connectMs: null, firstByteMs: null, totalMs: 0 };
@@ -43,6 +44,7 @@ function toConnectionInvocationDto(call: FoundCall): ConnectionInvocationDto {
     exceptions: call.exceptions.map(({ at, name, message }) => ({ timestamp: textOf(at), name, message })),
     rpcMethod: call.rpcMethod ?? null,
     tool: call.toolName ?? null,
+    caller: toCallerDto(call.caller),
     timing: { guardMs, queueMs, connectMs, firstByteMs, totalMs },
   };
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
-import type { CallTiming, McpReply } from '../../../mcp/protocol/channel.js';
+import type { CallOrigin, CallTiming, McpReply } from '../../../mcp/protocol/channel.js';
 import { CallerLeftError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import { isErrorResult } from '../../../mcp/protocol/messages.js';
 import { traceHeaders, type TraceHeaders } from '../../../mcp/protocol/trace-context.js';
@@ -30,8 +30,8 @@ export class CallRecord extends RequestRecord {
   /** The result of the tool has `isError: true`. */
   private isToolError = false;
 
-  constructor({ headers }: Pick<IncomingMessage, 'headers'>) {
-    super();
+  constructor({ headers }: Pick<IncomingMessage, 'headers'>, origin: CallOrigin | null) {
+    super(origin);
     this.trace = traceHeaders((name) => headers[name]);
   }
 
@@ -54,6 +54,7 @@ export class CallRecord extends RequestRecord {
       url: url.split('?', 1)[0],
       rpcMethod: this.rpcMethod,
       toolName: this.toolName,
+      caller: this.origin,
       status: this.thrownStatus ?? status,
       outcome: this.outcome(),
       timing: {
@@ -101,11 +102,12 @@ export class LogRecorder {
   /** Runs the work of one request and records it when it ends. @throws the error of `work` */
   async watching<T>(
     request: Pick<IncomingMessage, 'method' | 'url' | 'headers'>,
+    origin: CallOrigin | null,
     response: Pick<ServerResponse, 'statusCode'>,
     work: (record: CallRecord) => Promise<T>,
   ): Promise<T> {
     const { method = 'POST', url = '' } = request;
-    const record = new CallRecord(request);
+    const record = new CallRecord(request, origin);
     try {
       return await work(record);
     } catch (error) {

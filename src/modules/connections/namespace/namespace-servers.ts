@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import type { CallTiming, McpReply } from '../../../mcp/protocol/channel.js';
+import type { CallTiming, McpCall, McpReply } from '../../../mcp/protocol/channel.js';
 import type { UpstreamHandle } from '../../../mcp/client/upstream-handle.js';
 import { AggregateChannel, type AggregateForm } from '../../../mcp/aggregate/aggregate-channel.js';
 import { CallerLeftError } from '../../../mcp/protocol/mcp-errors.js';
@@ -146,12 +146,12 @@ class NamespaceSource implements AggregateSource {
 
   watch(
     link: UpstreamHandle,
-    method: string,
+    { method, origin }: Pick<McpCall, 'method' | 'origin'>,
     tool: string | null,
     work: (record: { timing: CallTiming; invocationId: string }) => Promise<McpReply>,
   ): Promise<McpReply> {
     const request = { method: 'POST', url: `/connect/${this.namespace.name}/.mcp`, headers: {} };
-    return this.recorder.watching(request, { statusCode: 200 }, async (record) => {
+    return this.recorder.watching(request, origin ?? null, { statusCode: 200 }, async (record) => {
       record.connectionId = (link as ConnectionHandle).owner.target.id;
       record.received(method, { name: tool });
       const reply = await work(record);

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { Controller, Get, Header, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
+import { originOf } from '../../../mcp/server/mcp-request.js';
 import { ApiBody, ApiExtraModels, ApiOkResponse, ApiParam, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { answerJson, JSON_TYPE } from '../../../platform/http/json-answer.js';
@@ -116,9 +117,10 @@ export class ConnectionToolsController {
     const { connectionId, toolPath } = request.params as { connectionId: string; toolPath: string[] };
     const body = await readBody(request, ARGUMENTS_BYTES_MAX, { isJson: true });
     const namespace = request.grant.namespace as OwnedNamespace;
+    const { accountId, keyId } = request.grant.caller;
     const cancellation = new DisconnectCancellation(response);
     try {
-      const result = await this.recorder.watching(request, response, (record) =>
+      const result = await this.recorder.watching(request, originOf(accountId, keyId), response, (record) =>
         this.tools.call(namespace, connectionId, toolPath.join('/'), body, cancellation, record),
       );
       answerJson(response, result);

@@ -88,6 +88,7 @@ export class ConnectionToolsService {
         timing: record.timing,
         trace: record.trace,
         invocationId: record.invocationId,
+        origin: record.origin ?? undefined,
       });
     } catch (error) {
       throw error instanceof UpstreamTimeoutError ? this.withMcpAdvice(error, handle) : fullMessage(error);

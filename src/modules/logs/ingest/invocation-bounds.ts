@@ -107,6 +107,7 @@ function fieldsOf(record: Invocation | ConnectionCall | undefined, id: string) {
     rpcMethod: optional(record.rpcMethod, NAME_CHARS_MAX),
     toolName: optional(record.toolName, NAME_CHARS_MAX),
     status: Math.trunc(finite(record.status) ?? 0),
+    caller: record.caller && { ...record.caller, client: optional(record.caller.client, NAME_CHARS_MAX) },
   };
 }
 

@@ -19,6 +19,8 @@ export interface InvocationQuery {
   /** The MCP method. */
   method?: string;
   minDurationMs?: number;
+  /** Name or id of the caller's account, or id of its credential. */
+  caller?: string;
 }
 
 /** A SQL condition with its parameters. */
@@ -74,6 +76,13 @@ export function condition(serverId: string, query: InvocationQuery): Condition {
   add('rpc_method =', query.method);
   add('wall_ms >=', query.minDurationMs);
   add('search_text LIKE', query.search === undefined ? undefined : likePattern(query.search));
+  if (query.caller !== undefined) {
+    values.push(query.caller);
+    const value = `$${values.length}::text`;
+    parts.push(
+      `(${value} IN (caller_account::text, caller_id::text) OR caller_account = (SELECT id FROM accounts WHERE name = ${value}))`,
+    );
+  }
   return { sql: parts.join(' AND '), values };
 }
 

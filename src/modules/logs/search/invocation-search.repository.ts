@@ -5,7 +5,7 @@ import { Env } from '../../../config/env.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { codeOf } from '../../../platform/database/postgres-errors.js';
 import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
-import type { ConnectionCallQuery, FoundCall, Invocation } from '../invocation.types.js';
+import type { ConnectionCall, ConnectionCallQuery, FoundCall, Invocation, NamedCaller } from '../invocation.types.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import { DAY_MS, dayOf, dayOfId, HOUR_MS, searchRanges, type IndexedRange } from '../store/invocation-days.js';
 import { PartitionsRepository } from '../store/partitions.repository.js';
@@ -58,7 +58,7 @@ const PARTITIONS_AGE_MS_MAX = 10_000;
 const QUERY_CANCELED = '57014';
 
 /** A row of the server's view. `method` is null while only later parts have come. */
-export type FoundInvocation = Omit<Invocation, 'serverId' | 'at'> & { at: Date };
+export type FoundInvocation = Omit<Invocation, 'serverId' | 'at' | 'caller'> & { at: Date; caller: NamedCaller | null };
 
 /** An invocation and its version, which changes when a part is added to the server's view. */
 export interface InvocationVersion {
@@ -67,7 +67,11 @@ export interface InvocationVersion {
 }
 
 const COLUMNS = `id, release_id AS "releaseId", at, method, url, rpc_method AS "rpcMethod", tool_name AS "toolName",
-  status, outcome, cpu_ms AS "cpuMs", wall_ms AS "wallMs", lines, exceptions, payload, left_out AS "leftOut"`;
+  status, outcome, cpu_ms AS "cpuMs", wall_ms AS "wallMs", lines, exceptions, payload, left_out AS "leftOut",
+  CASE WHEN caller_account IS NOT NULL THEN jsonb_build_object(
+    'account', caller_account, 'kind', caller_kind, 'credential', caller_id, 'client', caller_client,
+    'accountName', (SELECT name FROM accounts WHERE id = caller_account),
+    'credentialName', (SELECT name FROM api_keys WHERE id = caller_id)) END AS caller`;
 
 /**
  * Searches at most the 1,000 newest requests, which are read along the index of the connection. One row at least: without an
@@ -83,13 +87,25 @@ const CALLS = `
   matching AS (
     SELECT id, call, count(*) OVER ()::int AS total FROM ranged
      WHERE ($4::text IS NULL OR call ->> 'outcome' = $4) AND ($5::text IS NULL OR call ->> 'toolName' = $5)
+       AND ($8::text IS NULL OR $8 IN (call #>> '{caller,account}', call #>> '{caller,credential}')
+            OR call #>> '{caller,account}' = (SELECT id::text FROM accounts WHERE name = $8))
        AND ($6::text IS NULL OR position(lower($6) IN lower(call ->> 'toolName')) > 0
             OR EXISTS (SELECT FROM jsonb_array_elements((call -> 'exceptions') || (call -> 'lines')) AS entry
                         WHERE position(lower($6) IN lower(concat_ws(chr(10), entry ->> 'name', entry ->> 'message'))) > 0))
      ORDER BY id DESC LIMIT $7)
-  SELECT id, call, total, left_out AS "leftOut"
+  SELECT id, call, total, left_out AS "leftOut",
+         (SELECT name FROM accounts WHERE id = (call #>> '{caller,account}')::uuid) AS "accountName",
+         (SELECT name FROM api_keys WHERE id = (call #>> '{caller,credential}')::uuid) AS "credentialName"
     FROM (SELECT coalesce(sum((call ->> 'leftOut')::int), 0)::int AS left_out FROM ranged) AS sums
     LEFT JOIN matching ON true ORDER BY id DESC`;
+
+/** A row of {@link CALLS}. */
+interface CallRow extends Pick<NamedCaller, 'accountName' | 'credentialName'> {
+  id: string | null;
+  call: Omit<ConnectionCall, 'id' | 'connectionId'>;
+  total: number | null;
+  leftOut: number;
+}
 
 /** The number of matches, up to one more than a maximum, and the ids of the newest, newest first. */
 interface Counted {
@@ -158,11 +174,11 @@ export class InvocationSearchRepository {
    */
   async findCalls(
     connectionId: string,
-    { from, to, outcome, tool, search }: ConnectionCallQuery,
+    { from, to, outcome, tool, search, caller }: ConnectionCallQuery,
     limit: number,
   ): Promise<{ calls: FoundCall[]; total: number; leftOut: number }> {
     const rows = await this.bounded(connectionId, (tx) =>
-      tx.query<{ id: string | null; call: Omit<FoundCall, 'id'>; total: number | null; leftOut: number }[]>(CALLS, [
+      tx.query<CallRow[]>(CALLS, [
         connectionId,
         from?.getTime() ?? null,
         to?.getTime() ?? null,
@@ -170,10 +186,14 @@ export class InvocationSearchRepository {
         tool ?? null,
         search ?? null,
         limit,
+        caller ?? null,
       ]),
     );
     const [{ total, leftOut }] = rows;
-    const calls = rows.flatMap(({ id, call }) => (id === null ? [] : [{ id, ...call }]));
+    const calls = rows.flatMap(({ id, call, accountName, credentialName }) => {
+      if (id === null) return [];
+      return [{ ...call, id, caller: call.caller ? { ...call.caller, accountName, credentialName } : null }];
+    });
     return { calls, total: total ?? 0, leftOut };
   }
 

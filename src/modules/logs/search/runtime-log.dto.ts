@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { IsIn, IsOptional, IsUUID } from 'class-validator';
 import { IsText, IsWhole } from '../../../platform/http/input-values.js';
 import { IsTime } from '../../../platform/http/time-text.js';
@@ -29,6 +29,11 @@ export class InvocationFilterDto {
   /** Only invocations that took at least this many milliseconds. */
   @IsWhole(0, 86_400_000)
   minDurationMs?: number;
+
+  /** Only invocations of this caller: the name or id of an account, or the id of its key. */
+  @IsOptional()
+  @IsText(255)
+  caller?: string;
 
   /** Maximum number of invocations. */
   @IsWhole(1, 100)
@@ -101,6 +106,45 @@ export class InvocationPayloadDto {
   result: string | null;
 }
 
+/** Who sent a request. Names are null after the account was deleted, or the key revoked. */
+export interface CallerDto {
+  account: { id: string; name: string | null };
+  credential: { id: string; name: string | null; kind: 'key' };
+  client: string | null;
+}
+
+const nullableText = { type: 'string', nullable: true } as const;
+
+/** The schema of a {@link CallerDto} that may be null. */
+export const callerSchema: ApiPropertyOptions = {
+  type: 'object',
+  nullable: true,
+  selfRequired: true,
+  description:
+    'Who sent the request; null if this service itself did, and for records of a server that runs elsewhere.',
+  required: ['account', 'credential', 'client'],
+  properties: {
+    account: {
+      type: 'object',
+      required: ['id', 'name'],
+      properties: { id: { type: 'string' }, name: { ...nullableText, description: 'Null after its deletion.' } },
+    },
+    credential: {
+      type: 'object',
+      required: ['id', 'name', 'kind'],
+      properties: {
+        id: { type: 'string' },
+        name: { ...nullableText, description: 'Null after its revocation.' },
+        kind: { type: 'string', enum: ['key'] },
+      },
+    },
+    client: {
+      ...nullableText,
+      description: 'The name that the MCP client gave itself; null if it gave none, and for REST.',
+    },
+  },
+};
+
 /** One request to a server, with its log lines and exceptions. */
 export class InvocationDto {
   id: string;
@@ -115,6 +159,8 @@ export class InvocationDto {
   rpcMethod: string | null;
   /** The called tool; null for other methods. */
   tool: string | null;
+  @ApiProperty(callerSchema)
+  caller: CallerDto | null;
   /** The release that was current; null without one, and for records of a server that runs elsewhere. */
   releaseId: string | null;
   /** Number of lines and exceptions that were dropped because there were too many. */

@@ -3,11 +3,17 @@ import { Injectable } from '@nestjs/common';
 import { AccountLimitsService } from '../../auth/account-limits.service.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { InvocationSearchRepository, type FoundInvocation } from './invocation-search.repository.js';
-import type { Invocation } from '../invocation.types.js';
+import type { Invocation, NamedCaller } from '../invocation.types.js';
 import { InvocationsService } from '../ingest/invocations.service.js';
 import { recordsOf, type ExportAnswer } from '../otlp/otlp-records.js';
 import { groupRecords, TraceStartCache } from '../otlp/otlp-invocations.js';
-import type { AcceptedInvocationsDto, RuntimeLogDto, RuntimeLogQueryDto, InvocationDto } from './runtime-log.dto.js';
+import type {
+  AcceptedInvocationsDto,
+  CallerDto,
+  RuntimeLogDto,
+  RuntimeLogQueryDto,
+  InvocationDto,
+} from './runtime-log.dto.js';
 import { readIngestRequest } from '../ingest/ingest-request.js';
 import { toTimeText } from '../../../platform/http/time-text.js';
 
@@ -87,8 +93,20 @@ export function toInvocationDto(found: FoundInvocation): InvocationDto {
     exceptions: found.exceptions.map(({ at, name, message }) => ({ timestamp: textOf(at), name, message })),
     rpcMethod: found.rpcMethod ?? null,
     tool: found.toolName ?? null,
+    caller: toCallerDto(found.caller),
     releaseId: found.releaseId ?? null,
     leftOut: found.leftOut ?? 0,
     ...(payload ? { payload: { arguments: payload.arguments, result: payload.result } } : {}),
+  };
+}
+
+/** The caller as both logs show it. */
+export function toCallerDto(caller: NamedCaller | null): CallerDto | null {
+  if (caller === null) return null;
+  const { account, accountName, credential, credentialName, kind, client } = caller;
+  return {
+    account: { id: account, name: accountName },
+    credential: { id: credential, name: credentialName, kind },
+    client,
   };
 }

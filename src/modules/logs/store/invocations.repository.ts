@@ -80,6 +80,10 @@ const serverColumns: readonly Column[] = [
   ['payload', 'jsonb', ({ payload }) => payload && JSON.stringify(payload)],
   ['search_text', 'text', searchTextOf, `''`],
   ['left_out', 'integer', ({ leftOut }) => leftOut ?? 0, '0'],
+  ['caller_account', 'uuid', ({ caller }) => caller?.account],
+  ['caller_kind', 'text', ({ caller }) => caller?.kind],
+  ['caller_id', 'uuid', ({ caller }) => caller?.credential],
+  ['caller_client', 'text', ({ caller }) => caller?.client],
 ];
 
 const insertedColumns: readonly Column[] = [
@@ -90,7 +94,10 @@ const insertedColumns: readonly Column[] = [
   ...serverColumns,
 ];
 
-const firstKnown = ['release_id', 'method', 'url', 'rpc_method', 'tool_name', 'status', 'wall_ms', 'payload']
+const firstKnown = [
+  ...['release_id', 'method', 'url', 'rpc_method', 'tool_name', 'status', 'wall_ms', 'payload'],
+  ...['caller_account', 'caller_kind', 'caller_id', 'caller_client'],
+]
   .map((name) => `${name} = coalesce(stored.${name}, excluded.${name})`)
   .join(', ');
 
