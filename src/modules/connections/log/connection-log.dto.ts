@@ -2,7 +2,7 @@ import { ApiProperty } from '@nestjs/swagger';
 import { IsIn, IsOptional } from 'class-validator';
 import { IsText, IsWhole } from '../../../platform/http/input-values.js';
 import { IsTime } from '../../../platform/http/time-text.js';
-import { callerSchema, type CallerDto } from '../../logs/search/runtime-log.dto.js';
+import { callerSchema, type CallerDto } from '../../logs/caller.types.js';
 
 export const outcomes = ['ok', 'toolError', 'rpcError', 'exception', 'canceled', 'denied'] as const;
 

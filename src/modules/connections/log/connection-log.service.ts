@@ -4,7 +4,7 @@ import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
 import { ConnectionReader } from '../core/connection-reader.js';
 import type { ConnectionLogDto, ConnectionLogQueryDto, ConnectionInvocationDto } from './connection-log.dto.js';
 import { toTimeText } from '../../../platform/http/time-text.js';
-import { toCallerDto } from '../../logs/search/runtime-logs.service.js';
+import { toCallerDto } from '../../logs/caller.types.js';
 import type { FoundCall } from '../../logs/invocation.types.js';
 
 const UNKNOWN = { guardMs: null, queueMs: null, connectMs: null, firstByteMs: null, totalMs: 0 };

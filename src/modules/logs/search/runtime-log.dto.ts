@@ -1,7 +1,8 @@
-import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
+import { ApiProperty } from '@nestjs/swagger';
 import { IsIn, IsOptional, IsUUID } from 'class-validator';
 import { IsText, IsWhole } from '../../../platform/http/input-values.js';
 import { IsTime } from '../../../platform/http/time-text.js';
+import { callerSchema, type CallerDto } from '../caller.types.js';
 import { invocationOutcomes, type InvocationOutcome } from '../invocation.types.js';
 
 /** Which invocations to list. All filters must match. */
@@ -105,45 +106,6 @@ export class InvocationPayloadDto {
   arguments: string | null;
   result: string | null;
 }
-
-/** Who sent a request. Names are null after the account was deleted, or the key revoked. */
-export interface CallerDto {
-  account: { id: string; name: string | null };
-  credential: { id: string; name: string | null; kind: 'key' };
-  client: string | null;
-}
-
-const nullableText = { type: 'string', nullable: true } as const;
-
-/** The schema of a {@link CallerDto} that may be null. */
-export const callerSchema: ApiPropertyOptions = {
-  type: 'object',
-  nullable: true,
-  selfRequired: true,
-  description:
-    'Who sent the request; null if this service itself did, and for records of a server that runs elsewhere.',
-  required: ['account', 'credential', 'client'],
-  properties: {
-    account: {
-      type: 'object',
-      required: ['id', 'name'],
-      properties: { id: { type: 'string' }, name: { ...nullableText, description: 'Null after its deletion.' } },
-    },
-    credential: {
-      type: 'object',
-      required: ['id', 'name', 'kind'],
-      properties: {
-        id: { type: 'string' },
-        name: { ...nullableText, description: 'Null after its revocation.' },
-        kind: { type: 'string', enum: ['key'] },
-      },
-    },
-    client: {
-      ...nullableText,
-      description: 'The name that the MCP client gave itself; null if it gave none, and for REST.',
-    },
-  },
-};
 
 /** One request to a server, with its log lines and exceptions. */
 export class InvocationDto {

@@ -3,7 +3,8 @@ import { Injectable } from '@nestjs/common';
 import { AccountLimitsService } from '../../auth/account-limits.service.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { InvocationSearchRepository, type FoundInvocation } from './invocation-search.repository.js';
-import type { Invocation, NamedCaller } from '../invocation.types.js';
+import { toCallerDto } from '../caller.types.js';
+import type { Invocation } from '../invocation.types.js';
 import { InvocationsService } from '../ingest/invocations.service.js';
 import { recordsOf, type ExportAnswer } from '../otlp/otlp-records.js';
 import { groupRecords, TraceStartCache } from '../otlp/otlp-invocations.js';
@@ -97,16 +98,5 @@ export function toInvocationDto(found: FoundInvocation): InvocationDto {
     releaseId: found.releaseId ?? null,
     leftOut: found.leftOut ?? 0,
     ...(payload ? { payload: { arguments: payload.arguments, result: payload.result } } : {}),
-  };
-}
-
-/** The caller as both logs show it. */
-export function toCallerDto(caller: NamedCaller | null): CallerDto | null {
-  if (caller === null) return null;
-  const { account, accountName, credential, credentialName, kind, client } = caller;
-  return {
-    account: { id: account, name: accountName },
-    credential: { id: credential, name: credentialName, kind },
-    client,
   };
 }

@@ -1,0 +1,52 @@
+import type { ApiPropertyOptions } from '@nestjs/swagger';
+import type { NamedCaller } from './invocation.types.js';
+
+/** Who sent a request. Names are null after the account was deleted, or the key revoked. */
+export interface CallerDto {
+  account: { id: string; name: string | null };
+  credential: { id: string; name: string | null; kind: 'key' };
+  client: string | null;
+}
+
+const nullableText = { type: 'string', nullable: true } as const;
+
+/** The schema of a {@link CallerDto} that may be null. */
+export const callerSchema: ApiPropertyOptions = {
+  type: 'object',
+  nullable: true,
+  selfRequired: true,
+  description:
+    'Who sent the request; null if this service itself did, and for records of a server that runs elsewhere.',
+  required: ['account', 'credential', 'client'],
+  properties: {
+    account: {
+      type: 'object',
+      required: ['id', 'name'],
+      properties: { id: { type: 'string' }, name: { ...nullableText, description: 'Null after its deletion.' } },
+    },
+    credential: {
+      type: 'object',
+      required: ['id', 'name', 'kind'],
+      properties: {
+        id: { type: 'string' },
+        name: { ...nullableText, description: 'Null after its revocation.' },
+        kind: { type: 'string', enum: ['key'] },
+      },
+    },
+    client: {
+      ...nullableText,
+      description: 'The name that the MCP client gave itself; null if it gave none, and for REST.',
+    },
+  },
+};
+
+/** The caller as both logs show it. */
+export function toCallerDto(caller: NamedCaller | null): CallerDto | null {
+  if (caller === null) return null;
+  const { account, accountName, credential, credentialName, kind, client } = caller;
+  return {
+    account: { id: account, name: accountName },
+    credential: { id: credential, name: credentialName, kind },
+    client,
+  };
+}
