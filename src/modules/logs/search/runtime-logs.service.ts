@@ -8,13 +8,7 @@ import type { Invocation } from '../invocation.types.js';
 import { InvocationsService } from '../ingest/invocations.service.js';
 import { recordsOf, type ExportAnswer } from '../otlp/otlp-records.js';
 import { groupRecords, TraceStartCache } from '../otlp/otlp-invocations.js';
-import type {
-  AcceptedInvocationsDto,
-  CallerDto,
-  RuntimeLogDto,
-  RuntimeLogQueryDto,
-  InvocationDto,
-} from './runtime-log.dto.js';
+import type { AcceptedInvocationsDto, RuntimeLogDto, RuntimeLogQueryDto, InvocationDto } from './runtime-log.dto.js';
 import { readIngestRequest } from '../ingest/ingest-request.js';
 import { toTimeText } from '../../../platform/http/time-text.js';
 

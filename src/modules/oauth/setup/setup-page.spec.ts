@@ -57,7 +57,9 @@ describe('every page', () => {
       expect(headers['content-security-policy']).toBe(
         `default-src 'none'; style-src 'sha256-${hash}'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'`,
       );
-      expect(html.replaceAll('<img src=', '').replace('<link rel="icon" href="data:,">', '')).not.toMatch(/ (src|href|style|on\w+)=/);
+      expect(html.replaceAll('<img src=', '').replace('<link rel="icon" href="data:,">', '')).not.toMatch(
+        / (src|href|style|on\w+)=/,
+      );
     }
   });
 });
