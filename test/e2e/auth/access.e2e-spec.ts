@@ -126,6 +126,7 @@ function bodyOf({ method, path }: Route, { namespace, server } = estate): object
   const bodies: Record<string, object> = {
     'POST /accounts': { name: uniqueName('account'), kind: 'user' },
     'POST /accounts/:accountId/api-keys': { name: 'another' },
+    'POST /accounts/:accountId/api-keys/:keyId/rotate': {},
     'POST /servers/:qualifiedName/transfer': {
       targetOrganizationId: 'me',
       targetNamespace: namespace,
@@ -165,6 +166,7 @@ const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
  */
 const openToEveryKey = new Set([
   'GET /accounts/me',
+  'GET /accounts/me/access',
   'GET /namespaces',
   'POST /namespaces',
   'PUT /namespaces/:name',
