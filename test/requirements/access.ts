@@ -74,8 +74,35 @@ export const access = {
     source: 'House',
     behavior: '`GET /accounts/{id}/api-keys` lists the keys with creation, expiry and last use.',
   },
-  'key:last-used': { source: 'House', behavior: 'A request with a key updates its last-used time.' },
+  'key:last-used': {
+    source: 'House',
+    behavior:
+      'A request with a key updates its last-used time and the address of its client, which `TRUST_PROXY` lets a proxy name.',
+  },
   'key:expiry': { source: 'House', behavior: 'A key can be created with an expiry and works until that time.' },
+  'key:expires-soon': {
+    source: 'House',
+    behavior: 'Lists mark a key with `expiresSoon` from 14 days before its expiry on.',
+  },
+  'key:rotate': {
+    source: 'House',
+    behavior:
+      '`POST …/api-keys/{keyId}/rotate` answers a new key with the name and scopes of the old one, which works on for `overlapSeconds` and names the new one in `replacedBy`.',
+  },
+  'key:scopes': {
+    source: 'House',
+    behavior:
+      'A key with scopes does what its levels include, in all namespaces or in the named one: anything else answers 403 with the missing scope, and foreign things look missing.',
+  },
+  'key:scopes:create': {
+    source: 'House',
+    behavior:
+      'A key is created with `scopes`; without them it has all rights, an unknown one answers 400, and a key makes no key with more rights than its own.',
+  },
+  'key:access': {
+    source: 'House',
+    behavior: '`GET /accounts/me/access` says in words what the key may do, to every key.',
+  },
   'key:revoke': {
     source: 'House',
     behavior: '`DELETE /accounts/{id}/api-keys/{keyId}` revokes that key and no other.',

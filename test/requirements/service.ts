@@ -556,7 +556,7 @@ export const service = {
   'streams:key-ended': {
     source: 'House',
     behavior:
-      'Streams that a key opened (MCP, logs, releases, hosted answers) end within 5 s after its revocation or expiry in every process, also if the message about it is lost.',
+      'What a key opened (streams of MCP, calls, logs, releases and hosted answers, sessions, calls that wait for input) ends within 5 s after its revocation or expiry in every process, also if the message about it is lost.',
   },
   'limits:pipelining': {
     source: 'House',

@@ -121,6 +121,9 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const leave = this.inFlight.enter(target.account);
     if (!leave) throw new McpTooManyError('requests');
     const cancellation = new DisconnectCancellation(response, sink);
+    let release: () => void = () => undefined;
+    // A call without an answer yet may have had effects: it is answered.
+    sink.opened = () => (release = this.streams.endWithKey(target.principal, () => cancellation.cancel()));
     try {
       const stream = sseStreamOf(request);
       if (stream !== null) await this.sse.post(stream, callerOf(target), text, response, observer);
@@ -131,6 +134,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
       }
     } finally {
       cancellation.end();
+      release();
       leave();
     }
   }

@@ -30,6 +30,8 @@ export class ResponseSink implements McpResponseSink {
   /** Opens a stream that the client can resume, when the answer becomes a stream; null when it cannot. */
   resumable: ((reader: StreamReader) => ResumableStream | null) | null = null;
   private stream: ResumableStream | null = null;
+  /** Called when the answer becomes a stream. */
+  opened: () => void = () => undefined;
   /** This response as the first reader of a resumable stream. */
   private readonly reader: StreamReader = {
     open: () => undefined,
@@ -136,6 +138,7 @@ export class ResponseSink implements McpResponseSink {
     this.response.writeHead(200, EVENT_STREAM_HEADERS);
     this.keepAlive = repeat(KEEP_ALIVE_MS, () => void this.response.write(': keep-alive\n\n'));
     this.response.on('close', () => this.keepAlive?.stop());
+    this.opened();
     if (!this.response.destroyed) this.stream = this.resumable?.(this.reader) ?? null;
   }
 }

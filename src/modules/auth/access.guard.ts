@@ -57,7 +57,7 @@ export class AccessGuard implements CanActivate {
 
   private async callerOf(request: Request, response: Response, rule: AccessRule): Promise<Caller> {
     try {
-      return await this.access.authenticate(request.headers.authorization, rule);
+      return await this.access.authenticate(request, rule);
     } catch (error) {
       throw await this.limits.refusal(error, request, response);
     }

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { Injectable, type Type } from '@nestjs/common';
 import { Env, StartError } from '../../config/env.js';
 import type { Route } from '../../platform/http/route-table.js';
@@ -40,20 +41,21 @@ export class AccessService {
   }
 
   /**
-   * The caller of an Authorization header; a promise for a key that is not cached. An empty bearer counts as no header
+   * The caller of a request, by its Authorization header; a promise for a key that is not cached. An empty bearer counts as no header
    * (published clients send it).
    *
    * @param rule the route's rule, which may allow anonymous reads
    * @throws UnauthenticatedError
    */
-  authenticate(header: string | undefined, rule?: AccessRule): Caller | Promise<Caller> {
+  authenticate(request: IncomingMessage, rule?: AccessRule): Caller | Promise<Caller> {
+    const header = request.headers.authorization;
     if (header === undefined || /^Bearer *$/i.test(header)) {
       if (rule?.anonymous && this.env.publicReads) return ANONYMOUS;
       throw UnauthenticatedError.missing();
     }
     const key = BEARER.exec(header)?.[1];
     if (key === undefined) throw UnauthenticatedError.malformed();
-    return this.keys.verify(key);
+    return this.keys.verify(key, request);
   }
 
   /** The name of the key that the caller uses; its id if it was revoked since. */

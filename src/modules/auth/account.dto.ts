@@ -1,8 +1,28 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { IsIn, IsISO8601, IsObject, IsOptional } from 'class-validator';
+import {
+  ArrayMaxSize,
+  ArrayNotEmpty,
+  IsIn,
+  IsInt,
+  IsISO8601,
+  IsObject,
+  IsOptional,
+  IsString,
+  Max,
+  Min,
+} from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
 import { IsPrintable } from '../../platform/http/input-values.js';
 import { accountKinds, type AccountKind, type Account, type ApiKey } from './account.entity.js';
+
+/** Scopes of one key: each request of the key may compare all of them. */
+const SCOPES_MAX = 100;
+
+/** Longest overlap of a rotation: a week. */
+const OVERLAP_SECONDS_MAX = 7 * 24 * 60 * 60;
+
+/** From when on a list says that a key expires soon. */
+const SOON_MS = 14 * 24 * 60 * 60 * 1000;
 
 /** A user or an organization: owns namespaces and API keys. */
 export class AccountDto {
@@ -53,10 +73,28 @@ export class ApiKeyDto {
    */
   lastUsedAt: string | null;
   /**
+   * The client's address of the last use; null if unused.
+   * @example '203.0.113.7'
+   */
+  lastAddress: string | null;
+  /**
    * Expiry; null if it does not expire.
    * @example '2027-11-20T00:00:00.000Z'
    */
   expiresAt: string | null;
+  /** True from 14 days before the expiry on. */
+  expiresSoon: boolean;
+  /**
+   * Rights of the key: `read`, `call`, `publish` or `manage`, each alone for all namespaces or as `call:acme` for one. Null:
+   * all rights of the account.
+   * @example ['call:acme', 'read']
+   */
+  scopes: string[] | null;
+  /**
+   * Id of the key that replaces it after a rotation; null without one.
+   * @example '7c9e6679-7425-40de-944b-e07fc1f90ae7'
+   */
+  replacedBy: string | null;
 }
 
 export class CreatedApiKeyDto extends ApiKeyDto {
@@ -86,6 +124,63 @@ export class CreateApiKeyDto {
   @IsOptional()
   @IsISO8601({ strict: true })
   expiresAt?: string;
+
+  /**
+   * Rights of the key: `read`, `call`, `publish` and `manage`, each alone for all namespaces or as `call:acme` for one.
+   * Omitted: all rights of the account.
+   * @example ['call:acme', 'read']
+   */
+  @IsOptional()
+  @ArrayNotEmpty({ message: '$property must hold at least one scope' })
+  @ArrayMaxSize(SCOPES_MAX, { message: `$property must hold at most ${SCOPES_MAX} scopes` })
+  @IsString({ each: true })
+  scopes?: string[];
+}
+
+export class RotateApiKeyDto {
+  /**
+   * Expiry of the new key, in the future. Omitted: it does not expire.
+   * @example '2027-11-20T00:00:00.000Z'
+   */
+  @IsOptional()
+  @IsISO8601({ strict: true })
+  expiresAt?: string;
+
+  /** For how long the old key works on, unless it expires before. */
+  @IsOptional()
+  @IsInt()
+  @Min(0)
+  @Max(OVERLAP_SECONDS_MAX)
+  overlapSeconds?: number = 24 * 60 * 60;
+}
+
+/** The API key of a request. */
+export class UsedApiKeyDto {
+  /** @example '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10' */
+  id: string;
+  /** @example 'laptop' */
+  name: string;
+  /**
+   * Expiry; null if it does not expire.
+   * @example '2027-11-20T00:00:00.000Z'
+   */
+  expiresAt: string | null;
+}
+
+/** What the API key of a request may do. */
+export class AccessDto {
+  account: AccountDto;
+  apiKey: UsedApiKeyDto;
+  /**
+   * Rights of the key; null: all rights of the account.
+   * @example ['call:acme']
+   */
+  scopes: string[] | null;
+  /**
+   * The same in words, a sentence for each right.
+   * @example ['Read what the account has in the namespace acme, and call its servers and connections.']
+   */
+  rights: string[];
 }
 
 export class AccountLimitDto {
@@ -131,6 +226,10 @@ export function toApiKeyDto(row: ApiKey): ApiKeyDto {
     prefix: row.prefix,
     createdAt: row.createdAt.toISOString(),
     lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
+    lastAddress: row.lastAddress ?? null,
     expiresAt: row.expiresAt?.toISOString() ?? null,
+    expiresSoon: row.expiresAt !== null && row.expiresAt.getTime() - Date.now() <= SOON_MS,
+    scopes: row.scopes,
+    replacedBy: row.replacedBy ?? null,
   };
 }

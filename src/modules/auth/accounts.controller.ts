@@ -7,6 +7,7 @@ import { UuidOr404 } from '../../platform/http/input.pipe.js';
 import { Access, CurrentAccountId, CurrentCaller } from './access.decorator.js';
 import type { Caller } from './access.types.js';
 import {
+  AccessDto,
   AccountDto,
   AccountListDto,
   AccountUsageDto,
@@ -14,6 +15,7 @@ import {
   CreateAccountDto,
   CreateApiKeyDto,
   CreatedApiKeyDto,
+  RotateApiKeyDto,
   SetAccountLimitsDto,
 } from './account.dto.js';
 import { AccountLimitsService } from './account-limits.service.js';
@@ -22,6 +24,14 @@ import { ApiKeysService } from './api-keys.service.js';
 import { AccountNotFoundError, ApiKeyNotFoundError } from './auth.errors.js';
 
 const accountIdParam = { name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' };
+
+const keyIdParam = {
+  name: 'keyId',
+  description: "The key's id.",
+  example: '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10',
+};
+
+const REPLACED_EXAMPLE = 'This API key was replaced by 7c9e6679-7425-40de-944b-e07fc1f90ae7: rotate that one';
 
 /** Accounts and their API keys: the operator manages all of them, an account its own keys. */
 @ApiTags('Accounts and API keys')
@@ -39,6 +49,14 @@ export class AccountsController {
   @ApiErrors()
   me(@CurrentCaller() caller: Caller): Promise<AccountDto> {
     return this.accounts.get(caller.accountId);
+  }
+
+  /** Get what the API key of the request may do, in words. Every API key may ask, with any scopes. */
+  @Get('me/access')
+  @Access('accounts:read')
+  @ApiErrors()
+  access(@CurrentCaller() caller: Caller): Promise<AccessDto> {
+    return this.keys.accessOf(caller);
   }
 
   /** Create an account (operator). */
@@ -78,17 +96,21 @@ export class AccountsController {
     return this.limits.set(id, limits);
   }
 
-  /** Create an API key for an account. Only this response contains it. */
+  /**
+   * Create an API key for an account. Only this response contains it. A key makes no key with more rights than its own
+   * (403).
+   */
   @Post(':accountId/api-keys')
   @Header('cache-control', 'no-store')
   @ApiParam(accountIdParam)
   @Access('accounts:write', { account: 'accountId' })
   @ApiErrors(400, { status: 404, message: 'Account not found' })
   createKey(
+    @CurrentCaller() caller: Caller,
     @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
     @Body() body: CreateApiKeyDto,
   ): Promise<CreatedApiKeyDto> {
-    return this.keys.create(id, body);
+    return this.keys.create(caller, id, body);
   }
 
   /** List an account's API keys. Newest first, without the keys themselves. */
@@ -100,15 +122,34 @@ export class AccountsController {
     return this.keys.list(id);
   }
 
+  /**
+   * Replace an API key by a new one with the same name and scopes. Only this response contains it. The old key works on for
+   * `overlapSeconds`, and `replacedBy` names the new one.
+   */
+  @Post(':accountId/api-keys/:keyId/rotate')
+  @Header('cache-control', 'no-store')
+  @ApiParam(accountIdParam)
+  @ApiParam(keyIdParam)
+  @Access('accounts:write', { account: 'accountId' })
+  @ApiErrors(
+    400,
+    { status: 404, message: 'API key not found' },
+    { status: 409, text: 'The key has been replaced already.', message: REPLACED_EXAMPLE },
+  )
+  rotateKey(
+    @CurrentCaller() caller: Caller,
+    @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
+    @Param('keyId', UuidOr404(ApiKeyNotFoundError)) keyId: string,
+    @Body() body: RotateApiKeyDto,
+  ): Promise<CreatedApiKeyDto> {
+    return this.keys.rotate(caller, id, keyId, body);
+  }
+
   /** Revoke an API key: it stops working everywhere within 5 seconds. */
   @Delete(':accountId/api-keys/:keyId')
   @HttpCode(200)
   @ApiParam(accountIdParam)
-  @ApiParam({
-    name: 'keyId',
-    description: "The key's id.",
-    example: '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10',
-  })
+  @ApiParam(keyIdParam)
   @Access('accounts:write', { account: 'accountId' })
   @ApiErrors({ status: 404, message: 'API key not found' })
   async revokeKey(

@@ -22,6 +22,12 @@ interface KeyRow {
   overrides: Partial<AccountLimits> | null;
 }
 
+/** One use of a key, with the client's address. */
+interface KeyUse {
+  at: Date;
+  address: string;
+}
+
 const KEY_BY_HASH = new PreparedStatement<KeyRow>(
   `SELECT k.id, k.account_id AS "accountId", k.hash, k.expires_at AS "expiresAt", k.scopes,
           a.is_operator AS "isOperator", ${OVERRIDES}
@@ -47,16 +53,21 @@ export class ApiKeysRepository {
       [OPERATOR],
     );
     if (created.length === 0) return null;
-    const key = await this.addKey(OPERATOR, 'first key', chosen ?? generateApiKey());
+    const key = await this.addKey(OPERATOR, 'first key', null, chosen ?? generateApiKey());
     return chosen === null ? key : null;
   }
 
-  /** Adds a key to an account, by the account's name. @returns the key; null without the account, or when the key exists */
-  async addKey(account: string, name: string, key = generateApiKey()): Promise<string | null> {
+  /**
+   * Adds a key to an account, by the account's name.
+   *
+   * @param scopes null: all rights of the account
+   * @returns the key; null without the account, or when the key exists
+   */
+  async addKey(account: string, name: string, scopes: string[] | null, key = generateApiKey()): Promise<string | null> {
     const created = await this.database.query<unknown[]>(
-      `INSERT INTO api_keys (account_id, name, prefix, hash) SELECT id, $1, $2, $3 FROM accounts WHERE name = $4
+      `INSERT INTO api_keys (account_id, name, prefix, hash, scopes) SELECT id, $1, $2, $3, $4 FROM accounts WHERE name = $5
        ON CONFLICT (hash) DO NOTHING RETURNING id`,
-      [name, prefixOf(key), hashApiKey(key), account],
+      [name, prefixOf(key), hashApiKey(key), scopes, account],
     );
     return created.length > 0 ? key : null;
   }
@@ -75,13 +86,13 @@ export class ApiKeysRepository {
     return new Set(rows.map(({ id }) => id));
   }
 
-  /** Sets the time of the last use of keys, by id. */
-  async saveLastUsed(usedAt: Map<string, Date>): Promise<void> {
+  /** Sets the last use of keys, by id. */
+  async saveLastUses(ids: string[], uses: KeyUse[]): Promise<void> {
     await this.database.query(
-      `UPDATE api_keys SET last_used_at = used.at
-         FROM unnest($1::uuid[], $2::timestamptz[]) AS used(id, at)
+      `UPDATE api_keys SET last_used_at = used.at, last_address = used.address
+         FROM unnest($1::uuid[], $2::timestamptz[], $3::text[]) AS used(id, at, address)
         WHERE api_keys.id = used.id`,
-      [[...usedAt.keys()], [...usedAt.values()]],
+      [ids, uses.map(({ at }) => at), uses.map(({ address }) => address)],
     );
   }
 }

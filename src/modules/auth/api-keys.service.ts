@@ -2,10 +2,12 @@ import { timingSafeEqual } from 'node:crypto';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LessThan, Repository } from 'typeorm';
+import { Env } from '../../config/env.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { WriteBehind } from '../../platform/database/write-behind.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
-import { InvalidInputError } from '../../platform/errors/domain-error.js';
+import { ConflictError, InvalidInputError } from '../../platform/errors/domain-error.js';
+import { clientAddress, type RequestOrigin } from '../../platform/http/client-address.js';
 import { HeldByKeys } from '../../platform/http/held-by-keys.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { repeat } from '../../platform/schedule/repeat.js';
@@ -13,11 +15,19 @@ import { Schedule } from '../../platform/schedule/schedule.js';
 import { AccountLimitsService } from './account-limits.service.js';
 import { ANONYMOUS, type Caller } from './access.types.js';
 import { ApiKey } from './account.entity.js';
-import { parseScope } from './may.js';
+import { covers, isWithin, parseScope, parseScopes, scopeInWords } from './may.js';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
-import { toApiKeyDto, type ApiKeyListDto, type CreateApiKeyDto, type CreatedApiKeyDto } from './account.dto.js';
-import { AccountNotFoundError, ApiKeyNotFoundError, UnauthenticatedError } from './auth.errors.js';
+import {
+  toAccountDto,
+  toApiKeyDto,
+  type AccessDto,
+  type ApiKeyListDto,
+  type CreateApiKeyDto,
+  type CreatedApiKeyDto,
+  type RotateApiKeyDto,
+} from './account.dto.js';
+import { AccountNotFoundError, ApiKeyNotFoundError, KeyRightsError, UnauthenticatedError } from './auth.errors.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -54,7 +64,11 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
    */
   private readonly hashes = new Map<string, string>();
   private readonly forgetHashes = repeat(CACHE_MS, () => this.hashes.clear());
-  private readonly used = new WriteBehind<string, Date>('api-keys', (batch) => this.rows.saveLastUsed(batch));
+  /** The address is found when it is written: behind a proxy that takes 10 µs. */
+  private readonly used = new WriteBehind<string, { at: Date; from: RequestOrigin }>('api-keys', (batch) => {
+    const uses = [...batch.values()].map(({ at, from }) => ({ at, address: clientAddress(from, this.env.trustProxy) }));
+    return this.rows.saveLastUses([...batch.keys()], uses);
+  });
 
   constructor(
     @InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>,
@@ -63,6 +77,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     private readonly limits: AccountLimitsService,
     private readonly held: HeldByKeys,
     private readonly schedule: Schedule,
+    private readonly env: Env,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -81,38 +96,93 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   /**
    * The caller who owns a key. Cached for 5 s; a promise for a key that is not cached.
    *
+   * @param from the request, whose client is noted as that of the last use
    * @throws UnauthenticatedError
    */
-  verify(key: string): Caller | Promise<Caller> {
+  verify(key: string, from: RequestOrigin): Caller | Promise<Caller> {
     const remembered = this.hashes.get(key);
     if (remembered === undefined && !isApiKey(key)) throw UnauthenticatedError.invalid();
     const hash = remembered ?? hashApiKey(key).toString('hex');
     const cached = this.known.peek(hash);
-    if (cached) return this.use(key, hash, cached);
+    if (cached) return this.use(key, hash, cached, from);
     return this.known.get(hash).then((row) => {
       if (!row) throw UnauthenticatedError.invalid();
-      return this.use(key, hash, row);
+      return this.use(key, hash, row, from);
     });
   }
 
   /**
    * Creates a key. Only this answer holds it in clear text.
    *
-   * @throws AccountNotFoundError, QuotaExceededError, InvalidInputError for an expiry that is not in the future
+   * @param caller whose key makes it
+   * @throws AccountNotFoundError, QuotaExceededError, InvalidInputError for an expiry that is not in the future and an
+   * unknown scope, KeyRightsError
    */
-  async create(accountId: string, { name, expiresAt }: CreateApiKeyDto): Promise<CreatedApiKeyDto> {
-    const key = generateApiKey();
-    const row = this.keys.create({
-      accountId,
-      name,
-      prefix: prefixOf(key),
-      hash: hashApiKey(key),
-      expiresAt: futureMoment(expiresAt ?? null),
-    });
+  async create(
+    caller: Caller,
+    accountId: string,
+    { name, expiresAt, scopes }: CreateApiKeyDto,
+  ): Promise<CreatedApiKeyDto> {
+    const distinct = scopes ? [...new Set(scopes)] : null;
+    requireWithin(caller, distinct);
+    const { row, key } = this.make({ accountId, name, scopes: distinct }, expiresAt);
     await this.limits
       .within({ accountId }, { apiKeys: 1 }, () => this.keys.insert(row))
       .catch(onViolation({ foreignKey: () => new AccountNotFoundError() }));
     return { ...toApiKeyDto(row), key };
+  }
+
+  /**
+   * Makes a key with the name and the scopes of another, which works on for `overlapSeconds` at most. Only this answer holds
+   * it in clear text.
+   *
+   * @param caller whose key rotates it
+   * @throws ApiKeyNotFoundError, QuotaExceededError, KeyRightsError, InvalidInputError for an expiry that is not in the
+   * future, ConflictError for a key that has been replaced
+   */
+  async rotate(
+    caller: Caller,
+    accountId: string,
+    keyId: string,
+    { expiresAt, overlapSeconds = 0 }: RotateApiKeyDto,
+  ): Promise<CreatedApiKeyDto> {
+    const made = await this.limits.within({ accountId }, { apiKeys: 1 }, () =>
+      this.keys.manager.transaction(async (tx) => {
+        const old = await tx.findOne(ApiKey, { where: { id: keyId, accountId }, lock: { mode: 'pessimistic_write' } });
+        if (!old) throw new ApiKeyNotFoundError();
+        requireWithin(caller, old.scopes);
+        if (old.replacedBy !== null) {
+          throw new ConflictError(`This API key was replaced by ${old.replacedBy}: rotate that one`);
+        }
+        const { row, key } = this.make({ accountId, name: old.name, scopes: old.scopes }, expiresAt);
+        await tx.insert(ApiKey, row);
+        const end = new Date(Date.now() + overlapSeconds * 1_000);
+        const expiry = old.expiresAt && old.expiresAt < end ? old.expiresAt : end;
+        await tx.update(ApiKey, { id: keyId }, { replacedBy: row.id, expiresAt: expiry });
+        return { row, key };
+      }),
+    );
+    if (overlapSeconds === 0) this.end(keyId);
+    else this.known.dropWhere(({ caller: { keyId: id } }) => id === keyId);
+    return { ...toApiKeyDto(made.row), key: made.key };
+  }
+
+  /** What the key of a caller may do. @throws ApiKeyNotFoundError when it was revoked meanwhile */
+  async accessOf({ keyId, isOperator }: Caller): Promise<AccessDto> {
+    const row = await this.keys.findOne({ where: { id: keyId }, relations: { account: true } });
+    if (!row) throw new ApiKeyNotFoundError();
+    const { id, name, expiresAt, scopes, account } = row;
+    const known = scopes?.flatMap((scope) => parseScope(scope) ?? []) ?? null;
+    const rights = known?.map(scopeInWords) ?? ['Do everything that the account may do.'];
+    if (isOperator && (known === null || covers(known, 'manage', null))) {
+      rights.push('Manage all accounts and their keys, as the operator.');
+    }
+    return {
+      account: toAccountDto(account),
+      apiKey: { id, name, expiresAt: expiresAt?.toISOString() ?? null },
+      scopes,
+      rights,
+    };
   }
 
   /** The account's keys, newest first, without their clear text. */
@@ -135,8 +205,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   async revoke(accountId: string, keyId: string): Promise<void> {
     const { affected } = await this.keys.delete({ id: keyId, accountId });
     if (!affected) throw new ApiKeyNotFoundError();
-    this.forget(keyId);
-    this.pubSub.publish('auth.key-revoked', { keyId });
+    this.end(keyId);
   }
 
   /** Removes keys that expired more than 30 days ago. Returns how many. */
@@ -146,11 +215,26 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return affected ?? 0;
   }
 
+  /** A new row with its key. @throws InvalidInputError */
+  private make(
+    of: Pick<ApiKey, 'accountId' | 'name' | 'scopes'>,
+    expiresAt: string | null = null,
+  ): { row: ApiKey; key: string } {
+    const key = generateApiKey();
+    const secret = { prefix: prefixOf(key), hash: hashApiKey(key) };
+    return { row: this.keys.create({ ...of, ...secret, expiresAt: futureMoment(expiresAt) }), key };
+  }
+
   /** The caller of a key that exists. @throws UnauthenticatedError when it has expired */
-  private use(key: string, hash: string, { caller, expiresAt }: KnownKey): Caller {
+  private use(key: string, hash: string, { caller, expiresAt }: KnownKey, { socket, headers }: RequestOrigin): Caller {
     if (expiresAt && expiresAt.getTime() <= Date.now()) throw UnauthenticatedError.expired();
     this.hashes.set(key, hash);
-    this.used.set(caller.keyId, new Date());
+    // A copy of these alone: the request may be large.
+    const from = {
+      socket: { remoteAddress: socket.remoteAddress },
+      headers: { 'x-forwarded-for': headers['x-forwarded-for'] },
+    };
+    this.used.set(caller.keyId, { at: new Date(), from });
     return caller;
   }
 
@@ -171,11 +255,26 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     for (const id of keyIds) if (!valid.has(id)) this.forget(id);
   }
 
+  /** Ends a key: at once in this process, within 5 s in every other. */
+  private end(keyId: string): void {
+    this.forget(keyId);
+    this.pubSub.publish('auth.key-revoked', { keyId });
+  }
+
   private forget(keyId: string): void {
     this.held.end(keyId);
     this.known.dropWhere(({ caller }) => caller.keyId === keyId);
     this.used.delete(keyId);
   }
+}
+
+/**
+ * @param scopes null: all rights of the account
+ * @throws KeyRightsError for more rights than the caller's key has, InvalidInputError for an unknown scope
+ */
+function requireWithin(caller: Caller, scopes: string[] | null): void {
+  const wanted = scopes && parseScopes(scopes);
+  if (caller.scopes && !isWithin(wanted, caller.scopes)) throw new KeyRightsError(caller.scopes);
 }
 
 /** @throws InvalidInputError also for ISO 8601 forms that `Date` does not parse (weeks, days of the year) */

@@ -145,7 +145,7 @@ export class FastPathRouter {
   ): Promise<void> {
     try {
       const { rule } = route;
-      const authenticated = this.access.authenticate(request.headers.authorization, rule);
+      const authenticated = this.access.authenticate(request, rule);
       const caller = authenticated instanceof Promise ? await authenticated : authenticated;
       this.limits.admit(request, caller, response);
       const owner = rule.owner === undefined ? undefined : String(request.params[rule.owner]);

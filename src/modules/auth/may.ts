@@ -6,6 +6,8 @@
  * scopes covers the action in the namespace of the target. `read`, `call` and `publish` are levels of their own; each includes
  * `read`, and `manage` includes all. A key without scopes may do all that its account may.
  */
+import { InvalidInputError } from '../../platform/errors/domain-error.js';
+import { NAMESPACE_NAME } from '../../platform/http/resource-names.js';
 import { keyLevels, type Action, type Caller, type KeyLevel, type KeyScope, type Target } from './access.types.js';
 
 /** `no`: the target must look like a missing one. `scope`: the account may, this key may not. */
@@ -46,12 +48,42 @@ function includes(level: KeyLevel, action: Action): boolean {
 /** `call` or `call:acme`. Inverse of {@link formatScope}; null for another text. */
 export function parseScope(text: string): KeyScope | null {
   const [level, namespace, ...more] = text.split(':');
-  if (!keyLevels.includes(level as KeyLevel) || namespace === '' || more.length > 0) return null;
+  if (!keyLevels.includes(level as KeyLevel) || more.length > 0) return null;
+  if (namespace !== undefined && !NAMESPACE_NAME.test(namespace)) return null;
   return { level: level as KeyLevel, namespace: namespace ?? null };
 }
 
 export function formatScope({ level, namespace }: KeyScope): string {
   return namespace === null ? level : `${level}:${namespace}`;
+}
+
+/**
+ * The scopes of a new key.
+ *
+ * @throws InvalidInputError naming the first one that is none
+ */
+export function parseScopes(texts: readonly string[]): KeyScope[] {
+  return texts.map((text) => {
+    const scope = parseScope(text);
+    if (scope) return scope;
+    throw new InvalidInputError(
+      `"${text.slice(0, 80)}" is not a scope: the scopes are ${keyLevels.join(', ')}, each for all namespaces or for one, such as "call:acme"`,
+    );
+  });
+}
+
+/** What a scope allows, as a sentence. */
+export function scopeInWords({ level, namespace }: KeyScope): string {
+  const where = namespace === null ? 'in all of its namespaces' : `in the namespace ${namespace}`;
+  if (level === 'manage') {
+    return namespace === null ? 'Manage everything of the account.' : `Manage what the account has ${where}.`;
+  }
+  const more = {
+    read: '',
+    call: ', and call its servers and connections',
+    publish: ', and publish releases and skills',
+  };
+  return `Read what the account has ${where}${more[level]}.`;
 }
 
 /** True if every right of `inner` is one of `outer`; null stands for all rights. */

@@ -11,8 +11,8 @@ export const API_ERRORS = 'x-errors';
 export type ApiError = number | { status: number; text?: string; code?: string; rpcCode?: number; message?: string };
 
 /**
- * Documents the statuses a route fails with; `openapi.ts` gives each the body of its path's family, and adds 401 to
- * every route that needs a key.
+ * Documents the statuses a route fails with; `openapi.ts` gives each the body of its path's family, and adds 401 and
+ * 403 to every route that needs a key.
  */
 export function ApiErrors(...errors: ApiError[]): MethodDecorator {
   return ApiExtension(API_ERRORS, errors);

@@ -1,6 +1,12 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { isIP, type BlockList } from 'node:net';
 import ipaddr from 'ipaddr.js';
+
+/** The parts of a request that say where it comes from. */
+export interface RequestOrigin {
+  socket: { remoteAddress?: string };
+  headers: IncomingHttpHeaders;
+}
 
 /**
  * Address of the client that sent a request, for limits and logs. `X-Forwarded-For` counts only where a trusted proxy
@@ -9,7 +15,7 @@ import ipaddr from 'ipaddr.js';
  *
  * @param proxies `TRUST_PROXY`; null for none
  */
-export function clientAddress({ socket, headers }: IncomingMessage, proxies: BlockList | null): string {
+export function clientAddress({ socket, headers }: RequestOrigin, proxies: BlockList | null): string {
   let address = plainAddress(socket.remoteAddress ?? '');
   if (!proxies) return address;
   const hops = String(headers['x-forwarded-for'] ?? '').split(',');

@@ -142,6 +142,8 @@ function addErrors(path: string, method: string, operation: Operation): void {
   for (const error of [
     // For an unknown query parameter, which MCP endpoints alone ignore.
     ...(needsKey && family !== 'json-rpc' ? [400] : []),
+    // For a key whose scopes do not cover the route.
+    ...(needsKey ? [403] : []),
     ...declared,
     ...(needsKey ? [401, ...(isLimited ? [] : [429])] : []),
     ...(operation.requestBody ? [413] : []),

@@ -56,7 +56,11 @@ describe('POST /accounts/{id}/api-keys', () => {
         prefix: response.body.key.slice(0, 12),
         createdAt: moment,
         lastUsedAt: null,
+        lastAddress: null,
         expiresAt: null,
+        expiresSoon: false,
+        scopes: null,
+        replacedBy: null,
       });
       const me = await app.as(withKey(response.body)).get('/accounts/me');
       expect([me.status, me.body.id]).toEqual([200, owner.id]);
@@ -224,6 +228,30 @@ describe('a key', () => {
     }
   });
 
+  verifies('key:last-used', 'has the address of its last use, which a trusted proxy names', async () => {
+    const behind = await app.sibling({ TRUST_PROXY: '127.0.0.0/8' });
+    try {
+      const account = await app.account();
+      const { id, key } = await createKey(account);
+      const address = async () => {
+        const { body } = await app.as(account).get('/accounts/me/api-keys');
+        return (body.apiKeys as { id: string; lastAddress: string | null }[]).find((one) => one.id === id)?.lastAddress;
+      };
+      const use = (of: TestApp) =>
+        of
+          .as({ ...account, key })
+          .get('/accounts/me')
+          .set('x-forwarded-for', '203.0.113.7');
+      expect(await address()).toBeNull();
+      expect((await use(app)).status).toBe(200);
+      expect(await until(address, 'the use is written')).toBe('127.0.0.1');
+      expect((await use(behind)).status).toBe(200);
+      await until(async () => (await address()) === '203.0.113.7', 'the use through the proxy is written');
+    } finally {
+      await behind.close();
+    }
+  });
+
   verifies('key:last-used', 'that was refused does not count as used', async () => {
     const { id, key } = await createKey(owner);
     await app.database.query(`UPDATE api_keys SET expires_at = now() - interval '1 s' WHERE id = $1`, [id]);
@@ -247,21 +275,37 @@ describe('GET /accounts/{id}/api-keys', () => {
     const second = await createKey(account, { name: 'second' });
     const response = await app.as(account).get(`/accounts/${account.id}/api-keys`);
     expect(response.status).toBe(200);
+    const unused = { createdAt: moment, lastUsedAt: null, lastAddress: null, expiresSoon: false };
+    const same = { ...unused, scopes: null, replacedBy: null };
     expect(response.body).toEqual({
       apiKeys: [
-        {
-          id: second.id,
-          name: 'second',
-          prefix: second.key.slice(0, 12),
-          createdAt: moment,
-          lastUsedAt: null,
-          expiresAt: null,
-        },
-        { id: first.id, name: 'first', prefix: first.key.slice(0, 12), createdAt: moment, lastUsedAt: null, expiresAt },
+        { ...same, id: second.id, name: 'second', prefix: second.key.slice(0, 12), expiresAt: null },
+        { ...same, id: first.id, name: 'first', prefix: first.key.slice(0, 12), expiresAt },
         expect.objectContaining({ name: 'test', prefix: account.key.slice(0, 12) }),
       ],
     });
     expect((await app.as(app.operator).get(`/accounts/${account.id}/api-keys`)).body.apiKeys).toHaveLength(3);
+  });
+});
+
+describe('a key that expires', () => {
+  verifies('key:expires-soon', 'is marked in lists from 14 days before on', async () => {
+    const account = await app.account();
+    const day = 24 * 60 * 60_000;
+    const made = new Map<string, boolean>();
+    for (const [ms, isSoon] of [
+      [14 * day - 60_000, true],
+      [14 * day + 60_000, false],
+      [60_000, true],
+    ] as const) {
+      made.set((await createKey(account, { expiresAt: new Date(Date.now() + ms).toISOString() })).id, isSoon);
+    }
+    const past = await createKey(account);
+    await app.database.query(`UPDATE api_keys SET expires_at = now() - interval '1 s' WHERE id = $1`, [past.id]);
+    made.set(past.id, true);
+    const { body } = await app.as(account).get('/accounts/me/api-keys');
+    const listed = body.apiKeys as { id: string; expiresSoon: boolean }[];
+    for (const { id, expiresSoon } of listed) expect([id, expiresSoon]).toEqual([id, made.get(id) ?? false]);
   });
 });
 

@@ -1,7 +1,17 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
+import { initialize, messagesOf, modern, post, read } from '../../support/mcp/front-calls.js';
 import { startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
+import {
+  answer,
+  event,
+  legacyHello,
+  refuse,
+  startWire,
+  stream,
+  type WireUpstream,
+} from '../../support/special-upstreams/wire-upstream.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
@@ -13,19 +23,46 @@ let app: TestApp;
 let deaf: TestApp;
 let owner: TestAccount;
 let upstream: ScriptedUpstream;
+/** Asks its client something in each call, and never answers it. */
+let asking: WireUpstream;
+let askingMcp: string;
 let mcp: string;
 let logs: string;
 
 beforeAll(async () => {
   upstream = await startScripted(() => '{"tools":[]}');
+  asking = await startAsking();
   app = await startApp();
   deaf = await app.sibling({ QUEUE_PREFIX: uniqueName('deaf') });
   owner = await app.account();
   const namespace = await createNamespace(app, owner);
   mcp = `${(await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace })).path}/mcp`;
+  askingMcp = `${(await createConnection(app, owner, { mcpUrl: asking.url }, { namespace })).path}/mcp`;
   logs = `/servers/${encodeURIComponent(await createServer(app, owner, { namespace }))}/logs/stream`;
 });
-afterAll(() => Promise.all([deaf.close(), app.close(), upstream.close()]));
+afterAll(() => Promise.all([deaf.close(), app.close(), upstream.close(), asking.close()]));
+
+function startAsking(): Promise<WireUpstream> {
+  return startWire((message, res, nth) => {
+    const { http, id, method } = message;
+    if (method === 'server/discover') return refuse(res, id, 200, -32601);
+    if (method === 'initialize') return answer(res, message, legacyHello, { 'mcp-session-id': `session-${nth}` });
+    if (method === 'tools/list') return answer(res, message, { tools: [] });
+    if (method === 'tools/call') {
+      stream(res);
+      const requestedSchema = { type: 'object', properties: { name: { type: 'string' } } };
+      return event(res, { id: 'a', method: 'elicitation/create', params: { message: 'Who?', requestedSchema } });
+    }
+    return res.writeHead(http === 'GET' ? 405 : 202).end();
+  });
+}
+
+/** The sessions in which the asking server received a message, or a request without one, of this method. */
+function sessionsWith(wanted: string): unknown[] {
+  return asking.seen
+    .filter(({ method, http }) => (method ?? http) === wanted)
+    .map(({ headers }) => headers['mcp-session-id']);
+}
 
 interface Key {
   id: string;
@@ -115,6 +152,63 @@ describe('the streams of a key', () => {
     for (const { endedAt } of streams) {
       expect(endedAt).toBeGreaterThan(expiresAt - 100);
       expect(endedAt - expiresAt).toBeLessThan(END_MS_MAX);
+    }
+  });
+
+  verifies(
+    'streams:key-ended',
+    'end with it: those of calls too, whose calls are cancelled and whose sessions at the server end',
+    async () => {
+      for (const each of [app, deaf]) {
+        const key = await createKey();
+        const before = sessionsWith('tools/call').length;
+        const session = await initialize(
+          `${each.url}${askingMcp}`,
+          { elicitation: {} },
+          '2025-06-18',
+          `Bearer ${key.key}`,
+        );
+        const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x', arguments: {} } };
+        const response = await post(`${each.url}${askingMcp}`, call, session);
+        const messages = messagesOf(response);
+        const first = await messages.next();
+        expect(first.value).toMatchObject({ method: 'elicitation/create' });
+        const revokedAt = Date.now();
+        expect((await app.as(owner).delete(`/accounts/me/api-keys/${key.id}`)).status).toBe(200);
+        let isEnded = false;
+        const readOn = async () => {
+          for await (const message of messages) void message;
+          isEnded = true;
+        };
+        void readOn();
+        await until(() => isEnded, 'the stream of the call ends');
+        expect(Date.now() - revokedAt).toBeLessThan(END_MS_MAX);
+        const [own] = sessionsWith('tools/call').slice(before);
+        await until(() => sessionsWith('notifications/cancelled').includes(own), 'the call is cancelled');
+        await until(() => sessionsWith('DELETE').includes(own), 'the session ends');
+        expect(Date.now() - revokedAt).toBeLessThan(END_MS_MAX);
+      }
+    },
+  );
+
+  verifies('streams:key-ended', 'end with it: so does a call that waits for the answers of its client', async () => {
+    for (const each of [app, deaf]) {
+      const key = await createKey();
+      const before = sessionsWith('tools/call').length;
+      const { body, headers } = modern(
+        'tools/call',
+        { name: 'x', arguments: {} },
+        { capabilities: { elicitation: {} } },
+      );
+      const url = `${each.url}${askingMcp}`;
+      const asked = await read(await post(url, body, { ...headers, authorization: `Bearer ${key.key}` }));
+      expect(asked.body.result).toMatchObject({ resultType: 'input_required' });
+      const [own] = sessionsWith('tools/call').slice(before);
+      expect(sessionsWith('notifications/cancelled')).not.toContain(own);
+      const revokedAt = Date.now();
+      expect((await app.as(owner).delete(`/accounts/me/api-keys/${key.id}`)).status).toBe(200);
+      await until(() => sessionsWith('notifications/cancelled').includes(own), 'the call is cancelled');
+      expect(Date.now() - revokedAt).toBeLessThan(END_MS_MAX);
     }
   });
 });

@@ -185,6 +185,15 @@ describe('npm run keys', () => {
       // No key was made that nobody has seen.
       expect(list.body.apiKeys.map(({ name }: { name: string }) => name)).toEqual(['made while it runs', 'first key']);
 
+      const limited = await make('--scopes', 'read,call:acme');
+      const access = await supertest(url)
+        .get('/accounts/me/access')
+        .set(...bearer(limited));
+      expect(access.body.scopes).toEqual(['read', 'call:acme']);
+      const wrong = runProgram('cli/slipway.js', { DATA_DIR: dataDir }, { args: ['keys', '--scopes', 'write'] });
+      expect(await wrong.ended).toBe(1);
+      expect(wrong.output()).toMatch(/"write" is not a scope: the scopes are read, call, publish, manage, each/);
+
       const unknown = runProgram('cli/slipway.js', { DATA_DIR: dataDir }, { args: ['keys', '--account', 'nobody'] });
       expect(await unknown.ended).toBe(1);
       expect(unknown.output()).toBe(

@@ -29,6 +29,12 @@ export interface Estate {
   server: string;
   releaseId: string;
   connectionId: string;
+  /** What the server and the connection are granted to: `manage`, and `call`. */
+  friend: TestAccount;
+  guest: TestAccount;
+  /** The grants of the server and the connection to the friend. */
+  serverGrant: string;
+  connectionGrant: string;
 }
 
 /** One request of a walk through all routes. */
@@ -86,7 +92,8 @@ export const unfit: Record<string, number> = {
   'POST /skills/:namespace/:slug/sync': 422,
 };
 
-export function pathOf(route: Route, { owner, keyId, namespace, server, releaseId, connectionId }: Estate): string {
+export function pathOf(route: Route, target: Estate): string {
+  const { owner, keyId, namespace, server, releaseId, connectionId, serverGrant, connectionGrant } = target;
   const isSkill = route.path.startsWith('/skills/');
   const values: Record<string, string> = {
     name: namespace,
@@ -103,6 +110,7 @@ export function pathOf(route: Route, { owner, keyId, namespace, server, releaseI
     path: isSkill ? 'SKILL.md' : 'mcp',
     accountId: owner.id,
     keyId,
+    grantId: route.path.startsWith('/servers/') ? serverGrant : connectionGrant,
     secretName: 'SECRET',
     domainId: 'managed',
     id: releaseId,
@@ -185,7 +193,17 @@ export class Estates {
     outputs.observe((await serverRow(app, server)).id, 'echo', JSON.stringify({ structuredContent: { a: 1 } }));
     await outputs.settle();
     const keys = await app.as(owner).get('/accounts/me/api-keys');
-    return { owner, server, releaseId, namespace, connectionId, keyId: keys.body.apiKeys[0].id };
+    const [friend, guest] = await Promise.all([app.account(), app.account()]);
+    const grant = async (path: string, { id }: TestAccount, level: string) => {
+      const { body } = await app.as(owner).post(`${path}/grants`, { account: id, level });
+      return body.id as string;
+    };
+    const connection = `/connect/${namespace}/${connectionId}`;
+    const serverGrant = await grant(pathTo(server), friend, 'manage');
+    const connectionGrant = await grant(connection, friend, 'manage');
+    for (const path of [pathTo(server), connection]) await grant(path, guest, 'call');
+    const grants = { friend, guest, serverGrant, connectionGrant };
+    return { owner, server, releaseId, namespace, connectionId, keyId: keys.body.apiKeys[0].id, ...grants };
   }
 
   /** Routes of HEAD answer without a body, so the walks leave them to the test of HEAD. */
@@ -202,11 +220,12 @@ export class Estates {
   }
 
   /** A body the route accepts. */
-  bodyOf({ method, path }: Route, { namespace, server }: Estate): object | undefined {
+  bodyOf({ method, path }: Route, { namespace, server, friend }: Estate): object | undefined {
     const { upstream } = this;
     const bodies: Record<string, object> = {
       'POST /accounts': { name: uniqueName('account'), kind: 'user' },
       'POST /accounts/:accountId/api-keys': { name: 'another' },
+      'POST /accounts/:accountId/api-keys/:keyId/rotate': {},
       'POST /servers/:qualifiedName/transfer': {
         targetOrganizationId: 'me',
         targetNamespace: namespace,
@@ -223,6 +242,8 @@ export class Estates {
       'PUT /connect/:namespace/:connectionId': { mcpUrl: upstream.url },
       'POST /connect/:namespace': { mcpUrl: upstream.url },
       'POST /connect/:namespace/.mcp': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+      'POST /servers/:qualifiedName/grants': { account: friend.id, level: 'manage' },
+      'POST /connect/:namespace/:connectionId/grants': { account: friend.id, level: 'manage' },
       'PUT /connect/:namespace/:connectionId/recording': { enabled: true },
       'POST /connect/:namespace/:connectionId/mcp': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
       'POST /connect/:namespace/:connectionId/.tools/*toolPath': { message: 'hello' },
@@ -281,6 +302,11 @@ export class Estates {
       skills: await rows(
         `SELECT to_jsonb(x) - 'total_activations' AS skill FROM skills x
            JOIN namespaces n ON n.id = x.namespace_id WHERE n.name = $1 ORDER BY x.id`,
+        namespace,
+      ),
+      grants: await rows(
+        `SELECT g.* FROM grants g LEFT JOIN servers s ON s.id = g.server_id LEFT JOIN connections c ON c.id = g.connection_id
+           JOIN namespaces n ON n.id = coalesce(s.namespace_id, c.namespace_id) WHERE n.name = $1 ORDER BY g.id`,
         namespace,
       ),
       connections: await rows(

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
+import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
 import { InternalClient } from '../../../platform/internal-http/internal-client.js';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import { Vault, VaultError } from '../../../platform/vault/vault.js';
@@ -67,6 +68,7 @@ class SlotAllocator {
 interface Entry {
   readonly name: string;
   readonly caller: string;
+  readonly principal: string;
   readonly about: string;
   /** Deadline of the client's answers, from the first request on, in epoch milliseconds; 0 before. */
   until: number;
@@ -74,6 +76,8 @@ interface Entry {
   /** Releases the entry's place among the pending calls; undefined before the first request. */
   leave?: () => void;
   timer?: NodeJS.Timeout;
+  /** Called when the call is not held for its key any more. */
+  release?: () => void;
 }
 
 /**
@@ -94,6 +98,7 @@ export class PendingInputCalls {
     private readonly env: Env,
     private readonly vault: Vault,
     private readonly client: InternalClient,
+    private readonly held: HeldByKeys,
   ) {}
 
   /**
@@ -138,6 +143,7 @@ export class PendingInputCalls {
     const entry = {
       name: `${this.own}.${randomBytes(18).toString('base64url')}`,
       caller: request.caller,
+      principal: request.principal,
       about: digestOf(aboutOf(method, own)),
       until: 0,
     } as Entry;
@@ -243,6 +249,7 @@ export class PendingInputCalls {
     if (this.isClosed) return this.forget(entry, true);
     this.entries.set(entry.name, entry);
     entry.until ||= Date.now() + INPUT_MS_MAX;
+    entry.release ??= this.held.add(entry.principal, () => this.forget(entry, true));
     entry.timer = setTimeout(() => this.forget(entry, true), Math.max(1, entry.until - Date.now())).unref();
   }
 
@@ -250,6 +257,7 @@ export class PendingInputCalls {
     clearTimeout(entry.timer);
     this.entries.delete(entry.name);
     entry.leave?.();
+    entry.release?.();
     if (isUnfinished) entry.call.cancel();
   }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
+import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { repeat } from '../../../platform/schedule/repeat.js';
 import type { Channel } from '../../protocol/channel.js';
@@ -80,6 +81,8 @@ export interface SessionListener {
 @Injectable()
 export class LiveSessions implements OnModuleInit {
   private readonly memories = new Map<string, Map<string, Memory>>();
+  /** Functions that stop watching the keys of {@link memories}. */
+  private readonly releases = new Map<string, () => void>();
   private readonly ended = new Map<string, number>();
   private readonly marked = new LRUCache<string, boolean>({ max: OLD_MAX });
   private readonly sweeper = repeat(SWEEP_EVERY_MS, () => this.forgetIdle());
@@ -92,6 +95,7 @@ export class LiveSessions implements OnModuleInit {
   constructor(
     private readonly pubSub: PubSub,
     private readonly marks: SessionMarkRepository,
+    private readonly held: HeldByKeys,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -276,9 +280,9 @@ export class LiveSessions implements OnModuleInit {
   private memory(principal: string, key: string): Memory {
     const known = this.find(principal, key);
     if (known) return known;
-    const own = this.memories.get(principal) ?? new Map<string, Memory>();
-    this.memories.set(principal, own);
-    if (own.size >= REMEMBERED_EACH_MAX) this.forget(principal, own.keys().next().value as string);
+    const others = this.memories.get(principal);
+    if (others && others.size >= REMEMBERED_EACH_MAX) this.forget(principal, others.keys().next().value as string);
+    const own = this.memories.get(principal) ?? this.begin(principal);
     const made = {
       level: null,
       uris: new Set<string>(),
@@ -288,13 +292,20 @@ export class LiveSessions implements OnModuleInit {
       usedAt: Date.now(),
     };
     own.set(key, made);
-    // The eviction above may have removed the last session and the map with it.
-    this.memories.set(principal, own);
     return made;
   }
 
+  /** Begins to remember the sessions of a key, which end with it. */
+  private begin(principal: string): Map<string, Memory> {
+    const own = new Map<string, Memory>();
+    const end = () => [...own.keys()].forEach((key) => this.forget(principal, key, true));
+    this.memories.set(principal, own);
+    this.releases.set(principal, this.held.add(principal, end));
+    return own;
+  }
+
   /**
-   * @param isOver true when the client ended the session; otherwise it may return, and upstream sessions stored for it
+   * @param isOver true when the client ended the session, or its key has ended; otherwise it may return, and upstream sessions stored for it
    * stay
    */
   private forget(principal: string, key: string, isOver = false): void {
@@ -302,7 +313,11 @@ export class LiveSessions implements OnModuleInit {
     const memory = own?.get(key);
     if (!own || !memory) return;
     own.delete(key);
-    if (own.size === 0) this.memories.delete(principal);
+    if (own.size === 0) {
+      this.memories.delete(principal);
+      this.releases.get(principal)?.();
+      this.releases.delete(principal);
+    }
     memory.stream?.end();
     for (const channel of memory.channels) void channel.release(key, isOver);
   }

@@ -49,6 +49,11 @@ export class Streams {
     };
   }
 
+  /** Calls `end` when the key of a call ends. @returns function to call when the call has ended */
+  endWithKey(principal: string, end: () => void): () => void {
+    return this.held.add(principal, end);
+  }
+
   /** Ends all streams and refuses new ones. */
   close(): void {
     this.isClosed = true;

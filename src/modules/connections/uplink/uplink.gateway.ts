@@ -63,7 +63,7 @@ export class UplinkGateway {
 
   private async pair(request: IncomingMessage, accept: () => WebSocket | null): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://slipway');
-    const caller = await this.access.authenticate(request.headers.authorization);
+    const caller = await this.access.authenticate(request);
     this.requests.admit(request, caller);
     const [namespace, connectionId] = connectionOf(pathname);
     const grant = await this.access.authorize(caller, rule, { owner: namespace });

@@ -37,13 +37,13 @@ export class LogStreamsController {
     @TargetServer() server: ServerRef,
     @Query() { limit = 20, ...query }: InvocationFilterDto,
     @CurrentCaller() { accountId, keyId }: Caller,
-    @Req() { headers }: Request,
+    @Req() request: Request,
     @Res() response: Response,
   ): void {
-    const last = headers['last-event-id'];
+    const last = request.headers['last-event-id'];
     const after = typeof last === 'string' && isUUID(last) ? last.toLowerCase() : undefined;
     const check = async () => {
-      const caller = await this.access.authenticate(headers.authorization);
+      const caller = await this.access.authenticate(request);
       await this.access.authorize(caller, rule, { owner: server.namespace });
     };
     this.streams.follow({ serverId: server.id, accountId, keyId, query, limit, after, check }, response);
