@@ -1,5 +1,5 @@
 import { DomainError, ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
-import type { Action } from './access.types.js';
+import type { Action, GrantLevel } from './access.types.js';
 
 /** The API key is missing, invalid or expired. */
 export class UnauthenticatedError extends DomainError {
@@ -34,6 +34,14 @@ export class KeyScopeError extends ForbiddenError {
     super(
       `Forbidden: this API key lacks the scope ${needed}. Use another key of the account: GET /accounts/me/access says what this one may do.`,
     );
+  }
+}
+
+/** The owner granted the account less than this. */
+export class GrantLevelError extends ForbiddenError {
+  constructor(level: GrantLevel, action: Action) {
+    const needed = action === 'own' ? 'only the owner may do this' : 'this needs "manage": ask the owner for it';
+    super(`Forbidden: the owner granted your account "${level}" here, and ${needed}.`);
   }
 }
 

@@ -36,16 +36,16 @@ export class LogStreamsController {
   follow(
     @TargetServer() server: ServerRef,
     @Query() { limit = 20, ...query }: InvocationFilterDto,
-    @CurrentCaller() { accountId, keyId }: Caller,
-    @Req() { headers }: Request,
+    @CurrentCaller() { accountId, keyId, grant }: Caller,
+    @Req() { headers, params }: Request,
     @Res() response: Response,
   ): void {
     const last = headers['last-event-id'];
     const after = typeof last === 'string' && isUUID(last) ? last.toLowerCase() : undefined;
     const check = async () => {
       const caller = await this.access.authenticate(headers.authorization);
-      await this.access.authorize(caller, rule, { owner: server.namespace });
+      await this.access.authorize(caller, rule, { owner: String(params.qualifiedName) });
     };
-    this.streams.follow({ serverId: server.id, accountId, keyId, query, limit, after, check }, response);
+    this.streams.follow({ serverId: server.id, accountId, keyId, grant, query, limit, after, check }, response);
   }
 }
