@@ -27,9 +27,7 @@ const found = (target: string) =>
        FROM namespaces n JOIN ${target} WHERE n.name = $2 AND g.subject_id = $1`,
   );
 const FIND = {
-  server: found(
-    'servers t ON t.namespace_id = n.id AND lower(t.name) = lower($3) JOIN grants g ON g.server_id = t.id',
-  ),
+  server: found('servers t ON t.namespace_id = n.id AND lower(t.name) = lower($3) JOIN grants g ON g.server_id = t.id'),
   connection: found(
     'connections t ON t.namespace_id = n.id AND t.connection_id = $3 JOIN grants g ON g.connection_id = t.id',
   ),

@@ -31,6 +31,11 @@ interface Estate {
   server: string;
   releaseId: string;
   connectionId: string;
+  /** What the server and the connection are granted to. */
+  friend: TestAccount;
+  /** The grants of the server and the connection. */
+  serverGrant: string;
+  connectionGrant: string;
 }
 
 /** One request of a walk through all routes. */
@@ -91,12 +96,21 @@ async function createEstate(): Promise<Estate> {
   outputs.observe((await serverRow(app, server)).id, 'echo', JSON.stringify({ structuredContent: { a: 1 } }));
   await outputs.settle();
   const keys = await app.as(owner).get('/accounts/me/api-keys');
-  return { owner, server, releaseId, namespace, connectionId, keyId: keys.body.apiKeys[0].id };
+  const friend = await app.account();
+  const grant = async (path: string) => {
+    const { body } = await app.as(owner).post(`${path}/grants`, { account: friend.id, level: 'manage' });
+    return body.id as string;
+  };
+  const serverGrant = await grant(pathTo(server));
+  const connectionGrant = await grant(`/connect/${namespace}/${connectionId}`);
+  const grants = { friend, serverGrant, connectionGrant };
+  return { owner, server, releaseId, namespace, connectionId, keyId: keys.body.apiKeys[0].id, ...grants };
 }
 
 const repositoryOf = (namespace: string): string => `${repositories.url}/${namespace}/skills`;
 
-function pathOf(route: Route, { owner, keyId, namespace, server, releaseId, connectionId }: Estate): string {
+function pathOf(route: Route, target: Estate): string {
+  const { owner, keyId, namespace, server, releaseId, connectionId, serverGrant, connectionGrant } = target;
   const isSkill = route.path.startsWith('/skills/');
   const values: Record<string, string> = {
     name: namespace,
@@ -113,6 +127,7 @@ function pathOf(route: Route, { owner, keyId, namespace, server, releaseId, conn
     path: isSkill ? 'SKILL.md' : 'mcp',
     accountId: owner.id,
     keyId,
+    grantId: route.path.startsWith('/servers/') ? serverGrant : connectionGrant,
     secretName: 'SECRET',
     domainId: 'managed',
     id: releaseId,
@@ -127,7 +142,7 @@ function pathOf(route: Route, { owner, keyId, namespace, server, releaseId, conn
 }
 
 /** A body the route accepts. */
-function bodyOf({ method, path }: Route, { namespace, server } = estate): object | undefined {
+function bodyOf({ method, path }: Route, { namespace, server, friend } = estate): object | undefined {
   const bodies: Record<string, object> = {
     'POST /accounts': { name: uniqueName('account'), kind: 'user' },
     'POST /accounts/:accountId/api-keys': { name: 'another' },
@@ -147,6 +162,8 @@ function bodyOf({ method, path }: Route, { namespace, server } = estate): object
     'PUT /connect/:namespace/:connectionId': { mcpUrl: upstream.url },
     'POST /connect/:namespace': { mcpUrl: upstream.url },
     'POST /connect/:namespace/.mcp': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+    'POST /servers/:qualifiedName/grants': { account: friend.id, level: 'manage' },
+    'POST /connect/:namespace/:connectionId/grants': { account: friend.id, level: 'manage' },
     'PUT /connect/:namespace/:connectionId/recording': { enabled: true },
     'POST /connect/:namespace/:connectionId/mcp': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
     'POST /connect/:namespace/:connectionId/.tools/*toolPath': { message: 'hello' },
@@ -278,6 +295,11 @@ async function stateOf({ owner, namespace }: Estate): Promise<unknown> {
     skills: await rows(
       `SELECT to_jsonb(x) - 'total_activations' AS skill FROM skills x
          JOIN namespaces n ON n.id = x.namespace_id WHERE n.name = $1 ORDER BY x.id`,
+      namespace,
+    ),
+    grants: await rows(
+      `SELECT g.* FROM grants g LEFT JOIN servers s ON s.id = g.server_id LEFT JOIN connections c ON c.id = g.connection_id
+         JOIN namespaces n ON n.id = coalesce(s.namespace_id, c.namespace_id) WHERE n.name = $1 ORDER BY g.id`,
       namespace,
     ),
     connections: await rows(

@@ -72,7 +72,10 @@ export class UplinkGateway {
     requireHandshake(request);
     const { accountId, keyId, grant: opened } = grant.caller;
     const force = ['1', 'true'].includes(searchParams.get('force') ?? '');
-    await this.tunnels.pair({ connectionId: id, namespaceId: owned.id, accountId, keyId, grant: opened, force }, accept);
+    await this.tunnels.pair(
+      { connectionId: id, namespaceId: owned.id, accountId, keyId, grant: opened, force },
+      accept,
+    );
   }
 
   /** Opens the socket. @returns null when the peer has closed it */
