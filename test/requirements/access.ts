@@ -242,6 +242,37 @@ export const access = {
     behavior: 'Every operation of the contract declares the bearer key in the API document.',
   },
 
+  // Grants
+  'grants:connection': {
+    source: 'House',
+    behavior:
+      'A grant `call` opens what finds and calls a connection, `manage` all of its routes but its deletion and its grants; a ' +
+      'grantee is told 403 by the rest, and for everybody else the connection looks missing.',
+  },
+  'grants:server': {
+    source: 'House',
+    behavior:
+      'A grant `manage` of a server opens its releases, logs and settings; creation, transfer, deletion and grants stay with ' +
+      'the owner.',
+  },
+  'grants:keys': { source: 'House', behavior: 'A grantee’s key needs the scope for the namespace of the owner.' },
+  'grants:owner': {
+    source: 'House',
+    behavior:
+      'Only the owner grants a server or a connection, to an existing other account and 100 at most, lists the grants, ' +
+      'changes their level by granting again, and withdraws them.',
+  },
+  'grants:received': {
+    source: 'House',
+    behavior: 'An account lists what was granted to it, with level and owner.',
+  },
+  'grants:gone': { source: 'House', behavior: 'A grant goes with its account, its server or its connection.' },
+  'grants:withdrawn': {
+    source: 'House',
+    behavior:
+      'A withdrawn grant opens nothing after 5 s in any process, and its streams, sessions and tunnels have ended by then.',
+  },
+
   // Paths that published clients use
   'path:unencoded-slash': {
     source: 'Field',

@@ -3,6 +3,7 @@ import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { readBody } from '../../platform/http/body/request-body.js';
 import { isTrustedOrigin } from '../../platform/http/cors.js';
+import type { HoldingGrant } from '../../platform/http/held-by-keys.js';
 import type { CallerProfile, Channel } from '../protocol/channel.js';
 import { MODERN_VERSION } from '../protocol/protocol.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
@@ -56,6 +57,8 @@ export interface McpServerTarget {
   principal: string;
   /** Name of the addressed endpoint; sessions are bound to it. */
   target: string;
+  /** Grant that opened the endpoint to the account: streams end with it too. */
+  grant?: HoldingGrant;
 }
 
 /**
@@ -201,12 +204,12 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   /** Serves what a client missed of a stream that it left, and the rest of the stream. */
   private async resume(
     eventId: string,
-    { account, principal, target }: McpServerTarget,
+    { account, principal, target, grant }: McpServerTarget,
     session: ClientSession,
     response: ServerResponse,
   ): Promise<void> {
     const sink = new ResponseSink(response);
-    const leave = this.streams.enter({ account, principal }, session.expiresAt - Date.now(), () => sink.end());
+    const leave = this.streams.enter({ account, principal, grant }, session.expiresAt - Date.now(), () => sink.end());
     if (!leave) throw new McpTooManyError('streams');
     const reader = {
       open: () => sink.openAnswer(),
@@ -224,7 +227,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
 
   /** Serves the GET stream of a session until its client disconnects, the session ends, or an hour has passed. */
   private async stream(
-    { channel, account, principal }: McpServerTarget,
+    { channel, account, principal, grant }: McpServerTarget,
     session: ClientSession,
     response: ServerResponse,
     find: () => Promise<McpServerTarget>,
@@ -232,7 +235,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     if (channel instanceof McpRefusal) throw channel;
     const sink = new ResponseSink(response);
     let end: () => void = () => sink.end();
-    const leave = this.streams.enter({ account, principal }, session.expiresAt - Date.now(), () => end());
+    const leave = this.streams.enter({ account, principal, grant }, session.expiresAt - Date.now(), () => end());
     if (!leave) throw new McpTooManyError('streams');
     const stop = this.listen(session, principal, find, sink);
     if (!stop) {
@@ -336,6 +339,7 @@ function contextOf(
     header: (name) => headerOf(request, name),
     account: target.account,
     principal: target.principal,
+    grant: target.grant,
     target: target.target,
     caller: callerOf(target),
     session,

@@ -48,6 +48,7 @@ export class AccessGuard implements CanActivate {
     request.grant = await this.access.authorize(caller, declared, {
       owner: param(declared.owner),
       account: param(declared.account),
+      connectionId: request.params.connectionId as string | undefined,
     });
     if (caller === ANONYMOUS) return true;
     this.bodies.admit(request, response, caller.accountId);

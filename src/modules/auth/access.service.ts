@@ -13,11 +13,13 @@ import {
   type Action,
   type Caller,
   type Grant,
+  type GrantedThing,
+  type GrantSource,
   type NamespaceOwners,
   type Target,
 } from './access.types.js';
 import { ApiKeysService } from './api-keys.service.js';
-import { AccountNotFoundError, KeyScopeError, UnauthenticatedError } from './auth.errors.js';
+import { AccountNotFoundError, GrantLevelError, KeyScopeError, UnauthenticatedError } from './auth.errors.js';
 import { covers, decide } from './may.js';
 
 const BEARER = /^Bearer +(\S+) *$/i;
@@ -29,6 +31,7 @@ export class RouteDeclarationError extends StartError {}
 @Injectable()
 export class AccessService {
   private owners: NamespaceOwners | null = null;
+  private grants: GrantSource | null = null;
 
   constructor(
     private readonly keys: ApiKeysService,
@@ -38,6 +41,11 @@ export class AccessService {
   /** Sets the source of namespace owners; the namespaces module calls it at start. */
   useNamespaceOwners(owners: NamespaceOwners): void {
     this.owners = owners;
+  }
+
+  /** Sets the source of grants; the grants module calls it at start. */
+  useGrants(grants: GrantSource): void {
+    this.grants = grants;
   }
 
   /**
@@ -80,12 +88,14 @@ export class AccessService {
   }
 
   /**
-   * Checks whether `caller` may use a route with this rule on this target. A promise where it takes a query.
+   * Checks whether `caller` may use a route with this rule on this target. A promise where it takes a query. Where a grant
+   * opens it, the caller of the result has that grant, and its namespace is the owner's.
    *
-   * @throws DomainError the rule's `missing` or `foreign`; ForbiddenError for an operator's route; KeyScopeError
+   * @throws DomainError the rule's `missing` or `foreign`; ForbiddenError for an operator's route; KeyScopeError,
+   * GrantLevelError
    */
   authorize(caller: Caller, rule: AccessRule, target: AccessTarget): Grant | Promise<Grant> {
-    const action = actionOf(rule.scope);
+    const action = rule.own ? 'own' : rule.discover ? 'discover' : actionOf(rule.scope);
     if (rule.operator) {
       if (!caller.isOperator) throw new ForbiddenError('Forbidden: only the operator manages accounts');
       this.requireForAll(caller, action);
@@ -109,15 +119,30 @@ export class AccessService {
     if (cached && this.may(caller, action, { ownerId: cached.accountId, namespace: name })) {
       return { caller, namespace: { id: cached.id, name } };
     }
-    return this.authorizeOwner(caller, rule, name);
+    return this.authorizeOther(caller, rule, action, name, thingOf(rule, target, name));
   }
 
-  private async authorizeOwner(caller: Caller, rule: AccessRule, name: string): Promise<Grant> {
+  private async authorizeOther(
+    caller: Caller,
+    rule: AccessRule,
+    action: Action,
+    name: string,
+    thing: GrantedThing | null,
+  ): Promise<Grant> {
     const found = await this.owners?.find(name);
-    const missing = rule.missing ?? (() => new ForbiddenError('Forbidden'));
-    if (found && this.may(caller, actionOf(rule.scope), { ownerId: found.accountId, namespace: name })) {
+    if (found && this.may(caller, action, { ownerId: found.accountId, namespace: name })) {
       return { caller, namespace: { id: found.id, name } };
     }
+    // Asked also where there is no such namespace: otherwise the time of the answer would tell.
+    const granted = thing && (await this.grants?.find(caller.accountId, thing));
+    if (granted) {
+      const { id, level, namespaceId, ownerId } = granted;
+      if (!this.may(caller, action, { ownerId, namespace: name, granted: level })) {
+        throw new GrantLevelError(level, action);
+      }
+      return { caller: { ...caller, grant: { id, level } }, namespace: { id: namespaceId, name } };
+    }
+    const missing = rule.missing ?? (() => new ForbiddenError('Forbidden'));
     // The advice depends on the caller's own namespaces only: a foreign one looks like a missing one.
     const error = found && rule.foreign ? rule.foreign() : missing();
     if (error.kind !== 'not_found') throw error;
@@ -129,6 +154,12 @@ export class AccessService {
         : 'You have no such namespace.';
     throw Object.assign(error, { advice: `${fact}${didYouMean(name, own)}` });
   }
+}
+
+/** What the path names, in its namespace; null where nothing in it can be granted. */
+function thingOf(rule: AccessRule, { owner = '', connectionId }: AccessTarget, namespace: string): GrantedThing | null {
+  if (rule.owner === 'qualifiedName') return { namespace, kind: 'server', name: owner.slice(namespace.length + 1) };
+  return connectionId === undefined ? null : { namespace, kind: 'connection', name: connectionId };
 }
 
 function ownAccount(caller: Caller, id: string): string {

@@ -41,6 +41,14 @@ export interface Caller {
   scopes: readonly KeyScope[] | null;
   /** Limits of the account; absent for the caller without a key. */
   limits?: AccountLimits;
+  /** The grant that opened the route to it; absent where the account owns the target, or the target is public. */
+  grant?: GrantRef;
+}
+
+/** A row of `grants`. */
+export interface GrantRef {
+  id: string;
+  level: GrantLevel;
 }
 
 /** The caller without a key on routes that need none: owns nothing. */
@@ -95,6 +103,10 @@ export interface AccessRule {
   owner?: string;
   account?: string;
   operator?: true;
+  /** With `owner`: grants do not count. */
+  own?: true;
+  /** With `owner`: also open to accounts that were granted only calls. */
+  discover?: true;
   /** Needs no key while `PUBLIC_READS=true`; the caller is then {@link ANONYMOUS}. A wrong key stays refused. */
   anonymous?: true;
   /** A link signed for this very path opens it without a key (`SignedUrls`). */
@@ -109,6 +121,8 @@ export interface AccessRule {
 export interface AccessTarget {
   owner?: string;
   account?: string;
+  /** The connection of a route below one, which may be granted. */
+  connectionId?: string;
 }
 
 /** The result of an {@link AccessRule} that allowed a request. */
@@ -128,4 +142,25 @@ export interface NamespaceOwners {
   find(name: string): Promise<{ id: string; accountId: string } | null>;
   /** Names of an account's namespaces, newest first, 1,000 at most. */
   namesOf(accountId: string): Promise<string[]>;
+}
+
+/** What may be granted: a server or a connection in a namespace, by its names. */
+export interface GrantedThing {
+  /** The name of the namespace. */
+  namespace: string;
+  kind: 'server' | 'connection';
+  /** The part of a qualified name behind the slash, or the id of a connection. */
+  name: string;
+}
+
+/** A grant, and the namespace that holds its target. */
+export interface FoundGrant extends GrantRef {
+  namespaceId: string;
+  ownerId: string;
+}
+
+/** Finds grants. The grants module passes its implementation to {@link AccessService}. */
+export interface GrantSource {
+  /** @returns null when nothing was granted, or the thing does not exist. At most 5 s old. */
+  find(accountId: string, thing: GrantedThing): Promise<FoundGrant | null>;
 }

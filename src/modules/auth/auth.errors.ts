@@ -1,5 +1,5 @@
 import { DomainError, ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
-import type { Action, KeyScope } from './access.types.js';
+import type { Action, GrantLevel, KeyScope } from './access.types.js';
 import { formatScope } from './may.js';
 
 /** The API key is missing, invalid or expired. */
@@ -45,6 +45,14 @@ export class KeyRightsError extends ForbiddenError {
     super(
       `Forbidden: this API key makes no key with more rights than its own: ${scopes.map(formatScope).join(', ')}. Name scopes within them, or use a key that has the rights.`,
     );
+  }
+}
+
+/** The owner granted the account less than this. */
+export class GrantLevelError extends ForbiddenError {
+  constructor(level: GrantLevel, action: Action) {
+    const needed = action === 'own' ? 'only the owner may do this' : 'this needs "manage": ask the owner for it';
+    super(`Forbidden: the owner granted your account "${level}" here, and ${needed}.`);
   }
 }
 

@@ -149,7 +149,8 @@ export class FastPathRouter {
       const caller = authenticated instanceof Promise ? await authenticated : authenticated;
       this.limits.admit(request, caller, response);
       const owner = rule.owner === undefined ? undefined : String(request.params[rule.owner]);
-      const authorized = this.access.authorize(caller, rule, { owner });
+      const connectionId = request.params.connectionId as string | undefined;
+      const authorized = this.access.authorize(caller, rule, { owner, connectionId });
       request.grant = authorized instanceof Promise ? await authorized : authorized;
       requireNoQuery(query);
       if (route.method !== 'GET') {

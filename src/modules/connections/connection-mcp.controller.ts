@@ -58,7 +58,8 @@ export class ConnectionMcpController {
       const channel = this.handles.peek(namespace, connectionId) ?? (await this.handles.find(namespace, connectionId));
       const { id } = channel.owner.target;
       if (record) record.connectionId = id;
-      return { channel, account: grant.caller.accountId, principal: grant.caller.keyId, target: id };
+      const { accountId: account, keyId: principal, grant: opened } = grant.caller;
+      return { channel, account, principal, target: id, grant: opened };
     };
     return this.server.serve(request, response, find, record);
   }

@@ -3,8 +3,8 @@ import { ApiBody, ApiOkResponse, ApiCreatedResponse, ApiParam, ApiQuery, ApiTags
 import type { Response } from 'express';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
-import { Access, CurrentNamespace } from '../auth/access.decorator.js';
-import type { OwnedNamespace } from '../auth/access.types.js';
+import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorator.js';
+import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import {
   ConnectionDto,
   connectionExample,
@@ -13,7 +13,13 @@ import {
   newConnectionExample,
   SetConnectionDto,
 } from './core/connection.dto.js';
-import { connectionIdParam, namespaceParam, ownConnections } from './core/connections.access.js';
+import {
+  callableConnections,
+  connectionIdParam,
+  namespaceParam,
+  ownConnections,
+  ownConnectionsOnly,
+} from './core/connections.access.js';
 import { ConnectionReader } from './core/connection-reader.js';
 import { ConnectionsService } from './connections.service.js';
 import { MetadataFilters, type MetadataFilter } from './core/metadata-filter.js';
@@ -52,11 +58,12 @@ export class ConnectionsController {
   })
   async set(
     @CurrentNamespace() namespace: OwnedNamespace,
+    @CurrentCaller() caller: Caller,
     @Param('connectionId') id: string,
     @Body() body: SetConnectionDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<ConnectionDto> {
-    const { created, connection } = await this.connections.set(namespace, id, body);
+    const { created, connection } = await this.connections.set(namespace, id, body, caller);
     response.status(created ? 201 : 200);
     return connection;
   }
@@ -112,7 +119,7 @@ export class ConnectionsController {
   /** Get a connection with its last known status. */
   @Get(':connectionId')
   @ApiParam(connectionIdParam)
-  @Access('connections:read', ownConnections)
+  @Access('connections:read', callableConnections)
   @ApiOkResponse({ type: ConnectionDto, example: connectionExample })
   @ApiErrors(404)
   get(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<ConnectionDto> {
@@ -122,7 +129,7 @@ export class ConnectionsController {
   /** Delete a connection and end its MCP session. Spec 4.4. */
   @Delete(':connectionId')
   @ApiParam(connectionIdParam)
-  @Access('connections:write', ownConnections)
+  @Access('connections:write', ownConnectionsOnly)
   @ApiErrors(404)
   remove(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<SuccessDto> {
     return this.connections.remove(namespace, id);

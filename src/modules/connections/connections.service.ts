@@ -11,7 +11,7 @@ import { generateName } from '../../platform/http/generated-name.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
-import type { OwnedNamespace } from '../auth/access.types.js';
+import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { NamespacesService } from '../namespaces/namespaces.service.js';
 import { CredentialsService } from '../oauth/credentials.service.js';
 import { ServersService } from '../servers/servers.service.js';
@@ -80,16 +80,18 @@ export class ConnectionsService implements OnModuleInit {
    * creation, after a change of what is sent to it or offered of it, and when the body names the target or headers while the
    * connection is not `connected`. Name and metadata, and values that are stored already, leave its session alone.
    *
+   * @param caller whom a grant of the connection let in creates none: it may have been deleted meanwhile
    * @throws InvalidInputError, InvalidSourceError, ConnectionTargetError, ResourceNotFoundError
    */
   async set(
     namespace: OwnedNamespace,
     connectionId: string,
     body: SetConnectionDto,
+    { grant }: Caller,
   ): Promise<{ created: boolean; connection: ConnectionDto }> {
     requireConnectionId(connectionId);
     const where = { namespaceId: namespace.id, connectionId };
-    if (!(await this.connections.existsBy(where))) {
+    if (!grant && !(await this.connections.existsBy(where))) {
       requireTarget(connectionId, body);
       const prepared = await this.prepare(namespace, body);
       const id = await this.insert(namespace, connectionId, prepared, body);

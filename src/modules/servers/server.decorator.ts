@@ -16,9 +16,10 @@ export const qualifiedNameParam = {
 
 /** For creating a server: the namespace must exist and belong to the caller. */
 export const inOwnNamespace = {
+  own: true,
   missing: () => new NamespaceNotFoundError(),
   foreign: () => new NotServerOwnerError(),
-};
+} as const;
 
 /** For changes of public records: a foreign server is 403, since its existence is public. */
 export const ownServer = {
@@ -26,6 +27,9 @@ export const ownServer = {
   missing: () => new ServerNotFoundError(),
   foreign: () => new NotServerOwnerError(),
 };
+
+/** For what stays with the owner, whatever was granted: a foreign server is 403. */
+export const ownServerOnly = { ...ownServer, own: true } as const;
 
 /** For what only the owner may see: a foreign server is 404 like a missing one. */
 export const ownServerOrNone = { owner: 'qualifiedName', missing: () => new ServerNotFoundError() };

@@ -20,6 +20,7 @@ import {
   inOwnNamespace,
   notServerOwner,
   ownServer,
+  ownServerOnly,
   ownServerOrNone,
   toQualifiedName,
   serverNotFound,
@@ -80,7 +81,7 @@ export class ServersController {
   @Post('servers/:qualifiedName/transfer')
   @HttpCode(200)
   @ApiServerName()
-  @Access('servers:write', ownServer)
+  @Access('servers:write', ownServerOnly)
   @ApiErrors(400, notServerOwner, serverNotFound, {
     status: 409,
     message: 'The server "acme-labs/weather" exists: choose another targetSlug or delete that one first',
@@ -107,7 +108,7 @@ export class ServersController {
    */
   @Delete('servers/:qualifiedName')
   @ApiServerName()
-  @Access('servers:write', ownServerOrNone)
+  @Access('servers:write', { ...ownServerOrNone, own: true })
   @ApiErrors(serverNotFound)
   remove(@TargetServer() server: ServerRef): Promise<DeletedServerDto> {
     return this.servers.remove(server);

@@ -1,29 +1,67 @@
 import { Injectable } from '@nestjs/common';
 
-/** Streams and tunnels that are open in this process, by the key that opened them: they end with it. */
+/** A grant of a server or a connection, at the level that it had when something was opened by it. */
+export interface HoldingGrant {
+  id: string;
+  level: string;
+}
+
+/** Streams and tunnels that are open in this process, by the key and the grant that opened them: they end with either. */
 @Injectable()
 export class HeldByKeys {
-  private readonly ends = new Map<string, Set<() => void>>();
+  private readonly byKey = new Map<string, Set<() => void>>();
+  private readonly byGrant = new Map<string, Set<() => void>>();
 
   /** Keys that hold something open. */
   get keyIds(): string[] {
-    return [...this.ends.keys()];
+    return [...this.byKey.keys()];
+  }
+
+  /** Grants that hold something open. */
+  get grants(): HoldingGrant[] {
+    return [...this.byGrant.keys()].map((name) => {
+      const [id = '', level = ''] = name.split(' ');
+      return { id, level };
+    });
   }
 
   /**
-   * @param end called when the key was revoked or has expired
+   * @param end called when the key was revoked or has expired, or the grant was withdrawn or changed
+   * @param grant absent for what is the caller's own, or public
    * @returns function to call when the thing has ended
    */
-  add(keyId: string, end: () => void): () => void {
-    const ends = this.ends.get(keyId) ?? new Set();
-    this.ends.set(keyId, ends.add(end));
+  add(keyId: string, end: () => void, grant?: HoldingGrant): () => void {
+    const forgetKey = enter(this.byKey, keyId, end);
+    const forgetGrant = grant && enter(this.byGrant, nameOf(grant), end);
     return () => {
-      if (ends.delete(end) && ends.size === 0) this.ends.delete(keyId);
+      forgetKey();
+      forgetGrant?.();
     };
   }
 
   /** Ends everything that a key holds. */
   end(keyId: string): void {
-    for (const end of [...(this.ends.get(keyId) ?? [])]) end();
+    endAll(this.byKey, keyId);
   }
+
+  /** Ends everything that a grant of this level holds. */
+  endGrant(grant: HoldingGrant): void {
+    endAll(this.byGrant, nameOf(grant));
+  }
+}
+
+function nameOf({ id, level }: HoldingGrant): string {
+  return `${id} ${level}`;
+}
+
+function enter(holders: Map<string, Set<() => void>>, name: string, end: () => void): () => void {
+  const ends = holders.get(name) ?? new Set();
+  holders.set(name, ends.add(end));
+  return () => {
+    if (ends.delete(end) && ends.size === 0) holders.delete(name);
+  };
+}
+
+function endAll(holders: Map<string, Set<() => void>>, name: string): void {
+  for (const end of [...(holders.get(name) ?? [])]) end();
 }

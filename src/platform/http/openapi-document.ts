@@ -43,6 +43,7 @@ const tags: [name: string, description: string][] = [
   ['Server icons', 'A picture for each server.'],
   ['Server settings', 'Secrets of a server, the address it runs at, where its code may go.'],
   ['Accounts and API keys', 'Who may do what.'],
+  ['Grants', 'Single servers and connections that another account may use.'],
   ['Health', 'For monitors; no API key needed.'],
 ];
 

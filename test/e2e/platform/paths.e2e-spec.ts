@@ -158,6 +158,11 @@ function connectRequests(): Record<string, ConnectRequest[]> {
     'GET /connect/:namespace/:connectionId/recording': [{ path: '/conn/recording', status: 200 }],
     'PUT /connect/:namespace/:connectionId/recording': [{ path: '/conn/recording', body: { on: 1 }, status: 400 }],
     'DELETE /connect/:namespace/:connectionId/recording': [{ path: '/never/recording', status: 404 }],
+    'GET /connect/:namespace/:connectionId/grants': [{ path: '/conn/grants', status: 200 }],
+    'POST /connect/:namespace/:connectionId/grants': [
+      { path: '/conn/grants', body: { account: 'nobody', level: 'call' }, status: 404 },
+    ],
+    'DELETE /connect/:namespace/:connectionId/grants/:grantId': [{ path: '/conn/grants/none', status: 404 }],
     'GET /connect/:namespace/:connectionId/.triggers': [{ path: '/conn/.triggers', status: 200 }],
     'GET /connect/:namespace/:connectionId/.triggers/:triggerName': [{ path: '/conn/.triggers/never', status: 404 }],
     'POST /connect/:namespace/:connectionId/.triggers/:triggerName': [

@@ -3,8 +3,14 @@ import { ApiExcludeEndpoint, ApiParam } from '@nestjs/swagger';
 import { Access, FastPath } from '../../auth/access.decorator.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 
-/** Connections are readable only by the owner of the namespace; for others they look like missing ones. */
+/** Connections are open only to the owner of the namespace and its grantees; for others they look like missing ones. */
 export const ownConnections = { owner: 'namespace', missing: () => new ResourceNotFoundError() };
+
+/** For what shows no more than callers must know: also open to accounts that were granted only calls. */
+export const callableConnections = { ...ownConnections, discover: true } as const;
+
+/** For what stays with the owner, whatever was granted. */
+export const ownConnectionsOnly = { ...ownConnections, own: true } as const;
 
 export const namespaceParam = { name: 'namespace', description: 'The namespace.', example: 'acme' };
 

@@ -7,7 +7,7 @@ import { answerJson, JSON_TYPE } from '../../../platform/http/json-answer.js';
 import { readBody } from '../../../platform/http/body/request-body.js';
 import { Access, CurrentNamespace, FastPath, type FastPathRequest } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
+import { callableConnections, connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
 import { LogRecorder } from '../log/log-recorder.js';
 import { DisconnectCancellation } from '../../../mcp/server/response-sink.js';
 import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
@@ -66,7 +66,7 @@ export class ConnectionToolsController {
   @Get(':connectionId/.tools')
   @Header('content-type', JSON_TYPE)
   @ApiParam(connectionIdParam)
-  @Access('connections:read', ownConnections)
+  @Access('connections:read', callableConnections)
   @ApiOkResponse({ type: ToolListDto, example: { tools: [toolExample] } })
   @ApiErrors(...failures.slice(1))
   list(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<string> {
@@ -78,7 +78,7 @@ export class ConnectionToolsController {
   @Header('content-type', JSON_TYPE)
   @ApiParam(connectionIdParam)
   @ApiParam(toolPathParam)
-  @Access('connections:read', ownConnections)
+  @Access('connections:read', callableConnections)
   @ApiOkResponse({
     description: 'The tool, or `{tools: […]}` for a category.',
     schema: { oneOf: [{ $ref: getSchemaPath(ToolDto) }, { $ref: getSchemaPath(ToolListDto) }], example: toolExample },

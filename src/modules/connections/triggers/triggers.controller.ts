@@ -4,7 +4,7 @@ import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../../platform/http/success.dto.js';
 import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { ConnectionController, ownConnections } from '../core/connections.access.js';
+import { callableConnections, ConnectionController, ownConnections } from '../core/connections.access.js';
 import {
   SubscribeTriggerDto,
   TriggerDto,
@@ -35,7 +35,7 @@ export class TriggersController {
 
   /** List the triggers of a connection. Preview. Empty for a server without triggers. */
   @Get()
-  @Access('connections:read', ownConnections)
+  @Access('connections:read', callableConnections)
   @ApiOkResponse({ type: [TriggerDto], example: [triggerExample] })
   @ApiErrors(...failures)
   list(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<TriggerDto[]> {
@@ -45,7 +45,7 @@ export class TriggersController {
   /** Get one trigger. Preview. */
   @Get(':triggerName')
   @ApiParam(triggerParam)
-  @Access('connections:read', ownConnections)
+  @Access('connections:read', callableConnections)
   @ApiOkResponse({ type: TriggerDto, example: triggerExample })
   @ApiErrors(...failures)
   get(

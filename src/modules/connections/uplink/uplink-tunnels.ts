@@ -8,7 +8,7 @@ import {
 } from '@nestjs/common';
 import type { WebSocket } from 'ws';
 import { Env } from '../../../config/env.js';
-import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
+import { HeldByKeys, type HoldingGrant } from '../../../platform/http/held-by-keys.js';
 import { UplinkDisconnectedError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import type { UplinkChannel } from '../../../mcp/client/uplink/uplink-channel.js';
 import { ProcessRegistry, type LeaseHolder } from '../../../platform/processes/process-registry.js';
@@ -45,6 +45,8 @@ export interface Pairing {
   accountId: string;
   /** Key of the handshake: it ends its tunnels when it is revoked or expires. */
   keyId: string;
+  /** Grant of the connection to the account: it ends its tunnels when it is withdrawn. */
+  grant?: HoldingGrant;
   /** Replace a tunnel that is open. */
   force: boolean;
 }
@@ -188,7 +190,11 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       ...pairing,
       socket: new TunnelSocket(socket, this.env.upstreamConnectTimeoutMs, () => this.ended(held)),
       pings: repeat(this.env.uplinkPingMs, () => held.socket.ping()),
-      release: this.keys.add(pairing.keyId, () => held.socket.shut(1008, 'the key was revoked or has expired')),
+      release: this.keys.add(
+        pairing.keyId,
+        () => held.socket.shut(1008, 'the key was revoked or has expired, or the grant was withdrawn'),
+        pairing.grant,
+      ),
     };
     this.held.set(pairing.connectionId, held);
     void this.greet(held);

@@ -66,13 +66,16 @@ export class UplinkGateway {
     const caller = await this.access.authenticate(request);
     this.requests.admit(request, caller);
     const [namespace, connectionId] = connectionOf(pathname);
-    const grant = await this.access.authorize(caller, rule, { owner: namespace });
+    const grant = await this.access.authorize(caller, rule, { owner: namespace, connectionId });
     const owned = grant.namespace as OwnedNamespace;
     const { id } = await this.connections.find(owned, connectionId, 'uplink');
     requireHandshake(request);
-    const { accountId, keyId } = caller;
+    const { accountId, keyId, grant: opened } = grant.caller;
     const force = ['1', 'true'].includes(searchParams.get('force') ?? '');
-    await this.tunnels.pair({ connectionId: id, namespaceId: owned.id, accountId, keyId, force }, accept);
+    await this.tunnels.pair(
+      { connectionId: id, namespaceId: owned.id, accountId, keyId, grant: opened, force },
+      accept,
+    );
   }
 
   /** Opens the socket. @returns null when the peer has closed it */

@@ -36,7 +36,7 @@ export class LogStreamsController {
   follow(
     @TargetServer() server: ServerRef,
     @Query() { limit = 20, ...query }: InvocationFilterDto,
-    @CurrentCaller() { accountId, keyId }: Caller,
+    @CurrentCaller() { accountId, keyId, grant }: Caller,
     @Req() request: Request,
     @Res() response: Response,
   ): void {
@@ -44,8 +44,8 @@ export class LogStreamsController {
     const after = typeof last === 'string' && isUUID(last) ? last.toLowerCase() : undefined;
     const check = async () => {
       const caller = await this.access.authenticate(request);
-      await this.access.authorize(caller, rule, { owner: server.namespace });
+      await this.access.authorize(caller, rule, { owner: String(request.params.qualifiedName) });
     };
-    this.streams.follow({ serverId: server.id, accountId, keyId, query, limit, after, check }, response);
+    this.streams.follow({ serverId: server.id, accountId, keyId, grant, query, limit, after, check }, response);
   }
 }

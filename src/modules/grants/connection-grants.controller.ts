@@ -1,0 +1,77 @@
+import { Body, Delete, Get, Param, Post, Query, Res } from '@nestjs/common';
+import { ApiCreatedResponse, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import type { Response } from 'express';
+import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
+import { UuidOr404 } from '../../platform/http/input.pipe.js';
+import { PageQueryDto } from '../../platform/http/pagination.dto.js';
+import { SuccessDto } from '../../platform/http/success.dto.js';
+import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorator.js';
+import type { Caller, OwnedNamespace } from '../auth/access.types.js';
+import { ConnectionReader } from '../connections/core/connection-reader.js';
+import { ConnectionController, ownConnectionsOnly } from '../connections/core/connections.access.js';
+import { ResourceNotFoundError } from '../connections/core/connections.errors.js';
+import { GrantDto, GrantListDto, SetGrantDto } from './grant.dto.js';
+import type { GrantTarget } from './grant.types.js';
+import { grantIdParam, setGrantErrors } from './grants.docs.js';
+import { GrantNotFoundError } from './grants.errors.js';
+import { GrantsService } from './grants.service.js';
+
+/** Grants of a connection: only its owner sees and changes them. */
+@ApiTags('Grants')
+@ConnectionController('grants')
+export class ConnectionGrantsController {
+  constructor(
+    private readonly grants: GrantsService,
+    private readonly connections: ConnectionReader,
+  ) {}
+
+  /** Let another account use a connection, or change its level. */
+  @Post()
+  @Access('connections:write', ownConnectionsOnly)
+  @ApiOkResponse({ type: GrantDto, description: 'The account had a grant, and has this level now.' })
+  @ApiCreatedResponse({ type: GrantDto, description: 'Granted.' })
+  @ApiErrors(...setGrantErrors)
+  async set(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Param('connectionId') connectionId: string,
+    @CurrentCaller() caller: Caller,
+    @Body() body: SetGrantDto,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<GrantDto> {
+    const target = await this.target(namespace, connectionId);
+    const missing = () => new ResourceNotFoundError();
+    const { created, grant } = await this.grants.set(target, caller, body, missing);
+    response.status(created ? 201 : 200);
+    return grant;
+  }
+
+  /** List the grants of a connection. Newest first. */
+  @Get()
+  @Access('connections:write', ownConnectionsOnly)
+  @ApiErrors(400, 404)
+  async list(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Param('connectionId') connectionId: string,
+    @Query() query: PageQueryDto,
+  ): Promise<GrantListDto> {
+    return this.grants.list(await this.target(namespace, connectionId), query);
+  }
+
+  /** Withdraw a grant of a connection: it holds nowhere any more within 5 seconds. */
+  @Delete(':grantId')
+  @ApiParam(grantIdParam)
+  @Access('connections:write', ownConnectionsOnly)
+  @ApiErrors({ status: 404, message: 'Grant not found' })
+  async remove(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Param('connectionId') connectionId: string,
+    @Param('grantId', UuidOr404(GrantNotFoundError)) id: string,
+  ): Promise<SuccessDto> {
+    return this.grants.remove(await this.target(namespace, connectionId), id);
+  }
+
+  private async target(namespace: OwnedNamespace, connectionId: string): Promise<GrantTarget> {
+    const { id } = await this.connections.find(namespace, connectionId);
+    return { kind: 'connection', id };
+  }
+}

@@ -1,0 +1,81 @@
+import { Injectable, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
+import { RowCache } from '../../platform/database/row-cache.js';
+import { HeldByKeys } from '../../platform/http/held-by-keys.js';
+import { STORABLE } from '../../platform/http/input-values.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
+import { Schedule, type ScheduledWork } from '../../platform/schedule/schedule.js';
+import { AccessService } from '../auth/access.service.js';
+import type { FoundGrant, GrantedThing, GrantSource } from '../auth/access.types.js';
+import { ConnectionEvents } from '../connections/core/connection.events.js';
+import type { GrantTarget } from './grant.types.js';
+import { GrantsRepository, type TargetedGrant } from './grants.repository.js';
+
+/** A withdrawn grant must stop working everywhere within 5 s, also if the message about it is lost. */
+const CACHE_MS = 5_000;
+const CACHED_MAX = 10_000;
+
+/** Interval at which the grants of open streams are checked: with the query, streams end within 5 s. */
+const HELD_CHECK_MS = 3_000;
+
+/** Finds grants for the access guard, and ends what withdrawn ones hold open. */
+@Injectable()
+export class GrantCache implements GrantSource, OnModuleInit, OnApplicationBootstrap {
+  private readonly known = new RowCache<TargetedGrant>((key) => this.load(key), { max: CACHED_MAX, ttlMs: CACHE_MS });
+  private check: ScheduledWork | undefined;
+
+  constructor(
+    private readonly rows: GrantsRepository,
+    private readonly access: AccessService,
+    private readonly held: HeldByKeys,
+    private readonly pubSub: PubSub,
+    private readonly connections: ConnectionEvents,
+    private readonly schedule: Schedule,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    this.access.useGrants(this);
+    this.connections.on('changed', ({ id, revision }) => {
+      if (revision === null) this.forget(({ targetId }) => targetId === id);
+    });
+    await this.pubSub.subscribe('grants.changed', (changed) => {
+      const id = 'serverId' in changed ? changed.serverId : changed.connectionId;
+      this.forget(({ targetId }) => targetId === id);
+    });
+    await this.pubSub.subscribe('servers.deleted', ({ id }) => this.forget(({ targetId }) => targetId === id));
+    await this.pubSub.subscribe('namespaces.deleted', ({ id }) => this.forget((grant) => grant.namespaceId === id));
+  }
+
+  onApplicationBootstrap(): void {
+    this.check = this.schedule.every('check of the grants of open streams', HELD_CHECK_MS, () => this.checkHeld());
+  }
+
+  /** What was granted to an account, at most 5 s old; null for nothing. */
+  async find(accountId: string, { kind, namespace, name }: GrantedThing): Promise<FoundGrant | null> {
+    if (!STORABLE.test(namespace) || !STORABLE.test(name)) return null;
+    return this.known.get(JSON.stringify([accountId, kind, namespace, name]));
+  }
+
+  /** Makes a change of the grants of a target hold: at once in this process, and by a message in every other. */
+  announce({ kind, id }: GrantTarget): void {
+    this.forget(({ targetId }) => targetId === id);
+    this.pubSub.publish('grants.changed', kind === 'server' ? { serverId: id } : { connectionId: id });
+  }
+
+  private load(key: string): Promise<TargetedGrant | null> {
+    const [accountId, kind, namespace, name] = JSON.parse(key) as [string, GrantedThing['kind'], string, string];
+    return this.rows.find(accountId, { kind, namespace, name });
+  }
+
+  private forget(matches: (grant: TargetedGrant) => boolean): void {
+    this.known.dropWhere(matches);
+    void this.check?.run();
+  }
+
+  /** Ends what is held open by grants that were withdrawn or changed. */
+  private async checkHeld(): Promise<void> {
+    const { grants } = this.held;
+    if (grants.length === 0) return;
+    const levels = await this.rows.levelsOf(grants.map(({ id }) => id));
+    for (const grant of grants) if (levels.get(grant.id) !== grant.level) this.held.endGrant(grant);
+  }
+}

@@ -1,0 +1,28 @@
+import { Controller, Get, Query } from '@nestjs/common';
+import { ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
+import { UuidOr404 } from '../../platform/http/input.pipe.js';
+import { PageQueryDto } from '../../platform/http/pagination.dto.js';
+import { Access, CurrentAccountId } from '../auth/access.decorator.js';
+import { AccountNotFoundError } from '../auth/auth.errors.js';
+import { ReceivedGrantListDto } from './grant.dto.js';
+import { GrantsService } from './grants.service.js';
+
+/** What was granted to an account. */
+@ApiTags('Grants')
+@Controller('accounts/:accountId/grants')
+export class ReceivedGrantsController {
+  constructor(private readonly grants: GrantsService) {}
+
+  /** List the servers and connections that other accounts let an account use. Newest first. */
+  @Get()
+  @ApiParam({ name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' })
+  @Access('accounts:read', { account: 'accountId' })
+  @ApiErrors(400, { status: 404, message: 'Account not found' })
+  list(
+    @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
+    @Query() query: PageQueryDto,
+  ): Promise<ReceivedGrantListDto> {
+    return this.grants.listReceived(id, query);
+  }
+}

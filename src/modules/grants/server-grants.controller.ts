@@ -1,0 +1,66 @@
+import { Body, Controller, Delete, Get, Param, Post, Query, Res } from '@nestjs/common';
+import { ApiCreatedResponse, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import type { Response } from 'express';
+import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
+import { UuidOr404 } from '../../platform/http/input.pipe.js';
+import { PageQueryDto } from '../../platform/http/pagination.dto.js';
+import { SuccessDto } from '../../platform/http/success.dto.js';
+import { Access, CurrentCaller } from '../auth/access.decorator.js';
+import type { Caller } from '../auth/access.types.js';
+import { ApiServerName, ownServerOrNone, serverNotFound, TargetServer } from '../servers/server.decorator.js';
+import type { ServerRef } from '../servers/server.types.js';
+import { ServerNotFoundError } from '../servers/servers.errors.js';
+import { GrantDto, GrantListDto, SetGrantDto } from './grant.dto.js';
+import { grantIdParam, setGrantErrors } from './grants.docs.js';
+import { GrantNotFoundError } from './grants.errors.js';
+import { GrantsService } from './grants.service.js';
+
+const ownersOnly = { ...ownServerOrNone, own: true } as const;
+
+const targetOf = ({ id }: ServerRef) => ({ kind: 'server', id }) as const;
+
+/** Grants of a server: only its owner sees and changes them. */
+@ApiTags('Grants')
+@ApiServerName()
+@Controller('servers/:qualifiedName/grants')
+export class ServerGrantsController {
+  constructor(private readonly grants: GrantsService) {}
+
+  /** Let another account use a server, or change its level. */
+  @Post()
+  @Access('servers:write', ownersOnly)
+  @ApiOkResponse({ type: GrantDto, description: 'The account had a grant, and has this level now.' })
+  @ApiCreatedResponse({ type: GrantDto, description: 'Granted.' })
+  @ApiErrors(...setGrantErrors)
+  async set(
+    @TargetServer() server: ServerRef,
+    @CurrentCaller() caller: Caller,
+    @Body() body: SetGrantDto,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<GrantDto> {
+    const missing = () => new ServerNotFoundError();
+    const { created, grant } = await this.grants.set(targetOf(server), caller, body, missing);
+    response.status(created ? 201 : 200);
+    return grant;
+  }
+
+  /** List the grants of a server. Newest first. */
+  @Get()
+  @Access('servers:write', ownersOnly)
+  @ApiErrors(400, serverNotFound)
+  list(@TargetServer() server: ServerRef, @Query() query: PageQueryDto): Promise<GrantListDto> {
+    return this.grants.list(targetOf(server), query);
+  }
+
+  /** Withdraw a grant of a server: it holds nowhere any more within 5 seconds. */
+  @Delete(':grantId')
+  @ApiParam(grantIdParam)
+  @Access('servers:write', ownersOnly)
+  @ApiErrors({ status: 404, message: 'Grant not found' })
+  remove(
+    @TargetServer() server: ServerRef,
+    @Param('grantId', UuidOr404(GrantNotFoundError)) id: string,
+  ): Promise<SuccessDto> {
+    return this.grants.remove(targetOf(server), id);
+  }
+}
