@@ -11,6 +11,7 @@ import {
   type AccessTarget,
   type Action,
   type Caller,
+  type FindServerGrant,
   type Grant,
   type NamespaceOwners,
   type Target,
@@ -28,6 +29,7 @@ export class RouteDeclarationError extends StartError {}
 @Injectable()
 export class AccessService {
   private owners: NamespaceOwners | null = null;
+  private findServerGrant: FindServerGrant | null = null;
 
   constructor(
     private readonly keys: ApiKeysService,
@@ -37,6 +39,11 @@ export class AccessService {
   /** Sets the source of namespace owners; the namespaces module calls it at start. */
   useNamespaceOwners(owners: NamespaceOwners): void {
     this.owners = owners;
+  }
+
+  /** Sets the source of grants of servers; the servers module calls it at start. */
+  useServerGrants(find: FindServerGrant): void {
+    this.findServerGrant = find;
   }
 
   /**
@@ -72,6 +79,11 @@ export class AccessService {
     return decision === 'yes';
   }
 
+  /** True for the caller's own account, whatever the key may do: for filters of lists and for names. */
+  owns({ accountId }: Caller, ownerId: string): boolean {
+    return accountId === ownerId;
+  }
+
   /** @throws KeyScopeError when the key lacks a right for all namespaces of its account */
   requireForAll({ scopes }: Caller, action: Action): void {
     if (scopes !== null && !covers(scopes, action, null)) throw new KeyScopeError(action, null);
@@ -83,7 +95,7 @@ export class AccessService {
    * @throws DomainError the rule's `missing` or `foreign`; ForbiddenError for an operator's route; KeyScopeError
    */
   authorize(caller: Caller, rule: AccessRule, target: AccessTarget): Grant | Promise<Grant> {
-    const action = actionOf(rule.scope);
+    const action = rule.own ? 'own' : actionOf(rule.scope);
     if (rule.operator) {
       if (!caller.isOperator) throw new ForbiddenError('Forbidden: only the operator manages accounts');
       this.requireForAll(caller, action);
@@ -107,24 +119,29 @@ export class AccessService {
     if (cached && this.may(caller, action, { ownerId: cached.accountId, namespace: name })) {
       return { caller, namespace: { id: cached.id, name } };
     }
-    return this.authorizeOwner(caller, rule, name);
+    return this.authorizeOwner(caller, rule, action, owner);
   }
 
-  private async authorizeOwner(caller: Caller, rule: AccessRule, name: string): Promise<Grant> {
+  private async authorizeOwner(caller: Caller, rule: AccessRule, action: Action, owner: string): Promise<Grant> {
+    const isServer = rule.owner === 'qualifiedName';
+    const name = isServer ? (owner.split('/', 1)[0] ?? '') : owner;
     const found = await this.owners?.find(name);
     const missing = rule.missing ?? (() => new ForbiddenError('Forbidden'));
-    if (found && this.may(caller, actionOf(rule.scope), { ownerId: found.accountId, namespace: name })) {
-      return { caller, namespace: { id: found.id, name } };
+    if (found) {
+      const target = { ownerId: found.accountId, namespace: name };
+      const namespace = { id: found.id, name };
+      if (this.may(caller, action, target)) return { caller, namespace };
+      const granted = isServer ? await this.findServerGrant?.(owner, caller.accountId) : null;
+      if (granted && this.may(caller, action, { ...target, granted })) return { caller, namespace };
     }
     // The advice depends on the caller's own namespaces only: a foreign one looks like a missing one.
     const error = found && rule.foreign ? rule.foreign() : missing();
     if (error.kind !== 'not_found') throw error;
     const own = (await this.owners?.namesOf(caller.accountId)) ?? [];
     // Of a server that the caller may read, only what is its owner's is missing.
-    const fact =
-      rule.owner === 'qualifiedName'
-        ? 'Only the owner of a server may do this, and you have no such namespace.'
-        : 'You have no such namespace.';
+    const fact = isServer
+      ? 'Only the owner of a server may do this, and you have no such namespace.'
+      : 'You have no such namespace.';
     throw Object.assign(error, { advice: `${fact}${didYouMean(name, own)}` });
   }
 }

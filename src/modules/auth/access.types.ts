@@ -43,6 +43,11 @@ export interface Caller {
   limits?: AccountLimits;
 }
 
+/** The caller of what is done for an account without a request of it, such as calls through its connections. */
+export function callerFor(accountId: string): Caller {
+  return { accountId, keyId: ANONYMOUS.keyId, isOperator: false, scopes: null };
+}
+
 /** The caller without a key on routes that need none: owns nothing. */
 export const ANONYMOUS: Caller = {
   accountId: '00000000-0000-0000-0000-000000000000',
@@ -95,6 +100,8 @@ export interface AccessRule {
   owner?: string;
   account?: string;
   operator?: true;
+  /** With `owner`: grants do not count. */
+  own?: true;
   /** Needs no key while `PUBLIC_READS=true`; the caller is then {@link ANONYMOUS}. A wrong key stays refused. */
   anonymous?: true;
   /** A link signed for this very path opens it without a key (`SignedUrls`). */
@@ -118,7 +125,12 @@ export interface Grant {
   namespace?: OwnedNamespace;
   /** Set for `account` rules, with `me` resolved. */
   accountId?: string;
+  /** True for a request with a signed link, which shows what its maker may see. */
+  isSigned?: true;
 }
+
+/** Finds what an account was granted of a server, by its qualified name. The servers module passes its implementation. */
+export type FindServerGrant = (qualifiedName: string, accountId: string) => Promise<GrantLevel | null>;
 
 /** Finds the owners of namespaces. The namespaces module passes its implementation to {@link AccessService}. */
 export interface NamespaceOwners {

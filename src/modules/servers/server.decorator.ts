@@ -16,6 +16,7 @@ export const qualifiedNameParam = {
 
 /** For creating a server: the namespace must exist and belong to the caller. */
 export const inOwnNamespace = {
+  own: true as const,
   missing: () => new NamespaceNotFoundError(),
   foreign: () => new NotServerOwnerError(),
 };
@@ -26,6 +27,9 @@ export const ownServer = {
   missing: () => new ServerNotFoundError(),
   foreign: () => new NotServerOwnerError(),
 };
+
+/** For what stays with the owner, whatever was granted: a foreign server is 403. */
+export const ownServerOnly = { ...ownServer, own: true } as const;
 
 /** For what only the owner may see: a foreign server is 404 like a missing one. */
 export const ownServerOrNone = { owner: 'qualifiedName', missing: () => new ServerNotFoundError() };
@@ -54,7 +58,10 @@ export class ServerPipe implements PipeTransform<Request & Partial<GrantedReques
 
   /** @throws ServerNotFoundError */
   async transform({ params, grant }: Request & Partial<GrantedRequest>): Promise<ServerRef> {
-    const server = await this.servers.find(toQualifiedName(String(params.qualifiedName)), grant?.caller);
+    const server = await this.servers.find(
+      toQualifiedName(String(params.qualifiedName)),
+      grant === undefined || grant.isSigned ? null : grant.caller,
+    );
     // Owners are cached: meanwhile the namespace may have been deleted, and claimed by another account.
     if (grant?.namespace && grant.namespace.id !== server.namespaceId) throw new ServerNotFoundError();
     return server;

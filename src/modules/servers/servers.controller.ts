@@ -19,6 +19,7 @@ import {
   inOwnNamespace,
   notServerOwner,
   ownServer,
+  ownServerOnly,
   ownServerOrNone,
   toQualifiedName,
   serverNotFound,
@@ -76,7 +77,7 @@ export class ServersController {
   @Post('servers/:qualifiedName/transfer')
   @HttpCode(200)
   @ApiServerName()
-  @Access('servers:write', ownServer)
+  @Access('servers:write', ownServerOnly)
   @ApiErrors(400, notServerOwner, serverNotFound, {
     status: 409,
     message: 'The server "acme-labs/weather" exists: choose another targetSlug or delete that one first',
@@ -103,7 +104,7 @@ export class ServersController {
    */
   @Delete('servers/:qualifiedName')
   @ApiServerName()
-  @Access('servers:write', ownServerOrNone)
+  @Access('servers:write', { ...ownServerOrNone, own: true })
   @ApiErrors(serverNotFound)
   remove(@TargetServer() server: ServerRef): Promise<DeletedServerDto> {
     return this.servers.remove(server);

@@ -364,6 +364,7 @@ describe('GET /servers/{qualifiedName}', () => {
         expect(ownMembers(app, response.body)).toStrictEqual({
           qualifiedName,
           ...texts,
+          visibility: 'public',
           iconUrl: null,
           remote: false,
           deploymentUrl: null,
@@ -524,6 +525,7 @@ describe('GET /servers/{qualifiedName}', () => {
             qualifiedName: name,
             displayName: server || namespace,
             description: '',
+            visibility: 'public',
             iconUrl: null,
             remote: true,
             deploymentUrl,
