@@ -6,7 +6,10 @@ const WIDTH = 120;
 const groups = [
   ['Address and processes', ['HOST', 'PORT', 'PUBLIC_URL', 'ADVERTISE_URL', 'ROLES', 'DRAIN_MS', 'SLIPWAY_MODULES']],
   ['Data', ['DATA_DIR', 'BLOB_URL', 'DATABASE_', 'STALE_READ_MS', 'MIGRATE', 'REDIS_URL', 'QUEUE_PREFIX']],
-  ['Access and secrets', ['BOOTSTRAP_API_KEY', 'ENCRYPTION_KEYS', 'PUBLIC_READS', 'EGRESS_', 'NODE_EXTRA_CA_CERTS']],
+  [
+    'Access and secrets',
+    ['BOOTSTRAP_API_KEY', 'ENCRYPTION_KEYS', 'PUBLIC_READS', 'DEFAULT_VISIBILITY', 'EGRESS_', 'NODE_EXTRA_CA_CERTS'],
+  ],
   [
     'Requests',
     ['TRUST_PROXY', 'CORS_ORIGINS', 'HTTP_', 'JSON_', 'REQUESTS_PER_', 'AUTH_FAILURES_MAX', 'ACCOUNT_LIMITS'],

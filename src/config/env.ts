@@ -122,6 +122,12 @@ const settings = {
     'false',
     '`true`: servers, skills, icons and downloads may be read without a key. A wrong key is still refused.',
   ),
+  defaultVisibility: setting(
+    'DEFAULT_VISIBILITY',
+    oneOf('public', 'private'),
+    'public',
+    '`visibility` of new servers whose creator sends none. `private`: only the owner, and whom the owner grants it, finds them.',
+  ),
   registryHosts: setting(
     'REGISTRY_HOSTS',
     registryHosts,

@@ -152,6 +152,30 @@ export const servers = {
     behavior: 'Without a key no write is possible, and no read of data of an owner.',
   },
 
+  // Private servers
+  'private:hidden': {
+    source: 'House',
+    behavior:
+      'To everybody but its owner and those with a grant a private server looks like a missing one: status, body, headers, lists, ' +
+      'totals, downloads, the run endpoint, namespaces and connections.',
+  },
+  'private:granted': {
+    source: 'House',
+    behavior: 'A grant of `call` lets an account find and call a private server, one of `manage` also change it.',
+  },
+  'private:signed': {
+    source: 'House',
+    behavior: 'A signed link to the icon or bundle of a private server shows it until the link expires.',
+  },
+  'private:settable': {
+    source: 'House',
+    behavior: '`visibility` is set at creation, by a change and at publish, and shown with the server.',
+  },
+  'private:default': {
+    source: 'House',
+    behavior: '`DEFAULT_VISIBILITY` is the visibility of new servers whose creator sends none.',
+  },
+
   // The page about the specification
   'contract:page': {
     source: 'House',

@@ -39,7 +39,7 @@ export class AccessGuard implements CanActivate {
       return true;
     }
     if (declared.signed && this.urls.opens(request.path, request.query)) {
-      request.grant = { caller: ANONYMOUS };
+      request.grant = { caller: ANONYMOUS, isSigned: true };
       return true;
     }
     const caller = await this.callerOf(request, response, declared);

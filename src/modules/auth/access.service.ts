@@ -82,6 +82,11 @@ export class AccessService {
     return decision === 'yes';
   }
 
+  /** True for the caller's own account, whatever the key may do: for filters of lists and for names. */
+  owns({ accountId }: Caller, ownerId: string): boolean {
+    return accountId === ownerId;
+  }
+
   /** @throws KeyScopeError when the key lacks a right for all namespaces of its account */
   requireForAll({ scopes }: Caller, action: Action): void {
     if (scopes !== null && !covers(scopes, action, null)) throw new KeyScopeError(action, null);

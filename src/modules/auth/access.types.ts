@@ -51,6 +51,11 @@ export interface GrantRef {
   level: GrantLevel;
 }
 
+/** The caller of what is done for an account without a request of it, such as calls through its connections. */
+export function callerFor(accountId: string): Caller {
+  return { accountId, keyId: ANONYMOUS.keyId, isOperator: false, scopes: null };
+}
+
 /** The caller without a key on routes that need none: owns nothing. */
 export const ANONYMOUS: Caller = {
   accountId: '00000000-0000-0000-0000-000000000000',
@@ -132,6 +137,8 @@ export interface Grant {
   namespace?: OwnedNamespace;
   /** Set for `account` rules, with `me` resolved. */
   accountId?: string;
+  /** True for a request with a signed link, which shows what its maker may see. */
+  isSigned?: true;
 }
 
 /** Finds the owners of namespaces. The namespaces module passes its implementation to {@link AccessService}. */

@@ -45,6 +45,12 @@ function includes(level: KeyLevel, action: Action): boolean {
   return level === action || level === 'manage' || action === 'read' || action === 'discover';
 }
 
+/** The namespaces that the key of a caller is limited to, whatever it may do there; null: all. */
+export function namespacesOf({ scopes }: Caller): string[] | null {
+  const names = scopes?.flatMap(({ namespace }) => namespace ?? []) ?? [];
+  return scopes === null || names.length < scopes.length ? null : names;
+}
+
 /** `call` or `call:acme`. Inverse of {@link formatScope}; null for another text. */
 export function parseScope(text: string): KeyScope | null {
   const [level, namespace, ...more] = text.split(':');

@@ -99,7 +99,7 @@ export class ConnectionsService implements OnModuleInit {
     }
     const existing = await this.repository.findWithSource(where);
     if (!existing) throw new ResourceNotFoundError();
-    const isNewRevision = await this.update(existing.id, body, await this.targets.change(existing, body));
+    const isNewRevision = await this.update(existing.id, body, await this.targets.change(namespace, existing, body));
     if (isNewRevision) await this.checks.run(existing.id);
     else if (existing.statusState !== 'connected' && asksServer(body)) await this.checks.runAside(existing);
     return { created: false, connection: await this.reader.byRowId(existing.id) };
@@ -136,7 +136,7 @@ export class ConnectionsService implements OnModuleInit {
   }
 
   private async prepare(namespace: OwnedNamespace, body: SetConnectionDto): Promise<PreparedTarget> {
-    const target = await this.targets.resolve(body);
+    const target = await this.targets.resolve(namespace, body);
     if (target.source) Object.assign(target, await this.sources.check(target.source, namespace.id));
     return { target, mock: await this.mocks.prepare(namespace.id, target, body.mock) };
   }

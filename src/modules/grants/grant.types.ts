@@ -1,12 +1,5 @@
 import type { GrantLevel } from '../auth/access.types.js';
 
-declare module '../../platform/queue/pub-sub.js' {
-  interface Topics {
-    /** Published when a server or a connection was granted to an account, or a grant was changed or withdrawn. */
-    'grants.changed': { serverId: string } | { connectionId: string };
-  }
-}
-
 /** What can be granted. */
 export const targetKinds = ['server', 'connection'] as const;
 export type TargetKind = (typeof targetKinds)[number];

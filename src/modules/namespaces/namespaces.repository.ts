@@ -2,6 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type SelectQueryBuilder } from 'typeorm';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
+import type { Caller } from '../auth/access.types.js';
+import { visibleTo } from '../auth/visible-servers.types.js';
 import { Namespace } from './namespace.entity.js';
 
 /** Conditions that all hold; an absent one restricts nothing. */
@@ -11,6 +13,8 @@ export interface NamespaceFilter {
   prefix?: string;
   ownerId?: string;
   hasServers?: boolean;
+  /** Whose view of the servers `hasServers` means. */
+  viewer: Caller;
   hasSkills?: boolean;
 }
 
@@ -64,14 +68,26 @@ export class NamespacesRepository {
     ownerId,
     hasServers,
     hasSkills,
+    viewer,
   }: NamespaceFilter): SelectQueryBuilder<Namespace> {
     const rows = this.database.manager.createQueryBuilder(Namespace, 'namespace');
     if (accountId !== undefined) rows.where('namespace.accountId = :accountId', { accountId });
     if (prefix !== undefined) rows.andWhere('starts_with(namespace.name, :prefix)', { prefix: prefix.toLowerCase() });
     if (ownerId !== undefined) rows.andWhere('namespace.accountId = :ownerId', { ownerId });
     // Tables of modules that import this one, so they are named in SQL instead of imported.
-    for (const [table, wanted] of Object.entries({ servers: hasServers, skills: hasSkills })) {
-      const exists = `EXISTS (SELECT 1 FROM ${table} held WHERE held.namespace_id = namespace.id)`;
+    const values: Record<string, unknown> = {};
+    const add = (value: unknown) => {
+      const name = `viewer${Object.keys(values).length}`;
+      values[name] = value;
+      return `:${name}`;
+    };
+    const visible = hasServers === undefined ? '' : ` AND ${visibleTo('one', viewer, add)}`;
+    rows.setParameters(values);
+    for (const [table, wanted, condition] of [
+      ['servers', hasServers, visible],
+      ['skills', hasSkills, ''],
+    ] as const) {
+      const exists = `EXISTS (SELECT 1 FROM ${table} one WHERE one.namespace_id = namespace.id${condition})`;
       if (wanted !== undefined) rows.andWhere(wanted ? exists : `NOT ${exists}`);
     }
     return rows;

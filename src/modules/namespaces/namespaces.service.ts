@@ -95,7 +95,15 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   async list(caller: Caller, query: NamespaceQueryDto): Promise<NamespaceListDto> {
     const { q, ownerId, hasServers, hasSkills } = query;
     const isSearch = [q, ownerId, hasServers, hasSkills].some((filter) => filter !== undefined);
-    const filter = { prefix: q, ownerId, hasServers, hasSkills, ...(!isSearch && { accountId: caller.accountId }) };
+    const viewer = caller;
+    const filter = {
+      prefix: q,
+      ownerId,
+      hasServers,
+      hasSkills,
+      viewer,
+      ...(!isSearch && { accountId: caller.accountId }),
+    };
     const { offset, pagination } = pageOf(query, await this.rows.count(filter));
     if (offset === null) return { namespaces: [], pagination };
     const order = isSearch ? 'name' : 'newest';

@@ -58,8 +58,7 @@ export class RunController {
   )
   serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     const { slug, path = [] } = request.params as { slug: string; path?: string[] };
-    const { keyId, accountId } = request.grant.caller;
-    return this.runs.forward({ slug, keyId, accountId, path }, request, response);
+    return this.runs.forward({ slug, caller: request.grant.caller, path }, request, response);
   }
 
   /** The same at `/mcp` below it; other paths belong to the server. */

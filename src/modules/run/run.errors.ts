@@ -49,7 +49,7 @@ export class InputInvalidError extends McpRefusal {
   }
 }
 
-/** The server of a connection was deleted. A new server with the same name is another one. */
+/** The server of a connection was deleted; one that is private now looks like it. A new server with the same name is another one. */
 export class ServerGoneError extends UpstreamFailure {
   readonly kind = 'upstream';
   readonly code = 'upstream_error';

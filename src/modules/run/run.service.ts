@@ -8,6 +8,7 @@ import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
 import { HandlePool } from '../../mcp/client/handle-pool.js';
 import type { StreamOwner } from '../../platform/http/event-stream.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
+import type { Caller } from '../auth/access.types.js';
 import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { CallMetricsService } from '../logs/call-metrics.service.js';
@@ -26,8 +27,7 @@ const HANDLES_MAX = 5_000;
 /** The server and the caller of a request, and the path below the run endpoint. */
 export interface RunCall {
   slug: string;
-  keyId: string;
-  accountId: string;
+  caller: Caller;
   /** The decoded segments after the slug. */
   path: string[];
 }
@@ -66,15 +66,13 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    * Serves one request to a run endpoint or a path below it. Of MCP requests only POSTs are recorded. Upstream failures and
    * missing values become JSON-RPC errors.
    *
-   * @throws ServerNotFoundError, RunPathNotFoundError, NotRunnableError, errors of the MCP server, and for other paths
+   * @throws ServerNotFoundError, KeyScopeError, RunPathNotFoundError, NotRunnableError, errors of the MCP server, and for other paths
    * UpstreamFailure
    */
-  async forward(
-    { slug, keyId, accountId, path }: RunCall,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<void> {
-    let server = this.resolver.peek(slug) ?? (await this.resolver.bySlug(slug));
+  async forward({ slug, caller, path }: RunCall, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { accountId, keyId } = caller;
+    const found = this.resolver.forCaller(slug, caller);
+    let server = found instanceof Promise ? await found : found;
     const isPost = request.method === 'POST';
     const isPassedThrough = !isMcp(path);
     const record =
@@ -83,7 +81,8 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
         : undefined;
     const open = async () => {
       // Again after the body was received, so that a slow upload uses the latest release.
-      server = this.resolver.peek(slug) ?? (await this.resolver.bySlug(slug));
+      const again = this.resolver.forCaller(slug, caller);
+      server = again instanceof Promise ? await again : again;
       let channel: Channel | McpRefusal;
       try {
         const { release, namespaceId } = server;

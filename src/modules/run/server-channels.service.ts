@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Channel, McpCall, McpReply, Listening } from '../../mcp/protocol/channel.js';
 import { memberText } from '../../mcp/protocol/json-edit.js';
+import { callerFor, type Caller } from '../auth/access.types.js';
 import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { InvocationsService } from '../logs/ingest/invocations.service.js';
@@ -107,6 +108,8 @@ class ServerChannel implements Channel {
 export interface ServerUser extends StoredValues {
   /** The connection's id, which owns the sessions. */
   id: string;
+  /** The account that the connection belongs to: it must be allowed to call the server. */
+  accountId: string;
   /** The server's qualified name, for error messages after its deletion. */
   serverName: string;
   /** `HttpTarget.bearer` for an upstream: the access token of the connection, null without one. */
@@ -132,15 +135,16 @@ export class ServerChannelsService {
    * NotRunnableError, InputRequiredError, InputInvalidError.
    */
   channelFor(serverId: string, user: ServerUser): Channel {
+    const caller = callerFor(user.accountId);
     return new ServerChannel(
-      () => this.resolver.peekId(serverId),
-      () => this.callable(serverId, user.serverName),
+      () => this.resolver.peekFor(serverId, caller),
+      () => this.callable(serverId, user, caller),
       (server) => valuesFor(server.release.config, user, server.namespaceId),
       (server, values) => {
         const bearer = tokenFor(server, values, user);
         return this.handles.to(server, server.release, values, { sessionsOf: `connection ${user.id}`, bearer });
       },
-      (call, open) => this.send(serverId, call, open),
+      (call, open) => this.send(serverId, caller, call, open),
     );
   }
 
@@ -157,9 +161,9 @@ export class ServerChannelsService {
    */
   async formOf(
     serverId: string,
-    { serverName, ...stored }: Omit<ServerUser, 'id' | 'bearer'>,
+    { serverName, accountId, ...stored }: Omit<ServerUser, 'id' | 'bearer'>,
   ): Promise<{ upstream: string | null; adapter?: string; fields: RunFormField[]; presentation: Presentation }> {
-    const { release, name, namespaceId } = await this.callable(serverId, serverName);
+    const { release, name, namespaceId } = await this.callable(serverId, { serverName, accountId });
     const { program, authAddress } = release;
     const upstream = program ? authAddress : release.upstream;
     return {
@@ -176,7 +180,7 @@ export class ServerChannelsService {
    * @throws ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError
    */
   async adapterFor(serverId: string, user: Omit<ServerUser, 'id' | 'bearer'>): Promise<AuthAdapter | null> {
-    const { release, name, namespaceId } = await this.callable(serverId, user.serverName);
+    const { release, name, namespaceId } = await this.callable(serverId, user);
     if (!release.program || !release.authAddress) return null;
     const { query } = await valuesFor(release.config, user, namespaceId);
     return this.hosted.adapterOf(release.program, { name, query });
@@ -187,8 +191,8 @@ export class ServerChannelsService {
    *
    * @throws ServerGoneError, NotRunnableError
    */
-  async upstreamOf(serverId: string, serverName: string): Promise<URL | null> {
-    const { program, upstream } = (await this.callable(serverId, serverName)).release;
+  async upstreamOf(serverId: string, user: Pick<ServerUser, 'accountId' | 'serverName'>): Promise<URL | null> {
+    const { program, upstream } = (await this.callable(serverId, user)).release;
     return program ? null : upstream;
   }
 
@@ -196,10 +200,11 @@ export class ServerChannelsService {
    * Counts a call through a connection and records it, under the id of the client's request if it has one. A call refused
    * before the server was reached is recorded for the connection only.
    */
-  private async send(serverId: string, call: McpCall, open: OpenHandle): Promise<McpReply> {
-    this.registry.countUse(serverId);
+  private async send(serverId: string, caller: Caller, call: McpCall, open: OpenHandle): Promise<McpReply> {
     // The caller gets the answer also while the database is unavailable.
-    const server = this.resolver.peekId(serverId) ?? (await this.resolver.byId(serverId).catch(() => null));
+    const server =
+      this.resolver.peekFor(serverId, caller) ?? (await this.resolver.byId(serverId, caller).catch(() => null));
+    if (server) this.registry.countUse(serverId);
     const keepsPayload = server?.logPayloads;
     const record = new InvocationRecord(call.origin ?? null, { keepsPayload, invocationId: call.invocationId });
     record.received(call.method, keepsPayload ? read(call.params) : nameIn(call));
@@ -226,8 +231,12 @@ export class ServerChannelsService {
   }
 
   /** @throws ServerGoneError, NotRunnableError */
-  private async callable(serverId: string, serverName: string): Promise<CallableServer> {
-    const server = await this.resolver.byId(serverId);
+  private async callable(
+    serverId: string,
+    { accountId, serverName }: Pick<ServerUser, 'accountId' | 'serverName'>,
+    caller = callerFor(accountId),
+  ): Promise<CallableServer> {
+    const server = await this.resolver.byId(serverId, caller);
     if (!server) throw new ServerGoneError(serverName);
     if ('reason' in server.release) throw new NotRunnableError(server.release.reason);
     return server as CallableServer;

@@ -3,11 +3,13 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
+import type { Caller } from '../auth/access.types.js';
+import { ServerAccessService } from '../servers/server-access.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { parseUrl } from '../../config/parse-url.js';
 import type { ProgramRef } from '../../hosting/hosting.types.js';
-import { formatQualifiedName, type RunnableServer } from '../servers/server.types.js';
+import { formatQualifiedName, type RunnableServer, type ServerTarget } from '../servers/server.types.js';
 import { configFields, type ConfigField, type ConfigKind } from '../releases/config/config-fields.js';
 import { hostedAddress } from '../../hosting/mcp/hosted-channels.service.js';
 import { bundleProgram, releaseProgram } from '../releases/program-ref.js';
@@ -18,6 +20,9 @@ const SERVERS_CACHED_MAX = 50_000;
 
 /** Prefix of cache keys that are ids; no slug holds a colon. */
 const BY_ID = 'id:';
+
+/** The slug of no server. */
+const NO_SLUG = '';
 
 /** The form of a slug; other texts are not looked up. */
 const SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
@@ -38,7 +43,7 @@ export interface ResolvedRelease {
 }
 
 /** A server that is ready to be called. */
-export interface ResolvedServer {
+export interface ResolvedServer extends ServerTarget {
   serverId: string;
   namespaceId: string;
   /** Its qualified name. */
@@ -68,6 +73,7 @@ export class ServerResolver implements OnModuleInit {
     private readonly registry: ServersService,
     private readonly pubSub: PubSub,
     private readonly env: Env,
+    private readonly access: ServerAccessService,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -77,26 +83,51 @@ export class ServerResolver implements OnModuleInit {
     await this.pubSub.subscribe('releases.offers', ({ serverId }) => this.events.emit('offers', serverId));
   }
 
-  /** The server with this slug, in any case, if it was read within the last 5 s; otherwise null. */
-  peek(slug: string): ResolvedServer | null {
-    return SLUG.test(slug) ? this.servers.peek(slug.toLowerCase()) : null;
+  /**
+   * The server with this slug, in any case, for a caller who calls it; a promise where something must be read.
+   *
+   * @throws ServerNotFoundError, also for a private server that the caller may not find; KeyScopeError
+   */
+  forCaller(slug: string, caller: Caller): ResolvedServer | Promise<ResolvedServer> {
+    if (!SLUG.test(slug)) throw new ServerNotFoundError();
+    const key = slug.toLowerCase();
+    const cached = this.servers.peek(key);
+    const may = cached !== null && this.access.may(caller, 'call', cached);
+    return may === true ? (cached) : this.readFor(key, caller, cached, may);
   }
 
-  /** The server with this slug, in any case. @throws ServerNotFoundError */
-  async bySlug(slug: string): Promise<ResolvedServer> {
-    const found = SLUG.test(slug) ? await this.servers.get(slug.toLowerCase()) : null;
-    if (!found) throw new ServerNotFoundError();
-    return found;
+  /**
+   * A server that is not cached, or that nothing but a grant may open. A server that stays hidden takes the queries of a
+   * missing one, so that the time does not tell which of them it is.
+   */
+  private async readFor(
+    key: string,
+    caller: Caller,
+    cached: ResolvedServer | null,
+    known: boolean | Promise<boolean>,
+  ): Promise<ResolvedServer> {
+    const server = cached ?? (await this.servers.get(key));
+    const may = cached === null && server !== null ? this.access.may(caller, 'call', server) : known;
+    if (server !== null && (await may)) return server;
+    if (cached !== null) await this.registry.findRunnable({ slug: NO_SLUG });
+    if (!(may instanceof Promise)) await this.access.spendLookUp(caller);
+    throw new ServerNotFoundError();
   }
 
-  /** The server with this id, if it is cached; a call that finds it needs no promise. */
-  peekId(serverId: string): ResolvedServer | null {
-    return this.servers.peek(`${BY_ID}${serverId}`);
+  /** The server with this id, if it is cached and the caller may call it: a call that finds it needs no promise. */
+  peekFor(serverId: string, caller: Caller): ResolvedServer | null {
+    const server = this.servers.peek(`${BY_ID}${serverId}`);
+    if (!server) return null;
+    const may = this.access.may(caller, 'call', server);
+    // A grant is read again by `byId`, whose caller learns of a failure.
+    if (may instanceof Promise) may.catch(() => undefined);
+    return may === true ? server : null;
   }
 
-  /** The server with this id; null when there is none. */
-  byId(serverId: string): Promise<ResolvedServer | null> {
-    return this.servers.get(`${BY_ID}${serverId}`);
+  /** The server with this id; null when there is none that the caller may call. */
+  async byId(serverId: string, caller: Caller): Promise<ResolvedServer | null> {
+    const server = await this.servers.get(`${BY_ID}${serverId}`);
+    return server && (await this.access.may(caller, 'call', server)) ? server : null;
   }
 
   private async load(key: string): Promise<ResolvedServer | null> {
@@ -118,9 +149,10 @@ export class ServerResolver implements OnModuleInit {
 
 /** Prepares a server for calls. @param runsBundles true if this service runs bundles */
 function toResolvedServer(server: RunnableServer, runsBundles: boolean): ResolvedServer {
-  const { id, namespaceId, slug, logPayloads } = server;
+  const { id, ownerId, namespace, isPublic, namespaceId, slug, logPayloads } = server;
   const name = formatQualifiedName(server);
-  return { serverId: id, namespaceId, name, slug, logPayloads, release: releaseOf(name, server, runsBundles) };
+  const release = releaseOf(name, server, runsBundles);
+  return { id, serverId: id, ownerId, namespace, isPublic, namespaceId, name, slug, logPayloads, release };
 }
 
 function releaseOf(

@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
 import { toStorableText } from '../../platform/database/storable.js';
 import { Server } from './server.entity.js';
-import type { ServerOffers, ServerSnapshot, QualifiedName } from './server.types.js';
+import type { ServerOffers, ServerSnapshot, QualifiedName, Visibility } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
 import { ServersRepository } from './servers.repository.js';
 
@@ -28,6 +28,11 @@ export class ServerReleasesService {
   async lock(id: string, tx: EntityManager): Promise<void> {
     const row = await tx.findOne(Server, { where: { id }, select: { id: true }, lock: { mode: 'pessimistic_write' } });
     if (!row) throw new ServerNotFoundError();
+  }
+
+  /** Makes a server public or private, within the transaction that publishes; its caller announces the change. */
+  async setVisibility(id: string, visibility: Visibility, tx: EntityManager): Promise<void> {
+    await tx.update(Server, { id }, { visibility });
   }
 
   /** The slug and the qualified name. @throws ServerNotFoundError */

@@ -58,7 +58,10 @@ export class ServerPipe implements PipeTransform<Request & Partial<GrantedReques
 
   /** @throws ServerNotFoundError */
   async transform({ params, grant }: Request & Partial<GrantedRequest>): Promise<ServerRef> {
-    const server = await this.servers.find(toQualifiedName(String(params.qualifiedName)), grant?.caller);
+    const server = await this.servers.find(
+      toQualifiedName(String(params.qualifiedName)),
+      grant === undefined || grant.isSigned ? null : grant.caller,
+    );
     // Owners are cached: meanwhile the namespace may have been deleted, and claimed by another account.
     if (grant?.namespace && grant.namespace.id !== server.namespaceId) throw new ServerNotFoundError();
     return server;

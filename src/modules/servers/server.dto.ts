@@ -1,9 +1,9 @@
 import { ApiExtraModels, ApiProperty, getSchemaPath } from '@nestjs/swagger';
 import { IsPrintable, IsText, Omittable } from '../../platform/http/input-values.js';
 import { SpelledBody } from '../../platform/http/input.pipe.js';
-import { IsOptional } from 'class-validator';
-import { bundleRuntimes } from './server.types.js';
-import type { BundleRuntime } from './server.types.js';
+import { IsIn, IsOptional } from 'class-validator';
+import { bundleRuntimes, visibilities } from './server.types.js';
+import type { BundleRuntime, Visibility } from './server.types.js';
 
 @SpelledBody()
 export class CreateServerDto {
@@ -22,6 +22,16 @@ export class CreateServerDto {
   @IsOptional()
   @IsText(10_000)
   description?: string;
+
+  /**
+   * `private` hides it from everybody but its owner and whom the owner grants it: it looks like a missing one then. Default:
+   * the service's `DEFAULT_VISIBILITY`.
+   * @example 'private'
+   */
+  @Omittable()
+  @ApiProperty({ enum: visibilities, required: false })
+  @IsIn(visibilities)
+  visibility?: Visibility;
 }
 
 /** A server as created in a namespace. Spec 2.8. */
@@ -135,6 +145,9 @@ export class ServerDetailDto {
   displayName: string;
   /** @example 'Forecasts for any place.' */
   description: string;
+  /** `private`: only its owner, and whom the owner grants it, find it. */
+  @ApiProperty({ enum: visibilities })
+  visibility: Visibility;
   /** URL of its icon; needs no key for at least a day. */
   iconUrl: string | null;
   /** True when its current release is reached over the network. */
@@ -188,6 +201,7 @@ export const serverDetailExample = {
   qualifiedName: 'acme/weather',
   displayName: 'Weather',
   description: 'Forecasts for any place.',
+  visibility: 'public',
   iconUrl: null,
   remote: true,
   deploymentUrl: 'http://127.0.0.1:3000/run/acme--weather',

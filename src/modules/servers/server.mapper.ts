@@ -13,7 +13,14 @@ import type {
 import type { Server } from './server.entity.js';
 import type { ServerSummaryDto } from './search/server-search.dto.js';
 import type { IconOrigin, ServerUrlsService } from './server-urls.service.js';
-import { type QualifiedName, formatQualifiedName, type ReleaseType, type ServerSnapshot } from './server.types.js';
+import {
+  type QualifiedName,
+  formatQualifiedName,
+  type ReleaseType,
+  type ServerSnapshot,
+  type ServerTarget,
+  type Visibility,
+} from './server.types.js';
 
 type Item = Record<string, unknown>;
 
@@ -30,6 +37,7 @@ export function toServerDto(namespace: string, server: Server): ServerDto {
 /** The columns of a server's detail. */
 export type DetailRow = QualifiedName &
   Pick<Server, 'displayName' | 'description' | 'slug' | 'snapshot' | 'scanPassed'> &
+  Pick<ServerTarget, 'isPublic'> &
   IconOrigin;
 
 /** Without a release, its members are null, false or empty, as the contract says. */
@@ -40,6 +48,7 @@ export function toServerDetailDto(row: DetailRow, urls: ServerUrlsService): Serv
     qualifiedName: formatQualifiedName(row),
     displayName: row.displayName,
     description: row.description,
+    visibility: row.isPublic ? 'public' : 'private',
     iconUrl: urls.icon(row, row),
     remote,
     deploymentUrl: remote ? urls.run(row.slug) : null,
@@ -120,6 +129,7 @@ export interface ListedRow extends IconOrigin {
   name: string;
   displayName: string;
   description: string;
+  visibility: Visibility;
   verified: boolean;
   useCount: string;
   currentType: ReleaseType | null;
@@ -137,6 +147,7 @@ export function toServerSummaryDto(row: ListedRow, score: number | null, urls: S
     slug: row.name,
     displayName: row.displayName,
     description: row.description,
+    visibility: row.visibility,
     iconUrl: urls.icon(row, row),
     verified: row.verified,
     useCount: Number(row.useCount),

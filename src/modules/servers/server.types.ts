@@ -69,11 +69,19 @@ export interface ServerSnapshot {
 /** A server's tools, resources and prompts, and its `serverInfo`. */
 export type ServerOffers = Pick<ServerSnapshot, 'serverInfo' | 'tools' | 'resources' | 'resourceTemplates' | 'prompts'>;
 
-/** A reference to a server. */
-export interface ServerRef {
+/** A server as the target of the question of access. */
+export interface ServerTarget {
   id: string;
-  namespaceId: string;
+  /** The account that owns its namespace. */
+  ownerId: string;
   namespace: string;
+  /** False for a private server, which only its owner and those with a grant find. */
+  isPublic: boolean;
+}
+
+/** A reference to a server. */
+export interface ServerRef extends ServerTarget {
+  namespaceId: string;
   /** Empty for a namespace-only server. */
   name: string;
   /** Last segment of its run endpoint. */

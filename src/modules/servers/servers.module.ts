@@ -11,6 +11,7 @@ import { ServerIconsService } from './icons/server-icons.service.js';
 import { ServerSearchController } from './search/server-search.controller.js';
 import { ServerSearchRepository } from './search/server-search.repository.js';
 import { ServerSearchService } from './search/server-search.service.js';
+import { ServerAccessService } from './server-access.service.js';
 import { ServerCardsService } from './server-cards.service.js';
 import { ServerReleasesService } from './server-releases.service.js';
 import { ServerUrlsService } from './server-urls.service.js';
@@ -66,13 +67,14 @@ export class ServersModule {
       ],
       providers: [
         ServersService,
+        ServerAccessService,
         ServerCardsService,
         ServerSearchRepository,
         ServerSearchService,
         ServerSettingsService,
         ServerSecretsService,
       ],
-      exports: [ServersService],
+      exports: [ServersService, ServerAccessService],
     },
   }));
 }

@@ -1,10 +1,10 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Raw, Repository } from 'typeorm';
+import { Env } from '../../config/env.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { generateTail } from '../../platform/http/generated-name.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
-import { didYouMean } from '../../platform/text/nearest.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
@@ -15,6 +15,7 @@ import { toServerDetailDto, toServerDto } from './server.mapper.js';
 import type { QualifiedName, RunnableServer, ServerChange, ServerRef } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
 import { ServersRepository } from './servers.repository.js';
+import { ServerAccessService } from './server-access.service.js';
 import { ServerCardsService } from './server-cards.service.js';
 import { ServerUrlsService } from './server-urls.service.js';
 import { requireServerName } from './server.validators.js';
@@ -41,6 +42,8 @@ export class ServersService implements OnApplicationShutdown {
     private readonly urls: ServerUrlsService,
     private readonly pubSub: PubSub,
     private readonly limits: AccountLimitsService,
+    private readonly access: ServerAccessService,
+    private readonly env: Env,
   ) {}
 
   /**
@@ -57,6 +60,7 @@ export class ServersService implements OnApplicationShutdown {
       name,
       displayName: body.displayName ?? (name || namespace.name),
       description: body.description ?? '',
+      visibility: body.visibility ?? this.env.defaultVisibility,
     };
     const plain = name === '' ? namespace.name : `${namespace.name}--${name}`;
     // The slug of the namespace `acme--pay` would equal that of `acme/pay`, so such a namespace always gets a tail.
@@ -79,19 +83,23 @@ export class ServersService implements OnApplicationShutdown {
   /**
    * Finds a server by its qualified name, in any case.
    *
-   * @param caller for advice about a missing one
-   * @throws ServerNotFoundError
+   * @param caller null for a signed link, which opens also what is private
+   * @throws ServerNotFoundError, also for a private server that the caller may not find; KeyScopeError
    */
-  async find({ namespace, name }: QualifiedName, caller?: Caller): Promise<ServerRef> {
-    const row = await this.rows.find({ namespace, name });
-    if (!row) throw await this.missing({ namespace, name }, caller);
-    return row;
+  async find({ namespace, name }: QualifiedName, caller: Caller | null): Promise<ServerRef> {
+    const row = await this.rows.find({ namespace, name }, caller && caller.accountId);
+    if (caller === null) {
+      if (!row) throw new ServerNotFoundError();
+      return row;
+    }
+    if (row && (await this.access.may(caller, 'discover', row))) return row;
+    throw await this.access.missing({ namespace, name }, caller);
   }
 
   /** Reads the public record of a server, listed or not. @throws ServerNotFoundError */
   async detail(name: QualifiedName, caller: Caller): Promise<ServerDetailDto> {
-    const row = await this.rows.findDetail(name);
-    if (!row) throw await this.missing(name, caller);
+    const row = await this.rows.findDetail(name, caller.accountId);
+    if (!row || !(await this.access.may(caller, 'discover', row))) throw await this.access.missing(name, caller);
     const detail = toServerDetailDto(row, this.urls);
     return this.cards.isEmpty ? detail : Object.assign(detail, (await this.cards.read([row.id]))(row.id));
   }
@@ -136,13 +144,6 @@ export class ServersService implements OnApplicationShutdown {
     if (!affected) throw new ServerNotFoundError();
     this.pubSub.publish('servers.deleted', { id: server.id, slug: server.slug });
     return { success: true, namespace: server.namespace, server: server.name };
-  }
-
-  /** The owner of the namespace learns what is missing and the nearest name; others learn nothing. */
-  private async missing({ namespace, name }: QualifiedName, caller?: Caller): Promise<ServerNotFoundError> {
-    const names = caller ? await this.rows.ownNames(namespace, caller.accountId) : null;
-    if (names === null) return new ServerNotFoundError();
-    return new ServerNotFoundError(`Your namespace "${namespace}" has no such server.${didYouMean(name, names)}`);
   }
 
   async onApplicationShutdown(): Promise<void> {

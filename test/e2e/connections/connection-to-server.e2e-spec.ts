@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { TargetResolver } from '../../../src/modules/connections/core/target-resolver.js';
+import { NamespacesService } from '../../../src/modules/namespaces/namespaces.service.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import {
   announceCurrent,
@@ -113,6 +114,8 @@ describe('a connection to a registered server', () => {
     'is what addresses on the hosts of the setting mean, and on no others',
     async () => {
       const server = await externalServer(app, owner, upstream.url);
+      const name = await createNamespace(app, owner);
+      const home = { id: (await app.get(NamespacesService).find(name))?.id ?? '', name };
       const theirs = [`https://server.smithery.ai/${server.name}`, `https://${server.slug.toLowerCase()}.run.tools`];
       const ours = [
         `https://mcp.acme.example/${server.name}/mcp`,
@@ -121,7 +124,7 @@ describe('a connection to a registered server', () => {
       const meant = ({ env, get }: TestApp, urls: string[]) =>
         Promise.all(
           [...urls, `${env.baseUrl}/run/${server.slug}`].map(
-            async (mcpUrl) => (await get(TargetResolver).resolve({ mcpUrl })).serverName,
+            async (mcpUrl) => (await get(TargetResolver).resolve(home, { mcpUrl })).serverName,
           ),
         );
       const names = [server.name, server.name];
@@ -132,7 +135,7 @@ describe('a connection to a registered server', () => {
         await app.sibling({ REGISTRY_HOSTS: 'mcp.acme.example, *.run.acme.example' }),
       ];
       expect(await meant(none, theirs)).toEqual([null, null, server.name]);
-      const custom = await none.get(TargetResolver).resolve({ mcpUrl: 'https://server.smithery.ai/acme/none' });
+      const custom = await none.get(TargetResolver).resolve(home, { mcpUrl: 'https://server.smithery.ai/acme/none' });
       expect(custom).toMatchObject({ targetKind: 'url', mcpUrl: 'https://server.smithery.ai/acme/none' });
       expect(await meant(set, [...theirs, ...ours])).toEqual([null, null, ...names, server.name]);
       await expect(meant(set, ['https://mcp.acme.example/acme/none'])).rejects.toThrow(

@@ -46,6 +46,7 @@ describe('GET /servers', () => {
           namespace,
           slug: 'weather',
           ...texts,
+          visibility: 'public',
           iconUrl: null,
           verified: false,
           useCount: 0,

@@ -372,6 +372,7 @@ describe('GET /servers/{qualifiedName}', () => {
         expect(ownMembers(app, response.body)).toStrictEqual({
           qualifiedName,
           ...texts,
+          visibility: 'public',
           iconUrl: null,
           remote: false,
           deploymentUrl: null,
@@ -532,6 +533,7 @@ describe('GET /servers/{qualifiedName}', () => {
             qualifiedName: name,
             displayName: server || namespace,
             description: '',
+            visibility: 'public',
             iconUrl: null,
             remote: true,
             deploymentUrl,

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../../config/role-module.js';
+import { NamespacesModule } from '../../namespaces/namespaces.module.js';
 import { CredentialsModule } from '../../oauth/credentials.module.js';
 import { RunModule } from '../../run/run.module.js';
 import { ServersModule } from '../../servers/servers.module.js';
@@ -36,7 +37,7 @@ export class ConnectionCoreModule {
     module: ConnectionCoreModule,
     'api or host': { imports: [TypeOrmModule.forFeature([Connection])], exports: [TypeOrmModule] },
     api: {
-      imports: [ServersModule.forRoles(env), CredentialsModule.forRoles(env), RunModule.forRoles(env)],
+      imports: [NamespacesModule, ServersModule, CredentialsModule, RunModule].map((module) => module.forRoles(env)),
       providers,
       exports: [ServersModule, CredentialsModule, RunModule, ...providers],
     },

@@ -68,8 +68,8 @@ export class ConnectionReader {
     metadata: MetadataFilter[],
   ): Promise<ConnectionListDto> {
     await this.statuses.settle();
-    const serverId = mcpUrl === undefined ? null : await this.targets.serverIdOf(mcpUrl);
-    const named = server === undefined ? undefined : await this.targets.serverNamed(server);
+    const serverId = mcpUrl === undefined ? null : await this.targets.serverIdOf(mcpUrl, namespace);
+    const named = server === undefined ? undefined : await this.targets.serverNamed(server, namespace);
     if (named === null || (serverId !== null && named && named.id !== serverId))
       return { connections: [], nextCursor: null };
     const found = await this.connections.listShown(namespace.id, limit + 1, {

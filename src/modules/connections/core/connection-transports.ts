@@ -64,9 +64,11 @@ export class ConnectionTransports {
     });
   }
 
-  private channelToServer({ id, serverId, serverName, headers, query }: TargetOf<'server'>): Channel {
+  private channelToServer(target: TargetOf<'server'>): Channel {
+    const { id, accountId, serverId, serverName, headers, query } = target;
     if (serverId === null) return new RefusingChannel(() => new ServerGoneError(serverName));
-    return this.servers.channelFor(serverId, { id, serverName, headers, query, bearer: this.bearerOf(id, headers) });
+    const bearer = this.bearerOf(id, headers);
+    return this.servers.channelFor(serverId, { id, accountId, serverName, headers, query, bearer });
   }
 
   /** The tokens of one channel; undefined if the connection's own headers authorize it. */

@@ -8,6 +8,7 @@ import {
   type QueryDeepPartialEntity,
 } from 'typeorm';
 import { PreparedStatement } from '../../../platform/database/prepared-statement.js';
+import { visibleToAccount } from '../../auth/visible-servers.types.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import type { ConnectionState } from './connection-status.js';
 import { Connection, type TargetKind } from './connection.entity.js';
@@ -97,6 +98,9 @@ export interface DeletedConnection {
 }
 
 export type ByIds = { id: string } | { namespaceId: string; connectionId: string };
+
+/** The account that a connection belongs to. */
+const OWNER = '(SELECT own.account_id FROM namespaces own WHERE own.id = connection.namespace_id)';
 
 /** Connection ids that a misspelt one is compared with. */
 const NAMES_MAX = 1_000;
@@ -256,7 +260,8 @@ export class ConnectionRepository {
     const rows = this.connections
       .createQueryBuilder('connection')
       .leftJoin('connection.server', 'server')
-      .select('server.slug', 'slug');
+      // The name that a server has now is that of a missing one where the owner of the connection may not find it.
+      .select(`CASE WHEN ${visibleToAccount('server', OWNER)} THEN server.slug END`, 'slug');
     for (const column of shownColumns) rows.addSelect(`connection.${column}`, column);
     return rows;
   }

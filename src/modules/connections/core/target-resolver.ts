@@ -3,6 +3,9 @@ import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { ANONYMOUS, callerFor, type Caller, type OwnedNamespace } from '../../auth/access.types.js';
+import { NamespacesService } from '../../namespaces/namespaces.service.js';
+import { ServerAccessService } from '../../servers/server-access.service.js';
 import { formatQualifiedName, parseQualifiedName, type RunnableServer } from '../../servers/server.types.js';
 import { ServerUrlsService } from '../../servers/server-urls.service.js';
 import { ServersService } from '../../servers/servers.service.js';
@@ -34,21 +37,23 @@ const SLUG_HOST = /^([a-z0-9][a-z0-9-]{0,62})\.(.+)$/;
 export class TargetResolver {
   constructor(
     private readonly servers: ServersService,
+    private readonly access: ServerAccessService,
+    private readonly namespaces: NamespacesService,
     private readonly urls: ServerUrlsService,
     private readonly values: ConnectionValues,
     private readonly env: Env,
   ) {}
 
   /**
-   * The target of a new connection.
+   * The target of a new connection in this namespace.
    *
-   * @throws InvalidInputError, also for a server that does not exist
+   * @throws InvalidInputError, also for a server that does not exist, or that the owner of the namespace may not find
    */
-  async resolve(body: SetConnectionDto): Promise<NewTarget> {
+  async resolve(namespace: OwnedNamespace, body: SetConnectionDto): Promise<NewTarget> {
     const requested = requireNewTarget(body);
     if (requested.kind === 'uplink') return { ...NOWHERE, targetKind: 'uplink' };
     if (requested.kind === 'source') return { ...NOWHERE, targetKind: 'source', source: requested.source };
-    const server = await this.serverOf(requested);
+    const server = await this.serverOf(requested, namespace);
     if (server) return { ...this.toTarget(server), query: requested.kind === 'url' ? queryOf(requested.url) : [] };
     if (requested.kind === 'server') throw unknownServer(requested.name);
     if (parseUrl(requested.url)?.origin === new URL(this.env.baseUrl).origin) {
@@ -66,7 +71,11 @@ export class TargetResolver {
    * @param existing with its `source` and sealed URL
    * @throws ConnectionTargetError for another target, InvalidInputError
    */
-  async change(existing: Connection, body: SetConnectionDto): Promise<{ mcpUrl?: string; query?: QueryValues }> {
+  async change(
+    namespace: OwnedNamespace,
+    existing: Connection,
+    body: SetConnectionDto,
+  ): Promise<{ mcpUrl?: string; query?: QueryValues }> {
     const requested = requireSameTarget(existing, body);
     if (requested === null) return {};
     if (requested.kind === 'uplink') throw new ConnectionTargetError('transport');
@@ -74,7 +83,7 @@ export class TargetResolver {
       if (isDeepStrictEqual(requested.source, existing.source)) return {};
       throw new ConnectionTargetError('source');
     }
-    const server = await this.serverOf(requested);
+    const server = await this.serverOf(requested, namespace);
     if (existing.targetKind === 'server') {
       if (!server || server.id !== existing.serverId) throw new ConnectionTargetError('server');
       const query = requested.kind === 'url' ? queryOf(requested.url) : [];
@@ -90,16 +99,16 @@ export class TargetResolver {
     return { mcpUrl: requested.url };
   }
 
-  /** The registry server that an address leads to; null for any other address. */
-  async serverIdOf(address: string): Promise<string | null> {
+  /** The registry server that an address leads to, if the owner of the namespace may find it; otherwise null. */
+  async serverIdOf(address: string, namespace: OwnedNamespace): Promise<string | null> {
     const found = registryAddressOf(address, this.env);
-    return found && ((await this.at(found))?.id ?? null);
+    return found && ((await this.at(found, namespace))?.id ?? null);
   }
 
-  /** The server with this qualified name; null when there is none. */
-  async serverNamed(name: string): Promise<RunnableServer | null> {
+  /** The server with this qualified name, if the owner of the namespace may find it; otherwise null. */
+  async serverNamed(name: string, namespace: OwnedNamespace): Promise<RunnableServer | null> {
     try {
-      const { id } = await this.servers.find(parseQualifiedName(name));
+      const { id } = await this.servers.find(parseQualifiedName(name), await this.ownerOf(namespace));
       return await this.servers.findRunnable({ id });
     } catch (error) {
       if (error instanceof ServerNotFoundError) return null;
@@ -107,17 +116,26 @@ export class TargetResolver {
     }
   }
 
-  private async serverOf(requested: RequestedTarget): Promise<RunnableServer | null> {
-    if (requested.kind !== 'url') return requested.kind === 'server' ? this.serverNamed(requested.name) : null;
+  private async serverOf(requested: RequestedTarget, namespace: OwnedNamespace): Promise<RunnableServer | null> {
+    if (requested.kind !== 'url') {
+      return requested.kind === 'server' ? this.serverNamed(requested.name, namespace) : null;
+    }
     const found = registryAddressOf(requested.url, this.env);
     if (!found) return null;
-    const server = await this.at(found);
+    const server = await this.at(found, namespace);
     if (!server) throw unknownServer('name' in found ? found.name : found.slug);
     return server;
   }
 
-  private at(address: RegistryAddress): Promise<RunnableServer | null> {
-    return 'name' in address ? this.serverNamed(address.name) : this.servers.findRunnable(address);
+  private async at(address: RegistryAddress, namespace: OwnedNamespace): Promise<RunnableServer | null> {
+    if ('name' in address) return this.serverNamed(address.name, namespace);
+    const server = await this.servers.findRunnable(address);
+    return server && (await this.access.may(await this.ownerOf(namespace), 'call', server)) ? server : null;
+  }
+
+  private async ownerOf({ name }: OwnedNamespace): Promise<Caller> {
+    const found = await this.namespaces.find(name);
+    return found ? callerFor(found.accountId) : ANONYMOUS;
   }
 
   private toTarget(server: RunnableServer): Omit<NewTarget, 'query'> {

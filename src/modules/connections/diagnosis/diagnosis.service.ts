@@ -127,7 +127,7 @@ export class DiagnosisService {
     }
     const { serverId, serverName } = target;
     if (serverId === null) log.fail('target', new ServerGoneError(serverName));
-    const url = await this.runs.upstreamOf(serverId, serverName).catch((error: Error) => log.fail('target', error));
+    const url = await this.runs.upstreamOf(serverId, target).catch((error: Error) => log.fail('target', error));
     const where = url ? 'which has a release that runs' : 'which is hosted here';
     log.ok('target', `The target is the registry server ${serverName}, ${where}.`);
     return url && { url, alias: serverName };

@@ -145,7 +145,8 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
     if (url !== null) return { ...presentationOf(row), ...targetAt(label, url, []) };
     if (row.targetKind !== 'server' || row.serverId === null) return null;
     try {
-      const connection = { serverName: row.serverName ?? '', ...values };
+      const { accountId } = row.namespace;
+      const connection = { accountId, serverName: row.serverName ?? '', ...values };
       const { upstream, fields, adapter, presentation } = await this.servers.formOf(row.serverId, connection);
       return { ...presentation, ...targetAt(label, upstream, fields, adapter) };
     } catch (error) {

@@ -1,3 +1,4 @@
+import { ApiProperty } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
 import { IsText, STORABLE } from '../../../platform/http/input-values.js';
 import {
@@ -12,7 +13,7 @@ import {
   MaxLength,
   ValidateNested,
 } from 'class-validator';
-import { bundleRuntimes, type BundleRuntime } from '../../servers/server.types.js';
+import { bundleRuntimes, visibilities, type BundleRuntime, type Visibility } from '../../servers/server.types.js';
 
 /** Source of the release. */
 export class ReleaseSourceDto {
@@ -38,6 +39,12 @@ export abstract class PublishPayloadDto {
   @IsOptional()
   @IsObject()
   configSchema?: Record<string, unknown>;
+
+  /** Changes who finds the server, as `PATCH /servers/{qualifiedName}` does. Default: it stays as it is. */
+  @IsOptional()
+  @ApiProperty({ enum: visibilities, required: false })
+  @IsIn(visibilities)
+  visibility?: Visibility;
 
   /** Source of the release. */
   @IsOptional()

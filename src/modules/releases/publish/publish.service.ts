@@ -64,11 +64,13 @@ export class PublishService {
   private async store(server: ServerRef, form: PublishForm): Promise<PublishedDto> {
     const id = randomUUID();
     const bytes = Object.values(form.artifacts).reduce((sum, artifact) => sum + artifact.bytes, 0);
+    const { visibility } = form.payload;
     const quotas = { releases: 1, artifactBytes: bytes };
     const cancelled = await this.limits
       .within({ namespaceId: server.namespaceId }, quotas, () =>
         this.database.transaction(async (tx) => {
           await this.servers.lock(server.id, tx);
+          if (visibility) await this.servers.setVisibility(server.id, visibility, tx);
           const older = await this.cancelUnfinished(server.id, tx);
           await this.insert(id, server, form, tx);
           return older;
@@ -77,6 +79,7 @@ export class PublishService {
       .catch((error: unknown) => {
         throw isForeignKeyViolation(error) ? new ServerNotFoundError() : error;
       });
+    if (visibility) this.pubSub.publish('servers.changed', { id: server.id, slug: server.slug });
     for (const older of cancelled) this.pubSub.publish('releases.changed', { id: older });
     this.queue.enqueue({ releaseId: id, attempt: 1 });
     const { warnings } = form;

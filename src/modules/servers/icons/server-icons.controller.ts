@@ -1,20 +1,13 @@
-import { Controller, Delete, Get, Headers, Param, Put, Req, Res } from '@nestjs/common';
+import { Controller, Delete, Get, Headers, Put, Req, Res } from '@nestjs/common';
 import { ApiBody, ApiConsumes, ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { ApiEtag, ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../../platform/http/success.dto.js';
 import { Access } from '../../auth/access.decorator.js';
 import { UploadedIconDto } from '../settings/server-settings.dto.js';
-import {
-  ApiServerName,
-  notServerOwner,
-  ownServer,
-  toQualifiedName,
-  serverNotFound,
-  TargetServer,
-} from '../server.decorator.js';
+import { ApiServerName, notServerOwner, ownServer, serverNotFound, TargetServer } from '../server.decorator.js';
 import { dropStalledReader } from '../../../platform/http/stalled-reader.js';
-import type { ServerRef, QualifiedName } from '../server.types.js';
+import type { ServerRef } from '../server.types.js';
 import { iconTypes, readUploadedIcon } from './icon-fetch.js';
 import { ServerIconsService, type StoredIcon } from './server-icons.service.js';
 
@@ -67,11 +60,11 @@ export class ServerIconsController {
     { status: 413, text: 'The only icon of the server is too large.', message: 'File too large' },
   )
   async get(
-    @Param('qualifiedName', { transform: toQualifiedName }) name: QualifiedName,
+    @TargetServer() server: ServerRef,
     @Headers('if-none-match') etags: string | undefined,
     @Res() response: Response,
   ): Promise<void> {
-    sendIcon(response, await this.icons.get(name, hashFromEtag(etags)), etags);
+    sendIcon(response, await this.icons.get(server, hashFromEtag(etags)), etags);
   }
 
   /** Remove the icon of a server. */

@@ -1,4 +1,5 @@
 import type { Caller } from '../../auth/access.types.js';
+import { visibleTo } from '../../auth/visible-servers.types.js';
 import { parseQualifiedName } from '../server.types.js';
 import type { ServerQueryDto } from './server-search.dto.js';
 
@@ -12,8 +13,13 @@ export class SqlValues {
   }
 }
 
-/** Namespaces of the service, by name. */
-export type FindNamespace = (name: string) => Promise<{ id: string; accountId: string } | null>;
+/** What the filters of a query are resolved with. */
+export interface Lookups {
+  /** Namespaces of the service, by name. */
+  find: (name: string) => Promise<{ id: string; accountId: string } | null>;
+  /** True if the caller's account is this one. */
+  owns: (accountId: string) => boolean;
+}
 
 /** The filters of a query, with its namespace resolved. */
 export interface ServerScope {
@@ -24,6 +30,8 @@ export interface ServerScope {
   name: string | null;
   /** True if unlisted servers are included. */
   showsUnlisted: boolean;
+  /** Private servers of others are left out. */
+  caller: Caller;
 }
 
 /**
@@ -31,7 +39,11 @@ export interface ServerScope {
  *
  * @returns null when nothing can match
  */
-export async function scopeOf(query: ServerQueryDto, caller: Caller, find: FindNamespace): Promise<ServerScope | null> {
+export async function scopeOf(
+  query: ServerQueryDto,
+  caller: Caller,
+  { find, owns }: Lookups,
+): Promise<ServerScope | null> {
   const { namespace, qualifiedName, ownerId } = query;
   const wanted =
     qualifiedName === undefined ? null : parseQualifiedName(qualifiedName.replace(/^@/, '').replace(/\/$/, ''));
@@ -41,18 +53,20 @@ export async function scopeOf(query: ServerQueryDto, caller: Caller, find: FindN
   const found = named === undefined ? null : await find(named);
   if (named !== undefined && !found) return null;
   // With both filters, both must name the caller.
-  const asksForOwn =
-    (named !== undefined || ownerId !== undefined) &&
-    (ownerId === undefined || ownerId === caller.accountId) &&
-    (!found || found.accountId === caller.accountId);
-  return { query, namespaceId: found?.id ?? null, name: wanted?.name.toLowerCase() ?? null, showsUnlisted: asksForOwn };
+  const owners = [ownerId, found?.accountId].filter((id) => id !== undefined);
+  const showsUnlisted = owners.length > 0 && owners.every(owns);
+  return { query, namespaceId: found?.id ?? null, name: wanted?.name.toLowerCase() ?? null, showsUnlisted, caller };
 }
 
-/** The scope as SQL conditions on `servers s`, joined with AND; `TRUE` when there is none. */
-export function conditionsOf({ query, namespaceId, name, showsUnlisted }: ServerScope, values: SqlValues): string {
+/** The scope as SQL conditions on `servers s`, joined with AND. */
+export function conditionsOf(
+  { query, namespaceId, name, showsUnlisted, caller }: ServerScope,
+  values: SqlValues,
+): string {
   const { ids, ownerId, repoOwner, repoName, remote, isDeployed, verified } = query;
   const conditions: string[] = [];
   if (!showsUnlisted) conditions.push('NOT s.unlisted');
+  conditions.push(visibleTo('s', caller, (value) => values.add(value)));
   if (namespaceId !== null) conditions.push(`s.namespace_id = ${values.add(namespaceId)}`);
   if (name !== null) conditions.push(`lower(s.name) = ${values.add(name)}`);
   if (ids !== undefined) conditions.push(`s.id = ANY(${values.add(ids)}::uuid[])`);
@@ -64,5 +78,5 @@ export function conditionsOf({ query, namespaceId, name, showsUnlisted }: Server
   if (remote !== undefined) conditions.push(`coalesce(s.current_type <> 'stdio', false) = ${values.add(remote)}`);
   if (isDeployed !== undefined) conditions.push(`(s.current_type IS NOT NULL) = ${values.add(isDeployed)}`);
   if (verified !== undefined) conditions.push(verified ? 's.verified' : 'NOT s.verified');
-  return conditions.join(' AND ') || 'TRUE';
+  return conditions.join(' AND ');
 }

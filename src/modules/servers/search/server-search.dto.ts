@@ -1,5 +1,6 @@
 import { ApiProperty, PartialType } from '@nestjs/swagger';
 import { IsOptional, IsUUID } from 'class-validator';
+import { visibilities, type Visibility } from '../server.types.js';
 import { PaginationDto } from '../../../platform/http/pagination.dto.js';
 import { IsCommaList, IsFlag, IsText, IsWhole } from '../../../platform/http/input-values.js';
 
@@ -103,6 +104,9 @@ export class ServerSummaryDto {
   displayName: string;
   /** @example 'Forecasts for any place.' */
   description: string;
+  /** `private`: only its owner, and whom the owner grants it, find it. */
+  @ApiProperty({ enum: visibilities })
+  visibility: Visibility;
   /** URL of its icon; needs no key for at least a day. */
   iconUrl: string | null;
   /** True if the operator verified it. */
@@ -147,6 +151,7 @@ export const serverListExample = {
       slug: 'weather',
       displayName: 'Weather',
       description: 'Forecasts for any place.',
+      visibility: 'public',
       iconUrl: null,
       verified: false,
       useCount: 42,

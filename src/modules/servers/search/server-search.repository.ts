@@ -100,7 +100,7 @@ export class ServerSearchRepository {
   async findListed(ids: string[]): Promise<ListedRow[]> {
     if (ids.length === 0) return [];
     const rows = await this.database.query<ListedRow[]>(
-      `SELECT s.id, n.name AS namespace, s.name, s.display_name AS "displayName", s.description, s.verified,
+      `SELECT s.id, n.name AS namespace, s.name, s.display_name AS "displayName", s.description, s.visibility, s.verified,
               s.use_count AS "useCount", s.current_type AS "currentType", s.created_at AS "createdAt", s.homepage,
               s.icon_url AS "iconUrl", i.source AS "iconSource", n.account_id AS owner
          FROM servers s JOIN namespaces n ON n.id = s.namespace_id

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { project } from '../../../platform/http/input-values.js';
+import { AccessService } from '../../auth/access.service.js';
 import type { Caller } from '../../auth/access.types.js';
 import { NamespacesService } from '../../namespaces/namespaces.service.js';
 import { ServerCardsService } from '../server-cards.service.js';
@@ -45,6 +46,7 @@ export class ServerSearchService {
     private readonly namespaces: NamespacesService,
     private readonly urls: ServerUrlsService,
     private readonly cards: ServerCardsService,
+    private readonly access: AccessService,
   ) {}
 
   /**
@@ -53,7 +55,10 @@ export class ServerSearchService {
    */
   async list(query: ServerQueryDto, caller: Caller): Promise<ServerListDto> {
     const { page = 1, pageSize = 10, q = '' } = query;
-    const scope = await scopeOf(query, caller, (name) => this.namespaces.find(name));
+    const scope = await scopeOf(query, caller, {
+      find: (name) => this.namespaces.find(name),
+      owns: (ownerId) => this.access.owns(caller, ownerId),
+    });
     const searched = q.trim() === '' ? null : searchedFor(q);
     const { ids, total, scores } = !scope
       ? { ids: [], total: 0 }

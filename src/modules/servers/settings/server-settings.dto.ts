@@ -1,6 +1,7 @@
 import { ApiProperty } from '@nestjs/swagger';
 import {
   IsBoolean,
+  IsIn,
   IsOptional,
   IsString,
   Length,
@@ -12,6 +13,7 @@ import {
 } from 'class-validator';
 import { IsPrintable, IsText, Omittable } from '../../../platform/http/input-values.js';
 import { ClosedBody, SpelledBody } from '../../../platform/http/input.pipe.js';
+import { visibilities, type Visibility } from '../server.types.js';
 import { IsWebUrl, SECRET_NAME, IsHostPattern } from '../server.validators.js';
 
 const HOSTS_MAX = 50;
@@ -118,10 +120,20 @@ export class UpdateServerDto {
   @IsWebUrl()
   iconUrl?: string | null;
 
-  /** True hides it from the lists of others; anyone who knows its name can still read and use it. */
+  /** True hides it from the lists of others; anyone who knows its name can still read and use it, unless it is private. */
   @Omittable()
   @IsBoolean()
   unlisted?: boolean;
+
+  /**
+   * `private` hides it from everybody but its owner and whom the owner grants it: it looks like a missing one then, and what
+   * others have open of it ends.
+   * @example 'private'
+   */
+  @Omittable()
+  @ApiProperty({ enum: visibilities, required: false })
+  @IsIn(visibilities)
+  visibility?: Visibility;
 }
 
 export class UpdatedServerDto {

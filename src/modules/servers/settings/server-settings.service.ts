@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { onViolation } from '../../../platform/database/postgres-errors.js';
+import { AccessService } from '../../auth/access.service.js';
 import type { Caller } from '../../auth/access.types.js';
 import { NamespaceNotFoundError } from '../../namespaces/namespaces.errors.js';
 import { NamespacesService } from '../../namespaces/namespaces.service.js';
@@ -39,10 +40,12 @@ export class ServerSettingsService {
     private readonly namespaces: NamespacesService,
     private readonly urls: ServerUrlsService,
     private readonly icons: ServerIconsService,
+    private readonly access: AccessService,
   ) {}
 
   /** Changes the members in the body; null clears. @throws ServerNotFoundError, and those of `ServerIconsService.setUrl` */
-  async update({ id, namespace, name }: ServerRef, body: UpdateServerDto): Promise<UpdatedServerDto> {
+  async update(server: ServerRef, body: UpdateServerDto): Promise<UpdatedServerDto> {
+    const { id, namespace, name } = server;
     const { repositoryUrl } = body;
     const repository = repositoryUrl === undefined ? {} : repositoryNameOf(repositoryUrl);
     const changes = Object.entries({ ...body, ...repository }).filter(([, value]) => value !== undefined);
@@ -51,6 +54,7 @@ export class ServerSettingsService {
       const { affected } = await this.rows.update({ id }, Object.fromEntries(changes));
       if (!affected) throw new ServerNotFoundError();
     }
+    if (body.visibility !== undefined) this.servers.announceChange(server);
     return { success: true, namespace, server: name };
   }
 
@@ -87,13 +91,14 @@ export class ServerSettingsService {
    */
   async transfer(
     server: ServerRef,
-    { accountId }: Caller,
+    caller: Caller,
     { targetNamespace: namespace, targetOrganizationId, targetSlug = server.name }: TransferServerDto,
   ): Promise<TransferredServerDto> {
     requireServerName(targetSlug);
     const target = await this.namespaces.find(namespace);
     if (!target) throw new NamespaceNotFoundError();
-    if (target.accountId !== accountId || !['me', accountId].includes(targetOrganizationId)) {
+    const isOwn = this.access.may(caller, 'manage', { ownerId: target.accountId, namespace });
+    if (!isOwn || !(targetOrganizationId === 'me' || this.access.owns(caller, targetOrganizationId))) {
       throw new ForbiddenError(
         'Forbidden: targetNamespace must belong to you, and targetOrganizationId must be your account',
       );
@@ -133,11 +138,11 @@ export class ServerSettingsService {
   }
 
   /** True if the subdomain is `acme` or begins with `acme--` for a namespace `acme` of another account. */
-  private async isForeignPrefix(subdomain: string, { accountId }: Caller): Promise<boolean> {
+  private async isForeignPrefix(subdomain: string, caller: Caller): Promise<boolean> {
     const parts = subdomain.split('--');
     const prefixes = parts.map((_, index) => parts.slice(0, index + 1).join('--'));
     const owners = await Promise.all(prefixes.map((namespace) => this.namespaces.find(namespace)));
-    return owners.some((owner) => owner !== null && owner.accountId !== accountId);
+    return owners.some((owner) => owner !== null && !this.access.owns(caller, owner.accountId));
   }
 
   private async domain(id: string): Promise<ServerDomainDto> {

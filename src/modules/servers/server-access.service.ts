@@ -1,0 +1,97 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { RowCache } from '../../platform/database/row-cache.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
+import { didYouMean } from '../../platform/text/nearest.js';
+import { AccessService } from '../auth/access.service.js';
+import { ANONYMOUS, type Action, type Caller, type GrantLevel } from '../auth/access.types.js';
+import type { QualifiedName, ServerTarget } from './server.types.js';
+import { ServerNotFoundError } from './servers.errors.js';
+import { ServersRepository } from './servers.repository.js';
+
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    /** Published when a server or a connection was granted to an account, or a grant was changed or withdrawn. */
+    'grants.changed': { serverId: string } | { connectionId: string };
+  }
+}
+
+/** Cache lifetime of a grant. Changes are also published, so that they take effect at once. */
+const GRANTS_CACHED_MS = 5_000;
+const GRANTS_CACHED_MAX = 50_000;
+
+/** The id of no server. */
+const NO_SERVER = '00000000-0000-0000-0000-000000000000';
+
+/** What an account was granted of a server; `level` is null for nothing. */
+interface KnownGrant {
+  serverId: string;
+  level: GrantLevel | null;
+}
+
+/** Decides who may do what with a server, with the grants of its owner. */
+@Injectable()
+export class ServerAccessService implements OnModuleInit {
+  private readonly grants = new RowCache<KnownGrant>((key) => this.load(key), {
+    max: GRANTS_CACHED_MAX,
+    ttlMs: GRANTS_CACHED_MS,
+  });
+
+  constructor(
+    private readonly access: AccessService,
+    private readonly rows: ServersRepository,
+    private readonly pubSub: PubSub,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    await this.pubSub.subscribe('servers.changed', ({ id }) => this.forget(id));
+    await this.pubSub.subscribe('grants.changed', (changed) => {
+      if ('serverId' in changed) this.forget(changed.serverId);
+    });
+  }
+
+  /**
+   * True if the caller may do this with the server. A promise only where a grant must be read: never for a public server,
+   * and never for its owner.
+   *
+   * @throws KeyScopeError when only the key lacks the right
+   */
+  may(caller: Caller, action: Action, server: ServerTarget): boolean | Promise<boolean> {
+    if (this.access.may(caller, action, server)) return true;
+    if (caller === ANONYMOUS) return false;
+    const key = `${server.id} ${caller.accountId}`;
+    const known = this.grants.peek(key);
+    if (known) return this.isGranted(caller, action, server, known);
+    return this.grants.get(key).then((grant) => this.isGranted(caller, action, server, grant));
+  }
+
+  /** Takes the time of a look-up of a grant, for an answer that must not tell whether there is a server. */
+  async spendLookUp({ accountId }: Caller): Promise<void> {
+    await this.rows.findGrant(NO_SERVER, accountId);
+  }
+
+  /**
+   * The answer for a server that does not exist, or that the caller may not find. The owner of the namespace learns what is
+   * missing and the nearest name; others learn nothing.
+   */
+  async missing({ namespace, name }: QualifiedName, caller: Caller): Promise<ServerNotFoundError> {
+    const found = await this.rows.namesIn(namespace);
+    if (!found || !this.access.may(caller, 'read', { ownerId: found.ownerId, namespace })) {
+      return new ServerNotFoundError();
+    }
+    return new ServerNotFoundError(`Your namespace "${namespace}" has no such server.${didYouMean(name, found.names)}`);
+  }
+
+  private isGranted(caller: Caller, action: Action, server: ServerTarget, grant: KnownGrant | null): boolean {
+    const { ownerId, namespace, isPublic } = server;
+    return this.access.may(caller, action, { ownerId, namespace, isPublic, granted: grant?.level ?? null });
+  }
+
+  private async load(key: string): Promise<KnownGrant> {
+    const [serverId = '', accountId = ''] = key.split(' ');
+    return { serverId, level: await this.rows.findGrant(serverId, accountId) };
+  }
+
+  private forget(id: string): void {
+    this.grants.dropWhere(({ serverId }) => serverId === id);
+  }
+}

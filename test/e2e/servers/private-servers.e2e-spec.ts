@@ -1,0 +1,265 @@
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { pathOf, releaseServer, serverIdOf } from '../../support/database/server-rows.js';
+import { createConnection, createNamespace, createServer } from '../../support/factories.js';
+import { mcp, mcpAccept, request, send, toolCall, type Answer } from '../../support/mcp/calls.js';
+import { images, uploadIcon } from '../../support/releases/icons.js';
+import { publish } from '../../support/releases/releases.js';
+import { startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
+import { verifies } from '../../support/verifies.js';
+
+
+const TOOLS = '{"tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}';
+
+let app: TestApp;
+/** Another process, and one that receives no messages. */
+let second: TestApp;
+let deaf: TestApp;
+let owner: TestAccount;
+let grantee: TestAccount;
+let stranger: TestAccount;
+let upstream: ScriptedUpstream;
+let namespace: string;
+/** Its only other server; public, so that the namespace is listed for everybody. */
+let shown: string;
+
+beforeAll(async () => {
+  upstream = await startScripted(() => TOOLS);
+  app = await startApp({ PUBLIC_READS: 'true' });
+  second = await app.sibling();
+  deaf = await app.sibling({ QUEUE_PREFIX: uniqueName('deaf') });
+  [owner, grantee, stranger] = [await app.account(), await app.account(), await app.account()];
+  namespace = await createNamespace(app, owner);
+  shown = await released({ namespace });
+});
+afterAll(() => Promise.all([second.close(), deaf.close(), app.close(), upstream.close()]));
+
+interface Kind {
+  namespace?: string;
+  server?: string;
+  visibility?: 'public' | 'private';
+}
+
+/** A server of the owner with a release, an icon and tools. */
+async function released({ visibility = 'public', ...more }: Kind = {}): Promise<string> {
+  const name = await createServer(app, owner, more);
+  await releaseServer(app, name, {
+    upstreamUrl: upstream.url,
+    tools: [{ name: 'forecast', inputSchema: { type: 'object' }, outputSchema: { type: 'object' } }],
+  });
+  if (visibility === 'private') await change(name, visibility);
+  return name;
+}
+
+async function change(name: string, visibility: 'public' | 'private'): Promise<void> {
+  const { status } = await app.as(owner).patch(pathOf(name), { visibility });
+  expect(status).toBe(200);
+}
+
+async function grant(name: string, to: TestAccount, level: 'call' | 'manage' = 'call'): Promise<void> {
+  await app.database.query('INSERT INTO grants (subject_id, server_id, level, created_by) VALUES ($1, $2, $3, $4)', [
+    to.id,
+    await serverIdOf(app, name),
+    level,
+    owner.id,
+  ]);
+}
+
+const slugOf = (name: string) => name.replace('/', '--');
+
+/** What an answer tells, with the name of the server and its slug taken out. */
+function told({ status, headers, text }: Answer, name: string): object {
+  const plain = (value: string) =>
+    value.replaceAll(name, 'NAME').replaceAll(slugOf(name), 'SLUG').replaceAll(encodeURIComponent(name), 'NAME');
+  const kept = [...headers].filter(
+    ([key]) => !/^(date|x-request-id|x-ratelimit-.*|ratelimit.*|traceparent)$/.test(key),
+  );
+  return {
+    status,
+    headers: kept.map(([key, value]) => [key, plain(value)]),
+    body: plain(text).replace(/req_\w+|"requestId":"[^"]*"/g, ''),
+  };
+}
+
+/** Places where a server is named, as requests. */
+const places: [string, (name: string) => { path: string; method?: string; body?: object }][] = [
+  ['detail', (name) => ({ path: pathOf(name) })],
+  ['detail in another case', (name) => ({ path: pathOf(name.replace('server', 'SERVER')) })],
+  ['icon', (name) => ({ path: pathOf(name, '/icon') })],
+  ['download', (name) => ({ path: pathOf(name, '/download') })],
+  ['changes', (name) => ({ path: pathOf(name, '/changes') })],
+  ['output schema', (name) => ({ path: pathOf(name, '/experimental/tools/forecast/output-schema') })],
+  ['list by name', (name) => ({ path: `/servers?qualifiedName=${encodeURIComponent(name)}` })],
+  [
+    'list by name, some members',
+    (name) => ({ path: `/servers?fields=id,slug&qualifiedName=${encodeURIComponent(name)}` }),
+  ],
+  ['search', (name) => ({ path: `/servers?fields=id&q=${encodeURIComponent(name)}&namespace=${namespace}` })],
+  ['releases', (name) => ({ path: pathOf(name, '/releases') })],
+  ['secrets', (name) => ({ path: pathOf(name, '/secrets') })],
+  ['logs', (name) => ({ path: pathOf(name, '/logs') })],
+  ['change', (name) => ({ path: pathOf(name), method: 'PATCH', body: { description: 'x' } })],
+  ['deletion', (name) => ({ path: pathOf(name), method: 'DELETE' })],
+  ['run endpoint', (name) => ({ path: `/run/${slugOf(name)}`, method: 'POST', body: request(1, 'tools/list') })],
+  [
+    'run endpoint, /mcp',
+    (name) => ({ path: `/run/${slugOf(name)}/mcp`, method: 'POST', body: toolCall(1, 'forecast') }),
+  ],
+  ['run endpoint, stream', (name) => ({ path: `/run/${slugOf(name)}`, method: 'GET' })],
+  ['run endpoint, session', (name) => ({ path: `/run/${slugOf(name)}`, method: 'DELETE' })],
+  ['run endpoint, below', (name) => ({ path: `/run/${slugOf(name)}/page`, method: 'GET' })],
+  ['run endpoint, below, PUT', (name) => ({ path: `/run/${slugOf(name)}/page`, method: 'PUT', body: {} })],
+];
+
+/** What is asked of the connections of a namespace of one's own. */
+const targets: [string, (name: string) => object][] = [
+  ['server', (name) => ({ server: name })],
+  ['run address', (name) => ({ mcpUrl: `${app.url}/run/${slugOf(name)}` })],
+  ['address of another registry', (name) => ({ mcpUrl: `https://server.smithery.ai/${name}/mcp` })],
+];
+
+function ask(
+  on: TestApp,
+  account: TestAccount | undefined,
+  place: { path: string; method?: string; body?: object },
+): Promise<Answer> {
+  return send(on, account, place.path, place.body, { method: place.method ?? 'GET', headers: mcpAccept });
+}
+
+describe('a private server', () => {
+  let name: string;
+  let none: string;
+
+  beforeAll(async () => {
+    name = await released({ namespace, server: uniqueName('server'), visibility: 'private' });
+    none = `${namespace}/${uniqueName('server')}`;
+    await grant(name, grantee);
+  });
+
+  verifies('private:hidden', 'looks like a missing one to a stranger and to nobody, at every place', async () => {
+    for (const on of [app, second]) {
+      for (const account of [stranger, undefined]) {
+        for (const [place, at] of places) {
+          const [hidden, missing] = [await ask(on, account, at(name)), await ask(on, account, at(none))];
+          expect([place, told(hidden, name)]).toEqual([place, told(missing, none)]);
+        }
+      }
+    }
+  });
+
+  verifies('private:hidden', 'cannot be connected to: it looks like a missing one', async () => {
+    const inside = await createNamespace(app, stranger);
+    for (const [target, bodyOf] of targets) {
+      const path = `/connect/${inside}/${uniqueName('conn')}`;
+      const [hidden, missing] = [
+        await send(app, stranger, path, bodyOf(name), { method: 'PUT' }),
+        await send(app, stranger, path, bodyOf(none), { method: 'PUT' }),
+      ];
+      expect([target, hidden.status]).toEqual([target, 400]);
+      expect([target, told(hidden, name)]).toEqual([target, told(missing, none)]);
+    }
+  });
+
+  verifies('private:granted', 'is found and called by its owner and by whom the owner granted it', async () => {
+    for (const on of [app, second]) {
+      for (const account of [owner, grantee]) {
+        const { body, status } = await on.as(account).get(pathOf(name));
+        expect([status, body.visibility]).toEqual([200, 'private']);
+        const list = await on.as(account).get(`/servers?namespace=${namespace}&fields=qualifiedName,visibility`);
+        expect(list.body.servers).toContainEqual({ qualifiedName: name, visibility: 'private' });
+        expect(list.body.pagination.totalCount).toBe(2);
+        const found = await on.as(account).get(`/servers?q=${encodeURIComponent(name)}`);
+        expect(found.body.servers[0]).toMatchObject({ qualifiedName: name });
+        const called = await ask(on, account, {
+          path: `/run/${slugOf(name)}`,
+          method: 'POST',
+          body: request(1, 'tools/list'),
+        });
+        expect(called.text).toContain('forecast');
+      }
+    }
+    const { path } = await createConnection(app, grantee, { server: name });
+    expect((await mcp(app, grantee, path, request(1, 'tools/list'))).body.result.tools).toMatchObject([
+      { name: 'forecast' },
+    ]);
+  });
+
+  verifies('private:granted', 'is changed by whom the owner let manage it, and deleted by its owner only', async () => {
+    const manager = await app.account();
+    const managed = await released({ visibility: 'private' });
+    const patch = (account: TestAccount) => app.as(account).patch(pathOf(managed), { description: 'Changed.' });
+    expect((await patch(manager)).status).toBe(403);
+    await grant(managed, manager, 'manage');
+    expect((await patch(manager)).status).toBe(200);
+    expect((await app.as(manager).delete(pathOf(managed))).status).toBe(404);
+    expect((await app.as(owner).delete(pathOf(managed))).status).toBe(200);
+  });
+
+  verifies('private:hidden', 'is not counted, and no namespace is listed for it', async () => {
+    const alone = await released({ visibility: 'private' });
+    const [home = ''] = alone.split('/');
+    await grant(alone, grantee);
+    const totals = async (account: TestAccount | undefined) => {
+      const { body } = await app.as(account).get(`/servers?namespace=${home}`);
+      return [body.servers.length, body.pagination.totalCount, body.pagination.totalPages];
+    };
+    const holds = async (account: TestAccount, wanted: boolean) => {
+      const { body } = await app.as(account).get(`/namespaces?q=${home}&hasServers=${wanted}`);
+      return [body.namespaces.length, body.pagination.totalCount];
+    };
+    for (const account of [owner, grantee]) {
+      expect(await totals(account)).toEqual([1, 1, 1]);
+      expect([await holds(account, true), await holds(account, false)]).toEqual([
+        [1, 1],
+        [0, 0],
+      ]);
+    }
+    expect([await totals(stranger), await totals(undefined)]).toEqual([
+      [0, 0, 0],
+      [0, 0, 0],
+    ]);
+    expect([await holds(stranger, true), await holds(stranger, false)]).toEqual([
+      [0, 0],
+      [1, 1],
+    ]);
+  });
+
+  verifies('private:signed', 'is shown by a signed link that was made for it, as long as the link lives', async () => {
+    const pictured = await released({ visibility: 'private' });
+    await uploadIcon(app, owner, pictured, images['image/png']);
+    const { iconUrl } = (await app.as(owner).get(pathOf(pictured))).body as { iconUrl: string };
+    expect((await fetch(iconUrl)).status).toBe(200);
+    expect((await send(app, stranger, pathOf(pictured, '/icon'), undefined, { method: 'GET' })).status).toBe(404);
+  });
+});
+
+describe('the visibility of a server', () => {
+  verifies('private:settable', 'is set at creation, by a change and at publish, and shown', async () => {
+    const visibilityOf = async (name: string) => (await app.as(owner).get(pathOf(name))).body.visibility as string;
+    const name = `${namespace}/${uniqueName('server')}`;
+    expect((await app.as(owner).put(pathOf(name), { visibility: 'private' })).status).toBe(201);
+    expect(await visibilityOf(name)).toBe('private');
+    expect((await app.as(owner).put(pathOf(name), { visibility: 'public' })).status).toBe(201);
+    expect(await visibilityOf(name)).toBe('private');
+    await change(name, 'public');
+    expect(await visibilityOf(name)).toBe('public');
+    const payload = { type: 'external', upstreamUrl: upstream.url, visibility: 'private' };
+    expect((await publish(app, owner, name, payload)).status).toBe(202);
+    expect(await visibilityOf(name)).toBe('private');
+    for (const visibility of ['hidden', '', 1, null]) {
+      expect([visibility, (await app.as(owner).patch(pathOf(name), { visibility })).status]).toEqual([visibility, 400]);
+    }
+    expect(await visibilityOf(shown)).toBe('public');
+  });
+
+  verifies('private:default', 'is that of DEFAULT_VISIBILITY where the creator sends none', async () => {
+    const closed = await app.sibling({ DEFAULT_VISIBILITY: 'private' });
+    try {
+      const name = await createServer(closed, owner, { namespace });
+      expect((await closed.as(owner).get(pathOf(name))).body.visibility).toBe('private');
+      expect((await closed.as(stranger).get(pathOf(name))).status).toBe(404);
+    } finally {
+      await closed.close();
+    }
+  });
+});
