@@ -8,7 +8,6 @@ import { Vault } from '../../platform/vault/vault.js';
 import { Server } from './server.entity.js';
 import type { DetailRow } from './server.mapper.js';
 import {
-  parseQualifiedName,
   type QualifiedName,
   type RunnableServer,
   type ServerRef,
