@@ -95,9 +95,12 @@ describe('a scope', () => {
     expect(formatScope(parseScope(text)!)).toBe(text);
   });
 
-  it.each(['', 'Read', 'own', 'discover', 'call:', 'call:a:b', ':acme', 'constructor'])('%p is none', (text) => {
-    expect(parseScope(text)).toBeNull();
-  });
+  it.each(['', 'Read', 'own', 'discover', 'call:', 'call:a:b', 'call:No', ':acme', 'constructor'])(
+    '%p is none',
+    (text) => {
+      expect(parseScope(text)).toBeNull();
+    },
+  );
 });
 
 describe('a key that another key makes', () => {

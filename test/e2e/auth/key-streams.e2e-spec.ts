@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { HeldByKeys } from '../../../src/platform/http/held-by-keys.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { initialize, messagesOf, modern, post, read } from '../../support/mcp/front-calls.js';
@@ -210,5 +211,19 @@ describe('the streams of a key', () => {
       await until(() => sessionsWith('notifications/cancelled').includes(own), 'the call is cancelled');
       expect(Date.now() - revokedAt).toBeLessThan(END_MS_MAX);
     }
+  });
+
+  verifies('streams:key-ended', 'are not watched any more after they ended by themselves', async () => {
+    const { id, key } = await createKey();
+    const session = await initialize(`${app.url}${askingMcp}`, { elicitation: {} }, '2025-06-18', `Bearer ${key}`);
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x', arguments: {} } };
+    const messages = messagesOf(await post(`${app.url}${askingMcp}`, call, session));
+    await messages.next();
+    const held = app.get(HeldByKeys);
+    expect(held.keyIds).toContain(id);
+    const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } };
+    expect((await post(`${app.url}${askingMcp}`, cancelled, session)).status).toBe(202);
+    expect((await fetch(`${app.url}${askingMcp}`, { method: 'DELETE', headers: session })).status).toBe(204);
+    await until(() => !held.keyIds.includes(id), 'nothing is held');
   });
 });
