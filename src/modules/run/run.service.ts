@@ -63,6 +63,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       uses: () => this.uses(),
       end: ({ serverId, accountId }) => {
         this.handles.dropWhere(
+          // eslint-disable-next-line no-restricted-syntax -- Ends what is held for one account.
           ({ owner: { target } }) => target.serverId === serverId && target.accountId === accountId,
           true,
         );

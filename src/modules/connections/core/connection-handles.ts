@@ -122,6 +122,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
       end: ({ serverId, accountId }) =>
         this.handles.dropWhere(
           ({ owner: { target } }) =>
+            // eslint-disable-next-line no-restricted-syntax -- Ends what is held for one account.
             target.kind === 'server' && target.serverId === serverId && target.accountId === accountId,
         ),
     });
