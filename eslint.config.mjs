@@ -23,6 +23,19 @@ const noSql = [
   },
 ];
 
+/** Both sides are accounts: a comparison with null or undefined asks whether there is one. */
+const noOwnComparison = {
+  selector:
+    'BinaryExpression[operator=/^[!=]==?$/]' +
+    ':matches([left.name=/^(accountId|ownerId)$/], [left.property.name=/^(accountId|ownerId)$/], ' +
+    '[right.name=/^(accountId|ownerId)$/], [right.property.name=/^(accountId|ownerId)$/])' +
+    ':not([left.type="Literal"], [right.type="Literal"])' +
+    ':not([left.type="Identifier"][left.name="undefined"], [right.type="Identifier"][right.name="undefined"])',
+  message:
+    'Who may do what with a thing of an account: AccessService.may, of a server ServerAccessService.may. Only fairness, ' +
+    'limits and what is held for one account compare accounts, and say so.',
+};
+
 const noSetInterval = {
   name: 'setInterval',
   message:
@@ -164,17 +177,28 @@ export default tseslint.config(
   {
     files: ['src/**/*.ts'],
     rules: {
-      'no-restricted-syntax': ['error', noBarrels, ...noSql, ...rolesExcept()],
+      'no-restricted-syntax': ['error', noBarrels, noOwnComparison, ...noSql, ...rolesExcept()],
       'no-restricted-globals': ['error', noSetInterval],
     },
   },
   {
     files: ['src/**/*.controller.ts'],
-    rules: { 'no-restricted-syntax': ['error', noBarrels, ...noTypeOnlyDtos, ...noSql, ...rolesExcept('controller')] },
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        noBarrels,
+        noOwnComparison,
+        ...noTypeOnlyDtos,
+        ...noSql,
+        ...rolesExcept('controller'),
+      ],
+    },
   },
   {
     files: callPath,
-    rules: { 'no-restricted-syntax': ['error', noBarrels, ...noSql, ...rolesExcept(), noLeadingSpread] },
+    rules: {
+      'no-restricted-syntax': ['error', noBarrels, noOwnComparison, ...noSql, ...rolesExcept(), noLeadingSpread],
+    },
   },
   {
     files: callPathControllers,
@@ -182,6 +206,7 @@ export default tseslint.config(
       'no-restricted-syntax': [
         'error',
         noBarrels,
+        noOwnComparison,
         ...noTypeOnlyDtos,
         ...noSql,
         ...rolesExcept('controller'),
@@ -191,12 +216,17 @@ export default tseslint.config(
   },
   {
     files: ['src/**/*.repository.ts'],
-    rules: { 'no-restricted-syntax': ['error', noBarrels, ...rolesExcept('repository')] },
+    rules: { 'no-restricted-syntax': ['error', noBarrels, noOwnComparison, ...rolesExcept('repository')] },
   },
   ...['module', 'guard', 'gateway'].map((suffix) => ({
     files: [`src/**/*.${suffix}.ts`],
-    rules: { 'no-restricted-syntax': ['error', noBarrels, ...noSql, ...rolesExcept(suffix)] },
+    rules: { 'no-restricted-syntax': ['error', noBarrels, noOwnComparison, ...noSql, ...rolesExcept(suffix)] },
   })),
+  {
+    // The answers to the question themselves.
+    files: ['src/modules/auth/{may,access.service}.ts'],
+    rules: { 'no-restricted-syntax': ['error', noBarrels, ...noSql, ...rolesExcept()] },
+  },
   {
     files: ['src/platform/{database,queue,embedded}/**/*.ts', 'src/**/*.spec.ts'],
     rules: { 'no-restricted-syntax': ['error', noBarrels] },

@@ -163,6 +163,11 @@ export const servers = {
     source: 'House',
     behavior: 'A grant of `call` lets an account find and call a private server, one of `manage` also change it.',
   },
+  'private:ends': {
+    source: 'House',
+    behavior:
+      'When a server becomes private, streams, sessions and connections of accounts without a grant end within 5 s in every process.',
+  },
   'private:signed': {
     source: 'House',
     behavior: 'A signed link to the icon or bundle of a private server shows it until the link expires.',

@@ -273,7 +273,9 @@ export class Fleet {
     const { ref } = program;
     const quota = await this.setting.programs.of(ref.kind).quotaOf(ref);
     if (!quota) return;
+    // eslint-disable-next-line no-restricted-syntax -- A limit of an account.
     const counted = this.live.filter((other) => other.takesCalls && other.accountId === quota.accountId);
+    // eslint-disable-next-line no-restricted-syntax -- The owner is a release or a connection.
     const others = counted.filter((other) => other.ref.ownerId !== ref.ownerId);
     const victim = idleLongest(others);
     if (others.length >= quota.max && !victim) throw overQuota(quota.max);

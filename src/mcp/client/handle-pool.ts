@@ -30,6 +30,11 @@ export class HandlePool<H extends UpstreamHandle> {
     return this.handles.size;
   }
 
+  /** The open handles. */
+  *values(): Iterable<H> {
+    for (const { handle } of this.handles.values()) yield handle;
+  }
+
   get(key: string): H | undefined {
     return this.handles.get(key)?.handle;
   }

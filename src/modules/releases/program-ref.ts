@@ -20,5 +20,6 @@ export function scannedProgram(id: string, isStateful: boolean): ProgramRef {
 
 /** True for a program that runs only to be scanned. */
 export function isScanned({ id, ownerId }: ProgramRef): boolean {
+  // eslint-disable-next-line no-restricted-syntax -- The owner is a server.
   return id === ownerId;
 }

@@ -14,6 +14,8 @@ import { AdapterAuthRequiredError, AdapterConnectionNeededError, ServerAuthRequi
 interface ReleaseHandleTarget {
   serverId: string;
   releaseId: string;
+  /** The account whose calls the handle sends. */
+  accountId: string;
   /** The server's qualified name. */
   serverName: string;
   /** Names of the configuration values, such as `header "x-token"`; empty without any. */
@@ -76,13 +78,13 @@ export class ReleaseHandles {
     { serverId, name, slug }: ResolvedServer,
     release: ResolvedRelease,
     values: RunValues | null,
-    caller: Pick<HostedCall, 'sessionsOf' | 'bearer'>,
+    { accountId, ...caller }: Pick<HostedCall, 'sessionsOf' | 'bearer'> & { accountId: string },
   ): ReleaseHandle {
     const { id, config, authAddress } = release;
     const isClosed = authAddress !== null && !caller.bearer && values?.headers.authorization === undefined;
     const channel = this.channelTo(`"${name}"`, release, { headers: {}, query: [], ...values, ...caller });
     const closedAt = isClosed ? this.addresses.run(slug) : null;
-    const target = { serverId, releaseId: id, serverName: name, inputs: inputNames(config), closedAt };
+    const target = { serverId, releaseId: id, accountId, serverName: name, inputs: inputNames(config), closedAt };
     return new UpstreamHandle(channel, new ReleaseOwner(target));
   }
 

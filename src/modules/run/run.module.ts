@@ -5,6 +5,7 @@ import { LogsModule } from '../logs/logs.module.js';
 import { ReleasesModule } from '../releases/releases.module.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { ToolSchemasModule } from '../tool-schemas/tool-schemas.module.js';
+import { HeldServers } from './held-servers.js';
 import { HostedHttpProxy } from './hosted-http-proxy.js';
 import { ReleaseHandles } from './release-handles.js';
 import { RunController } from './run.controller.js';
@@ -22,7 +23,7 @@ export class RunModule {
         module.forRoles(env),
       ),
       controllers: [RunController],
-      providers: [RunService, HostedHttpProxy, ServerChannelsService, ServerResolver, ReleaseHandles],
+      providers: [RunService, HostedHttpProxy, ServerChannelsService, ServerResolver, ReleaseHandles, HeldServers],
       exports: [ServerChannelsService, ReleasesModule],
     },
   }));

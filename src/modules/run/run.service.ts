@@ -9,6 +9,7 @@ import { HandlePool } from '../../mcp/client/handle-pool.js';
 import type { StreamOwner } from '../../platform/http/event-stream.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import type { Caller } from '../auth/access.types.js';
+import type { ServerUse } from '../servers/server-access.service.js';
 import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { CallMetricsService } from '../logs/call-metrics.service.js';
@@ -36,6 +37,8 @@ export interface RunCall {
 @Injectable()
 export class RunService implements OnModuleInit, OnApplicationShutdown {
   private readonly handles = new HandlePool<ReleaseHandle>('run', HANDLES_MAX);
+  /** Requests that are being answered, by server and account. */
+  private readonly answers = new Map<string, ServerUse & { responses: Set<ServerResponse> }>();
 
   constructor(
     private readonly registry: ServersService,
@@ -57,6 +60,20 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     this.resolver.events.on('current', (id, current) =>
       this.handles.dropWhere(({ owner: { target } }) => target.serverId === id && target.releaseId !== current),
     );
+    this.resolver.held.register({
+      uses: () => this.uses(),
+      end: ({ serverId, accountId }) => {
+        this.handles.dropWhere(
+          // eslint-disable-next-line no-restricted-syntax -- Ends what is held for one account.
+          ({ owner: { target } }) => target.serverId === serverId && target.accountId === accountId,
+          true,
+        );
+        for (const response of this.answers.get(keyOf(serverId, accountId))?.responses ?? []) {
+          // A call without an answer yet may have had effects: it is answered.
+          if (response.headersSent) response.destroy();
+        }
+      },
+    });
     this.resolver.events.on('offers', (id) =>
       this.handles.forgetListsWhere(({ owner: { target } }) => target.serverId === id),
     );
@@ -73,6 +90,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const { accountId, keyId } = caller;
     const found = this.resolver.forCaller(slug, caller);
     let server = found instanceof Promise ? await found : found;
+    const leave = this.answering(server.serverId, accountId, response);
     const isPost = request.method === 'POST';
     const isPassedThrough = !isMcp(path);
     const record =
@@ -104,6 +122,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       record?.threw(error);
       throw error;
     } finally {
+      leave();
       if (record) {
         const { serverId, release } = server;
         const { output } = record;
@@ -132,9 +151,26 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const key = values ? `${release.id} ${accountId} ${hashOf(values)}` : `${release.id} ${accountId}`;
     const existing = this.handles.get(key);
     if (existing) return existing;
-    const handle = this.factory.to(server, release, values, { sessionsOf: `account ${accountId}` });
+    const handle = this.factory.to(server, release, values, { accountId, sessionsOf: `account ${accountId}` });
     this.handles.put(key, handle, accountId);
     return handle;
+  }
+
+  /** Remembers an answer, which may be a stream, until the returned function is called. */
+  private answering(serverId: string, accountId: string, response: ServerResponse): () => void {
+    const key = keyOf(serverId, accountId);
+    const held = this.answers.get(key) ?? { serverId, accountId, responses: new Set() };
+    this.answers.set(key, held);
+    held.responses.add(response);
+    return () => {
+      held.responses.delete(response);
+      if (held.responses.size === 0 && this.answers.get(key) === held) this.answers.delete(key);
+    };
+  }
+
+  private *uses(): Iterable<ServerUse> {
+    yield* this.answers.values();
+    for (const { owner } of this.handles.values()) yield owner.target;
   }
 
   onApplicationShutdown(): Promise<void> {
@@ -171,6 +207,10 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     this.registry.countUse(serverId);
     await this.httpProxy.forward(release.program, { slug, ...caller }, request, response, record);
   }
+}
+
+function keyOf(serverId: string, accountId: string): string {
+  return `${serverId} ${accountId}`;
 }
 
 /** True for the run endpoint itself, and for `/mcp` below it, which many clients add. */

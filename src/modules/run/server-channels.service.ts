@@ -11,6 +11,7 @@ import { HostedChannelsService } from '../../hosting/mcp/hosted-channels.service
 import { InvocationRecord } from './invocation-record.js';
 import type { RunFormField, StoredValues } from '../releases/releases.types.js';
 import { toRunForm, valuesFor, type RunValues } from './run-config-values.js';
+import type { ServerHolder } from './held-servers.js';
 import { ReleaseHandles, type ReleaseHandle } from './release-handles.js';
 import { AdapterAuthRequiredError, NotRunnableError, ServerGoneError } from './run.errors.js';
 import { ServerResolver, type ResolvedServer, type ResolvedRelease } from './server-resolver.js';
@@ -142,10 +143,19 @@ export class ServerChannelsService {
       (server) => valuesFor(server.release.config, user, server.namespaceId),
       (server, values) => {
         const bearer = tokenFor(server, values, user);
-        return this.handles.to(server, server.release, values, { sessionsOf: `connection ${user.id}`, bearer });
+        return this.handles.to(server, server.release, values, {
+          accountId: user.accountId,
+          sessionsOf: `connection ${user.id}`,
+          bearer,
+        });
       },
       (call, open) => this.send(serverId, caller, call, open),
     );
+  }
+
+  /** Ends what a holder has open of servers that its accounts may call no longer. */
+  holds(holder: ServerHolder): void {
+    this.resolver.held.register(holder);
   }
 
   /** Calls `listener` when the lists of a server may have changed. */

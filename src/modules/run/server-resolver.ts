@@ -10,6 +10,7 @@ import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { parseUrl } from '../../config/parse-url.js';
 import type { ProgramRef } from '../../hosting/hosting.types.js';
 import { formatQualifiedName, type RunnableServer, type ServerTarget } from '../servers/server.types.js';
+import { HeldServers } from './held-servers.js';
 import { configFields, type ConfigField, type ConfigKind } from '../releases/config/config-fields.js';
 import { hostedAddress } from '../../hosting/mcp/hosted-channels.service.js';
 import { bundleProgram, releaseProgram } from '../releases/program-ref.js';
@@ -74,6 +75,8 @@ export class ServerResolver implements OnModuleInit {
     private readonly pubSub: PubSub,
     private readonly env: Env,
     private readonly access: ServerAccessService,
+    /** What is open of the servers. */
+    readonly held: HeldServers,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -93,7 +96,7 @@ export class ServerResolver implements OnModuleInit {
     const key = slug.toLowerCase();
     const cached = this.servers.peek(key);
     const may = cached !== null && this.access.may(caller, 'call', cached);
-    return may === true ? (cached) : this.readFor(key, caller, cached, may);
+    return may === true ? cached : this.readFor(key, caller, cached, may);
   }
 
   /**

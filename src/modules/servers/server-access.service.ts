@@ -6,7 +6,7 @@ import { AccessService } from '../auth/access.service.js';
 import { ANONYMOUS, type Action, type Caller, type GrantLevel } from '../auth/access.types.js';
 import type { QualifiedName, ServerTarget } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
-import { ServersRepository } from './servers.repository.js';
+import { ServersRepository, type ServerUse } from './servers.repository.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -18,6 +18,8 @@ declare module '../../platform/queue/pub-sub.js' {
 /** Cache lifetime of a grant. Changes are also published, so that they take effect at once. */
 const GRANTS_CACHED_MS = 5_000;
 const GRANTS_CACHED_MAX = 50_000;
+
+export type { ServerUse };
 
 /** The id of no server. */
 const NO_SERVER = '00000000-0000-0000-0000-000000000000';
@@ -62,6 +64,13 @@ export class ServerAccessService implements OnModuleInit {
     const known = this.grants.peek(key);
     if (known) return this.isGranted(caller, action, server, known);
     return this.grants.get(key).then((grant) => this.isGranted(caller, action, server, grant));
+  }
+
+  /** Those of these uses that have ended: the account may call the server no longer. Deleted servers are not among them. */
+  async lostAmong(uses: ServerUse[]): Promise<ServerUse[]> {
+    const hidden = new Set(await this.rows.privateAmong([...new Set(uses.map(({ serverId }) => serverId))]));
+    const ofPrivate = uses.filter(({ serverId }) => hidden.has(serverId));
+    return ofPrivate.length === 0 ? [] : this.rows.lostAmong(ofPrivate);
   }
 
   /** Takes the time of a look-up of a grant, for an answer that must not tell whether there is a server. */

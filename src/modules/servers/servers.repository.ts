@@ -33,6 +33,12 @@ const DETAIL = new PreparedStatement<{ detail: DetailRow & ServerTarget }>(
     WHERE n.name = $1 AND lower(s.name) = lower($2) AND ${visibleToAccount('s', '$3::uuid')}`,
 );
 
+/** An account that has something open of a server. */
+export interface ServerUse {
+  serverId: string;
+  accountId: string;
+}
+
 /** The columns of a {@link ServerRef}. */
 const REF = `s.id, s.namespace_id AS "namespaceId", n.name AS namespace, n.account_id AS "ownerId", s.name, s.slug,
             s.visibility = 'public' AS "isPublic"`;
@@ -98,6 +104,24 @@ export class ServersRepository {
   /** What an account was granted of a server; null for nothing. */
   async findGrant(id: string, accountId: string): Promise<GrantLevel | null> {
     return (await GRANT.findOne(this.database, [id, accountId]))?.level ?? null;
+  }
+
+  /** The private ones of these servers. */
+  async privateAmong(ids: string[]): Promise<string[]> {
+    const rows = await this.database.query<{ id: string }[]>(
+      `SELECT id FROM servers WHERE id = ANY($1::uuid[]) AND visibility = 'private'`,
+      [ids],
+    );
+    return rows.map(({ id }) => id);
+  }
+
+  /** Those of these uses whose account may not find the server. */
+  lostAmong(uses: ServerUse[]): Promise<ServerUse[]> {
+    return this.database.query<ServerUse[]>(
+      `SELECT u.server AS "serverId", u.account AS "accountId" FROM unnest($1::uuid[], $2::uuid[]) u(server, account)
+         JOIN servers s ON s.id = u.server WHERE NOT ${visibleToAccount('s', 'u.account')}`,
+      [uses.map(({ serverId }) => serverId), uses.map(({ accountId }) => accountId)],
+    );
   }
 
   /** The public record of a server; null when there is none that the account may find. */

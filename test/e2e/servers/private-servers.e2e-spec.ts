@@ -1,13 +1,17 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { pathOf, releaseServer, serverIdOf } from '../../support/database/server-rows.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { mcp, mcpAccept, request, send, toolCall, type Answer } from '../../support/mcp/calls.js';
+import { eventsOf, mcp, mcpAccept, open, request, send, toolCall, type Answer } from '../../support/mcp/calls.js';
 import { images, uploadIcon } from '../../support/releases/icons.js';
 import { publish } from '../../support/releases/releases.js';
 import { startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
+import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
+/** The longest time in which a stream may go on after the server became private. */
+const END_MS_MAX = 5_000;
 
 const TOOLS = '{"tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}';
 
@@ -191,7 +195,7 @@ describe('a private server', () => {
     expect((await patch(manager)).status).toBe(403);
     await grant(managed, manager, 'manage');
     expect((await patch(manager)).status).toBe(200);
-    expect((await app.as(manager).delete(pathOf(managed))).status).toBe(404);
+    expect((await app.as(manager).delete(pathOf(managed))).status).toBe(403);
     expect((await app.as(owner).delete(pathOf(managed))).status).toBe(200);
   });
 
@@ -261,5 +265,97 @@ describe('the visibility of a server', () => {
     } finally {
       await closed.close();
     }
+  });
+});
+
+interface Opened {
+  isOpen: boolean;
+  /** Milliseconds since the epoch. */
+  endedAt: number;
+}
+
+describe('a server that becomes private', () => {
+  /** A session at an MCP address, and its stream. */
+  async function session(on: TestApp, account: TestAccount, path: string): Promise<Opened & { id: string }> {
+    const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'spec', version: '1' } };
+    const begun = await send(on, account, path, request(1, 'initialize', params), { headers: mcpAccept });
+    const id = begun.headers.get('mcp-session-id') ?? '';
+    const headers = { accept: 'text/event-stream', 'mcp-session-id': id, 'mcp-protocol-version': '2025-06-18' };
+    const response = await open(on, account, path, undefined, { method: 'GET', headers });
+    expect(response.status).toBe(200);
+    const opened = { id, isOpen: true, endedAt: NaN };
+    const ended = () => Object.assign(opened, { isOpen: false, endedAt: Date.now() });
+    void response.text().then(ended, ended);
+    return opened;
+  }
+
+  const listIn = (on: TestApp, account: TestAccount, path: string, id: string) =>
+    send(on, account, path, request(2, 'tools/list'), { headers: { ...mcpAccept, 'mcp-session-id': id } });
+
+  verifies(
+    'private:ends',
+    'ends the sessions and streams of others in every process, and not those that may',
+    async () => {
+      const name = await released();
+      await grant(name, grantee);
+      const path = `/run/${slugOf(name)}`;
+      const all = [app, second, deaf];
+      const theirs = await Promise.all(all.map((on) => session(on, stranger, path)));
+      const kept = await Promise.all(all.flatMap((on) => [session(on, owner, path), session(on, grantee, path)]));
+      await change(name, 'private');
+      const changedAt = Date.now();
+      await until(() => theirs.every(({ isOpen }) => !isOpen), 'the streams of others end');
+      for (const { endedAt } of theirs) expect(endedAt - changedAt).toBeLessThan(END_MS_MAX);
+      expect(kept.map(({ isOpen }) => isOpen)).toEqual(kept.map(() => true));
+      const refused = await until(async () => {
+        const answers = await Promise.all(all.map((on, at) => listIn(on, stranger, path, theirs[at]?.id ?? '')));
+        return answers.every(({ status }) => status === 404) ? answers : null;
+      }, 'the sessions of others are refused');
+      expect(Date.now() - changedAt).toBeLessThan(END_MS_MAX + 1_000);
+      const missing = await listIn(
+        app,
+        stranger,
+        `/run/${slugOf(`${namespace}/${uniqueName('server')}`)}`,
+        theirs[0].id,
+      );
+      for (const { text } of refused) expect(text).toBe(missing.text);
+      for (const on of all) expect((await listIn(on, owner, path, kept[0].id)).status).toBe(200);
+    },
+  );
+
+  verifies('private:ends', 'is gone for the connections and namespaces of others, and back with a grant', async () => {
+    const name = await released();
+    const [theirs, mine] = [
+      await createConnection(app, stranger, { server: name }),
+      await createConnection(app, owner, { server: name }),
+    ];
+    const tools = async (on: TestApp, account: TestAccount, path: string) => {
+      const answer = await send(on, account, path, request(1, 'tools/list'), { headers: mcpAccept });
+      const text = answer.headers.get('content-type')?.startsWith('text/event-stream')
+        ? (eventsOf(answer.text).at(-1) ?? '')
+        : answer.text;
+      const body = JSON.parse(text) as { result?: { tools: object[] }; error?: object };
+      return body.result?.tools.length ?? body.error;
+    };
+    const [at, own] = [`${theirs.path}/mcp`, `${mine.path}/mcp`];
+    const inside = `/connect/${theirs.namespace}/.mcp`;
+    for (const on of [app, second, deaf]) {
+      expect([await tools(on, stranger, at), await tools(on, stranger, inside)]).toEqual([1, 1]);
+    }
+    await change(name, 'private');
+    const changedAt = Date.now();
+    await until(async () => {
+      const found = await Promise.all([app, second, deaf].map((on) => tools(on, stranger, at)));
+      return found.every((one) => one !== 1);
+    }, 'the connections of others are refused');
+    expect(Date.now() - changedAt).toBeLessThan(END_MS_MAX + 1_000);
+    for (const on of [app, second, deaf]) {
+      expect(await tools(on, stranger, at)).toMatchObject({ message: expect.stringMatching(/was deleted/) });
+      expect(await tools(on, stranger, inside)).not.toBe(1);
+      expect(await tools(on, owner, own)).toBe(1);
+    }
+    await grant(name, stranger);
+    app.get(PubSub).publish('grants.changed', { serverId: await serverIdOf(app, name) });
+    await until(async () => (await tools(app, stranger, at)) === 1, 'the grant opens the connection');
   });
 });

@@ -117,6 +117,15 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     this.servers.onOffersChanged((id) =>
       this.handles.forgetListsWhere(({ owner: { target } }) => 'serverId' in target && target.serverId === id),
     );
+    this.servers.holds({
+      uses: () => this.uses(),
+      end: ({ serverId, accountId }) =>
+        this.handles.dropWhere(
+          ({ owner: { target } }) =>
+            // eslint-disable-next-line no-restricted-syntax -- Ends what is held for one account.
+            target.kind === 'server' && target.serverId === serverId && target.accountId === accountId,
+        ),
+    });
     await this.pubSub.subscribe('connections.changed', (change) => this.applyChange(change));
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => {
       this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
@@ -216,6 +225,16 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     );
     this.handles.put(target.id, handle, target.accountId);
     return handle;
+  }
+
+  /** The registry servers that open handles lead to. */
+  private *uses(): Iterable<{ serverId: string; accountId: string }> {
+    for (const { owner } of this.handles.values()) {
+      const { target } = owner;
+      if (target.kind === 'server' && target.serverId !== null) {
+        yield { serverId: target.serverId, accountId: target.accountId };
+      }
+    }
   }
 
   /** The code of a registry server that authorizes its users; null for other targets and servers without such code. */

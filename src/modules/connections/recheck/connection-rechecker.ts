@@ -94,6 +94,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
     const [one] = group;
     const { mcpUrl, isShared, accountId } = one;
     // A check for several accounts counts against none of them.
+    // eslint-disable-next-line no-restricted-syntax -- Names the account in a log line.
     const account = group.every((other) => other.accountId === accountId) ? [`account ${accountId}`] : [];
     try {
       await this.slots.run([parseUrl(mcpUrl ?? '')?.host ?? 'registry', ...account], () =>
