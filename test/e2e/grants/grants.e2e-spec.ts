@@ -287,9 +287,11 @@ describe('grants', () => {
     expect(await received()).toBe(2);
     await app.database.query('DELETE FROM accounts WHERE id = $1', [leaving.id]);
     expect((await app.as(owner).get(`${path}/grants`)).body.pagination.totalCount).toBe(1);
+    // This process still knows the grant when the connection is gone.
+    expect((await deaf.as(grantee).get(path)).status).toBe(200);
     expect((await app.as(owner).delete(path)).status).toBe(200);
+    expect((await deaf.as(grantee).put(path, { mcpUrl: upstream.url })).status).toBe(404);
     expect((await app.as(grantee).get(path)).status).toBe(404);
-    expect((await app.as(grantee).put(path, { mcpUrl: upstream.url })).status).toBe(404);
     expect(await received()).toBe(1);
     expect((await app.as(owner).delete(server)).status).toBe(200);
     expect(await received()).toBe(0);
