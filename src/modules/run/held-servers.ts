@@ -31,7 +31,9 @@ export class HeldServers implements OnModuleInit, OnApplicationBootstrap {
 
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('servers.changed', ({ id }) => this.checkSoon(id));
-    await this.pubSub.subscribe('grants.changed', ({ serverId }) => this.checkSoon(serverId));
+    await this.pubSub.subscribe('grants.changed', (changed) => {
+      if ('serverId' in changed) this.checkSoon(changed.serverId);
+    });
   }
 
   onApplicationBootstrap(): void {
