@@ -7,7 +7,6 @@ import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
 import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorator.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
-import { ConnectionReader } from '../connections/core/connection-reader.js';
 import { ConnectionController, ownConnectionsOnly } from '../connections/core/connections.access.js';
 import { ResourceNotFoundError } from '../connections/core/connections.errors.js';
 import { GrantDto, GrantListDto, SetGrantDto } from './grant.dto.js';
@@ -20,10 +19,7 @@ import { GrantsService } from './grants.service.js';
 @ApiTags('Grants')
 @ConnectionController('grants')
 export class ConnectionGrantsController {
-  constructor(
-    private readonly grants: GrantsService,
-    private readonly connections: ConnectionReader,
-  ) {}
+  constructor(private readonly grants: GrantsService) {}
 
   /** Let another account use a connection, or change its level. */
   @Post()
@@ -71,7 +67,8 @@ export class ConnectionGrantsController {
   }
 
   private async target(namespace: OwnedNamespace, connectionId: string): Promise<GrantTarget> {
-    const { id } = await this.connections.find(namespace, connectionId);
+    const id = await this.grants.findConnection(namespace.id, connectionId);
+    if (id === null) throw new ResourceNotFoundError();
     return { kind: 'connection', id };
   }
 }

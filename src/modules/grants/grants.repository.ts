@@ -52,6 +52,15 @@ export class GrantsRepository {
     return new Map(rows.map(({ id, level }) => [id, level]));
   }
 
+  /** The id of the row of a connection; null when there is none. */
+  async findConnection(namespaceId: string, connectionId: string): Promise<string | null> {
+    const [row] = await this.database.query<{ id: string }[]>(
+      'SELECT id FROM connections WHERE namespace_id = $1 AND connection_id = $2',
+      [namespaceId, connectionId],
+    );
+    return row?.id ?? null;
+  }
+
   /** The account of this id, or of this name; null when there is none. */
   async findAccount(account: string): Promise<{ id: string; name: string } | null> {
     const [row] = await this.database.query<{ id: string; name: string }[]>(

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { onViolation } from '../../platform/database/postgres-errors.js';
+import { STORABLE } from '../../platform/http/input-values.js';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
 import type { Caller } from '../auth/access.types.js';
@@ -26,6 +27,11 @@ export class GrantsService {
     private readonly rows: GrantsRepository,
     private readonly cache: GrantCache,
   ) {}
+
+  /** The id of the row of a connection; null when there is none. */
+  async findConnection(namespaceId: string, connectionId: string): Promise<string | null> {
+    return STORABLE.test(connectionId) ? this.rows.findConnection(namespaceId, connectionId) : null;
+  }
 
   /**
    * Grants a target to an account, or changes the level that it was granted at.
