@@ -46,6 +46,11 @@ export const access = {
     source: 'House',
     behavior: 'A route without an access declaration keeps the service from starting.',
   },
+  'auth:matrix': {
+    source: 'House',
+    behavior:
+      'Every route answers each kind of caller (no key, a wrong, expired or revoked one, another account, keys of each scope and of another namespace, grantees, the owner, the operator) as a table says, around a public and a private server; a route without a row fails.',
+  },
 
   // Accounts and keys: how keys are issued
   'account:create': {

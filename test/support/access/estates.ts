@@ -225,6 +225,7 @@ export class Estates {
     const bodies: Record<string, object> = {
       'POST /accounts': { name: uniqueName('account'), kind: 'user' },
       'POST /accounts/:accountId/api-keys': { name: 'another' },
+      'PATCH /accounts/:accountId/limits': { limits: {} },
       'POST /accounts/:accountId/api-keys/:keyId/rotate': {},
       'POST /servers/:qualifiedName/transfer': {
         targetOrganizationId: 'me',

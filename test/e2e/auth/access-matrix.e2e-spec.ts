@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import WebSocket from 'ws';
+import { callers, matrix, type CallerName } from '../../support/access/access-matrix.js';
+import { documented, Estates, nameOf, pathOf, type Estate } from '../../support/access/estates.js';
+import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { pathOf as pathTo } from '../../support/database/server-rows.js';
+import { createConnection, createNamespace } from '../../support/factories.js';
+import { verifies } from '../../support/verifies.js';
+
+const SLOW_MS = 180_000;
+
+/** Callers that may change nothing share one estate. */
+const harmless = new Set<CallerName>(['none', 'wrong', 'expired', 'revoked', 'stranger', 'elsewhere', 'operator']);
+
+let app: TestApp;
+let estates: Estates;
+let stranger: TestAccount;
+
+beforeAll(async () => {
+  app = await startApp();
+  estates = await Estates.in(app);
+  stranger = await app.account();
+});
+afterAll(async () => {
+  await app.close();
+  await estates.close();
+});
+
+async function keyOf(account: TestAccount, scopes?: string[]): Promise<{ id: string; key: string }> {
+  const { status, body } = await app.as(account).post('/accounts/me/api-keys', { name: 'of the matrix', scopes });
+  expect(status).toBe(201);
+  return body as { id: string; key: string };
+}
+
+/** The Authorization header of a caller in an estate; undefined for none. */
+async function headerOf(caller: CallerName, estate: Estate): Promise<string | undefined> {
+  const { owner, friend, guest } = estate;
+  const bearer = async (account: TestAccount, scopes: string[]) => `Bearer ${(await keyOf(account, scopes)).key}`;
+  switch (caller) {
+    case 'none':
+      return undefined;
+    case 'wrong':
+      return 'Bearer not-a-key';
+    case 'expired':
+      return `Bearer ${await estates.expiredKey(estate)}`;
+    case 'revoked': {
+      const { id, key } = await keyOf(owner);
+      await app.as(owner).delete(`/accounts/me/api-keys/${id}`);
+      return `Bearer ${key}`;
+    }
+    case 'stranger':
+      return `Bearer ${stranger.key}`;
+    case 'read':
+    case 'call':
+    case 'publish':
+    case 'manage':
+      return bearer(owner, [caller]);
+    case 'elsewhere':
+      return bearer(owner, [`manage:${await createNamespace(app, owner)}`]);
+    case 'guest':
+      return `Bearer ${guest.key}`;
+    case 'friend':
+      return `Bearer ${friend.key}`;
+    case 'owner':
+      return `Bearer ${owner.key}`;
+    case 'operator':
+      return `Bearer ${app.operator.key}`;
+  }
+}
+
+/** An estate whose server is public or private, with a connection to a local server that is granted as the other one is. */
+async function estateOf(visibility: string): Promise<Estate & { uplink: string }> {
+  const estate = await estates.create();
+  const { owner, namespace, friend, guest } = estate;
+  const { path } = await createConnection(app, owner, { transport: 'uplink' }, { namespace });
+  for (const [account, level] of [
+    [friend, 'manage'],
+    [guest, 'call'],
+  ] as const) {
+    await app.as(owner).post(`${path}/grants`, { account: account.id, level });
+  }
+  const changed = await app.as(owner).patch(pathTo(estate.server), { visibility });
+  expect(changed.status).toBe(200);
+  return { ...estate, uplink: path };
+}
+
+/** The status of an upgrade to a WebSocket; 101 when it is accepted. */
+function upgrade(path: string, authorization: string | undefined): Promise<number> {
+  const socket = new WebSocket(app.url.replace('http', 'ws') + path, {
+    headers: authorization === undefined ? {} : { authorization },
+  });
+  return new Promise((resolve, reject) => {
+    socket.on('open', () => {
+      socket.close();
+      resolve(101);
+    });
+    socket.on('unexpected-response', (request, response) => {
+      request.destroy();
+      resolve(response.statusCode ?? 0);
+    });
+    socket.on('error', reject);
+  });
+}
+
+/** Everything of the owner but the keys and namespaces that the test itself makes. */
+async function thingsOf(estate: Estate): Promise<object> {
+  const {
+    keys: _keys,
+    namespaces: _namespaces,
+    ...things
+  } = (await estates.stateOf(estate)) as Record<string, unknown>;
+  return things;
+}
+
+const UPGRADE = 'WS /connect/{namespace}/{connectionId}/uplink';
+
+/** The status of each route, by its documented name, for a caller in an estate. */
+async function walk(estate: Estate & { uplink: string }, caller: CallerName): Promise<Map<string, number>> {
+  const statuses = new Map<string, number>();
+  const authorization = await headerOf(caller, estate);
+  statuses.set(UPGRADE, await upgrade(`${estate.uplink}/uplink`, authorization));
+  const guarded = estates.bySafety;
+  const open = estates.routes.filter((route) => !guarded.includes(route) && route.method !== 'HEAD');
+  for (const route of [...open, ...guarded]) {
+    // The key that is rotated or revoked on the way is not the one that asks.
+    const isOfKey = route.path.includes(':keyId');
+    const target = isOfKey ? { ...estate, keyId: (await keyOf(estate.owner)).id } : estate;
+    const { response } = await estates.visit(route, target, authorization, { path: pathOf(route, target) });
+    statuses.set(documented(nameOf(route)), response.status);
+  }
+  return statuses;
+}
+
+/** `y`: as the owner; `-`: 401; `f`: 403; `x`: 404; `!`: anything else. */
+function symbolOf(status: number, ownerStatus: number): string {
+  if (status === 401) return '-';
+  if (status === 403) return 'f';
+  if (status === 404) return 'x';
+  return status === ownerStatus || status < 400 ? 'y' : '!';
+}
+
+describe.each(['public', 'private'] as const)('every route, around a %s server', (visibility) => {
+  verifies(
+    'auth:matrix',
+    'answers each caller as the table says',
+    async () => {
+      const shared = await estateOf(visibility);
+      const before = await thingsOf(shared);
+      const seen = new Map<CallerName, Map<string, number>>();
+      for (const caller of callers) {
+        seen.set(caller, await walk(harmless.has(caller) ? shared : await estateOf(visibility), caller));
+      }
+      const owners = seen.get('owner') as Map<string, number>;
+      const actual = Object.fromEntries(
+        [...owners].map(([name, ownerStatus]) => [
+          name,
+          callers.map((caller) => symbolOf(seen.get(caller)?.get(name) ?? 0, ownerStatus)).join(''),
+        ]),
+      );
+      expect(actual).toEqual(matrix[visibility]);
+      // Nobody of those who may not has changed anything, and all of it still answers its owner.
+      expect(await thingsOf(shared)).toEqual(before);
+      for (const path of [pathTo(shared.server), `/connect/${shared.namespace}/${shared.connectionId}/.tools`]) {
+        expect([path, (await app.as(shared.owner).get(path)).status]).toEqual([path, 200]);
+      }
+    },
+    SLOW_MS,
+  );
+});
