@@ -168,6 +168,10 @@ export const servers = {
     behavior:
       'When a server becomes private, streams, sessions and connections of accounts without a grant end within 5 s in every process.',
   },
+  'private:scopes': {
+    source: 'House',
+    behavior: 'A key with scopes calls run endpoints, and lists private servers, only in the namespaces of its scopes.',
+  },
   'private:signed': {
     source: 'House',
     behavior: 'A signed link to the icon or bundle of a private server shows it until the link expires.',

@@ -77,15 +77,19 @@ export class ServersRepository {
   }
 
   /**
-   * A server by its qualified name, the part behind the slash in any case; null when there is none.
+   * A server by its qualified name, the part behind the slash in any case, or by its slug; null when there is none.
    *
    * @param accountId leaves out what this account may not find; null: finds all
    */
-  async find({ namespace, name }: QualifiedName, accountId: string | null): Promise<ServerRef | null> {
+  async find(by: QualifiedName | { slug: string }, accountId: string | null): Promise<ServerRef | null> {
+    const [condition, values] =
+      'slug' in by
+        ? ['lower(s.slug) = lower($2)', [by.slug]]
+        : ['n.name = $2 AND lower(s.name) = lower($3)', [by.namespace, by.name]];
     const [row] = await this.database.query<ServerRef[]>(
       `SELECT ${REF} FROM servers s JOIN namespaces n ON n.id = s.namespace_id
-        WHERE n.name = $1 AND lower(s.name) = lower($2) AND ($3::uuid IS NULL OR ${visibleToAccount('s', '$3::uuid')})`,
-      [namespace, name, accountId],
+        WHERE ${condition} AND ($1::uuid IS NULL OR ${visibleToAccount('s', '$1::uuid')})`,
+      [accountId, ...values],
     );
     return row ?? null;
   }

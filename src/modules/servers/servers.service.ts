@@ -96,6 +96,12 @@ export class ServersService implements OnApplicationShutdown {
     throw await this.access.missing({ namespace, name }, caller);
   }
 
+  /** Finds a server by its slug, in any case; null when there is none that the caller may call. */
+  async findBySlug(slug: string, caller: Caller): Promise<ServerRef | null> {
+    const row = await this.rows.find({ slug }, caller.accountId);
+    return row && (await this.access.may(caller, 'call', row)) ? row : null;
+  }
+
   /** Reads the public record of a server, listed or not. @throws ServerNotFoundError */
   async detail(name: QualifiedName, caller: Caller): Promise<ServerDetailDto> {
     const row = await this.rows.findDetail(name, caller.accountId);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { generateApiKey, hashApiKey, prefixOf } from '../../../src/modules/auth/api-key.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { pathOf, releaseServer, serverIdOf } from '../../support/database/server-rows.js';
@@ -234,6 +235,59 @@ describe('a private server', () => {
     const { iconUrl } = (await app.as(owner).get(pathOf(pictured))).body as { iconUrl: string };
     expect((await fetch(iconUrl)).status).toBe(200);
     expect((await send(app, stranger, pathOf(pictured, '/icon'), undefined, { method: 'GET' })).status).toBe(404);
+  });
+});
+
+describe('a key with scopes', () => {
+  /** The same account by a key with these scopes. */
+  async function scoped(account: TestAccount, ...scopes: string[]): Promise<TestAccount> {
+    const key = generateApiKey();
+    await app.database.query(
+      'INSERT INTO api_keys (account_id, name, prefix, hash, scopes) VALUES ($1, $2, $3, $4, $5)',
+      [account.id, 'scoped', prefixOf(key), hashApiKey(key), scopes],
+    );
+    return { ...account, key };
+  }
+
+  verifies('private:scopes', 'calls a run endpoint only in a namespace of its scopes', async () => {
+    const [here, elsewhere] = [await released(), await released({ visibility: 'private' })];
+    const [inside = ''] = here.split('/');
+    const call = async (account: TestAccount, name: string) =>
+      (await ask(app, account, { path: `/run/${slugOf(name)}`, method: 'POST', body: request(1, 'tools/list') }))
+        .status;
+    const keys: [string[], number, number][] = [
+      [['call'], 200, 200],
+      [[`call:${inside}`], 200, 403],
+      [[`manage:${inside}`], 200, 403],
+      [['read'], 403, 403],
+      [[`call:${inside}`, 'read'], 200, 403],
+    ];
+    for (const [scopes, own, other] of keys) {
+      const key = await scoped(owner, ...scopes);
+      expect([scopes, await call(key, here), await call(key, elsewhere)]).toEqual([scopes, own, other]);
+    }
+    // A public server of somebody else: its namespace is none of the key's.
+    expect(await call(await scoped(stranger, `call:${inside}`), here)).toBe(200);
+    expect(await call(await scoped(stranger, `call:${uniqueName('ns')}`), here)).toBe(403);
+    // What the account may not find stays missing, whatever the key may do.
+    expect(await call(await scoped(stranger, 'call'), elsewhere)).toBe(404);
+    expect(await call(await scoped(stranger, 'read'), elsewhere)).toBe(403);
+    expect(await call(await scoped(stranger, 'read'), `${namespace}/${uniqueName('server')}`)).toBe(403);
+  });
+
+  verifies('private:scopes', 'lists the private servers of its namespaces only', async () => {
+    const [one, two] = [await released({ visibility: 'private' }), await released({ visibility: 'private' })];
+    const ids = (await Promise.all([one, two].map((name) => serverIdOf(app, name)))).join();
+    const names = async (account: TestAccount) => {
+      const { body } = await app.as(account).get(`/servers?ids=${ids}&fields=qualifiedName`);
+      return [
+        (body.servers as { qualifiedName: string }[]).map(({ qualifiedName }) => qualifiedName),
+        body.pagination.totalCount,
+      ];
+    };
+    expect(await names(await scoped(owner, 'read'))).toEqual([[two, one], 2]);
+    expect(await names(await scoped(owner, `read:${one.split('/')[0]}`))).toEqual([[one], 1]);
+    expect(await names(await scoped(owner, `call:${two.split('/')[0]}`, `read:${namespace}`))).toEqual([[two], 1]);
   });
 });
 

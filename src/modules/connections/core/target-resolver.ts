@@ -5,8 +5,7 @@ import { parseUrl } from '../../../config/parse-url.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { ANONYMOUS, callerFor, type Caller, type OwnedNamespace } from '../../auth/access.types.js';
 import { NamespacesService } from '../../namespaces/namespaces.service.js';
-import { ServerAccessService } from '../../servers/server-access.service.js';
-import { formatQualifiedName, parseQualifiedName, type RunnableServer } from '../../servers/server.types.js';
+import { formatQualifiedName, parseQualifiedName, type ServerRef } from '../../servers/server.types.js';
 import { ServerUrlsService } from '../../servers/server-urls.service.js';
 import { ServersService } from '../../servers/servers.service.js';
 import { ServerNotFoundError } from '../../servers/servers.errors.js';
@@ -37,7 +36,6 @@ const SLUG_HOST = /^([a-z0-9][a-z0-9-]{0,62})\.(.+)$/;
 export class TargetResolver {
   constructor(
     private readonly servers: ServersService,
-    private readonly access: ServerAccessService,
     private readonly namespaces: NamespacesService,
     private readonly urls: ServerUrlsService,
     private readonly values: ConnectionValues,
@@ -106,17 +104,16 @@ export class TargetResolver {
   }
 
   /** The server with this qualified name, if the owner of the namespace may find it; otherwise null. */
-  async serverNamed(name: string, namespace: OwnedNamespace): Promise<RunnableServer | null> {
+  async serverNamed(name: string, namespace: OwnedNamespace): Promise<ServerRef | null> {
     try {
-      const { id } = await this.servers.find(parseQualifiedName(name), await this.ownerOf(namespace));
-      return await this.servers.findRunnable({ id });
+      return await this.servers.find(parseQualifiedName(name), await this.ownerOf(namespace));
     } catch (error) {
       if (error instanceof ServerNotFoundError) return null;
       throw error;
     }
   }
 
-  private async serverOf(requested: RequestedTarget, namespace: OwnedNamespace): Promise<RunnableServer | null> {
+  private async serverOf(requested: RequestedTarget, namespace: OwnedNamespace): Promise<ServerRef | null> {
     if (requested.kind !== 'url') {
       return requested.kind === 'server' ? this.serverNamed(requested.name, namespace) : null;
     }
@@ -127,10 +124,9 @@ export class TargetResolver {
     return server;
   }
 
-  private async at(address: RegistryAddress, namespace: OwnedNamespace): Promise<RunnableServer | null> {
+  private async at(address: RegistryAddress, namespace: OwnedNamespace): Promise<ServerRef | null> {
     if ('name' in address) return this.serverNamed(address.name, namespace);
-    const server = await this.servers.findRunnable(address);
-    return server && (await this.access.may(await this.ownerOf(namespace), 'call', server)) ? server : null;
+    return this.servers.findBySlug(address.slug, await this.ownerOf(namespace));
   }
 
   private async ownerOf({ name }: OwnedNamespace): Promise<Caller> {
@@ -138,7 +134,7 @@ export class TargetResolver {
     return found ? callerFor(found.accountId) : ANONYMOUS;
   }
 
-  private toTarget(server: RunnableServer): Omit<NewTarget, 'query'> {
+  private toTarget(server: ServerRef): Omit<NewTarget, 'query'> {
     const serverName = formatQualifiedName(server);
     return { ...NOWHERE, targetKind: 'server', mcpUrl: this.urls.run(server.slug), serverId: server.id, serverName };
   }
