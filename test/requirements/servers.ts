@@ -170,7 +170,8 @@ export const servers = {
   },
   'private:scopes': {
     source: 'House',
-    behavior: 'A key with scopes calls run endpoints, and lists private servers, only in the namespaces of its scopes.',
+    behavior:
+      'A key with scopes calls run endpoints, lists private servers and makes connections to them only in the namespaces of its scopes.',
   },
   'private:signed': {
     source: 'House',

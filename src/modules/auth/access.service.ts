@@ -88,8 +88,13 @@ export class AccessService {
   }
 
   /** @throws KeyScopeError when the key lacks a right for all namespaces of its account */
-  requireForAll({ scopes }: Caller, action: Action): void {
-    if (scopes !== null && !covers(scopes, action, null)) throw new KeyScopeError(action, null);
+  requireForAll(caller: Caller, action: Action): void {
+    this.requireScope(caller, action, null);
+  }
+
+  /** @throws KeyScopeError when the key lacks a right in this namespace, whoever owns it */
+  requireScope({ scopes }: Caller, action: Action, namespace: string | null): void {
+    if (scopes !== null && !covers(scopes, action, namespace)) throw new KeyScopeError(action, namespace);
   }
 
   /**

@@ -80,10 +80,11 @@ export class ConnectionsController {
   @ApiErrors(400, 404)
   async create(
     @CurrentNamespace() namespace: OwnedNamespace,
+    @CurrentCaller() caller: Caller,
     @Body() body: SetConnectionDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<ConnectionDto> {
-    const connection = await this.connections.create(namespace, body);
+    const connection = await this.connections.create(namespace, body, caller);
     // Relative, so that it is right for the short form and behind every proxy.
     response.location(`${namespace.name}/${connection.connectionId}`);
     return connection;

@@ -66,9 +66,13 @@ export class ConnectionsService implements OnModuleInit {
     this.namespaces.beforeDeletion((namespace) => this.prepareDeletion(namespace));
   }
 
-  /** Creates a connection under a generated id. @throws InvalidInputError, InvalidSourceError, ResourceNotFoundError */
-  async create(namespace: OwnedNamespace, body: SetConnectionDto): Promise<ConnectionDto> {
-    const prepared = await this.prepare(namespace, body);
+  /**
+   * Creates a connection under a generated id.
+   *
+   * @throws InvalidInputError, InvalidSourceError, ResourceNotFoundError, KeyScopeError
+   */
+  async create(namespace: OwnedNamespace, body: SetConnectionDto, caller: Caller): Promise<ConnectionDto> {
+    const prepared = await this.prepare(namespace, body, caller);
     for (;;) {
       const id = await this.insert(namespace, generateName(6), prepared, body);
       if (id) return this.firstCheck(id, prepared.target);
@@ -81,19 +85,19 @@ export class ConnectionsService implements OnModuleInit {
    * connection is not `connected`. Name and metadata, and values that are stored already, leave its session alone.
    *
    * @param caller whom a grant of the connection let in creates none: it may have been deleted meanwhile
-   * @throws InvalidInputError, InvalidSourceError, ConnectionTargetError, ResourceNotFoundError
+   * @throws InvalidInputError, InvalidSourceError, ConnectionTargetError, ResourceNotFoundError, KeyScopeError
    */
   async set(
     namespace: OwnedNamespace,
     connectionId: string,
     body: SetConnectionDto,
-    { grant }: Caller,
+    caller: Caller,
   ): Promise<{ created: boolean; connection: ConnectionDto }> {
     requireConnectionId(connectionId);
     const where = { namespaceId: namespace.id, connectionId };
-    if (!grant && !(await this.connections.existsBy(where))) {
+    if (!caller.grant && !(await this.connections.existsBy(where))) {
       requireTarget(connectionId, body);
-      const prepared = await this.prepare(namespace, body);
+      const prepared = await this.prepare(namespace, body, caller);
       const id = await this.insert(namespace, connectionId, prepared, body);
       if (id) return { created: true, connection: await this.firstCheck(id, prepared.target) };
     }
@@ -135,8 +139,8 @@ export class ConnectionsService implements OnModuleInit {
     };
   }
 
-  private async prepare(namespace: OwnedNamespace, body: SetConnectionDto): Promise<PreparedTarget> {
-    const target = await this.targets.resolve(namespace, body);
+  private async prepare(namespace: OwnedNamespace, body: SetConnectionDto, caller: Caller): Promise<PreparedTarget> {
+    const target = await this.targets.resolve(namespace, body, caller);
     if (target.source) Object.assign(target, await this.sources.check(target.source, namespace.id));
     return { target, mock: await this.mocks.prepare(namespace.id, target, body.mock) };
   }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { TargetResolver } from '../../../src/modules/connections/core/target-resolver.js';
+import { callerFor } from '../../../src/modules/auth/access.types.js';
 import { NamespacesService } from '../../../src/modules/namespaces/namespaces.service.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import {
@@ -124,7 +125,7 @@ describe('a connection to a registered server', () => {
       const meant = ({ env, get }: TestApp, urls: string[]) =>
         Promise.all(
           [...urls, `${env.baseUrl}/run/${server.slug}`].map(
-            async (mcpUrl) => (await get(TargetResolver).resolve(home, { mcpUrl })).serverName,
+            async (mcpUrl) => (await get(TargetResolver).resolve(home, { mcpUrl }, callerFor(owner.id))).serverName,
           ),
         );
       const names = [server.name, server.name];
@@ -135,7 +136,8 @@ describe('a connection to a registered server', () => {
         await app.sibling({ REGISTRY_HOSTS: 'mcp.acme.example, *.run.acme.example' }),
       ];
       expect(await meant(none, theirs)).toEqual([null, null, server.name]);
-      const custom = await none.get(TargetResolver).resolve(home, { mcpUrl: 'https://server.smithery.ai/acme/none' });
+      const unknown = { mcpUrl: 'https://server.smithery.ai/acme/none' };
+      const custom = await none.get(TargetResolver).resolve(home, unknown, callerFor(owner.id));
       expect(custom).toMatchObject({ targetKind: 'url', mcpUrl: 'https://server.smithery.ai/acme/none' });
       expect(await meant(set, [...theirs, ...ours])).toEqual([null, null, ...names, server.name]);
       await expect(meant(set, ['https://mcp.acme.example/acme/none'])).rejects.toThrow(

@@ -275,6 +275,23 @@ describe('a key with scopes', () => {
     expect(await call(await scoped(stranger, 'read'), `${namespace}/${uniqueName('server')}`)).toBe(403);
   });
 
+  verifies('private:scopes', 'connects to private servers of its namespaces only', async () => {
+    const [inside, outside] = [await released({ visibility: 'private' }), await released({ visibility: 'private' })];
+    const [home = ''] = inside.split('/');
+    const key = await scoped(owner, `manage:${home}`);
+    const connect = async (body: object) =>
+      (await app.as(key).put(`/connect/${home}/${uniqueName('conn')}`, body)).status;
+    for (const [server, status] of [
+      [inside, 201],
+      [outside, 403],
+    ] as const) {
+      expect(await connect({ server })).toBe(status);
+      expect(await connect({ mcpUrl: `${app.env.baseUrl}/run/${slugOf(server)}` })).toBe(status);
+      const created = await app.as(key).post(`/connect/${home}`, { server });
+      expect(created.status).toBe(status);
+    }
+  });
+
   verifies('private:scopes', 'lists the private servers of its namespaces only', async () => {
     const [one, two] = [await released({ visibility: 'private' }), await released({ visibility: 'private' })];
     const ids = (await Promise.all([one, two].map((name) => serverIdOf(app, name)))).join();

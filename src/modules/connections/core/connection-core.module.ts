@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../../config/role-module.js';
+import { AuthModule } from '../../auth/auth.module.js';
 import { NamespacesModule } from '../../namespaces/namespaces.module.js';
 import { CredentialsModule } from '../../oauth/credentials.module.js';
 import { RunModule } from '../../run/run.module.js';
@@ -37,7 +38,9 @@ export class ConnectionCoreModule {
     module: ConnectionCoreModule,
     'api or host': { imports: [TypeOrmModule.forFeature([Connection])], exports: [TypeOrmModule] },
     api: {
-      imports: [NamespacesModule, ServersModule, CredentialsModule, RunModule].map((module) => module.forRoles(env)),
+      imports: [AuthModule, NamespacesModule, ServersModule, CredentialsModule, RunModule].map((module) =>
+        module.forRoles(env),
+      ),
       providers,
       exports: [ServersModule, CredentialsModule, RunModule, ...providers],
     },

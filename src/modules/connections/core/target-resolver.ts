@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { AccessService } from '../../auth/access.service.js';
 import { ANONYMOUS, callerFor, type Caller, type OwnedNamespace } from '../../auth/access.types.js';
 import { NamespacesService } from '../../namespaces/namespaces.service.js';
 import { formatQualifiedName, parseQualifiedName, type ServerRef } from '../../servers/server.types.js';
@@ -39,19 +40,23 @@ export class TargetResolver {
     private readonly namespaces: NamespacesService,
     private readonly urls: ServerUrlsService,
     private readonly values: ConnectionValues,
+    private readonly access: AccessService,
     private readonly env: Env,
   ) {}
 
   /**
    * The target of a new connection in this namespace.
    *
-   * @throws InvalidInputError, also for a server that does not exist, or that the owner of the namespace may not find
+   * @param caller whose key must cover calls of a private server: connections call it with all rights of their owner
+   * @throws InvalidInputError, also for a server that does not exist, or that the owner of the namespace may not find;
+   * KeyScopeError
    */
-  async resolve(namespace: OwnedNamespace, body: SetConnectionDto): Promise<NewTarget> {
+  async resolve(namespace: OwnedNamespace, body: SetConnectionDto, caller: Caller): Promise<NewTarget> {
     const requested = requireNewTarget(body);
     if (requested.kind === 'uplink') return { ...NOWHERE, targetKind: 'uplink' };
     if (requested.kind === 'source') return { ...NOWHERE, targetKind: 'source', source: requested.source };
     const server = await this.serverOf(requested, namespace);
+    if (server && !server.isPublic) this.access.requireScope(caller, 'call', server.namespace);
     if (server) return { ...this.toTarget(server), query: requested.kind === 'url' ? queryOf(requested.url) : [] };
     if (requested.kind === 'server') throw unknownServer(requested.name);
     if (parseUrl(requested.url)?.origin === new URL(this.env.baseUrl).origin) {
