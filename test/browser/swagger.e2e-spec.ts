@@ -75,6 +75,7 @@ describe('the docs page', () => {
       'Server icons',
       'Server settings',
       'Accounts and API keys',
+      'Grants',
       'Health',
     ];
     const shown = await page

@@ -53,6 +53,30 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
       return run;
     };
 
+    verifies(
+      'contract:connect-cli',
+      'lists and calls with a key that may do no more, and prints why it may not add',
+      async () => {
+        const id = uniqueName('cli');
+        await ok('mcp', 'add', server, '--id', id);
+        const { body } = await app
+          .as(owner)
+          .post('/accounts/me/api-keys', { name: 'app', scopes: [`call:${namespace}`] });
+        const scoped = await openCli(program, { url: app.url, key: body.key as string });
+        try {
+          expect((await scoped.run('namespace', 'use', namespace)).code).toBe(0);
+          expect((await scoped.run('tool', 'call', id, 'echo', '{"message":"Hello there"}')).output).toContain(
+            'Hello there',
+          );
+          const refused = await scoped.run('mcp', 'add', server, '--id', uniqueName('cli'));
+          expect([refused.code, refused.output]).toEqual([1, expect.stringContaining('lacks the scope')]);
+        } finally {
+          await scoped.close();
+        }
+      },
+      SLOW_MS,
+    );
+
     const managing = 'adds a registry server, finds it again, lists, shows, changes and removes it';
     const manages = async () => {
       const id = uniqueName('cli');

@@ -189,6 +189,30 @@ for (const { name, base, errors, open, createConnection } of dialects) {
       ]);
     });
 
+    verifies(
+      'contract:published-client',
+      'reads and calls with a key that may do no more, and is refused in words',
+      async () => {
+        const namespace = await createNamespace(app, account);
+        await client.connections.set('open', { namespace, mcpUrl: everything.url });
+        const { body } = await app
+          .as(account)
+          .post('/accounts/me/api-keys', { name: 'app', scopes: [`call:${namespace}`] });
+        const scoped = open(app.url, body.key as string).client;
+        expect((await scoped.connections.list(namespace, {})).connections).toMatchObject([{ connectionId: 'open' }]);
+        expect(await scoped.connections.get('open', { namespace })).toMatchObject({ status: { state: 'connected' } });
+        const { transport } = await createConnection({ client: scoped, namespace, connectionId: 'open' });
+        const mcp = new Client({ name: 'scoped', version: '1.0.0' });
+        await mcp.connect(transport);
+        const { content } = await mcp.callTool({ name: 'echo', arguments: { message: 'within its scope' } });
+        expect(JSON.stringify(content)).toContain('within its scope');
+        await mcp.close();
+        const refused = await failure(scoped.connections.set('other', { namespace, mcpUrl: everything.url }));
+        expect(refused.status).toBe(403);
+        expect(JSON.stringify(refused.error)).toContain('lacks the scope');
+      },
+    );
+
     verifies('contract:published-client', 'lists connections by every filter and over several pages', async () => {
       const namespace = await createNamespace(app, account);
       for (const i of [1, 2, 3, 4, 5]) {

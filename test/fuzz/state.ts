@@ -101,6 +101,7 @@ export class State {
       case 'DELETE /skills/{namespace}/{slug}':
         return void this.skills.delete(own(parameters.namespace, parameters.slug));
       case 'POST /accounts/{accountId}/api-keys':
+      case 'POST /accounts/{accountId}/api-keys/{keyId}/rotate':
         return void this.keys.add(String(body.id));
       case 'DELETE /accounts/{accountId}/api-keys/{keyId}':
         return void this.keys.delete(parameters.keyId ?? '');

@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { databaseAvailability } from './database-availability.js';
 import { RowCache } from './row-cache.js';
 
@@ -11,6 +11,12 @@ function cacheWithReads() {
     });
   return { reads, cache: new RowCache<{ n: number }>(load, { max: 10, ttlMs: 60_000 }) };
 }
+
+// The one of the process may remember an outage of another test.
+beforeEach(() => {
+  databaseAvailability.allowStale(0);
+  databaseAvailability.answered();
+});
 
 describe('RowCache', () => {
   it('reads a row once for concurrent and later callers', async () => {

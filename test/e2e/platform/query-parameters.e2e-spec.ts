@@ -50,7 +50,10 @@ describe('a query parameter that a route does not declare', () => {
         'did you mean "metadata.owner"? This route takes limit, cursor, name, mcpUrl, server, state, metadata.{key}.',
       ],
       [`/connect/${namespace}?limt=5`, 'did you mean "limit"?'],
-      [`${server}/logs?q=x`, 'this route takes from, to, before, search, outcome, tool, method, minDurationMs, limit.'],
+      [
+        `${server}/logs?q=x`,
+        'this route takes from, to, before, search, outcome, tool, method, minDurationMs, caller, limit.',
+      ],
       [`${server}/logs?serach=x`, 'did you mean "search"?'],
       [`${server}/releases?pagesize=5`, 'did you mean "pageSize"?'],
       [`${server}?fields=x`, 'this route takes none.'],
