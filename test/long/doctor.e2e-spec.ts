@@ -46,7 +46,7 @@ describe('slipway doctor', () => {
     'prints ok for each check of a service, and stops the database that it started',
     async () => {
       const { dataDir } = await usedDataFolder();
-      const { code, levels } = await doctor({ DATA_DIR: dataDir, ROLES: 'api' });
+      const { code, levels } = await doctor({ DATA_DIR: dataDir, ROLES: 'api', HTTP_CONNECTIONS_MAX: '100' });
       expect(levels).toEqual(all.map((name) => `ok ${name}`));
       expect(code).toBe(0);
       expect(await postgresOf(dataDir)).toBeNull();

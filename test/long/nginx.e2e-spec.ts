@@ -58,6 +58,7 @@ beforeAll(async () => {
     ROLES: 'api',
     DATABASE_URL: app.env.databaseUrl ?? '',
     DATA_DIR: app.env.dataDir,
+    EGRESS_ALLOW: 'loopback',
     ENCRYPTION_KEYS: `k1:${Buffer.alloc(32, 7).toString('base64')}`,
   });
   await second.url();
