@@ -24,6 +24,16 @@ export class EgressRefusedError extends errorOf('invalid', 'validation_error') {
     );
   }
 
+  /** The port belongs to this service itself, and no rule opens it. */
+  static ofClosedPort(place: string): EgressRefusedError {
+    return new EgressRefusedError(
+      `"${place}" is a port of this service itself (its database, Redis, or calls between its processes), which no setting ` +
+        'opens: let the server listen on another port.',
+      undefined,
+      'loopback',
+    );
+  }
+
   /**
    * Every address the name resolved to is closed; `kind` is that of the first. The addresses are in `detail` only: with
    * them in the message, anyone could read the operator's internal DNS through the gateway.

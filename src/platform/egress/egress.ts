@@ -336,6 +336,7 @@ export class Egress {
       isIP(literal) !== 0 ? [literal] : /(^|\.)localhost\.?$/.test(hostname) ? ['127.0.0.1', '::1'] : [];
     const [first] = addresses;
     if (first === undefined || addresses.some((address) => this.allows(address, hostname, port))) return;
+    if (this.policy.allows(first, hostname)) throw EgressRefusedError.ofClosedPort(origin);
     throw EgressRefusedError.ofAddress(origin, first, addressKind(first));
   }
 
@@ -366,6 +367,9 @@ export class Egress {
         if (first === undefined) {
           const refused = addresses.filter((each) => !allowed.includes(each));
           const isTunnelled = this.proxy && refused.length === 0;
+          if (port !== undefined && refused.some(({ address }) => this.policy.allows(address, hostname))) {
+            return callback(EgressRefusedError.ofClosedPort(`${hostname}:${port}`), []);
+          }
           return callback(isTunnelled ? new TunnelNeededError(allowed) : noAddress(hostname, refused), []);
         }
         if (options.all) callback(null, direct);
