@@ -127,7 +127,8 @@ function serveDocs(app: INestApplication & NestExpressApplication, limits: Reque
       next();
     });
   }
-  const guides = existsSync(GUIDES_FOLDER) ? readdirSync(GUIDES_FOLDER).filter((file) => file.endsWith('.md')) : [];
+  const files = existsSync(GUIDES_FOLDER) ? readdirSync(GUIDES_FOLDER) : [];
+  const guides = files.filter((file) => file.endsWith('.md')).sort();
   express.get('/docs/:guide', (request, response, next) => {
     const { guide } = request.params;
     if (!guides.includes(guide)) return next();
@@ -149,7 +150,7 @@ function serveDocs(app: INestApplication & NestExpressApplication, limits: Reque
     if (request.path !== '/' || request.method !== 'GET') return next();
     if (request.accepts(['json', 'html']) === 'html') response.redirect('/docs');
     else {
-      const paths = guides.sort().map((guide) => `/docs/${guide}`);
+      const paths = guides.map((guide) => `/docs/${guide}`);
       response.json({ name: 'Slipway', docs: '/docs', guides: paths, openapi: '/openapi.json', health: '/health' });
     }
   });

@@ -41,7 +41,7 @@ const LOOK_MS = 250;
 /** Interval for an idle one, whose own timers may go on. */
 const IDLE_LOOK_MS = 5_000;
 
-/** What a session may use: CPU time and log of one call, memory of all its processes together. */
+/** Limits of a session: CPU time and log of one call, memory of all its processes together. */
 export type SessionLimits = Pick<ProgramLimits, 'cpuMs' | 'memoryMb' | 'logBytes'>;
 
 /** Callbacks of a session. */

@@ -37,7 +37,7 @@ export function asCallError<E>(error: E, { method }: { method: string }): E {
   return error instanceof UpstreamFailure && method === 'tools/call' ? error.ofCall() : error;
 }
 
-/** What is known of a failure beyond its message; see {@link UpstreamError}. */
+/** Kinds of failures that need advice of their own, as {@link UpstreamError} explains them. */
 export type UpstreamHint =
   'wrong path' | 'forbidden' | 'blocked' | 'not our MCP' | 'loop' | 'refused' | 'unreadable' | 'broken list';
 

@@ -20,7 +20,7 @@ import {
 } from './access.types.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AccountNotFoundError, GrantLevelError, KeyScopeError, UnauthenticatedError } from './auth.errors.js';
-import { covers, decide } from './may.js';
+import { covers, coversSomewhere, decide } from './may.js';
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
@@ -49,8 +49,8 @@ export class AccessService {
   }
 
   /**
-   * The caller of a request, by its Authorization header; a promise for a key that is not cached. An empty bearer counts as no header
-   * (published clients send it).
+   * The caller of a request, by its Authorization header; a promise for a key that is not cached. An empty bearer counts as
+   * no header (published clients send it).
    *
    * @param rule the route's rule, which may allow anonymous reads
    * @throws UnauthenticatedError
@@ -116,10 +116,8 @@ export class AccessService {
       return { caller, accountId };
     }
     if (rule.owner === undefined) {
-      // What the route names is checked where it is found.
-      if (caller.scopes?.every(({ namespace }) => !covers(caller.scopes ?? [], action, namespace))) {
-        throw new KeyScopeError(action, null);
-      }
+      // The service that finds the target of such a route asks `may` about it.
+      if (caller.scopes && !coversSomewhere(caller.scopes, action)) throw new KeyScopeError(action, null);
       return { caller };
     }
     const owner = target.owner ?? '';
@@ -166,7 +164,7 @@ export class AccessService {
   }
 }
 
-/** What the path names, in its namespace; null where nothing in it can be granted. */
+/** The server or connection that the path names; null where a path names none, so that no grant can open it. */
 function thingOf(rule: AccessRule, { owner = '', connectionId }: AccessTarget, namespace: string): GrantedThing | null {
   if (rule.owner === 'qualifiedName') return { namespace, kind: 'server', name: owner.slice(namespace.length + 1) };
   return connectionId === undefined ? null : { namespace, kind: 'connection', name: connectionId };

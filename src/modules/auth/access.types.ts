@@ -6,8 +6,8 @@ export const keyLevels = ['read', 'call', 'publish', 'manage'] as const;
 export type KeyLevel = (typeof keyLevels)[number];
 
 /**
- * What is done with a target. `discover`: learn that it exists, and its public record. `own`: what stays with the owner,
- * such as grants and the deletion.
+ * Action on a target. `discover`: learning that it exists, and its public record. `own`: what stays with the owner, such as
+ * grants and the deletion.
  */
 export type Action = 'discover' | KeyLevel | 'own';
 

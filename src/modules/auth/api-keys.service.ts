@@ -15,7 +15,7 @@ import { Schedule } from '../../platform/schedule/schedule.js';
 import { AccountLimitsService } from './account-limits.service.js';
 import { ANONYMOUS, type Caller } from './access.types.js';
 import { ApiKey } from './account.entity.js';
-import { covers, isWithin, parseScope, parseScopes, scopeInWords } from './may.js';
+import { covers, isWithin, parseScopes, readScopes, scopeInWords } from './may.js';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import {
@@ -172,7 +172,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     const row = await this.keys.findOne({ where: { id: keyId }, relations: { account: true } });
     if (!row) throw new ApiKeyNotFoundError();
     const { id, name, expiresAt, scopes, account } = row;
-    const known = scopes?.flatMap((scope) => parseScope(scope) ?? []) ?? null;
+    const known = readScopes(scopes);
     const rights = known?.map(scopeInWords) ?? ['Do everything that the account may do.'];
     if (isOperator && (known === null || covers(known, 'manage', null))) {
       rights.push('Manage all accounts and their keys, as the operator.');
@@ -242,8 +242,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     const row = await this.rows.findByHash(hash);
     if (!row || !timingSafeEqual(row.hash, hash)) return null;
     const { accountId, id: keyId, isOperator, overrides, expiresAt } = row;
-    // A scope of a later version gives no right here.
-    const scopes = row.scopes?.flatMap((scope) => parseScope(scope) ?? []) ?? null;
+    const scopes = readScopes(row.scopes);
     return { caller: { accountId, keyId, isOperator, scopes, limits: this.limits.of(overrides) }, expiresAt };
   }
 

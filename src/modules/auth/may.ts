@@ -40,6 +40,11 @@ export function covers(scopes: readonly KeyScope[], action: Action, namespace: s
   return false;
 }
 
+/** True if one of the scopes includes the action in some namespace. */
+export function coversSomewhere(scopes: readonly KeyScope[], action: Action): boolean {
+  return scopes.some(({ level }) => includes(level, action));
+}
+
 /** True if a key of this level may do this. */
 function includes(level: KeyLevel, action: Action): boolean {
   return level === action || level === 'manage' || action === 'read' || action === 'discover';
@@ -49,6 +54,11 @@ function includes(level: KeyLevel, action: Action): boolean {
 export function namespacesOf({ scopes }: Caller): string[] | null {
   const names = scopes?.flatMap(({ namespace }) => namespace ?? []) ?? [];
   return scopes === null || names.length < scopes.length ? null : names;
+}
+
+/** Scopes as rows store them; null: all rights of the account. A scope of a later version gives no right. */
+export function readScopes(texts: readonly string[] | null): KeyScope[] | null {
+  return texts?.flatMap((text) => parseScope(text) ?? []) ?? null;
 }
 
 /** `call` or `call:acme`. Inverse of {@link formatScope}; null for another text. */

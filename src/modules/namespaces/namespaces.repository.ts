@@ -3,7 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type SelectQueryBuilder } from 'typeorm';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import type { Caller } from '../auth/access.types.js';
-import { visibleTo } from '../auth/visible-servers.types.js';
+import { visibleTo } from '../auth/visible-servers.access.js';
 import { Namespace } from './namespace.entity.js';
 
 /** Conditions that all hold; an absent one restricts nothing. */

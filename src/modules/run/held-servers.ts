@@ -1,7 +1,8 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { Schedule } from '../../platform/schedule/schedule.js';
-import { ServerAccessService, type ServerUse } from '../servers/server-access.service.js';
+import { ServerAccessService } from '../servers/server-access.service.js';
+import type { ServerUse } from '../servers/server.types.js';
 
 /** Interval of the check that needs no message: with its queries, what is held ends within 5 s. */
 const CHECK_MS = 3_000;

@@ -37,7 +37,7 @@ export class RunController {
 
   /**
    * Use a registered server over MCP. Leads to its current release; any MCP client works with this URL over streamable
-   * HTTP, with any API key as bearer. No handshake and no session are needed. Configuration values of each caller go into
+   * HTTP, with an API key that may call it as bearer. No handshake and no session are needed. Configuration values of each caller go into
    * the headers and the query that the server's configSchema names.
    */
   @Post()

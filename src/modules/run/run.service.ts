@@ -9,7 +9,7 @@ import { HandlePool } from '../../mcp/client/handle-pool.js';
 import type { StreamOwner } from '../../platform/http/event-stream.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import type { Caller } from '../auth/access.types.js';
-import type { ServerUse } from '../servers/server-access.service.js';
+import type { ServerUse } from '../servers/server.types.js';
 import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { CallMetricsService } from '../logs/call-metrics.service.js';

@@ -4,9 +4,9 @@ import { PubSub } from '../../platform/queue/pub-sub.js';
 import { didYouMean } from '../../platform/text/nearest.js';
 import { AccessService } from '../auth/access.service.js';
 import { ANONYMOUS, type Action, type Caller, type GrantLevel } from '../auth/access.types.js';
-import type { QualifiedName, ServerTarget } from './server.types.js';
+import type { QualifiedName, ServerTarget, ServerUse } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
-import { ServersRepository, type ServerUse } from './servers.repository.js';
+import { ServersRepository } from './servers.repository.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -18,8 +18,6 @@ declare module '../../platform/queue/pub-sub.js' {
 /** Cache lifetime of a grant. Changes are also published, so that they take effect at once. */
 const GRANTS_CACHED_MS = 5_000;
 const GRANTS_CACHED_MAX = 50_000;
-
-export type { ServerUse };
 
 /** The id of no server. */
 const NO_SERVER = '00000000-0000-0000-0000-000000000000';

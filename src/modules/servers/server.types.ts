@@ -79,6 +79,12 @@ export interface ServerTarget {
   isPublic: boolean;
 }
 
+/** An account that has something open of a server. */
+export interface ServerUse {
+  serverId: string;
+  accountId: string;
+}
+
 /** A reference to a server. */
 export interface ServerRef extends ServerTarget {
   namespaceId: string;

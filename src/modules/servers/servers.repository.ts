@@ -3,7 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import type { GrantLevel } from '../auth/access.types.js';
-import { visibleToAccount } from '../auth/visible-servers.types.js';
+import { visibleToAccount } from '../auth/visible-servers.access.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { Server } from './server.entity.js';
 import type { DetailRow } from './server.mapper.js';
@@ -13,6 +13,7 @@ import {
   type ServerRef,
   type ServerSnapshot,
   type ServerTarget,
+  type ServerUse,
 } from './server.types.js';
 
 /** A new server. */
@@ -32,12 +33,6 @@ const DETAIL = new PreparedStatement<{ detail: DetailRow & ServerTarget }>(
      LEFT JOIN server_icons i ON i.server_id = s.id AND i.hash IS NOT NULL
     WHERE n.name = $1 AND lower(s.name) = lower($2) AND ${visibleToAccount('s', '$3::uuid')}`,
 );
-
-/** An account that has something open of a server. */
-export interface ServerUse {
-  serverId: string;
-  accountId: string;
-}
 
 /** The columns of a {@link ServerRef}. */
 const REF = `s.id, s.namespace_id AS "namespaceId", n.name AS namespace, n.account_id AS "ownerId", s.name, s.slug,

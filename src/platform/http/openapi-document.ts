@@ -15,7 +15,7 @@ One place where a company's MCP servers are published, found, connected and call
 4. *MCP*: use the same connection from any MCP client, at \`/connect/{namespace}/{connectionId}/mcp\`.
 5. *Connections*: list yours, filtered by your own metadata.
 6. *Servers* and *Releases*: create a server, publish the same URL as its first release, follow its log, find it by
-   search, and call it at \`/run/{slug}\` with any valid key. A JavaScript module, published as \`hosted\`, runs here.
+   search, and call it at \`/run/{slug}\` with a key that may. A JavaScript module, published as \`hosted\`, runs here.
 7. *Runtime logs*: see what became of each call, and find one by a word it printed.
 
 \`/{namespace}…\` is short for \`/connect/{namespace}…\`. Errors are \`{error, message}\` under \`/connect\`, JSON-RPC on MCP

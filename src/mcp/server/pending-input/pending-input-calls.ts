@@ -276,7 +276,7 @@ export class PendingInputCalls {
   }
 }
 
-/** Whose upstream sessions a client uses; null when it declared no capability that a legacy server uses. */
+/** Owner of the upstream sessions that a client uses; null when it declared no capability that a legacy server uses. */
 function whomOf(caller: string, capabilities: Record<string, unknown>): string | null {
   const declared = capabilitiesOf(capabilityNames(capabilities, LEGACY_VERSIONS[0]));
   return declared && `${caller} ${JSON.stringify(declared)}`;

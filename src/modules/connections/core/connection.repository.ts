@@ -8,7 +8,7 @@ import {
   type QueryDeepPartialEntity,
 } from 'typeorm';
 import { PreparedStatement } from '../../../platform/database/prepared-statement.js';
-import { visibleToAccount } from '../../auth/visible-servers.types.js';
+import { visibleToAccount } from '../../auth/visible-servers.access.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import type { ConnectionState } from './connection-status.js';
 import { Connection, type TargetKind } from './connection.entity.js';

@@ -1,5 +1,5 @@
 import type { Caller } from '../../auth/access.types.js';
-import { visibleTo } from '../../auth/visible-servers.types.js';
+import { visibleTo } from '../../auth/visible-servers.access.js';
 import { parseQualifiedName } from '../server.types.js';
 import type { ServerQueryDto } from './server-search.dto.js';
 
