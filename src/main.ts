@@ -123,7 +123,8 @@ async function start(): Promise<void> {
     if (env.publicUrl === null && env.listensEverywhere) {
       pino.warn(`PUBLIC_URL is not set: links begin with ${env.baseUrl}, which only this machine reaches`);
     }
-    const fault = openFilesFault(env);
+    // On a machine of one's own nobody opens that many connections.
+    const fault = env.isLocalOnly ? null : openFilesFault(env);
     if (fault !== null) pino.warn(fault);
     greet(env, firstKey);
     collectWhenIdle();

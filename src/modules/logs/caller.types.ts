@@ -40,6 +40,12 @@ export const callerSchema: ApiPropertyOptions = {
   },
 };
 
+export const callerExample: CallerDto = {
+  account: { id: '4f1f2f54-8f8c-4a8e-9d0e-3c1f1b0a2d11', name: 'acme' },
+  credential: { id: '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10', name: 'laptop', kind: 'key' },
+  client: 'claude-code',
+};
+
 /** The caller as both logs show it. */
 export function toCallerDto(caller: NamedCaller | null): CallerDto | null {
   if (caller === null) return null;

@@ -2,7 +2,7 @@ import { ApiProperty } from '@nestjs/swagger';
 import { IsIn, IsOptional } from 'class-validator';
 import { IsText, IsWhole } from '../../../platform/http/input-values.js';
 import { IsTime } from '../../../platform/http/time-text.js';
-import { callerSchema, type CallerDto } from '../../logs/caller.types.js';
+import { callerExample, callerSchema, type CallerDto } from '../../logs/caller.types.js';
 
 export const outcomes = ['ok', 'toolError', 'rpcError', 'exception', 'canceled', 'denied'] as const;
 
@@ -139,11 +139,7 @@ export const connectionLogExample = {
       ],
       rpcMethod: 'tools/call',
       tool: 'echo',
-      caller: {
-        account: { id: '4f1f2f54-8f8c-4a8e-9d0e-3c1f1b0a2d11', name: 'acme' },
-        credential: { id: '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10', name: 'laptop', kind: 'key' },
-        client: 'claude-code',
-      },
+      caller: callerExample,
       timing: { guardMs: 0.2, queueMs: 0, connectMs: 1.4, firstByteMs: null, totalMs: 3.1 },
     },
   ],

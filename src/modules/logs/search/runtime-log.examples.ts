@@ -1,4 +1,5 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
+import { callerExample } from '../caller.types.js';
 
 type SchemaObject = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>[string];
 
@@ -13,11 +14,7 @@ const failed = {
   exceptions: [{ timestamp: '2026-11-20 10:15:00', name: 'RangeError', message: 'No such day' }],
   rpcMethod: 'tools/call',
   tool: 'forecast',
-  caller: {
-    account: { id: '4f1f2f54-8f8c-4a8e-9d0e-3c1f1b0a2d11', name: 'acme' },
-    credential: { id: '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10', name: 'laptop', kind: 'key' },
-    client: 'claude-code',
-  },
+  caller: callerExample,
   releaseId: '0b6f2c1e-7d0f-4d8e-9a57-4f8f3f1f6a10',
   leftOut: 0,
 };
