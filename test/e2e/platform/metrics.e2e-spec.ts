@@ -312,7 +312,9 @@ describe('what the metrics never show', () => {
       new URL(upstream.url).port,
       'slipway_test',
     ];
-    for (const word of ['canary', 'echo', ...Object.values(words), ...secrets]) expect(after.text).not.toContain(word);
+    // Without the values of the series, which are numbers and may hold the digits of a port by chance.
+    const shown = after.text.replaceAll(/^([^#].*) \S+$/gm, '$1');
+    for (const word of ['canary', 'echo', ...Object.values(words), ...secrets]) expect(shown).not.toContain(word);
   });
 
   verifies(
