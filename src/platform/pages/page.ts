@@ -7,6 +7,7 @@ import { DomainError, statusOf } from '../errors/domain-error.js';
 import { Catch, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { domainErrorOf } from '../errors/error-body.js';
 import { logFailure } from '../errors/error.filter.js';
+import { Html, html } from './html.js';
 
 /** Errors of routes that people open in a browser: a page instead of JSON. */
 @Catch()
@@ -104,40 +105,35 @@ export function sendPage(response: Response, { html, headers }: Page, status = 2
 
 /** A page with one sentence or more, in the role of an alert. */
 export function messagePage(title: string, text: string): Page {
-  return page(title, `<p role="alert">${escaped(text)}</p>`);
+  return page(title, html`<p role="alert">${text}</p>`);
 }
 
-/** A page with this heading. `body` is HTML, so text of others in it must be {@link escaped}. */
-export function page(title: string, body: string): Page {
+/** The style as it stands in the hash of the policy: without escapes. */
+const STYLE_ELEMENT = new Html(`<style>${STYLE}</style>`);
+
+/** A page with this heading. */
+export function page(title: string, body: Html): Page {
   return {
     headers: HEADERS,
-    html: `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escaped(title)} · Slipway</title>
-<link rel="icon" href="data:,">
-<style>${STYLE}</style>
-</head>
-<body>
-<main>
-<h1>${escaped(title)}</h1>
-${body}
-</main>
-</body>
-</html>
-`,
+    html: String(
+      html`<!doctype html>
+        <html lang="en">
+          <head>
+            <meta charset="utf-8" />
+            <meta name="viewport" content="width=device-width, initial-scale=1" />
+            <title>${title} · Slipway</title>
+            <link rel="icon" href="data:," />
+            ${STYLE_ELEMENT}
+          </head>
+          <body>
+            <main>
+              <h1>${title}</h1>
+              ${body}
+            </main>
+          </body>
+        </html> `,
+    ),
   };
-}
-
-const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-
-/** Escapes text for HTML. Bidirectional marks and control characters are replaced by blanks. */
-export function escaped(text: string): string {
-  return text
-    .replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, ' ')
-    .replace(/[&<>"']/g, (char) => ENTITIES[char]);
 }
 
 /**

@@ -1,4 +1,5 @@
-import { escaped, messagePage, page, type Page } from '../../../platform/pages/page.js';
+import { html, type Html } from '../../../platform/pages/html.js';
+import { messagePage, page, type Page } from '../../../platform/pages/page.js';
 import type {
   AuthorizeView,
   ClientRequest,
@@ -39,119 +40,148 @@ export function setupPage(view: SetupView): Page {
 }
 
 function resultPage({ kind, label, upstreamHost }: SetupResult): Page {
-  const [name, host] = [`<strong>${escaped(label)}</strong>`, `<code>${escaped(upstreamHost)}</code>`];
-  const [title, text] =
-    kind === 'authorized'
-      ? ['Authorized', `Slipway may now use ${name} at ${host}.`]
-      : ['Connected', `The connection ${name} to ${host} works.`];
+  const name = html`<strong>${label}</strong>`;
+  const host = html`<code>${upstreamHost}</code>`;
+  const isAuthorized = kind === 'authorized';
+  const text = isAuthorized
+    ? html`Slipway may now use ${name} at ${host}.`
+    : html`The connection ${name} to ${host} works.`;
   return page(
-    title,
-    `<p role="status">${text}</p>
-<p>The app that led you here continues by itself. You can close this page.</p>`,
+    isAuthorized ? 'Authorized' : 'Connected',
+    html`<p role="status">${text}</p>
+      <p>The app that led you here continues by itself. You can close this page.</p>`,
   );
 }
 
 /** The icon and the description of a server. */
-function presentation({ iconUrl, description = '' }: PageServer): string {
-  const icon = iconUrl === undefined ? '' : `<img src="${escaped(iconUrl)}" alt="">`;
-  return icon + description === '' ? '' : `<p class="server">${icon}${escaped(description)}</p>`;
+function presentation({ iconUrl, description = '' }: PageServer): Html | null {
+  if (iconUrl === undefined && description === '') return null;
+  const icon = iconUrl === undefined ? null : html`<img src="${iconUrl}" alt="" />`;
+  return html`<p class="server">${icon}${description}</p>`;
 }
 
 function authorizePage(view: AuthorizeView): Page {
   const { label, title = label, upstreamHost, issuerHost, signInHost, scopes, action } = view;
-  const list = scopes.map((scope) => `<li><code>${escaped(scope)}</code></li>`).join('');
-  const rows: [name: string, html: string][] = [
-    ['MCP server', escaped(label)],
-    ['The access is handed to', `<code>${escaped(upstreamHost)}</code>`],
-    ['You sign in at', `<code>${escaped(signInHost)}</code>`],
-    ...(issuerHost === signInHost
-      ? []
-      : [['in the name of', `<code>${escaped(issuerHost)}</code>`] as [string, string]]),
-    ['It will be asked for', list === '' ? 'what is given by default' : `<ul>${list}</ul>`],
-  ];
+  const list = scopes.map((scope) => html`<li><code>${scope}</code></li>`);
+  const row = (name: string, value: Html) =>
+    html`<div>
+      <dt>${name}</dt>
+      <dd>${value}</dd>
+    </div> `;
   return page(
     `Authorize ${title}`,
-    `${presentation(view)}<p>Slipway asks for access to the MCP server <strong>${escaped(title)}</strong> in your name. You decide about it at
-<strong>${escaped(signInHost)}</strong>, where the button leads; Slipway never sees your password.</p>
-<dl>
-${rows.map(([name, html]) => `<div><dt>${name}</dt><dd>${html}</dd></div>`).join('\n')}
-</dl>
-<form method="post"${action === undefined ? '' : ` action="${escaped(action)}"`}><button type="submit">Continue to ${escaped(signInHost)}</button></form>
-<p class="soft">Whoever can use this server through Slipway then acts with the access you give. Go on only if you expected this
-page; otherwise close it, and nothing happens.</p>`,
+    html`${presentation(view)}
+      <p>
+        Slipway asks for access to the MCP server <strong>${title}</strong> in your name. You decide about it at
+        <strong>${signInHost}</strong>, where the button leads; Slipway never sees your password.
+      </p>
+      <dl>
+        ${row('MCP server', html`${label}`)} ${row('The access is handed to', html`<code>${upstreamHost}</code>`)}
+        ${row('You sign in at', html`<code>${signInHost}</code>`)}
+        ${issuerHost !== signInHost && row('in the name of', html`<code>${issuerHost}</code>`)}
+        ${row(
+          'It will be asked for',
+          list.length === 0
+            ? html`what is given by default`
+            : html`<ul>
+                ${list}
+              </ul>`,
+        )}
+      </dl>
+      <form method="post" ${action !== undefined && html` action="${action}"`}>
+        <button type="submit">Continue to ${signInHost}</button>
+      </form>
+      <p class="soft">
+        Whoever can use this server through Slipway then acts with the access you give. Go on only if you expected this
+        page; otherwise close it, and nothing happens.
+      </p>`,
   );
 }
 
 function formPage(view: FormView): Page {
   const { label, title = label, upstreamHost, action, reason, fields, client, fault } = view;
+  const clientHost = client && new URL(client.issuer).host;
   return page(
     `Set up ${title}`,
-    `${presentation(view)}<p>The connection <strong>${escaped(label)}</strong> to <code>${escaped(upstreamHost)}</code> does not work yet.
-${escaped(reason)}</p>
-${fault === null ? '' : `<p role="alert" class="fault">${escaped(fault)}</p>`}
-${client === null ? '' : `<dl><div><dt>Redirect URI of the client</dt><dd><code>${escaped(client.redirectUri)}</code></dd></div></dl>`}
-<form method="post" action="${escaped(action)}" autocomplete="off">
-${client === null ? '' : clientInputs(client)}
-${fields.map(inputOf).join('\n')}
-<button type="submit">${fields.length === 0 && client === null ? 'Try again' : 'Save and connect'}</button></form>
-<p class="soft">Slipway stores these values encrypted, sends them to <code>${escaped(upstreamHost)}</code>${
-      client === null ? '' : `, the client only to <code>${escaped(new URL(client.issuer).host)}</code>,`
-    } and shows them to
-nobody. Go on only if you expected this page; otherwise close it, and nothing happens.</p>`,
+    html`${presentation(view)}
+      <p>The connection <strong>${label}</strong> to <code>${upstreamHost}</code> does not work yet. ${reason}</p>
+      ${fault !== null && html`<p role="alert" class="fault">${fault}</p>`}
+      ${
+        client &&
+        html`<dl>
+          <div>
+            <dt>Redirect URI of the client</dt>
+            <dd><code>${client.redirectUri}</code></dd>
+          </div>
+        </dl>`
+      }
+      <form method="post" action="${action}" autocomplete="off">
+        ${client && clientInputs(client)} ${fields.map(inputOf)}
+        <button type="submit">${fields.length === 0 && client === null ? 'Try again' : 'Save and connect'}</button>
+      </form>
+      <p class="soft">
+        Slipway stores these values encrypted, sends them to <code>${upstreamHost}</code>${
+          clientHost && html`, the client only to <code>${clientHost}</code>,`
+        }
+        and shows them to nobody. Go on only if you expected this page; otherwise close it, and nothing happens.
+      </p>`,
   );
 }
 
 /** The issuer is sent as well: a client is stored for the server that this page named, or not at all. */
-function clientInputs({ issuer, state }: ClientRequest): string {
+function clientInputs({ issuer, state }: ClientRequest): Html {
   const hint = state === 'given' ? 'A client is stored. Leave ID and secret empty to go on with it.' : '';
-  const attributes = 'autocomplete="off" spellcheck="false"';
-  return `<input type="hidden" name="${clientFields.issuer}" value="${escaped(issuer)}">
-<p><label for="ci">Client ID</label>
-<span id="cih" class="hint">${hint}</span>
-<input id="ci" name="${clientFields.id}" aria-describedby="cih" type="text" ${attributes}></p>
-<p><label for="cs">Client secret (optional)</label>
-<span id="csh" class="hint">Leave it empty for a client without one.</span>
-<input id="cs" name="${clientFields.secret}" aria-describedby="csh" type="password" ${attributes}></p>`;
+  return html`<input type="hidden" name="${clientFields.issuer}" value="${issuer}" />
+    <p>
+      <label for="ci">Client ID</label>
+      <span id="cih" class="hint">${hint}</span>
+      <input id="ci" name="${clientFields.id}" aria-describedby="cih" type="text" ${PLAIN} />
+    </p>
+    <p>
+      <label for="cs">Client secret (optional)</label>
+      <span id="csh" class="hint">Leave it empty for a client without one.</span>
+      <input id="cs" name="${clientFields.secret}" aria-describedby="csh" type="password" ${PLAIN} />
+    </p>`;
 }
 
-function inputOf(field: SetupField, index: number): string {
+/** For inputs that browsers must not fill in or correct. */
+const PLAIN = html`autocomplete="off" spellcheck="false"`;
+
+function inputOf(field: SetupField, index: number): Html {
   const { name, label, description, isRequired, isStored, fault } = field;
   const id = `f${index}`;
   const hints = [
-    ...(description === undefined ? [] : [`<span class="hint">${escaped(description)}</span>`]),
-    ...(isStored ? ['<span class="hint">A value is stored. Leave this empty to keep it.</span>'] : []),
+    description !== undefined && html`<span class="hint">${description}</span>`,
+    isStored && html`<span class="hint">A value is stored. Leave this empty to keep it.</span>`,
   ];
-  const faultText = fault === null ? '' : `<span class="fault" role="alert">${escaped(fault)}</span>`;
-  const attributes =
-    `id="${id}" name="${escaped(name)}" aria-describedby="${id}h"` +
-    (isRequired && !isStored ? ' required' : '') +
-    (fault === null ? '' : ' aria-invalid="true"');
-  return `<p><label for="${id}">${escaped(label)}${isRequired ? '' : ' (optional)'}</label>
-<span id="${id}h">${hints.join('')}${faultText}</span>
-${controlOf(field, attributes)}</p>`;
+  const faultText = fault !== null && html`<span class="fault" role="alert">${fault}</span>`;
+  const attributes = html`id="${id}" name="${name}"
+  aria-describedby="${id}h"${isRequired && !isStored && html` required`}${fault !== null && html` aria-invalid="true"`}`;
+  return html`<p>
+    <label for="${id}">${label}${!isRequired && ' (optional)'}</label>
+    <span id="${id}h">${hints}${faultText}</span>
+    ${controlOf(field, attributes)}
+  </p> `;
 }
 
-function controlOf({ allowed, isSecret, isStored, control, limits, fallback = '' }: SetupField, base: string): string {
+function controlOf({ allowed, isSecret, isStored, control, limits, fallback = '' }: SetupField, base: Html): Html {
   const shown = isStored ? '' : fallback;
   if (allowed !== null) {
-    const options = ['', ...allowed].map((value) => {
-      const selected = value === shown ? ' selected' : '';
-      return `<option value="${escaped(value)}"${selected}>${escaped(value)}</option>`;
-    });
-    return `<select ${base}>${options.join('')}</select>`;
+    const options = ['', ...allowed].map(
+      (value) => html`<option value="${value}" ${value === shown && html` selected`}>${value}</option>`,
+    );
+    return html`<select ${base}>
+      ${options}
+    </select>`;
   }
-  const bounds = Object.entries(limits).map(([name, value]) => ` ${name}="${value}"`);
-  const attributes = `${base}${bounds.join('')} autocomplete="off" spellcheck="false"`;
-  if (isSecret) return `<input ${attributes} type="password">`;
+  const bounds = Object.entries(limits).map(([name, value]) => html` ${name}="${value}"`);
+  const attributes = html`${base}${bounds} ${PLAIN}`;
+  if (isSecret) return html`<input ${attributes} type="password" />`;
   // The first line break of a text area is not part of its value.
-  if (control === 'lines') return `<textarea ${attributes} rows="5">\n${escapedLines(shown)}</textarea>`;
-  const value = shown === '' ? '' : ` value="${escaped(shown)}"`;
-  if (control === 'line') return `<input ${attributes} type="text"${value}>`;
-  return `<input ${attributes} type="number" step="${control === 'integer' ? 1 : 'any'}"${value}>`;
-}
-
-function escapedLines(text: string): string {
-  return text.split(/\r?\n/).map(escaped).join('\n');
+  if (control === 'lines') return html`<textarea ${attributes} rows="5">${shown}</textarea>`;
+  const value = shown !== '' && html` value="${shown}"`;
+  if (control === 'line') return html`<input ${attributes} type="text" ${value} />`;
+  return html`<input ${attributes} type="number" step="${control === 'integer' ? 1 : 'any'}" ${value} />`;
 }
 
 /** Reads the client of a form that has fields for one. */
