@@ -10,13 +10,7 @@ describe('html', () => {
 
   it('takes markup of its own, and lists of it', () => {
     const items = ['a', '<b>'].map((item) => html`<li>${item}</li>`);
-    expect(
-      String(
-        html`<ul>
-          ${items}
-        </ul>`,
-      ),
-    ).toBe('<ul><li>a</li><li>&lt;b&gt;</li></ul>');
+    expect(String(html`<ul>${items}</ul>`)).toBe('<ul><li>a</li><li>&lt;b&gt;</li></ul>');
   });
 
   it('leaves out null, undefined and false, and shows 0', () => {

@@ -115,24 +115,23 @@ const STYLE_ELEMENT = new Html(`<style>${STYLE}</style>`);
 export function page(title: string, body: Html): Page {
   return {
     headers: HEADERS,
-    html: String(
-      html`<!doctype html>
-        <html lang="en">
-          <head>
-            <meta charset="utf-8" />
-            <meta name="viewport" content="width=device-width, initial-scale=1" />
-            <title>${title} · Slipway</title>
-            <link rel="icon" href="data:," />
-            ${STYLE_ELEMENT}
-          </head>
-          <body>
-            <main>
-              <h1>${title}</h1>
-              ${body}
-            </main>
-          </body>
-        </html> `,
-    ),
+    html: String(html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title} · Slipway</title>
+<link rel="icon" href="data:,">
+${STYLE_ELEMENT}
+</head>
+<body>
+<main>
+<h1>${title}</h1>
+${body}
+</main>
+</body>
+</html>
+`),
   };
 }
 
