@@ -3,7 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import type { AccountLimits } from '../../config/account-limits.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
-import { OVERRIDES } from './account-limits.repository.js';
+import { OVERRIDES } from './account-limits.access.js';
 import { generateApiKey, prefixOf, hashApiKey } from './api-key.js';
 
 /** Name of the operator's account, which the first start creates. */

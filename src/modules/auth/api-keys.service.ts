@@ -13,7 +13,7 @@ import { PubSub } from '../../platform/queue/pub-sub.js';
 import { repeat } from '../../platform/schedule/repeat.js';
 import { Schedule } from '../../platform/schedule/schedule.js';
 import { AccountLimitsService } from './account-limits.service.js';
-import { ANONYMOUS, type Caller } from './access.types.js';
+import { ANONYMOUS, type Caller, type TokenSource } from './access.types.js';
 import { ApiKey } from './account.entity.js';
 import { covers, isWithin, parseScopes, readScopes, scopeInWords } from './may.js';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
@@ -70,6 +70,8 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return this.rows.saveLastUses([...batch.keys()], uses);
   });
 
+  private tokens: TokenSource | null = null;
+
   constructor(
     @InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>,
     private readonly rows: ApiKeysRepository,
@@ -79,6 +81,11 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     private readonly schedule: Schedule,
     private readonly env: Env,
   ) {}
+
+  /** Sets the source of OAuth tokens, whose streams the check of open streams must not end. */
+  useTokens(tokens: TokenSource): void {
+    this.tokens = tokens;
+  }
 
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('auth.key-revoked', ({ keyId }) => this.forget(keyId));
@@ -251,7 +258,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     const keyIds = this.held.keyIds.filter((id) => id !== ANONYMOUS.keyId);
     if (keyIds.length === 0) return;
     const valid = await this.rows.validAmong(keyIds);
-    for (const id of keyIds) if (!valid.has(id)) this.forget(id);
+    const others = keyIds.filter((id) => !valid.has(id));
+    const ofTokens = others.length > 0 ? await this.tokens?.validAmong(others) : undefined;
+    for (const id of others) if (!ofTokens?.has(id)) this.forget(id);
   }
 
   /** Ends a key: at once in this process, within 5 s in every other. */
