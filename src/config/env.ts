@@ -23,6 +23,7 @@ import {
   webOrigin,
   addressRanges,
   registryHosts,
+  redirectHosts,
   metricsToken,
 } from './setting.js';
 
@@ -359,6 +360,12 @@ const settings = {
     integer(1, 1_440),
     '60',
     'Lifetime of a link to authorize Slipway at an MCP server.',
+  ),
+  oauthRedirectHosts: optional(
+    'OAUTH_REDIRECT_HOSTS',
+    redirectHosts,
+    'Where MCP clients that log in by URL may be redirected, comma-separated: hosts such as `claude.ai`, `loopback` for programs ' +
+      "on the user's machine, schemes of apps such as `cursor:`. A client with another redirect address is refused. Default: any.",
   ),
   setupReturnOrigins: optional(
     'SETUP_RETURN_ORIGINS',

@@ -193,6 +193,15 @@ export const registryHosts: Parse<string[]> = (value) => {
   return hosts;
 };
 
+/** Hosts, `loopback`, and custom schemes with their colon, in lower case. */
+export const redirectHosts: Parse<string[]> = (value) => {
+  const entries = listOf((entry) => entry.toLowerCase())(value);
+  if (!entries.every((entry) => /^([a-z0-9-]+(\.[a-z0-9-]+)*|[a-z][a-z0-9+.-]*:)$/.test(entry))) {
+    throw new Error('must be a list of hosts such as claude.ai, loopback, and schemes such as cursor:');
+  }
+  return entries;
+};
+
 /** CIDR ranges or single addresses. */
 export const addressRanges: Parse<BlockList> = (value) => {
   const list = new BlockList();

@@ -1,0 +1,203 @@
+/*
+ * What an OAuth client says about itself (RFC 7591 section 2), made into what this authorization server supports.
+ *
+ * `clientMetadataExtension` is the value of `extraClientMetadata` of oidc-provider. The library calls its validator for
+ * registrations (`POST /register`), for client id metadata documents, and when it loads a stored client, each time before its
+ * own checks. The validator changes the metadata in place: it derives `application_type` from the redirect URIs, sets grants,
+ * response types and the authentication method, and deletes every member that is not used here. So a client is refused for its
+ * redirect URIs only, with `invalid_redirect_uri` and a sentence.
+ *
+ * `allowLoopbackPorts` lets a client that registered one loopback address use another port and another name of loopback at the
+ * authorization request (RFC 8252 section 7.3). Setting: OAUTH_REDIRECT_HOSTS.
+ */
+import { parseUrl } from '../../config/parse-url.js';
+
+/** Metadata of a client by the member names of RFC 7591. */
+export type ClientMetadata = Record<string, unknown>;
+
+/** The error class of oidc-provider that this file throws: an error code, and a description that the client sees. */
+export type OidcErrorClass = new (error: string, description: string) => Error;
+
+/** Names of this machine in redirect URIs, as `URL` spells them. */
+const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/** Schemes that a browser, or the system, runs or opens itself: no app receives a code through them. */
+const FORBIDDEN_SCHEMES: ReadonlySet<string> = new Set(
+  'javascript vbscript data blob file filesystem about view-source jar intent ws wss ftp mailto tel sms'
+    .split(' ')
+    .map((scheme) => `${scheme}:`),
+);
+
+/** What a URL parser removes or rewrites, so that two parsers would not read the same address. */
+// eslint-disable-next-line no-control-regex -- control characters are what it looks for
+const AMBIGUOUS = /[\u0000-\u0020\u007f\\]/;
+
+/** Members that are used. All others are deleted, and oidc-provider adds its defaults again. */
+const TEXT_MEMBERS = ['client_id', 'client_name', 'client_secret', 'token_endpoint_auth_signing_alg'];
+const LINK_MEMBERS = ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri', 'jwks_uri'];
+const NUMBER_MEMBERS = ['client_id_issued_at', 'client_secret_expires_at'];
+
+/** A redirect URI that no client may have. `message` is for the client's developer, and for the operator. */
+export class RedirectRefusedError extends Error {}
+
+/**
+ * The value of `extraClientMetadata` of oidc-provider.
+ *
+ * @param ErrorClass `errors.CustomOIDCProviderError` of oidc-provider, which is imported dynamically
+ * @param redirectHosts entries of OAUTH_REDIRECT_HOSTS; null: any redirect URI
+ */
+export function clientMetadataExtension(ErrorClass: OidcErrorClass, redirectHosts: readonly string[] | null) {
+  return {
+    // The library passes no member on that it does not know: the list of methods is known only when it stands here.
+    properties: ['slipway', 'token_endpoint_auth_methods_supported'],
+    validator: (_ctx: unknown, property: string, _value: unknown, metadata: ClientMetadata): void => {
+      if (property !== 'slipway') return;
+      try {
+        normaliseClientMetadata(metadata, redirectHosts);
+      } catch (error) {
+        if (!(error instanceof RedirectRefusedError)) throw error;
+        throw new ErrorClass('invalid_redirect_uri', error.message);
+      }
+    },
+  };
+}
+
+/**
+ * Changes metadata of a client in place into metadata that this server supports; a second time changes nothing.
+ *
+ * - `application_type`: `native` with a loopback or custom-scheme redirect URI, else `web`
+ * - `grant_types`: `authorization_code` and `refresh_token`; `response_types`: `code`; no `scope`: a registered scope would
+ *   limit what the client may ask for later
+ * - `token_endpoint_auth_method`: the client's own where it works here, else the first of its list
+ *   `token_endpoint_auth_methods_supported` that does, else `none`. `private_key_jwt` is for client id metadata documents with
+ *   a `jwks_uri`; methods with a secret are for registered clients, which have one.
+ * - members that are null, of a wrong type or unknown: deleted
+ *
+ * @throws RedirectRefusedError for redirect URIs that are missing, dangerous, or outside of `redirectHosts`
+ */
+export function normaliseClientMetadata(metadata: ClientMetadata, redirectHosts: readonly string[] | null): void {
+  const { redirect_uris: redirectUris } = metadata;
+  if (!Array.isArray(redirectUris) || redirectUris.length === 0) {
+    throw new RedirectRefusedError(
+      'redirect_uris is missing or empty: list the addresses to which the client is redirected.',
+    );
+  }
+  for (const uri of redirectUris as unknown[]) requireRedirect(uri, redirectHosts);
+
+  const jwksUri = parseUrl(String(metadata.jwks_uri));
+  const isDocument = String(metadata.client_id).startsWith('https://');
+  const works: Record<string, boolean> = {
+    none: true,
+    client_secret_post: typeof metadata.client_secret === 'string',
+    client_secret_basic: typeof metadata.client_secret === 'string',
+    private_key_jwt: isDocument && jwksUri?.protocol === 'https:',
+  };
+  const methods = [metadata.token_endpoint_auth_method, metadata.token_endpoint_auth_methods_supported].flat();
+  const method = methods.find((each) => typeof each === 'string' && works[each] === true) ?? 'none';
+
+  const keep = new Map<string, unknown>();
+  for (const member of TEXT_MEMBERS) if (isText(metadata[member])) keep.set(member, metadata[member]);
+  for (const member of LINK_MEMBERS) if (isLink(metadata[member])) keep.set(member, metadata[member]);
+  for (const member of NUMBER_MEMBERS) if (Number.isSafeInteger(metadata[member])) keep.set(member, metadata[member]);
+  if (method !== 'private_key_jwt')
+    for (const member of ['jwks_uri', 'token_endpoint_auth_signing_alg']) keep.delete(member);
+  if (method === 'none' || isDocument)
+    for (const member of ['client_secret', 'client_secret_expires_at']) keep.delete(member);
+
+  for (const member of Object.keys(metadata)) delete metadata[member];
+  Object.assign(metadata, Object.fromEntries(keep), {
+    redirect_uris: redirectUris,
+    application_type: redirectUris.every((uri: string) => isWeb(new URL(uri))) ? 'web' : 'native',
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    token_endpoint_auth_method: method,
+  });
+}
+
+/**
+ * Lets clients use a registered loopback redirect URI with another port and another name of loopback.
+ *
+ * oidc-provider 9.13.3 ignores the port of `http://localhost`, `http://127.0.0.1` and `http://[::1]` for native clients, but
+ * compares the names: a client that registered `localhost` is refused with `127.0.0.1`. Claude Code changes both.
+ *
+ * @param Client class `Client` of a provider; its method is replaced for this provider
+ */
+export function allowLoopbackPorts(Client: { prototype: RedirectingClient }): void {
+  const { prototype } = Client;
+  const allowed = Reflect.get<RedirectingClient, 'redirectUriAllowed'>(prototype, 'redirectUriAllowed');
+  prototype.redirectUriAllowed = function (this: RedirectingClient, uri: string): boolean {
+    if (allowed.call(this, uri)) return true;
+    return isLoopbackRedirect(uri) && this.redirectUris.some((each) => redirectKey(each) === redirectKey(uri));
+  };
+}
+
+/** A client of oidc-provider, as far as redirects need it. */
+export interface RedirectingClient {
+  redirectUris: string[];
+  redirectUriAllowed(uri: string): boolean;
+}
+
+/** True for `http` to this machine (`localhost`, `127.0.0.1`, `[::1]`), with any port and path, without user and fragment. */
+export function isLoopbackRedirect(uri: string): boolean {
+  const url = AMBIGUOUS.test(uri) || uri.includes('#') ? null : parseUrl(uri);
+  return url?.protocol === 'http:' && LOOPBACK_NAMES.has(url.hostname) && url.username === '' && url.password === '';
+}
+
+/**
+ * True for `https` to another machine. Consent may be remembered for such a redirect URI only: any program on the user's
+ * machine can receive what is sent to loopback or to a custom scheme.
+ */
+export function isExactHttps(uri: string): boolean {
+  const url = AMBIGUOUS.test(uri) || uri.includes('#') ? null : parseUrl(uri);
+  return url?.protocol === 'https:' && !LOOPBACK_NAMES.has(url.hostname) && url.username === '' && url.password === '';
+}
+
+/**
+ * Equal for redirect URIs that lead to the same place: of a loopback address the port is left out, and `localhost`, `127.0.0.1`
+ * and `[::1]` are the same. Any other redirect URI is its own key.
+ */
+export function redirectKey(uri: string): string {
+  if (!isLoopbackRedirect(uri)) return uri;
+  const { pathname, search } = new URL(uri);
+  return `http://loopback${pathname}${search}`;
+}
+
+/** @throws RedirectRefusedError */
+function requireRedirect(uri: unknown, redirectHosts: readonly string[] | null): asserts uri is string {
+  const url = typeof uri === 'string' && !AMBIGUOUS.test(uri) ? parseUrl(uri) : null;
+  const shown = JSON.stringify(String(uri).slice(0, 200));
+  const refuse = (why: string): never => {
+    throw new RedirectRefusedError(`The redirect address ${shown} is refused: ${why}`);
+  };
+  if (url === null) return refuse('it is not a valid URL.');
+  if (url.href.includes('#')) return refuse('it has a fragment (#).');
+  if (url.username !== '' || url.password !== '') return refuse('it contains a user name or password.');
+  if (FORBIDDEN_SCHEMES.has(url.protocol)) return refuse(`the scheme ${url.protocol} leads to no app.`);
+  if (url.protocol === 'http:' && !LOOPBACK_NAMES.has(url.hostname)) {
+    return refuse('http is allowed to localhost, 127.0.0.1 and [::1] only; use https.');
+  }
+  const entry = redirectEntry(url);
+  if (redirectHosts !== null && !redirectHosts.includes(entry)) {
+    refuse(`the operator lists the allowed ones in OAUTH_REDIRECT_HOSTS, and ${entry} is not among them.`);
+  }
+}
+
+/** The entry of OAUTH_REDIRECT_HOSTS that allows a redirect URI: `loopback`, a host, or a custom scheme with its colon. */
+function redirectEntry({ protocol, hostname }: URL): string {
+  if (protocol !== 'http:' && protocol !== 'https:') return protocol;
+  return LOOPBACK_NAMES.has(hostname) ? 'loopback' : hostname;
+}
+
+/** True for `https`; oidc-provider refuses https to loopback for native clients, so it alone makes none. */
+function isWeb({ protocol }: URL): boolean {
+  return protocol === 'https:';
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== '';
+}
+
+function isLink(value: unknown): boolean {
+  const protocol = typeof value === 'string' ? parseUrl(value)?.protocol : undefined;
+  return protocol === 'https:' || protocol === 'http:';
+}
