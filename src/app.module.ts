@@ -5,6 +5,7 @@ import { McpServerModule } from './mcp/server/mcp-server.module.js';
 import { HostingModule } from './hosting/hosting.module.js';
 import { McpModule } from './mcp/mcp.module.js';
 import { AuthModule } from './modules/auth/auth.module.js';
+import { AuthorizationServerModule } from './modules/authorization-server/authorization-server.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
 import { CredentialsModule } from './modules/oauth/credentials.module.js';
 import { GrantsModule } from './modules/grants/grants.module.js';
@@ -40,6 +41,7 @@ const modules = [
   SkillsModule,
   ConnectionsModule,
   GrantsModule,
+  AuthorizationServerModule,
 ];
 
 @Module({})

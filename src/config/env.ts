@@ -361,6 +361,20 @@ const settings = {
     '60',
     'Lifetime of a link to authorize Slipway at an MCP server.',
   ),
+  oauth: setting(
+    'OAUTH',
+    oneOf('auto', 'on', 'off'),
+    'auto',
+    'Login of MCP clients by URL: the authorization server at `/authorize`, `/token` and `/register`. `auto`: on where ' +
+      '`PUBLIC_URL` is https without a path, and while the service is local only. `on`: also with http, behind a proxy that adds ' +
+      'https. A `PUBLIC_URL` with a path has none.',
+  ),
+  oauthTokenHours: setting(
+    'OAUTH_TOKEN_HOURS',
+    integer(1, 168),
+    '24',
+    'Lifetime of access tokens. A revoked one ends within 5 s in any case; clients refresh expired ones.',
+  ),
   oauthRedirectHosts: optional(
     'OAUTH_REDIRECT_HOSTS',
     redirectHosts,

@@ -9,8 +9,8 @@ import { AsGrant } from './as-grant.entity.js';
 import { AsRecord } from './as-record.entity.js';
 import { AUTHORIZATION_SERVER_QUEUE, AuthorizationServerProcessor } from './authorization-server.processor.js';
 import { AuthorizationServerRepository } from './authorization-server.repository.js';
-import { AuthorizationServerService } from './authorization-server.service.js';
-import { CLIENT_DOCUMENT_STORE, ClientDocuments } from './client-documents.js';
+import { AuthorizationServerService, UNFINISHED_MAX } from './authorization-server.service.js';
+import { ClientDocuments, ClientDocumentStore } from './client-documents.js';
 import { ConsentController } from './consent.controller.js';
 import { EndpointTargets } from './endpoint-targets.service.js';
 import { GrantedAccessController } from './granted-access.controller.js';
@@ -34,11 +34,11 @@ export class AuthorizationServerModule {
         EndpointTargets,
         ClientDocuments,
         {
-          provide: CLIENT_DOCUMENT_STORE,
+          provide: ClientDocumentStore,
           inject: [AuthorizationServerRepository],
           useFactory: (rows: AuthorizationServerRepository) => ({
             read: (url: string) => rows.findDocument(url),
-            write: (url: string, body: string) => rows.saveDocument(url, body),
+            write: (url: string, body: string) => rows.saveDocument(url, body, UNFINISHED_MAX),
           }),
         },
       ],

@@ -279,10 +279,13 @@ export class AuthorizationServerRepository {
     return row?.document ?? null;
   }
 
-  async saveDocument(url: string, document: string): Promise<void> {
+  /** Stores a copy, unless so many are of clients that nobody has allowed anything yet. */
+  async saveDocument(url: string, document: string, unfinishedMax: number): Promise<void> {
     await this.database.query(
-      `INSERT INTO as_clients (id, document) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET document = excluded.document`,
-      [url, document],
+      `INSERT INTO as_clients (id, document) SELECT $1, $2
+        WHERE (SELECT count(*) FROM as_clients WHERE first_used_at IS NULL AND id <> $1) < $3
+       ON CONFLICT (id) DO UPDATE SET document = excluded.document`,
+      [url, document, unfinishedMax],
     );
   }
 

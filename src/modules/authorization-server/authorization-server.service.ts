@@ -48,7 +48,7 @@ const INTERACTION_SECONDS = 60 * 60;
 
 /** Registrations that nobody allowed anything yet: of one address in an hour, and of all. */
 const UNFINISHED_PER_ADDRESS_MAX = 100;
-const UNFINISHED_MAX = 10_000;
+export const UNFINISHED_MAX = 10_000;
 
 const BODY_BYTES_MAX = 64 * 1024;
 
@@ -78,14 +78,15 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
     const library = await importLibrary();
     const provider = new library.default(issuerOf(this.env), this.configuration(library));
     provider.proxy = true;
-    const { generateTokenId } = provider.AccessToken.prototype;
-    provider.AccessToken.prototype.generateTokenId = function (this: typeof provider.AccessToken.prototype) {
+    const token = provider.AccessToken.prototype as unknown as { generateTokenId(): string };
+    const { generateTokenId } = token;
+    token.generateTokenId = function () {
       return TOKEN_PREFIX + generateTokenId.call(this);
     };
-    allowLoopbackPorts(provider.Client);
+    allowLoopbackPorts(provider.Client as unknown as Parameters<typeof allowLoopbackPorts>[0]);
     provider.use(async (context, next) => {
       await next();
-      if (context.path === paths.register && context.status === 201) context.body = withoutNulls(context.body as object);
+      if (context.path === paths.register && context.status === 201) context.body = withoutNulls(context.body as Record<string, unknown>);
     });
     provider.on('server_error', (_context: unknown, error: Error) => this.logger.error(error));
     provider.on('grant.revoked', (_context: unknown, grantId: string) => this.tokens.end([grantId]));
@@ -135,7 +136,7 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
   }
 
   /** Name, host and redirect URIs of a client; null for one that is gone. */
-  async client(id: string): Promise<{ id: string; name: string; host: string | null; redirectUris: string[] } | null> {
+  async client(id: string): Promise<{ id: string; name: string; host: string | null; redirectUris: readonly string[] } | null> {
     const client = await this.started.Client.find(id);
     if (!client) return null;
     const host = /^https:\/\//.test(id) ? new URL(id).host : null;
@@ -229,7 +230,7 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
       if (error instanceof DomainError) {
         const { kind, retryAfterSeconds, message } = error;
         const word = kind === 'rate_limited' ? 'temporarily_unavailable' : 'invalid_request';
-        const headers = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
+        const headers: Record<string, string> = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
         return sendJson(response, statusOf[kind], { error: word, error_description: message }, headers);
       }
       this.logger.error(error);

@@ -4,7 +4,6 @@ import type { EndpointTarget, ShownGrant } from './authorization-server.types.js
 
 /** Who asks for what, and where the answer goes. */
 export interface ConsentView {
-  appName: string;
   personName: string;
   client: { name: string; host: string | null };
   target: EndpointTarget;
@@ -31,7 +30,7 @@ const kindNames: Record<EndpointTarget['kind'], string> = {
 
 /** The page on which a person decides whether a client may use an endpoint. */
 export function consentPage(view: ConsentView): Page {
-  const { client, target, personName, redirectUri, appName } = view;
+  const { client, target, personName, redirectUri } = view;
   const label = target.label !== target.title && html` <span class="hint">${target.label}</span>`;
   return page(
     `Let ${client.name} in?`,
@@ -44,7 +43,7 @@ export function consentPage(view: ConsentView): Page {
     }</dd></div>
 <div><dt>${kindNames[target.kind]}</dt><dd><strong>${target.title}</strong>${label}</dd></div>
 <div><dt>Answer goes to</dt><dd>${placeOf(redirectUri)}</dd></div>
-<div><dt>You are</dt><dd>${personName} at ${appName}</dd></div>
+<div><dt>You are</dt><dd>${personName}</dd></div>
 </dl>
 <form method="post" action="${view.action}">${view.formToken}<input type="hidden" name="account" value="${view.accountId}">
 ${view.mayRemember && html`<p><label><input type="checkbox" name="remember" value="yes"> Do not ask again for this app and this address</label></p>`}

@@ -61,8 +61,7 @@ export class ConsentController {
     }
     const { redirectUri } = asked;
     const mayRemember = isExactHttps(redirectUri);
-    const { appName } = this.env;
-    sendPage(response, consentPage({ ...form, personName, client, target, redirectUri, mayRemember, appName }));
+    sendPage(response, consentPage({ ...form, personName, client, target, redirectUri, mayRemember }));
   }
 
   @Post(':uid')

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
-import type { default as Provider } from 'oidc-provider';
+import type { InteractionResults, default as Provider } from 'oidc-provider';
 import { parseUrl } from '../../../src/config/parse-url.js';
 import { listen, shut } from '../upstream/upstream-net.js';
 
@@ -193,7 +193,7 @@ class TestAuthorizationServer implements AuthorizationServer {
   }
 
   async forgetClient(id: string): Promise<void> {
-    await this.provider.Client.adapter.destroy(id);
+    await (this.provider.Client as unknown as { adapter: { destroy(id: string): Promise<void> } }).adapter.destroy(id);
   }
 
   async close(): Promise<void> {
@@ -321,10 +321,10 @@ class TestAuthorizationServer implements AuthorizationServer {
     response.writeHead(303, { location }).end();
   }
 
-  private async allowed(params: Record<string, string | undefined>): Promise<object> {
-    const grant = new this.provider.Grant({ accountId: 'somebody', clientId: params.client_id ?? '' });
+  private async allowed(params: Record<string, unknown>): Promise<InteractionResults> {
+    const grant = new this.provider.Grant({ accountId: 'somebody', clientId: String(params.client_id) });
     grant.addOIDCScope('openid offline_access');
-    if (params.resource !== undefined) grant.addResourceScope(params.resource, RESOURCE_SCOPES);
+    if (params.resource !== undefined) grant.addResourceScope(String(params.resource), RESOURCE_SCOPES);
     return { login: { accountId: 'somebody' }, consent: { grantId: await grant.save() } };
   }
 
