@@ -3,12 +3,14 @@
  *
  *   connections ─► run ─► releases ─► logs, tool-schemas, oauth ─► servers ─► namespaces ─► auth
  *   skills ─────► namespaces
+ *   people ─────► auth
  *   modules ────► hosting, mcp ─► platform ─► config
  */
 
 /** The modules that each module may import. */
 const uses = {
   auth: [],
+  people: ['auth'],
   namespaces: ['auth'],
   servers: ['namespaces', 'auth'],
   oauth: ['servers', 'namespaces', 'auth'],

@@ -11,6 +11,7 @@ import { CredentialsModule } from './modules/oauth/credentials.module.js';
 import { GrantsModule } from './modules/grants/grants.module.js';
 import { LogsModule } from './modules/logs/logs.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
+import { PeopleModule } from './modules/people/people.module.js';
 import { ReleasesModule } from './modules/releases/releases.module.js';
 import { RunModule } from './modules/run/run.module.js';
 import { ServersModule } from './modules/servers/servers.module.js';
@@ -42,6 +43,7 @@ const modules = [
   ConnectionsModule,
   GrantsModule,
   AuthorizationServerModule,
+  PeopleModule,
 ];
 
 @Module({})

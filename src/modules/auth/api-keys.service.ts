@@ -49,6 +49,7 @@ const EXPIRED_KEPT_DAYS = 30;
 interface KnownKey {
   caller: Caller;
   expiresAt: Date | null;
+  isDisabled: boolean;
 }
 
 /** Issues, checks and revokes API keys. */
@@ -232,8 +233,10 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return { row: this.keys.create({ ...of, ...secret, expiresAt: futureMoment(expiresAt) }), key };
   }
 
-  /** The caller of a key that exists. @throws UnauthenticatedError when it has expired */
-  private use(key: string, hash: string, { caller, expiresAt }: KnownKey, { socket, headers }: RequestOrigin): Caller {
+  /** The caller of a key that exists. @throws UnauthenticatedError when it has expired, or its account is disabled */
+  private use(key: string, hash: string, known: KnownKey, { socket, headers }: RequestOrigin): Caller {
+    const { caller, expiresAt, isDisabled } = known;
+    if (isDisabled) throw UnauthenticatedError.disabled();
     if (expiresAt && expiresAt.getTime() <= Date.now()) throw UnauthenticatedError.expired();
     this.hashes.set(key, hash);
     // A copy of these alone: the request may be large.
@@ -248,9 +251,13 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   private async load(hash: Buffer): Promise<KnownKey | null> {
     const row = await this.rows.findByHash(hash);
     if (!row || !timingSafeEqual(row.hash, hash)) return null;
-    const { accountId, id: keyId, isOperator, overrides, expiresAt } = row;
+    const { accountId, id: keyId, isOperator, overrides, expiresAt, isDisabled } = row;
     const scopes = readScopes(row.scopes);
-    return { caller: { accountId, keyId, isOperator, scopes, limits: this.limits.of(overrides) }, expiresAt };
+    return {
+      caller: { accountId, keyId, isOperator, scopes, limits: this.limits.of(overrides) },
+      expiresAt,
+      isDisabled,
+    };
   }
 
   /** Ends what is held open by keys that have expired, or were revoked while the message about it was lost. */

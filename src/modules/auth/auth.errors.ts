@@ -30,6 +30,9 @@ export class UnauthenticatedError extends DomainError {
   static expired(): UnauthenticatedError {
     return new UnauthenticatedError('The API key has expired: make a new one.');
   }
+  static disabled(): UnauthenticatedError {
+    return new UnauthenticatedError('The account of this API key is disabled: ask the operator.');
+  }
 }
 
 function headersOf(challenge: string | undefined): Record<string, string> | undefined {

@@ -26,7 +26,9 @@ export class PageFilter implements ExceptionFilter {
     );
     response
       .status(statusOf[known?.kind ?? 'internal'])
-      .set(headers)
+      .set(
+        known?.retryAfterSeconds === undefined ? headers : { ...headers, 'retry-after': `${known.retryAfterSeconds}` },
+      )
       .send(html);
   }
 }
@@ -61,6 +63,7 @@ body { margin: 0; min-height: 100vh; display: grid; place-items: center; padding
 main { width: 100%; max-width: 32rem; padding: 1.75rem; background: var(--paper); border: 1px solid var(--line);
   border-radius: .75rem; }
 h1 { margin: 0 0 .75rem; font-size: 1.375rem; line-height: 1.25; }
+h2 { margin: 1.75rem 0 .5rem; font-size: 1.0625rem; line-height: 1.25; }
 p { margin: 0 0 1rem; overflow-wrap: anywhere; }
 dl { margin: 0 0 1.25rem; border-top: 1px solid var(--line); }
 dl > div { padding: .6rem 0; border-bottom: 1px solid var(--line); }
@@ -101,6 +104,11 @@ const HEADERS = {
 /** Answers with a page. */
 export function sendPage(response: Response, { html, headers }: Page, status = 200): void {
   response.status(status).set(headers).send(html);
+}
+
+/** Leads the browser on with a GET. The answer is not stored, and the next page is not told where the person came from. */
+export function redirectTo(response: Response, url: string): void {
+  response.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).redirect(303, url);
 }
 
 /** A page with one sentence or more, in the role of an alert. */

@@ -184,7 +184,9 @@ const publicServer: Rows = [
   // The connection of the estate is no uplink.
   ['----xfffxffxxx', ['GET /connect/{namespace}/{connectionId}/uplink']],
   // Open to everybody.
-  ['yyyyyyyyyyyyyy', ['GET /health', 'GET /oauth/callback', 'GET /ready']],
+  ['yyyyyyyyyyyyyy', ['GET /health', 'GET /login', 'GET /oauth/callback', 'GET /ready']],
+  // Forms of pages, which need the cookie of their browser.
+  ['ffffffffffffff', ['POST /login', 'POST /logout']],
   // Requests of other processes, pages of links and what is turned off: without their own secret there is nothing.
   [
     'xxxxxxxxxxxxxx',

@@ -9,7 +9,7 @@ import { Public } from '../../../platform/http/public.decorator.js';
 import { readBody } from '../../../platform/http/body/request-body.js';
 import { isSecret } from '../../../platform/http/secrets.js';
 import { bindBrowser, readCookie, sendCookie } from '../../../platform/pages/browser-cookie.js';
-import { PageFilter, requireOwnPage, sendPage } from '../../../platform/pages/page.js';
+import { PageFilter, redirectTo, requireOwnPage, sendPage } from '../../../platform/pages/page.js';
 import { SetupPageError } from '../credentials.errors.js';
 import { AuthorizationFlowService } from './authorization-flow.service.js';
 import { CallbackQueryDto } from './callback.dto.js';
@@ -71,7 +71,7 @@ export class SetupController {
     sendCookie(this.env, response, answer.linkId, cookie);
     const returnUrl = readReturnUrl(this.env, request, link.id);
     if (returnUrl !== null) sendReturnUrl(this.env, response, answer.linkId, returnUrl);
-    redirect(response, answer.redirect);
+    redirectTo(response, answer.redirect);
   }
 
   /** Handles the answer of an authorization server. Returns to the app after success and after a person's refusal. */
@@ -86,7 +86,7 @@ export class SetupController {
       const refused = error instanceof SetupPageError ? error.refusedLinkId : undefined;
       const returnUrl = refused === undefined ? null : readReturnUrl(this.env, request, refused);
       if (returnUrl === null) throw error;
-      redirect(response, returnUrl);
+      redirectTo(response, returnUrl);
     }
   }
 
@@ -95,7 +95,7 @@ export class SetupController {
     const isDone = view.kind === 'connected' || view.kind === 'authorized';
     const returnUrl = isDone ? readReturnUrl(this.env, request, linkId) : null;
     if (returnUrl === null) sendPage(response, setupPage(view), status);
-    else redirect(response, returnUrl);
+    else redirectTo(response, returnUrl);
   }
 }
 
@@ -118,8 +118,4 @@ function sendReturnUrl(env: Env, response: Response, linkId: string, returnUrl: 
 function readReturnUrl(env: Env, { headers }: Request, linkId: string): string | null {
   const cookie = readCookie(env, headers.cookie, `${linkId}-return`);
   return allowedReturn(env, Buffer.from(cookie ?? '', 'base64url').toString());
-}
-
-function redirect(response: Response, url: string): void {
-  response.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).redirect(303, url);
 }
