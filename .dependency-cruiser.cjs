@@ -10,7 +10,6 @@
 /** The modules that each module may import. */
 const uses = {
   auth: [],
-  people: ['auth'],
   namespaces: ['auth'],
   servers: ['namespaces', 'auth'],
   oauth: ['servers', 'namespaces', 'auth'],

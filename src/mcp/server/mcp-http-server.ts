@@ -346,7 +346,8 @@ function contextOf(
     caller: callerOf(target),
     session,
     findSession,
-    origin: observer?.origin ?? originOf({ accountId: target.account, keyId: target.principal, endpoint: target.endpoint }),
+    origin:
+      observer?.origin ?? originOf({ accountId: target.account, keyId: target.principal, endpoint: target.endpoint }),
     cancellation,
     observer,
   };

@@ -39,7 +39,15 @@ export interface McpRequestContext {
 }
 
 /** The holder of a credential, before the name of its client is known. @param endpoint set for OAuth tokens */
-export function originOf({ accountId, keyId, endpoint }: { accountId: string; keyId: string; endpoint?: string }): CallOrigin {
+export function originOf({
+  accountId,
+  keyId,
+  endpoint,
+}: {
+  accountId: string;
+  keyId: string;
+  endpoint?: string;
+}): CallOrigin {
   return { account: accountId, kind: endpoint === undefined ? 'key' : 'oauth', credential: keyId, client: null };
 }
 

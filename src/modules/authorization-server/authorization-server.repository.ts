@@ -55,7 +55,7 @@ const TOKEN = new PreparedStatement<TokenRow>(
      LEFT JOIN connections c ON c.id = g.connection_id
      LEFT JOIN namespaces n ON n.id = coalesce(g.namespace_id, c.namespace_id)
      LEFT JOIN servers s ON s.id = g.server_id
-    WHERE r.kind = 'AccessToken' AND r.id_hash = $1 AND r.expires_at > now()`,
+    WHERE r.kind = 'AccessToken' AND r.id_hash = $1 AND r.expires_at > now() AND a.disabled_at IS NULL`,
 );
 
 const RECORD = new PreparedStatement<StoredRecord>(
@@ -95,7 +95,8 @@ export class AuthorizationServerRepository {
   /** Those of these grants that exist, of accounts that are enabled. */
   async grantsAmong(ids: string[]): Promise<Set<string>> {
     const rows = await this.database.query<{ id: string }[]>(
-      `SELECT g.id FROM as_grants g WHERE g.id = ANY($1::uuid[]) AND g.expires_at > now()`,
+      `SELECT g.id FROM as_grants g JOIN accounts a ON a.id = g.account_id
+        WHERE g.id = ANY($1::uuid[]) AND g.expires_at > now() AND a.disabled_at IS NULL`,
       [ids],
     );
     return new Set(rows.map(({ id }) => id));
@@ -119,7 +120,12 @@ export class AuthorizationServerRepository {
   async saveRecord(
     kind: string,
     hash: Buffer,
-    { grantId, rotation, sealed, lifeSeconds }: { grantId: string | null; rotation: number; sealed: string; lifeSeconds: number },
+    {
+      grantId,
+      rotation,
+      sealed,
+      lifeSeconds,
+    }: { grantId: string | null; rotation: number; sealed: string; lifeSeconds: number },
   ): Promise<void> {
     await this.database.query(
       `INSERT INTO as_records (kind, id_hash, grant_id, rotation, sealed, expires_at)
@@ -164,7 +170,10 @@ export class AuthorizationServerRepository {
       endpoint.kind === 'connection'
         ? [endpoint.namespace, endpoint.connectionId]
         : [endpoint.kind === 'server' ? endpoint.slug : endpoint.namespace];
-    const [row] = await this.database.query<Omit<EndpointTarget, 'kind'>[]>(TARGETS[endpoint.kind], [accountId, ...names]);
+    const [row] = await this.database.query<Omit<EndpointTarget, 'kind'>[]>(TARGETS[endpoint.kind], [
+      accountId,
+      ...names,
+    ]);
     return row ? { kind: endpoint.kind, ...row } : null;
   }
 
@@ -199,7 +208,13 @@ export class AuthorizationServerRepository {
   }
 
   /** True if the person allowed exactly this before and asked not to be asked again. */
-  async isRemembered({ accountId, clientId, redirectKey, redirectsHash, target }: Omit<NewGrant, 'resource'>): Promise<boolean> {
+  async isRemembered({
+    accountId,
+    clientId,
+    redirectKey,
+    redirectsHash,
+    target,
+  }: Omit<NewGrant, 'resource'>): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `SELECT 1 FROM as_grants WHERE account_id = $1 AND client_id = $2 AND redirect_key = $3 AND redirects_hash = $4
           AND is_remembered AND ${GRANT_COLUMNS[target.kind]} = $5 AND expires_at > now()`,
@@ -211,8 +226,9 @@ export class AuthorizationServerRepository {
   /** The account, client and endpoint of a grant of an enabled account; null for none. */
   async findGrant(id: string): Promise<{ accountId: string; clientId: string; resource: string } | null> {
     const [row] = await this.database.query<{ accountId: string; clientId: string; resource: string }[]>(
-      `SELECT g.account_id AS "accountId", g.client_id AS "clientId", g.resource FROM as_grants g
-        WHERE g.id = $1 AND g.expires_at > now()`,
+      `SELECT g.account_id AS "accountId", g.client_id AS "clientId", g.resource
+         FROM as_grants g JOIN accounts a ON a.id = g.account_id
+        WHERE g.id = $1 AND g.expires_at > now() AND a.disabled_at IS NULL`,
       [id],
     );
     return row ?? null;
@@ -247,7 +263,10 @@ export class AuthorizationServerRepository {
 
   /** The sealed metadata of a registered client; null for none. */
   async findClient(id: string): Promise<string | null> {
-    const [row] = await this.database.query<{ sealed: string | null }[]>('SELECT sealed FROM as_clients WHERE id = $1', [id]);
+    const [row] = await this.database.query<{ sealed: string | null }[]>(
+      'SELECT sealed FROM as_clients WHERE id = $1',
+      [id],
+    );
     return row?.sealed ?? null;
   }
 

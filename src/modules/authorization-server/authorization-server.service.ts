@@ -12,7 +12,14 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { generateKeyPairSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
-import type { Configuration, default as Provider, Grant, Interaction, InteractionResults, KoaContextWithOIDC } from 'oidc-provider';
+import type {
+  Configuration,
+  default as Provider,
+  Grant,
+  Interaction,
+  InteractionResults,
+  KoaContextWithOIDC,
+} from 'oidc-provider';
 import { Env } from '../../config/env.js';
 import { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { readBody } from '../../platform/http/body/request-body.js';
@@ -23,13 +30,14 @@ import { keysFor } from '../../platform/http/secrets.js';
 import { messagePage } from '../../platform/pages/page.js';
 import { Schedule } from '../../platform/schedule/schedule.js';
 import { Vault } from '../../platform/vault/vault.js';
+import { AccessService } from '../auth/access.service.js';
 import { RateLimitedError } from '../auth/auth.errors.js';
 import { TOKEN_PREFIX } from '../auth/mcp-endpoint.access.js';
 import { RequestLimits } from '../auth/request-limits.service.js';
 import { AuthorizationServerRepository } from './authorization-server.repository.js';
 import { MCP_SCOPE, paths } from './authorization-server.types.js';
 import { ClientDocuments } from './client-documents.js';
-import { allowLoopbackPorts, clientMetadataExtension, withoutNulls } from './client-metadata.js';
+import { allowLoopbackPorts, clientMetadataExtension } from './client-metadata.js';
 import { endpointOfResource, issuerOf, resourceOf, wellKnown } from './protected-resource.js';
 import { adapterOf, type ModelStore } from './stored-models.js';
 import { TokensService } from './tokens.service.js';
@@ -65,6 +73,7 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
   constructor(
     private readonly rows: AuthorizationServerRepository,
     private readonly tokens: TokensService,
+    private readonly access: AccessService,
     private readonly documents: ClientDocuments,
     private readonly vault: Vault,
     private readonly limits: RequestLimits,
@@ -78,26 +87,26 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
     const library = await importLibrary();
     const provider = new library.default(issuerOf(this.env), this.configuration(library));
     provider.proxy = true;
-    const token = provider.AccessToken.prototype as unknown as { generateTokenId(): string };
+    const token = provider.AccessToken.prototype as unknown as { generateTokenId(this: object): string };
+    // eslint-disable-next-line @typescript-eslint/unbound-method -- called with the token
     const { generateTokenId } = token;
     token.generateTokenId = function () {
       return TOKEN_PREFIX + generateTokenId.call(this);
     };
     allowLoopbackPorts(provider.Client as unknown as Parameters<typeof allowLoopbackPorts>[0]);
-    provider.use(async (context, next) => {
-      await next();
-      if (context.path === paths.register && context.status === 201) context.body = withoutNulls(context.body as Record<string, unknown>);
-    });
     provider.on('server_error', (_context: unknown, error: Error) => this.logger.error(error));
     provider.on('grant.revoked', (_context: unknown, grantId: string) => this.tokens.end([grantId]));
-    this.callback = provider.callback() as typeof this.callback;
+    this.callback = provider.callback();
     this.provider = provider;
+    this.access.useTokens(this.tokens);
   }
 
   onApplicationBootstrap(): void {
     this.schedule.every('sweep of authorization codes', CODE_SECONDS * 1_000, async () => {
       for (const client of await this.rows.sweepCodes()) {
-        this.logger.warn(`${client} was let in by its user and did not fetch its token within ${CODE_SECONDS} s: the login failed in the client`);
+        this.logger.warn(
+          `${client} was let in by its user and did not fetch its token within ${CODE_SECONDS} s: the login failed in the client`,
+        );
       }
     });
   }
@@ -112,7 +121,8 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
       this.answering(request, response, async () => {
         if (openToPages(request, response)) return;
         this.limits.admitStranger(request, response);
-        if (method !== 'GET' && method !== 'HEAD') return sendJson(response, 405, { error: 'invalid_request' }, { allow: 'GET' });
+        if (method !== 'GET' && method !== 'HEAD')
+          return sendJson(response, 405, { error: 'invalid_request' }, { allow: 'GET' });
         response.setHeader('cache-control', 'public, max-age=300');
         sendJson(response, 200, document);
       });
@@ -136,7 +146,9 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
   }
 
   /** Name, host and redirect URIs of a client; null for one that is gone. */
-  async client(id: string): Promise<{ id: string; name: string; host: string | null; redirectUris: readonly string[] } | null> {
+  async client(
+    id: string,
+  ): Promise<{ id: string; name: string; host: string | null; redirectUris: readonly string[] } | null> {
     const client = await this.started.Client.find(id);
     if (!client) return null;
     const host = /^https:\/\//.test(id) ? new URL(id).host : null;
@@ -159,7 +171,8 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
     const url = new URL(request.url ?? '', this.env.baseUrl);
     if (url.pathname !== paths.authorize) return this.serve(request, response);
     url.searchParams.set('scope', `${MCP_SCOPE} offline_access`);
-    for (const name of ['nonce', 'max_age', 'acr_values', 'claims', 'claims_locales', 'id_token_hint']) url.searchParams.delete(name);
+    for (const name of ['nonce', 'max_age', 'acr_values', 'claims', 'claims_locales', 'id_token_hint'])
+      url.searchParams.delete(name);
     const resources = url.searchParams.getAll('resource').map((resource) => this.spelled(resource));
     url.searchParams.delete('resource');
     resources.forEach((resource) => url.searchParams.append('resource', resource));
@@ -218,7 +231,11 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
     };
     if (body !== undefined) {
       own.readable = { value: true };
-      own.iterator = { value: async function* () { yield Buffer.from(body); } };
+      own.iterator = {
+        value: async function* () {
+          yield Buffer.from(body);
+        },
+      };
     }
     return Object.create(request, own) as IncomingMessage;
   }
@@ -230,11 +247,15 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
       if (error instanceof DomainError) {
         const { kind, retryAfterSeconds, message } = error;
         const word = kind === 'rate_limited' ? 'temporarily_unavailable' : 'invalid_request';
-        const headers: Record<string, string> = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
+        const headers: Record<string, string> =
+          retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
         return sendJson(response, statusOf[kind], { error: word, error_description: message }, headers);
       }
       this.logger.error(error);
-      sendJson(response, 500, { error: 'server_error', error_description: 'The login failed here. Try again in a moment.' });
+      sendJson(response, 500, {
+        error: 'server_error',
+        error_description: 'The login failed here. Try again in a moment.',
+      });
     });
   }
 
@@ -293,7 +314,11 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
         pushedAuthorizationRequests: none,
         dPoP: none,
         clientCredentials: none,
-        revocation: { enabled: true },
+        revocation: {
+          enabled: true,
+          allowedPolicy: (_context: unknown, client: { clientId: string }, token: { clientId?: string }) =>
+            token.clientId === client.clientId,
+        },
         registration: { enabled: true, issueRegistrationAccessToken: false },
         clientIdMetadataDocument: {
           enabled: true,
@@ -306,24 +331,34 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
         resourceIndicators: {
           enabled: true,
           defaultResource: () => {
-            throw new errors.InvalidTarget('resource is missing: it must be the address of an MCP endpoint of this service');
+            throw new errors.InvalidTarget(
+              'resource is missing: it must be the address of an MCP endpoint of this service',
+            );
           },
           useGrantedResource: () => true,
           getResourceServerInfo: (_context: KoaContextWithOIDC, resource: string) => {
             if (!endpointOfResource(resource, env)) {
               throw new errors.InvalidTarget('resource must be the address of an MCP endpoint of this service');
             }
-            return { scope: MCP_SCOPE, audience: resource, accessTokenFormat: 'opaque', accessTokenTTL: env.oauthTokenHours * 60 * 60 };
+            return {
+              scope: MCP_SCOPE,
+              audience: resource,
+              accessTokenFormat: 'opaque',
+              accessTokenTTL: env.oauthTokenHours * 60 * 60,
+            };
           },
         },
-      } as Configuration['features'],
+      },
       extraClientMetadata: clientMetadataExtension(errors.CustomOIDCProviderError, env.oauthRedirectHosts),
-      fetch: (url: string | URL, options: RequestInit) => this.documents.fetch(url, options),
+      fetch: this.documents.fetch,
       clientBasedCORS: () => true,
       expiresWithSession: () => false,
       issueRefreshToken: () => true,
       rotateRefreshToken: true,
-      findAccount: async (_context: unknown, accountId: string) => ({ accountId, claims: () => Promise.resolve({ sub: accountId }) }),
+      findAccount: async (_context: unknown, accountId: string) => ({
+        accountId,
+        claims: () => Promise.resolve({ sub: accountId }),
+      }),
       loadExistingGrant: async ({ oidc }: KoaContextWithOIDC): Promise<Grant | undefined> => {
         const grantId = oidc.result?.consent?.grantId;
         return grantId === undefined ? undefined : oidc.provider.Grant.find(grantId);
@@ -332,8 +367,14 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
         url: (_context: unknown, { uid }: { uid: string }) => `/consent/${uid}`,
         policy: policyOf(interactionPolicy),
       },
-      renderError: (context: KoaContextWithOIDC, { error, error_description: description }: { error: string; error_description?: string }) => {
-        const { html, headers } = messagePage('This login cannot go on', `${sentenceOf(description)} Go back to your app and begin again. (${error})`);
+      renderError: (
+        context: KoaContextWithOIDC,
+        { error, error_description: description }: { error: string; error_description?: string },
+      ) => {
+        const { html, headers } = messagePage(
+          'This login cannot go on',
+          `${sentenceOf(description)} Go back to your app and begin again. (${error})`,
+        );
         context.set(headers);
         context.body = html;
       },
@@ -361,14 +402,15 @@ function policyOf({ Prompt, Check }: Library['interactionPolicy']) {
 async function importLibrary(): Promise<Library> {
   type Parse = (url: string) => URL | null;
   (URL as unknown as { parse?: Parse }).parse ??= (url) => (URL.canParse(url) ? new URL(url) : null);
-  const { warn } = console;
-  console.warn = (...words: unknown[]) => {
+  const output = globalThis.console;
+  const warn = output.warn.bind(output);
+  output.warn = (...words: unknown[]) => {
     if (!String(words[0]).includes(NODE_20_LINE)) warn(...words);
   };
   try {
     return await import('oidc-provider');
   } finally {
-    console.warn = warn;
+    output.warn = warn;
   }
 }
 
@@ -380,14 +422,19 @@ function openToPages({ method, headers }: IncomingMessage, response: ServerRespo
   response.setHeader('access-control-expose-headers', '*');
   if (method !== 'OPTIONS') return false;
   response.setHeader('access-control-allow-methods', 'GET, POST');
-  response.setHeader('access-control-allow-headers', headers['access-control-request-headers'] ?? 'Authorization, Content-Type');
+  response.setHeader(
+    'access-control-allow-headers',
+    headers['access-control-request-headers'] ?? 'Authorization, Content-Type',
+  );
   response.setHeader('access-control-max-age', '7200');
   response.writeHead(204).end();
   return true;
 }
 
 function sendJson(response: ServerResponse, status: number, body: object, headers: Record<string, string> = {}): void {
-  response.writeHead(status, { 'cache-control': 'no-store', ...headers, 'content-type': JSON_TYPE }).end(JSON.stringify(body));
+  response
+    .writeHead(status, { 'cache-control': 'no-store', ...headers, 'content-type': JSON_TYPE })
+    .end(JSON.stringify(body));
 }
 
 function sentenceOf(description = 'The request of the app is not valid'): string {

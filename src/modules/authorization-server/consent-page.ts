@@ -56,7 +56,14 @@ ${view.mayRemember && html`<p><label><input type="checkbox" name="remember" valu
 }
 
 /** The page for a person who may not use what a client asks for, or where there is nothing. */
-export function nothingHerePage(view: { personName: string; clientName: string; resource: string; action: string; formToken: Html; accountId: string }): Page {
+export function nothingHerePage(view: {
+  personName: string;
+  clientName: string;
+  resource: string;
+  action: string;
+  formToken: Html;
+  accountId: string;
+}): Page {
   return page(
     'Nothing to let in here',
     html`<p role="alert">${view.clientName} asks for <code>${view.resource}</code>. There is no such connection or server, or
@@ -70,7 +77,9 @@ export function nothingHerePage(view: { personName: string; clientName: string; 
 /** The page of everything that a person let in. */
 export function accessPage(grants: ShownGrant[], formToken: Html): Page {
   const rows = grants.map(
-    (grant) => html`<div><dt>${grant.clientName} <span class="hint">${grant.clientHost === null ? 'unverified' : grant.clientHost}</span></dt>
+    (
+      grant,
+    ) => html`<div><dt>${grant.clientName} <span class="hint">${grant.clientHost === null ? 'unverified' : grant.clientHost}</span></dt>
 <dd><code>${grant.resource}</code>
 <span class="hint">since ${dayOf(grant.createdAt)}, last used ${grant.lastUsedAt ? dayOf(grant.lastUsedAt) : 'never'}</span>
 <form method="post" action="/me/access">${formToken}<input type="hidden" name="grant" value="${grant.id}">

@@ -19,7 +19,6 @@ import type { SignedIn } from '../people/people.types.js';
 import { SessionsService } from '../people/sessions.service.js';
 import { AuthorizationServerRepository, type NewGrant } from './authorization-server.repository.js';
 import { AuthorizationServerService, GRANT_SECONDS } from './authorization-server.service.js';
-import { MCP_SCOPE } from './authorization-server.types.js';
 import { isExactHttps, redirectKey } from './client-metadata.js';
 import { consentPage, nothingHerePage } from './consent-page.js';
 import { ConsentError } from './consent.errors.js';
@@ -51,7 +50,11 @@ export class ConsentController {
     if (!person) return signIn(response, request.path);
     const { client, resource, prompts } = asked;
     const target = await this.targetOf(asked, person);
-    const form = { action: request.path, formToken: formToken(this.env, request, response), accountId: person.accountId };
+    const form = {
+      action: request.path,
+      formToken: formToken(this.env, request, response),
+      accountId: person.accountId,
+    };
     const personName = person.accountName;
     if (!target) return sendPage(response, nothingHerePage({ ...form, personName, clientName: client.name, resource }));
     const grant = this.grantOf(asked, person, target);
@@ -80,6 +83,7 @@ export class ConsentController {
     }
     const person = await this.sessions.current(request);
     if (!person) return signIn(response, request.path);
+    // eslint-disable-next-line no-restricted-syntax -- The page was shown to this person.
     if (form.get('account') !== person.accountId) throw ConsentError.otherPerson();
     const target = answer === 'allow' ? await this.targetOf(asked, person) : null;
     if (!target) throw ConsentError.nothingToAllow();
@@ -91,7 +95,12 @@ export class ConsentController {
   private async asked(request: Request, response: Response) {
     const interaction = await this.server.interaction(request, response).catch(() => null);
     if (!interaction || interaction.uid !== request.params.uid) throw ConsentError.expired();
-    const { client_id: clientId, redirect_uri: redirectUri, resource, prompt } = interaction.params as Record<string, string>;
+    const {
+      client_id: clientId,
+      redirect_uri: redirectUri,
+      resource,
+      prompt,
+    } = interaction.params as Record<string, string>;
     const client = await this.server.client(clientId);
     if (!client) throw ConsentError.expired();
     return { client, redirectUri, resource: String(resource), prompts: prompt === undefined ? [] : prompt.split(' ') };
@@ -102,7 +111,11 @@ export class ConsentController {
     return endpoint && this.targets.find(endpoint, accountId);
   }
 
-  private grantOf({ client, redirectUri, resource }: Asked, { accountId }: SignedIn, target: NewGrant['target']): NewGrant {
+  private grantOf(
+    { client, redirectUri, resource }: Asked,
+    { accountId }: SignedIn,
+    target: NewGrant['target'],
+  ): NewGrant {
     return {
       id: randomUUID(),
       accountId,

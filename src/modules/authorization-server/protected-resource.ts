@@ -26,10 +26,13 @@ export function offReason(env: Env): string | null {
   const { oauth, publicUrl, isLocalOnly, baseUrl } = env;
   if (oauth === 'off') return 'OAUTH=off.';
   const url = new URL(baseUrl);
-  if (url.pathname !== '/') return `PUBLIC_URL has a path (${url.pathname}): MCP clients log in only at a host of its own.`;
+  if (url.pathname !== '/')
+    return `PUBLIC_URL has a path (${url.pathname}): MCP clients log in only at a host of its own.`;
   if (oauth === 'on' || isLocalOnly) return null;
   if (publicUrl === null) return 'PUBLIC_URL is not set: clients elsewhere need an https address of the service.';
-  return url.protocol === 'https:' ? null : 'PUBLIC_URL is not https: browsers and clients would send logins in clear text.';
+  return url.protocol === 'https:'
+    ? null
+    : 'PUBLIC_URL is not https: browsers and clients would send logins in clear text.';
 }
 
 /** True for an origin that means this service. */

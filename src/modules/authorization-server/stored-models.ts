@@ -79,10 +79,16 @@ class StoredRecords extends SimpleAdapter {
     if (!record.isReplaced) return { ...payload, jti: id };
     const told = { grant: record.grantId, client: payload.clientId };
     if (!record.consumedAt) {
-      this.store.logger.warn({ ...told, msg: 'a refresh token was refused: another one of the same origin was used since' });
+      this.store.logger.warn({
+        ...told,
+        msg: 'a refresh token was refused: another one of the same origin was used since',
+      });
       return undefined;
     }
-    this.store.logger.warn({ ...told, msg: 'a refresh token was used again after its successor: the login of this client ends' });
+    this.store.logger.warn({
+      ...told,
+      msg: 'a refresh token was used again after its successor: the login of this client ends',
+    });
     return { ...payload, jti: id, ...consumed };
   }
 

@@ -46,7 +46,9 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.pubSub.subscribe('authorization-server.grants-ended', ({ grantIds }) => grantIds.forEach((id) => this.forget(id)));
+    await this.pubSub.subscribe('authorization-server.grants-ended', ({ grantIds }) =>
+      grantIds.forEach((id) => this.forget(id)),
+    );
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -54,11 +56,13 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
   }
 
   verify(token: string, request: IncomingMessage): Caller | Promise<Caller> {
-    if (!token.startsWith(TOKEN_PREFIX)) throw this.refusal(request, 'The access token is not one of this service: log in again.');
+    if (!token.startsWith(TOKEN_PREFIX))
+      throw this.refusal(request, 'The access token is not one of this service: log in again.');
     const cached = this.known.peek(token);
     if (cached) return this.use(cached, request);
     return this.known.get(token).then((known) => {
-      if (!known) throw this.refusal(request, 'The access token is not valid: it is revoked or has expired. Log in again.');
+      if (!known)
+        throw this.refusal(request, 'The access token is not valid: it is revoked or has expired. Log in again.');
       return this.use(known, request);
     });
   }
@@ -83,7 +87,8 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
     if (!endpoint || pathOfEndpoint(endpoint) !== caller.endpoint) {
       throw this.refusal(request, `The access token opens only ${caller.endpoint}. REST needs an API key.`);
     }
-    if (expiresAt <= Date.now()) throw this.refusal(request, 'The access token has expired: refresh it, or log in again.');
+    if (expiresAt <= Date.now())
+      throw this.refusal(request, 'The access token has expired: refresh it, or log in again.');
     this.used.set(caller.keyId, new Date());
     return caller;
   }
@@ -99,7 +104,14 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
     if (!endpoint) return null;
     const { accountId, grantId, expiresAt, overrides } = row;
     const limits = this.limits.of(overrides);
-    const caller = { accountId, keyId: grantId, endpoint: pathOfEndpoint(endpoint), isOperator: false, scopes: null, limits };
+    const caller = {
+      accountId,
+      keyId: grantId,
+      endpoint: pathOfEndpoint(endpoint),
+      isOperator: false,
+      scopes: null,
+      limits,
+    };
     return { caller, expiresAt: expiresAt.getTime() };
   }
 

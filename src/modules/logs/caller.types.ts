@@ -29,7 +29,10 @@ export const callerSchema: ApiPropertyOptions = {
       required: ['id', 'name', 'kind'],
       properties: {
         id: { type: 'string' },
-        name: { ...nullableText, description: 'Of an API key, or of the app that logged in by OAuth; null after its revocation.' },
+        name: {
+          ...nullableText,
+          description: 'Of an API key, or of the app that logged in by OAuth; null after its revocation.',
+        },
         kind: { type: 'string', enum: ['key', 'oauth'] },
       },
     },

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { startTestApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
 import { LoginClient } from '../../support/oauth-clients/login.js';
@@ -11,7 +11,7 @@ let upstream: Awaited<ReturnType<typeof startUpstream>>;
 let path: string;
 
 beforeAll(async () => {
-  app = await startTestApp();
+  app = await startApp();
   upstream = await startUpstream();
   person = await app.account();
   path = (await createConnection(app, person, { mcpUrl: upstream.url })).path;
@@ -76,7 +76,12 @@ describe('a token', () => {
   it('opens no other endpoint and no REST route', async () => {
     const client = new LoginClient(app, `${app.url}${path}/mcp`);
     const { access_token: token } = await client.login(await signedInBrowser(app, person));
-    const { path: other } = await createConnection(app, person, { mcpUrl: upstream.url }, { connectionId: uniqueName() });
+    const { path: other } = await createConnection(
+      app,
+      person,
+      { mcpUrl: upstream.url },
+      { connectionId: uniqueName() },
+    );
     const refused = await call(token, `${other}/mcp`);
     expect(refused.status).toBe(401);
     expect(refused.headers.get('www-authenticate')).toContain('error="invalid_token"');

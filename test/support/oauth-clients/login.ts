@@ -28,7 +28,12 @@ export class LoginClient {
 
   /** Registers (RFC 7591). @returns the answer */
   async register(body: object = {}): Promise<{ status: number; body: Record<string, unknown> }> {
-    const metadata = { client_name: 'Test client', redirect_uris: [this.redirectUri], token_endpoint_auth_method: 'none', ...body };
+    const metadata = {
+      client_name: 'Test client',
+      redirect_uris: [this.redirectUri],
+      token_endpoint_auth_method: 'none',
+      ...body,
+    };
     const answer = await this.json('/register', metadata);
     const registered = answer.body as { client_id: string; client_secret?: string };
     if (answer.status === 201) {
@@ -52,7 +57,7 @@ export class LoginClient {
       ...changes,
     };
     const given = Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== undefined);
-    return `/authorize?${new URLSearchParams(given)}`;
+    return `/authorize?${new URLSearchParams(given).toString()}`;
   }
 
   /**
@@ -97,7 +102,10 @@ export class LoginClient {
     });
   }
 
-  refresh(refreshToken: string, changes: Record<string, string | undefined> = {}): Promise<{ status: number; body: Tokens }> {
+  refresh(
+    refreshToken: string,
+    changes: Record<string, string | undefined> = {},
+  ): Promise<{ status: number; body: Tokens }> {
     return this.token({ grant_type: 'refresh_token', refresh_token: refreshToken, ...changes });
   }
 
@@ -110,7 +118,10 @@ export class LoginClient {
     return body;
   }
 
-  async token(parameters: Record<string, string | undefined>, path = '/token'): Promise<{ status: number; body: Tokens }> {
+  async token(
+    parameters: Record<string, string | undefined>,
+    path = '/token',
+  ): Promise<{ status: number; body: Tokens }> {
     const all = { client_id: this.id, client_secret: this.secret, ...parameters };
     const given = Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined);
     const answer = await fetch(this.app.url + path, { method: 'POST', body: new URLSearchParams(given) });

@@ -272,7 +272,7 @@ class TestAuthorizationServer implements AuthorizationServer {
       this.registrations += 1;
     }
     if (endpoint === 'token' && !(await this.admitToken(params, response))) return;
-    this.provider.callback()(request, response);
+    void this.provider.callback()(request, response);
   }
 
   /** False when the request was answered here. */
