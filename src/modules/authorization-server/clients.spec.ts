@@ -3,6 +3,7 @@
  * the person. "Plain" is the same provider without this module, which shows what the module is for.
  */
 import { createHash, generateKeyPairSync } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { parseUrl } from '../../config/parse-url.js';
@@ -16,6 +17,7 @@ import { listen, shut } from '../../../test/support/upstream/upstream-net.js';
 import {
   allowLoopbackPorts,
   clientMetadataExtension,
+  normaliseClientMetadata,
   type ClientMetadata,
   type OidcErrorClass,
   type RedirectingClient,
@@ -238,6 +240,19 @@ describe('OAUTH_REDIRECT_HOSTS', () => {
     const chatgpt = clients.find(({ name }) => name === 'ChatGPT') as ClientFixture;
     const id = await clientIdOf(strict, chatgpt);
     expect(await authorize(strict, id, chatgpt.redirectUri)).toContain('chatgpt.com is not among them.');
+  });
+
+  it('as docs/log-in-by-url.md lists it for a client suffices for that client', async () => {
+    const page = await readFile(new URL('../../../docs/log-in-by-url.md', import.meta.url), 'utf8');
+    const lists = [
+      ...page.matchAll(/(Cursor|VS Code|Claude|ChatGPT)\s+(?:needs\s+)?`([\w.,:-]+,[\w.,:-]+|chatgpt\.com)`/g),
+    ];
+    expect(lists.map(([, name]) => name)).toEqual(['Cursor', 'VS Code', 'Claude', 'ChatGPT']);
+    for (const [, name, list = ''] of lists) {
+      for (const { metadata } of clients.filter((each) => each.name.split(',')[0] === name)) {
+        normaliseClientMetadata({ ...metadata }, list.split(','));
+      }
+    }
   });
 });
 

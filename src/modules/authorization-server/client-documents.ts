@@ -1,0 +1,140 @@
+/*
+ * Fetches what clients publish: client id metadata documents (draft-ietf-oauth-client-id-metadata-document) and the keys of
+ * their `jwks_uri`. `ClientDocuments.fetch` is the option `fetch` of oidc-provider.
+ *
+ * A URL comes from anybody, so requests go through the egress policy: https on port 443, no private address, no redirect, at
+ * most 64 KB and 5 s. A good copy is fresh for the `max-age` of its answer, within 5 minutes and 24 hours, by default 1 hour.
+ * A failure counts for 60 s. Meanwhile the last good copy is used, which the store keeps for all processes, then a pinned
+ * document. After 404 or 410 no copy is used: the client withdrew its document.
+ *
+ * What fails is a ClientDocumentError, which oidc-provider makes the `cause` of its own error (`invalid_client`).
+ */
+import { Injectable } from '@nestjs/common';
+import { Egress } from '../../platform/egress/egress.js';
+import { follow, readWithin, RedirectRefusedError } from '../../platform/egress/follow.js';
+import { DomainError } from '../../platform/errors/domain-error.js';
+import { growingLru } from '../../platform/limits/growing-lru.js';
+import { boundExceeded } from '../../platform/text/json-bounds.js';
+import { pinnedClients } from './pinned-clients.js';
+
+/** Size limit of a document. Real ones have less than 1 KB, key sets a few. */
+export const CLIENT_DOCUMENT_BYTES_MAX = 64 * 1024;
+
+const FRESH_S_DEFAULT = 60 * 60;
+const FRESH_S_MIN = 5 * 60;
+const FRESH_S_MAX = 24 * 60 * 60;
+const FAILED_S = 60;
+
+/** Documents of which a process remembers the last answer: at most 64 KB each. */
+const REMEMBERED_MAX = 200;
+
+/** The last good copies of documents, for all processes. */
+export abstract class ClientDocumentStore {
+  /** The body that {@link write} got last for this URL; null without one. */
+  abstract read(url: string): Promise<string | null>;
+  abstract write(url: string, body: string): Promise<void>;
+}
+
+/** A client's document cannot be used. `message` is a sentence for the person who logs in, and for the operator. */
+export class ClientDocumentError extends Error {}
+
+/** The owner of the address answered that there is no document. */
+class WithdrawnError extends ClientDocumentError {}
+
+/** The last answer for a URL: a body, or why there is none. */
+interface Remembered {
+  outcome: string | ClientDocumentError;
+  /** Unix time in ms. */
+  until: number;
+}
+
+/** The `fetch` for documents that clients publish. */
+@Injectable()
+export class ClientDocuments {
+  /** Time limit of one request, body included. */
+  fetchMsMax = 5_000;
+
+  private readonly remembered = growingLru<Remembered>(REMEMBERED_MAX);
+
+  constructor(
+    private readonly egress: Egress,
+    private readonly store: ClientDocumentStore,
+  ) {}
+
+  /**
+   * The document at a URL, with status 200 and a `Cache-Control` that says how long this copy counts. The second parameter,
+   * in which oidc-provider passes a signal of 2.5 s and a dispatcher of its own, is not used.
+   *
+   * @throws ClientDocumentError when there is no good document and no copy
+   */
+  readonly fetch = async (input: string | URL): Promise<Response> => {
+    const url = String(input);
+    let last = this.remembered.get(url);
+    if (!last || last.until <= Date.now()) {
+      last = await this.load(url);
+      this.remembered.set(url, last);
+    }
+    if (typeof last.outcome !== 'string') throw last.outcome;
+    const seconds = Math.max(1, Math.ceil((last.until - Date.now()) / 1000));
+    const headers = { 'content-type': 'application/json', 'cache-control': `max-age=${seconds}` };
+    return new Response(last.outcome, { headers });
+  };
+
+  private async load(url: string): Promise<Remembered> {
+    try {
+      const { body, freshS } = await this.request(url);
+      await this.store.write(url, body);
+      return { outcome: body, until: Date.now() + freshS * 1000 };
+    } catch (error) {
+      if (!(error instanceof ClientDocumentError)) throw error;
+      const copy = error instanceof WithdrawnError ? null : ((await this.store.read(url)) ?? pinnedClients.get(url));
+      return { outcome: copy ?? error, until: Date.now() + FAILED_S * 1000 };
+    }
+  }
+
+  /** @throws ClientDocumentError for anything but a good document */
+  private async request(address: string): Promise<{ body: string; freshS: number }> {
+    const url = new URL(address);
+    const shown = `${url.origin}${url.pathname}`.slice(0, 200);
+    const refuse = (why: string) => new ClientDocumentError(`The client's document ${shown} cannot be used: ${why}`);
+    // A default port is no part of a URL.
+    if (url.protocol !== 'https:' || url.port !== '') throw refuse('only https on port 443 is read.');
+    const headers = { accept: 'application/json', 'user-agent': 'Slipway' };
+    const signal = AbortSignal.timeout(this.fetchMsMax);
+    let status: number;
+    let cacheControl: string;
+    let bytes: Buffer | null;
+    try {
+      const { answer } = await follow(this.egress, url, { headers, signal, redirectsMax: 0 });
+      status = answer.statusCode;
+      cacheControl = [answer.headers['cache-control'] ?? []].flat().join();
+      bytes = await readWithin(answer.body, CLIENT_DOCUMENT_BYTES_MAX);
+    } catch (error) {
+      if (error instanceof RedirectRefusedError) throw refuse('it redirects, and redirects are not followed.');
+      if (error instanceof DomainError) throw refuse(error.message);
+      const { name, code } = error as { name?: string; code?: string };
+      if (name === 'TimeoutError') throw refuse(`${url.host} did not answer within ${this.fetchMsMax / 1000} s.`);
+      throw refuse(`${url.host} cannot be reached${code === undefined ? '' : ` (${code})`}.`);
+    }
+    if (status === 404 || status === 410) throw new WithdrawnError(refuse(`${url.host} answered ${status}.`).message);
+    if (status !== 200) throw refuse(`${url.host} answered ${status}.`);
+    if (bytes === null) throw refuse('it has more than 64 KB.');
+    const exceeded = boundExceeded(bytes);
+    if (exceeded !== null) throw refuse(`it has ${exceeded}.`);
+    const body = bytes.toString();
+    if (!isGood(body, address)) throw refuse('it is neither a document of this client id nor a set of keys.');
+    const maxAge = /(?:^|[,\s])max-age=(\d{1,9})/i.exec(cacheControl)?.[1];
+    const freshS = Math.min(FRESH_S_MAX, Math.max(FRESH_S_MIN, Number(maxAge ?? FRESH_S_DEFAULT)));
+    return { body, freshS };
+  }
+}
+
+/** False for a page that a proxy or a cloud answers in place of the document: it must not replace a good copy. */
+function isGood(body: string, url: string): boolean {
+  try {
+    const document = JSON.parse(body) as { client_id?: unknown; keys?: unknown } | null;
+    return document !== null && (document.client_id === url || Array.isArray(document.keys));
+  } catch {
+    return false;
+  }
+}
