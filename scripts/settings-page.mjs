@@ -4,7 +4,10 @@ const WIDTH = 120;
 
 /** Headings of the page. A setting belongs to the first group with its name, or with a prefix (`RELEASE_`) of it. */
 const groups = [
-  ['Address and processes', ['HOST', 'PORT', 'PUBLIC_URL', 'ADVERTISE_URL', 'ROLES', 'DRAIN_MS', 'SLIPWAY_MODULES']],
+  [
+    'Address and processes',
+    ['HOST', 'PORT', 'PUBLIC_URL', 'APP_NAME', 'ADVERTISE_URL', 'ROLES', 'DRAIN_MS', 'SLIPWAY_MODULES'],
+  ],
   ['Data', ['DATA_DIR', 'BLOB_URL', 'DATABASE_', 'STALE_READ_MS', 'MIGRATE', 'REDIS_URL', 'QUEUE_PREFIX']],
   [
     'Access and secrets',

@@ -56,6 +56,12 @@ const settings = {
     'URL of the service for its users. Default: `http://HOST:PORT`, or `http://localhost:PORT` with a warning where `HOST` is ' +
       '`0.0.0.0` or `::`.',
   ),
+  appName: setting(
+    'APP_NAME',
+    text,
+    'Slipway',
+    'Name of the application or company that people know, in titles and texts of the pages that they open in a browser.',
+  ),
   corsOrigins: optional(
     'CORS_ORIGINS',
     listOf((value) => (value === '*' ? value : webOrigin(value))),

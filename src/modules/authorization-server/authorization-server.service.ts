@@ -372,8 +372,10 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
         { error, error_description: description }: { error: string; error_description?: string },
       ) => {
         const { html, headers } = messagePage(
+          env,
           'This login cannot go on',
-          `${sentenceOf(description)} Go back to your app and begin again. (${error})`,
+          `${sentenceOf(description)} Go back to your app and begin again.`,
+          error,
         );
         context.set(headers);
         context.body = html;

@@ -1,5 +1,5 @@
 import { html, type Html } from '../../platform/pages/html.js';
-import { page, type Page } from '../../platform/pages/page.js';
+import { page, type Page, type PageEnv } from '../../platform/pages/page.js';
 import type { EndpointTarget, ShownGrant } from './authorization-server.types.js';
 
 /** Who asks for what, and where the answer goes. */
@@ -29,10 +29,11 @@ const kindNames: Record<EndpointTarget['kind'], string> = {
 };
 
 /** The page on which a person decides whether a client may use an endpoint. */
-export function consentPage(view: ConsentView): Page {
+export function consentPage(env: PageEnv, view: ConsentView): Page {
   const { client, target, personName, redirectUri } = view;
   const label = target.label !== target.title && html` <span class="hint">${target.label}</span>`;
   return page(
+    env,
     `Let ${client.name} in?`,
     html`<p><strong>${client.name}</strong> asks to ${allowed[target.kind]}, in your name.</p>
 <dl>
@@ -43,7 +44,7 @@ export function consentPage(view: ConsentView): Page {
     }</dd></div>
 <div><dt>${kindNames[target.kind]}</dt><dd><strong>${target.title}</strong>${label}</dd></div>
 <div><dt>Answer goes to</dt><dd>${placeOf(redirectUri)}</dd></div>
-<div><dt>You are</dt><dd>${personName}</dd></div>
+<div><dt>You are</dt><dd>${personName} at ${env.appName}</dd></div>
 </dl>
 <form method="post" action="${view.action}">${view.formToken}<input type="hidden" name="account" value="${view.accountId}">
 ${view.mayRemember && html`<p><label><input type="checkbox" name="remember" value="yes"> Do not ask again for this app and this address</label></p>`}
@@ -56,15 +57,19 @@ ${view.mayRemember && html`<p><label><input type="checkbox" name="remember" valu
 }
 
 /** The page for a person who may not use what a client asks for, or where there is nothing. */
-export function nothingHerePage(view: {
-  personName: string;
-  clientName: string;
-  resource: string;
-  action: string;
-  formToken: Html;
-  accountId: string;
-}): Page {
+export function nothingHerePage(
+  env: PageEnv,
+  view: {
+    personName: string;
+    clientName: string;
+    resource: string;
+    action: string;
+    formToken: Html;
+    accountId: string;
+  },
+): Page {
   return page(
+    env,
     'Nothing to let in here',
     html`<p role="alert">${view.clientName} asks for <code>${view.resource}</code>. There is no such connection or server, or
 <strong>${view.personName}</strong> may not use it. Check the address in your app, or ask its owner.</p>
@@ -75,7 +80,7 @@ export function nothingHerePage(view: {
 }
 
 /** The page of everything that a person let in. */
-export function accessPage(grants: ShownGrant[], formToken: Html): Page {
+export function accessPage(env: PageEnv, grants: ShownGrant[], formToken: Html): Page {
   const rows = grants.map(
     (
       grant,
@@ -86,6 +91,7 @@ export function accessPage(grants: ShownGrant[], formToken: Html): Page {
 <p><button type="submit">End access</button></p></form></dd></div>\n`,
   );
   return page(
+    env,
     'What I let in',
     html`${grants.length === 0 ? html`<p>No app may use anything in your name.</p>` : html`<dl>${rows}</dl>`}
 <p class="soft">An app whose access ends must ask you again. API keys are listed by <code>GET /accounts/me/api-keys</code>.</p>

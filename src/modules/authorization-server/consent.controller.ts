@@ -56,7 +56,8 @@ export class ConsentController {
       accountId: person.accountId,
     };
     const personName = person.accountName;
-    if (!target) return sendPage(response, nothingHerePage({ ...form, personName, clientName: client.name, resource }));
+    if (!target)
+      return sendPage(response, nothingHerePage(this.env, { ...form, personName, clientName: client.name, resource }));
     const grant = this.grantOf(asked, person, target);
     const isAsked = prompts.some((prompt) => prompt !== 'none');
     if (!isAsked && isExactHttps(asked.redirectUri) && (await this.rows.isRemembered(grant))) {
@@ -64,7 +65,7 @@ export class ConsentController {
     }
     const { redirectUri } = asked;
     const mayRemember = isExactHttps(redirectUri);
-    sendPage(response, consentPage({ ...form, personName, client, target, redirectUri, mayRemember }));
+    sendPage(response, consentPage(this.env, { ...form, personName, client, target, redirectUri, mayRemember }));
   }
 
   @Post(':uid')

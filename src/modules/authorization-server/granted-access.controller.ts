@@ -35,7 +35,7 @@ export class GrantedAccessController {
     const person = await this.sessions.current(request);
     if (!person) return response.redirect(303, '/login?next=/me/access');
     const grants = await this.rows.grantsOf(person.accountId);
-    sendPage(response, accessPage(grants, formToken(this.env, request, response)));
+    sendPage(response, accessPage(this.env, grants, formToken(this.env, request, response)));
   }
 
   @Post()

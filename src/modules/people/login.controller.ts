@@ -31,7 +31,10 @@ export class LoginController {
     requireOwnHost(request, this.env);
     const next = ownNext(asked);
     if (await this.sessions.current(request)) return redirectTo(response, `.${next ?? '/me'}`);
-    sendPage(response, loginPage({ token: formToken(this.env, request, response), next, name: '', fault: null }));
+    sendPage(
+      response,
+      loginPage(this.env, { token: formToken(this.env, request, response), next, name: '', fault: null }),
+    );
   }
 
   /** Signs in with a password or an API key. */
@@ -44,7 +47,7 @@ export class LoginController {
     const { status, fault, retryAfterSeconds } = refusal;
     if (retryAfterSeconds !== undefined) response.set('retry-after', String(retryAfterSeconds));
     const token = formToken(this.env, request, response);
-    sendPage(response, loginPage({ token, next, name: form.get('name') ?? '', fault }), status);
+    sendPage(response, loginPage(this.env, { token, next, name: form.get('name') ?? '', fault }), status);
   }
 
   /** Signs this browser out, or with the field `everywhere` all browsers of the person. */

@@ -1,6 +1,6 @@
 /** The pages of people: sign in, choose a password, one's own page. Words for people who never read the API. */
 import { html, type Html } from '../../platform/pages/html.js';
-import { page, type Page } from '../../platform/pages/page.js';
+import { page, type Page, type PageEnv } from '../../platform/pages/page.js';
 
 /** The page of `/login`. `name` and `next` are kept after an error. */
 export interface LoginView {
@@ -11,9 +11,10 @@ export interface LoginView {
 }
 
 /** The sign-in page, with a form for a password and one for an API key. */
-export function loginPage({ token, next, name, fault }: LoginView): Page {
+export function loginPage(env: PageEnv, { token, next, name, fault }: LoginView): Page {
   const hidden = html`${token}${next !== null && html`<input type="hidden" name="next" value="${next}">`}`;
   return page(
+    env,
     'Sign in',
     html`${faultOf(fault)}
 <form method="post" action="login">${hidden}

@@ -52,6 +52,8 @@ export interface ProtectedUpstream {
 export interface ProtectOptions {
   /** The `resource` it announces; default its own URL. */
   resource?: string;
+  /** The `resource_name` of its metadata; default none. */
+  resourceName?: string;
   /** `scopes_supported` of its metadata; default `tools:read tools:write`. */
   scopesSupported?: string[];
   /** The scope a 401 asks for; default none. */
@@ -214,6 +216,7 @@ class TestAuthorizationServer implements AuthorizationServer {
           authorization_servers: options.authorizationServers ?? [this.issuer],
           scopes_supported: options.scopesSupported ?? ['tools:read', 'tools:write'],
           bearer_methods_supported: ['header'],
+          resource_name: options.resourceName,
         });
       }
       void this.guard(request, response, { upstreamUrl, resource: resource(), origin, tokens, options });

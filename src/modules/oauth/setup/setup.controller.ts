@@ -14,7 +14,7 @@ import { SetupPageError } from '../credentials.errors.js';
 import { AuthorizationFlowService } from './authorization-flow.service.js';
 import { CallbackQueryDto } from './callback.dto.js';
 import { SetupLinksService } from './setup-links.service.js';
-import { setupPage } from './setup-page.js';
+import { setupPage, withEntered } from './setup-page.js';
 import type { SetupAnswer, SetupView } from './setup.types.js';
 
 /** The pages for people who authorize Slipway or enter values. They have no API key: the signed link gives access. */
@@ -47,7 +47,7 @@ export class SetupController {
       if (returnUrl === null) throw SetupPageError.wrongReturn();
       sendReturnUrl(this.env, response, link.id, returnUrl);
     }
-    sendPage(response, setupPage(view));
+    sendPage(response, setupPage(this.env, view));
   }
 
   /** Handles the form of the page. */
@@ -67,7 +67,10 @@ export class SetupController {
     const cookie = readCookie(this.env, request.headers.cookie, link.id);
     if (!isSecret(cookie)) throw SetupPageError.otherBrowser();
     const answer = await subject.submit(row, form, cookie);
-    if ('view' in answer) return this.finish(request, response, link.id, answer);
+    if ('view' in answer) {
+      const { view, status } = answer;
+      return this.finish(request, response, link.id, { view: withEntered(view, form), status });
+    }
     sendCookie(this.env, response, answer.linkId, cookie);
     const returnUrl = readReturnUrl(this.env, request, link.id);
     if (returnUrl !== null) sendReturnUrl(this.env, response, answer.linkId, returnUrl);
@@ -94,7 +97,7 @@ export class SetupController {
   private finish(request: Request, response: Response, linkId: string, { view, status }: ShownAnswer): void {
     const isDone = view.kind === 'connected' || view.kind === 'authorized';
     const returnUrl = isDone ? readReturnUrl(this.env, request, linkId) : null;
-    if (returnUrl === null) sendPage(response, setupPage(view), status);
+    if (returnUrl === null) sendPage(response, setupPage(this.env, view), status);
     else redirectTo(response, returnUrl);
   }
 }
