@@ -17,7 +17,10 @@ const groups = [
     'Requests',
     ['TRUST_PROXY', 'CORS_ORIGINS', 'HTTP_', 'JSON_', 'REQUESTS_PER_', 'AUTH_FAILURES_MAX', 'ACCOUNT_LIMITS'],
   ],
-  ['Connections and authorization', ['REGISTRY_HOSTS', 'UPSTREAM_', 'MCP_', 'CONNECTION_', 'OAUTH', 'SETUP_']],
+  [
+    'Connections and authorization',
+    ['REGISTRY_HOSTS', 'UPSTREAM_', 'MCP_', 'CONNECTION_', 'OAUTH', 'OAUTH_', 'SETUP_'],
+  ],
   ['Uplinks', ['UPLINK_']],
   ['Releases', ['RELEASE_']],
   ['Bundles', ['RUNTIME_BUNDLE']],
