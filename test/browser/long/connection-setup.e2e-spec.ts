@@ -157,6 +157,7 @@ describe('the setup page of a connection', () => {
 
       await page.getByLabel('API key').fill(SECRET);
       await page.getByLabel('Region').selectOption('eu');
+      await page.getByLabel('Mail (optional)').fill('ann@example.com');
       await page.getByRole('button').click();
       await page.getByRole('heading', { name: 'Connected' }).waitFor();
       expect(await page.getByRole('main').innerText()).toContain(label);
