@@ -169,6 +169,32 @@ describe('the setup page of a connection', () => {
   );
 
   verifies(
+    ['connection:setup:header-name', 'connection:setup:names'],
+    'accepts a key in another header, and keeps the name of the header after an error',
+    async () => {
+      const bare = await startUpstream({ requireHeaders: { 'x-api-key': SECRET } });
+      const { path, link } = await connect({ mcpUrl: bare.url, name: "Ann's weather" });
+      await page.goto(link);
+      expect(await page.title()).toBe("Set up Ann's weather · Slipway");
+      expect(await page.getByLabel('Header').inputValue()).toBe('Authorization');
+      await page.getByLabel('Header').fill('host');
+      await page.getByLabel('Key or token (optional)').fill(SECRET);
+      await page.keyboard.press('Enter');
+      await page.getByText('is set by the service itself').waitFor();
+      expect(await page.getByLabel('Header').inputValue()).toBe('host');
+      expect(await page.getByLabel('Key or token (optional)').inputValue()).toBe('');
+      await page.getByLabel('Header').fill('x-api-key');
+      await page.getByLabel('Key or token (optional)').fill(SECRET);
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { name: 'Connected' }).waitFor();
+      expect((await echo(path)).status).toBe(200);
+      expect(problems).toEqual([]);
+      await bare.close();
+    },
+    SLOW_MS,
+  );
+
+  verifies(
     'connection:setup:header',
     'accepts a key if OAuth is not possible',
     async () => {
