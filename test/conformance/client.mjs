@@ -87,7 +87,9 @@ async function authorize(setupUrl) {
   const [form] = /<form method="post"[^>]*>/.exec(page.text) ?? [];
   if (!form) throw new Error(`The page to authorize has no button (${page.status}): ${page.text.slice(-1000)}`);
   const action = unescaped(/action="([^"]*)"/.exec(form)?.[1] ?? '');
-  const end = await follow(await visit('POST', new URL(action, page.url).href, clientFor(page)));
+  const [, token = ''] = /name="form-token" value="([^"]*)"/.exec(page.text) ?? [];
+  const fields = { 'form-token': token, ...clientFor(page) };
+  const end = await follow(await visit('POST', new URL(action, page.url).href, fields));
   if (end.status !== 200) throw new Error(`Authorizing ended with ${end.status}: ${end.text.slice(-1000)}`);
 }
 

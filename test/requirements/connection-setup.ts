@@ -13,7 +13,7 @@ export const connectionSetup = {
   'connection:setup:browser': {
     source: 'House',
     behavior:
-      'The form of a setup link is accepted only from its own page, in the browser that opened it and outside of frames.',
+      'The form of a setup link is accepted only from its own page with its token, in the browser that opened it, under the host of the service and outside of frames.',
   },
   'connection:setup:header': {
     source: 'House',

@@ -157,12 +157,39 @@ describe('the setup page of a connection', () => {
 
       await page.getByLabel('API key').fill(SECRET);
       await page.getByLabel('Region').selectOption('eu');
+      await page.getByLabel('Mail (optional)').fill('ann@example.com');
       await page.getByRole('button').click();
       await page.getByRole('heading', { name: 'Connected' }).waitFor();
       expect(await page.getByRole('main').innerText()).toContain(label);
       expect(await statusOf(path)).toMatchObject({ state: 'connected' });
       expect((await echo(path)).status).toBe(200);
       expect(problems).toEqual([]);
+    },
+    SLOW_MS,
+  );
+
+  verifies(
+    ['connection:setup:header-name', 'connection:setup:names'],
+    'accepts a key in another header, and keeps the name of the header after an error',
+    async () => {
+      const bare = await startUpstream({ requireHeaders: { 'x-api-key': SECRET } });
+      const { path, link } = await connect({ mcpUrl: bare.url, name: "Ann's weather" });
+      await page.goto(link);
+      expect(await page.title()).toBe("Set up Ann's weather · Slipway");
+      expect(await page.getByLabel('Header').inputValue()).toBe('Authorization');
+      await page.getByLabel('Header').fill('host');
+      await page.getByLabel('Key or token (optional)').fill(SECRET);
+      await page.keyboard.press('Enter');
+      await page.getByText('is set by the service itself').waitFor();
+      expect(await page.getByLabel('Header').inputValue()).toBe('host');
+      expect(await page.getByLabel('Key or token (optional)').inputValue()).toBe('');
+      await page.getByLabel('Header').fill('x-api-key');
+      await page.getByLabel('Key or token (optional)').fill(SECRET);
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { name: 'Connected' }).waitFor();
+      expect((await echo(path)).status).toBe(200);
+      expect(problems).toEqual([]);
+      await bare.close();
     },
     SLOW_MS,
   );

@@ -1,3 +1,4 @@
+import { request } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { mcp, toolCall } from '../../support/mcp/calls.js';
@@ -399,13 +400,20 @@ describe('a setup link', () => {
 
   verifies(
     'connection:setup:browser',
-    'takes no form from another site, nor from a browser without its cookie',
+    'takes no form from another site, from a browser without its cookies, or without the token of its page',
     async () => {
       const { path } = await connect();
       const link = await opened(path);
+      const { html } = await person.open(link);
+      const [, token = ''] = /name="form-token" value="([^"]+)"/.exec(html) ?? [];
       const jar = [...(person.cookies.get(new URL(app.url).host) ?? [])].map(([name, value]) => `${name}=${value}`);
-      const send = (headers: Record<string, string>) =>
-        fetch(link, { method: 'POST', headers, body: new URLSearchParams(values), redirect: 'manual' });
+      const send = (headers: Record<string, string>, formToken = token) =>
+        fetch(link, {
+          method: 'POST',
+          headers,
+          body: new URLSearchParams({ ...values, 'form-token': formToken }),
+          redirect: 'manual',
+        });
       const cookie = jar.join('; ');
       for (const site of ['cross-site', 'same-site', 'none']) {
         expect((await send({ cookie, 'sec-fetch-site': site })).status).toBe(403);
@@ -413,6 +421,13 @@ describe('a setup link', () => {
       expect((await send({ cookie, origin: 'https://evil.example' })).status).toBe(403);
       expect((await send({ cookie, origin: 'http://127.0.0.1:1' })).status).toBe(403);
       expect((await send({ 'sec-fetch-site': 'same-origin' })).status).toBe(403);
+      const other = newPerson({ publicUrl: app.env.baseUrl, url: app.url });
+      const [, foreign = ''] = /name="form-token" value="([^"]+)"/.exec((await other.open(link)).html) ?? [];
+      expect(foreign).not.toBe(token);
+      for (const wrong of ['', 'x', foreign]) expect((await send({ cookie }, wrong)).status).toBe(403);
+      for (const one of jar) {
+        expect((await send({ cookie: jar.filter((part) => part !== one).join('; ') })).status).toBe(403);
+      }
       const stranger = newPerson({ publicUrl: app.env.baseUrl, url: app.url });
       expect(await stranger.press(link, undefined, values)).toMatchObject({ status: 403 });
       expect((await read(path)).status.state).toBe('input_required');
@@ -420,6 +435,27 @@ describe('a setup link', () => {
       expect((await read(path)).status.state).toBe('connected');
     },
   );
+
+  verifies('connection:setup:browser', 'opens under the name of the service only', async () => {
+    const { path } = await connect();
+    const link = new URL(await opened(path));
+    const ask = (method: string, host: string) =>
+      new Promise<[number | undefined, string]>((resolve, reject) => {
+        const sent = request(app.url + link.pathname + link.search, { method, headers: { host } }, (answer) => {
+          let text = '';
+          answer.on('data', (part) => (text += String(part))).on('end', () => resolve([answer.statusCode, text]));
+        });
+        sent.on('error', reject).end();
+      });
+    for (const method of ['GET', 'POST']) {
+      for (const host of [`evil.example:${link.port}`, 'evil.example', `${link.host}.evil.example`]) {
+        const [status, text] = await ask(method, host);
+        expect([status, text]).toEqual([403, expect.stringContaining('This is not the address of this service')]);
+        expect(text).not.toContain('form-token');
+      }
+    }
+    for (const host of [link.host, `localhost:${link.port}`]) expect((await ask('GET', host))[0]).toBe(200);
+  });
 
   verifies(
     'connection:setup:browser',

@@ -15,7 +15,7 @@ export interface Shown {
 export interface Person {
   /** Opens an address and follows where it leads. `until` stops in front of the first address it accepts. */
   open(url: string, until?: (url: string) => boolean): Promise<Shown>;
-  /** Presses the button of a page, whose form holds these values. */
+  /** Presses the button of a page that it opened, whose form holds these values and the token of the page. */
   press(url: string, until?: (url: string) => boolean, form?: Record<string, string>): Promise<Shown>;
   /** Its cookies by host. */
   cookies: Map<string, Map<string, string>>;
@@ -26,6 +26,8 @@ const HOPS_MAX = 12;
 /** @param where the public address of the service, and where it really is */
 export function newPerson(where: { publicUrl: string; url: string }): Person {
   const cookies = new Map<string, Map<string, string>>();
+  /** The form token of the last page with a form, by host. */
+  const tokens = new Map<string, string>();
 
   async function request(
     method: 'GET' | 'POST',
@@ -42,7 +44,11 @@ export function newPerson(where: { publicUrl: string; url: string }): Person {
     const test = (method === 'GET' ? agent.get(path) : agent.post(path)).redirects(0);
     if (jar.size > 0) test.set('cookie', [...jar].map(([name, value]) => `${name}=${value}`).join('; '));
     test.set('sec-fetch-site', method === 'POST' ? 'same-origin' : 'none').ok(() => true);
-    const answer = await (form === undefined ? test : test.type('form').send(form));
+    const token = tokens.get(url.host);
+    const sent = token === undefined ? form : { 'form-token': token, ...form };
+    const answer = await (method === 'GET' || sent === undefined ? test : test.type('form').send(sent));
+    const [, shown] = /name="form-token" value="([^"]+)"/.exec(answer.text ?? '') ?? [];
+    if (shown !== undefined) tokens.set(url.host, shown);
     for (const line of ([] as string[]).concat(answer.headers['set-cookie'] ?? [])) {
       const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
       if (value === '') jar.delete(name);

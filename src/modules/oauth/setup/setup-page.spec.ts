@@ -1,6 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { createHash } from 'node:crypto';
+import { html, type Html } from '../../../platform/pages/html.js';
 import { setupPage } from './setup-page.js';
+import type { SetupView } from './setup.types.js';
 
 const HOSTILE = `"><script>alert(1)</script>&'\u202egnp.exe\u0007`;
 const env = { appName: HOSTILE };
@@ -19,13 +21,15 @@ const field = {
   isStored: false,
   fault: HOSTILE,
 };
+const token = (): Html => html`<input type="hidden" name="form-token" value="t">`;
+const shown = (view: SetupView) => setupPage(env, view, token);
 const pages = [
-  setupPage(env, { kind: 'authorize', ...hosts, scopes: [HOSTILE] }),
-  setupPage(env, { kind: 'authorize', ...hosts, scopes: [], action: HOSTILE }),
-  setupPage(env, { kind: 'authorized', ...named }),
-  setupPage(env, { kind: 'connected', ...named }),
-  setupPage(env, { kind: 'message', title: HOSTILE, text: HOSTILE }),
-  setupPage(env, {
+  shown({ kind: 'authorize', ...hosts, scopes: [HOSTILE] }),
+  shown({ kind: 'authorize', ...hosts, scopes: [], action: HOSTILE }),
+  shown({ kind: 'authorized', ...named }),
+  shown({ kind: 'connected', ...named }),
+  shown({ kind: 'message', title: HOSTILE, text: HOSTILE }),
+  shown({
     kind: 'form',
     ...presented,
     action: HOSTILE,
@@ -42,6 +46,15 @@ const pages = [
 ];
 
 describe('every page', () => {
+  it('has the token in each form, and nowhere else', () => {
+    for (const { html } of pages) {
+      expect(html.match(/<form [^>]*><input type="hidden" name="form-token"/g) ?? []).toHaveLength(
+        html.match(/<form/g)?.length ?? 0,
+      );
+      expect(html.match(/form-token/g) ?? []).toHaveLength(html.match(/<form/g)?.length ?? 0);
+    }
+  });
+
   it('escapes text from outside', () => {
     for (const { html } of pages) {
       expect(html).toContain('&quot;&gt;&lt;script&gt;');

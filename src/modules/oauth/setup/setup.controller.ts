@@ -9,6 +9,8 @@ import { Public } from '../../../platform/http/public.decorator.js';
 import { readBody } from '../../../platform/http/body/request-body.js';
 import { isSecret } from '../../../platform/http/secrets.js';
 import { bindBrowser, readCookie, sendCookie } from '../../../platform/pages/browser-cookie.js';
+import { formToken, requireFormToken } from '../../../platform/pages/form-token.js';
+import { requireOwnHost } from '../../../platform/pages/own-host.js';
 import { PageFilter, redirectTo, requireOwnPage, sendPage } from '../../../platform/pages/page.js';
 import { SetupPageError } from '../credentials.errors.js';
 import { AuthorizationFlowService } from './authorization-flow.service.js';
@@ -39,6 +41,7 @@ export class SetupController {
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
+    requireOwnHost(request, this.env);
     const [subject, link] = this.links.verify(path.join('/'), query);
     const view = await subject.view(await subject.open(link));
     bindBrowser(this.env, request, response, link.id);
@@ -47,7 +50,7 @@ export class SetupController {
       if (returnUrl === null) throw SetupPageError.wrongReturn();
       sendReturnUrl(this.env, response, link.id, returnUrl);
     }
-    sendPage(response, setupPage(this.env, view));
+    this.send(request, response, view);
   }
 
   /** Handles the form of the page. */
@@ -59,11 +62,13 @@ export class SetupController {
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
+    requireOwnHost(request, this.env);
     requireOwnPage(request, this.env, () => SetupPageError.otherBrowser());
     const [subject, link] = this.links.verify(path.join('/'), query);
     this.bodies.admitStranger(request, response);
     const form = new URLSearchParams(await readBody(request, Infinity));
     const row = await subject.open(link);
+    requireFormToken(this.env, request, form, () => SetupPageError.otherBrowser());
     const cookie = readCookie(this.env, request.headers.cookie, link.id);
     if (!isSecret(cookie)) throw SetupPageError.otherBrowser();
     const answer = await subject.submit(row, form, cookie);
@@ -97,8 +102,16 @@ export class SetupController {
   private finish(request: Request, response: Response, linkId: string, { view, status }: ShownAnswer): void {
     const isDone = view.kind === 'connected' || view.kind === 'authorized';
     const returnUrl = isDone ? readReturnUrl(this.env, request, linkId) : null;
-    if (returnUrl === null) sendPage(response, setupPage(this.env, view), status);
+    if (returnUrl === null) this.send(request, response, view, status);
     else redirectTo(response, returnUrl);
+  }
+
+  private send(request: Request, response: Response, view: SetupView, status = 200): void {
+    sendPage(
+      response,
+      setupPage(this.env, view, () => formToken(this.env, request, response)),
+      status,
+    );
   }
 }
 
