@@ -209,7 +209,8 @@ describe('a valid key', () => {
       'POST /internal/uplink/:connection/:tunnel',
     ];
     // They need a session, or begin one.
-    const people = ['GET /login', 'POST /login', 'POST /logout'];
+    const consent = ['GET /consent/:uid', 'POST /consent/:uid', 'GET /me/access', 'POST /me/access'];
+    const people = ['GET /login', 'POST /login', 'POST /logout', ...consent];
     expect(open.map(nameOf).toSorted()).toEqual(
       ['GET /health', ...setup, ...people, 'GET /ready', ...internal].toSorted(),
     );
