@@ -3,6 +3,7 @@
  *
  *   connections ─► run ─► releases ─► logs, tool-schemas, oauth ─► servers ─► namespaces ─► auth
  *   skills ─────► namespaces
+ *   people ─────► auth
  *   modules ────► hosting, mcp ─► platform ─► config
  */
 
@@ -18,6 +19,7 @@ const uses = {
   run: ['releases', 'logs', 'tool-schemas', 'oauth', 'servers', 'namespaces', 'auth'],
   connections: ['run', 'releases', 'logs', 'tool-schemas', 'oauth', 'servers', 'namespaces', 'auth'],
   skills: ['namespaces', 'auth'],
+  people: ['auth'],
 };
 /** A module that is not in the table may import all of these, and is imported by none of them. */
 const newModuleUses = Object.keys(uses);

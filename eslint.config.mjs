@@ -36,6 +36,23 @@ const noOwnComparison = {
     'limits and what is held for one account compare accounts, and say so.',
 };
 
+/**
+ * HTML is made by the tag `html`, which escapes values. `</` cannot stand in a pattern of a selector: closing tags are not
+ * looked for.
+ */
+const markup = '/^\\s*<(!doctype|[a-z][a-z0-9]*[ >])/i';
+const noMarkup = [
+  ...[
+    `Literal[value=${markup}]`,
+    `:not(TaggedTemplateExpression) > TemplateLiteral > TemplateElement:first-child[value.cooked=${markup}]`,
+    `TaggedTemplateExpression[tag.name!="html"] > TemplateLiteral > TemplateElement:first-child[value.cooked=${markup}]`,
+  ].map((selector) => ({ selector, message: 'Markup is made by the tag `html` of platform/pages/html.ts.' })),
+  {
+    selector: 'NewExpression[callee.name="Html"]',
+    message: 'Only platform/pages declares text as markup: elsewhere the tag `html` makes it.',
+  },
+];
+
 const noSetInterval = {
   name: 'setInterval',
   message:
@@ -177,7 +194,7 @@ export default tseslint.config(
   {
     files: ['src/**/*.ts'],
     rules: {
-      'no-restricted-syntax': ['error', noBarrels, noOwnComparison, ...noSql, ...rolesExcept()],
+      'no-restricted-syntax': ['error', noBarrels, noOwnComparison, ...noMarkup, ...noSql, ...rolesExcept()],
       'no-restricted-globals': ['error', noSetInterval],
     },
   },
@@ -188,6 +205,7 @@ export default tseslint.config(
         'error',
         noBarrels,
         noOwnComparison,
+        ...noMarkup,
         ...noTypeOnlyDtos,
         ...noSql,
         ...rolesExcept('controller'),
@@ -197,7 +215,15 @@ export default tseslint.config(
   {
     files: callPath,
     rules: {
-      'no-restricted-syntax': ['error', noBarrels, noOwnComparison, ...noSql, ...rolesExcept(), noLeadingSpread],
+      'no-restricted-syntax': [
+        'error',
+        noBarrels,
+        noOwnComparison,
+        ...noMarkup,
+        ...noSql,
+        ...rolesExcept(),
+        noLeadingSpread,
+      ],
     },
   },
   {
@@ -207,6 +233,7 @@ export default tseslint.config(
         'error',
         noBarrels,
         noOwnComparison,
+        ...noMarkup,
         ...noTypeOnlyDtos,
         ...noSql,
         ...rolesExcept('controller'),
@@ -216,21 +243,28 @@ export default tseslint.config(
   },
   {
     files: ['src/**/*.repository.ts'],
-    rules: { 'no-restricted-syntax': ['error', noBarrels, noOwnComparison, ...rolesExcept('repository')] },
+    rules: { 'no-restricted-syntax': ['error', noBarrels, noOwnComparison, ...noMarkup, ...rolesExcept('repository')] },
   },
   ...['module', 'guard', 'gateway'].map((suffix) => ({
     files: [`src/**/*.${suffix}.ts`],
-    rules: { 'no-restricted-syntax': ['error', noBarrels, noOwnComparison, ...noSql, ...rolesExcept(suffix)] },
+    rules: {
+      'no-restricted-syntax': ['error', noBarrels, noOwnComparison, ...noMarkup, ...noSql, ...rolesExcept(suffix)],
+    },
   })),
   {
     // The answers to the question themselves.
     files: ['src/modules/auth/{may,access.service}.ts'],
-    rules: { 'no-restricted-syntax': ['error', noBarrels, ...noSql, ...rolesExcept()] },
+    rules: { 'no-restricted-syntax': ['error', noBarrels, ...noMarkup, ...noSql, ...rolesExcept()] },
   },
   {
-    files: ['src/platform/{database,queue,embedded}/**/*.ts', 'src/**/*.spec.ts'],
-    rules: { 'no-restricted-syntax': ['error', noBarrels] },
+    files: ['src/platform/pages/**/*.ts'],
+    rules: { 'no-restricted-syntax': ['error', noBarrels, noOwnComparison, ...noSql, ...rolesExcept()] },
   },
+  {
+    files: ['src/platform/{database,queue,embedded}/**/*.ts'],
+    rules: { 'no-restricted-syntax': ['error', noBarrels, ...noMarkup] },
+  },
+  { files: ['src/**/*.spec.ts'], rules: { 'no-restricted-syntax': ['error', noBarrels] } },
   { files: ['src/platform/schedule/repeat.ts', 'src/**/*.spec.ts'], rules: { 'no-restricted-globals': 'off' } },
   {
     files: ['src/config/**/*.ts'],

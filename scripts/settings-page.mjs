@@ -4,7 +4,10 @@ const WIDTH = 120;
 
 /** Headings of the page. A setting belongs to the first group with its name, or with a prefix (`RELEASE_`) of it. */
 const groups = [
-  ['Address and processes', ['HOST', 'PORT', 'PUBLIC_URL', 'ADVERTISE_URL', 'ROLES', 'DRAIN_MS', 'SLIPWAY_MODULES']],
+  [
+    'Address and processes',
+    ['HOST', 'PORT', 'PUBLIC_URL', 'APP_NAME', 'ADVERTISE_URL', 'ROLES', 'DRAIN_MS', 'SLIPWAY_MODULES'],
+  ],
   ['Data', ['DATA_DIR', 'BLOB_URL', 'DATABASE_', 'STALE_READ_MS', 'MIGRATE', 'REDIS_URL', 'QUEUE_PREFIX']],
   [
     'Access and secrets',
@@ -14,7 +17,10 @@ const groups = [
     'Requests',
     ['TRUST_PROXY', 'CORS_ORIGINS', 'HTTP_', 'JSON_', 'REQUESTS_PER_', 'AUTH_FAILURES_MAX', 'ACCOUNT_LIMITS'],
   ],
-  ['Connections and authorization', ['REGISTRY_HOSTS', 'UPSTREAM_', 'MCP_', 'CONNECTION_', 'OAUTH_', 'SETUP_']],
+  [
+    'Connections and authorization',
+    ['REGISTRY_HOSTS', 'UPSTREAM_', 'MCP_', 'CONNECTION_', 'OAUTH', 'OAUTH_', 'SETUP_'],
+  ],
   ['Uplinks', ['UPLINK_']],
   ['Releases', ['RELEASE_']],
   ['Bundles', ['RUNTIME_BUNDLE']],

@@ -5,11 +5,13 @@ import { McpServerModule } from './mcp/server/mcp-server.module.js';
 import { HostingModule } from './hosting/hosting.module.js';
 import { McpModule } from './mcp/mcp.module.js';
 import { AuthModule } from './modules/auth/auth.module.js';
+import { AuthorizationServerModule } from './modules/authorization-server/authorization-server.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
 import { CredentialsModule } from './modules/oauth/credentials.module.js';
 import { GrantsModule } from './modules/grants/grants.module.js';
 import { LogsModule } from './modules/logs/logs.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
+import { PeopleModule } from './modules/people/people.module.js';
 import { ReleasesModule } from './modules/releases/releases.module.js';
 import { RunModule } from './modules/run/run.module.js';
 import { ServersModule } from './modules/servers/servers.module.js';
@@ -40,6 +42,8 @@ const modules = [
   SkillsModule,
   ConnectionsModule,
   GrantsModule,
+  AuthorizationServerModule,
+  PeopleModule,
 ];
 
 @Module({})

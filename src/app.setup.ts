@@ -9,6 +9,9 @@ import type { Express, Request, Response } from 'express';
 import { AppModule } from './app.module.js';
 import type { Env } from './config/env.js';
 import { loadLazyParts } from './config/role-module.js';
+import { AuthorizationServerService } from './modules/authorization-server/authorization-server.service.js';
+import { paths } from './modules/authorization-server/authorization-server.types.js';
+import { offReason } from './modules/authorization-server/protected-resource.js';
 import { AccessService, checkRoutes } from './modules/auth/access.service.js';
 import { RequestLimits } from './modules/auth/request-limits.service.js';
 import { FastPathRouter, globalEnhancers } from './modules/auth/fast-path-router.js';
@@ -51,6 +54,7 @@ export async function createApp(
   const routes = routeTable(app);
   checkRoutes(routes);
   routes.forEach(({ path }) => reservePath(path));
+  Object.values(paths).forEach(reservePath);
   app.disable('x-powered-by');
   app.set('etag', false);
   app.useGlobalGuards(new KnownQueryGuard());
@@ -76,6 +80,12 @@ export async function createApp(
       part(RequestLimits),
       globalEnhancers(app),
     );
+    const reason = offReason(env);
+    const server = part(AuthorizationServerService);
+    if (reason === null) {
+      await server.start();
+      adapter.authorizationServer = (request, response) => server.take(request, response);
+    } else if (env.oauth !== 'off') new Logger('login').log(`MCP clients cannot log in by URL: ${reason}`);
     adapter.fastPath = (request, response) => fastPath.take(request, response);
     const uplinks = part(UplinkGateway);
     adapter.abandon = abandonCalls;

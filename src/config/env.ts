@@ -56,6 +56,12 @@ const settings = {
     'URL of the service for its users. Default: `http://HOST:PORT`, or `http://localhost:PORT` with a warning where `HOST` is ' +
       '`0.0.0.0` or `::`.',
   ),
+  appName: setting(
+    'APP_NAME',
+    text,
+    'Slipway',
+    'Name of the application or company that people know, in titles and texts of the pages that they open in a browser.',
+  ),
   corsOrigins: optional(
     'CORS_ORIGINS',
     listOf((value) => (value === '*' ? value : webOrigin(value))),
@@ -360,6 +366,20 @@ const settings = {
     integer(1, 1_440),
     '60',
     'Lifetime of a link to authorize Slipway at an MCP server.',
+  ),
+  oauth: setting(
+    'OAUTH',
+    oneOf('auto', 'on', 'off'),
+    'auto',
+    'Login of MCP clients by URL: the authorization server at `/authorize`, `/token` and `/register`. `auto`: on where ' +
+      '`PUBLIC_URL` is https without a path, and while the service is local only. `on`: also with http, behind a proxy that adds ' +
+      'https. A `PUBLIC_URL` with a path has none.',
+  ),
+  oauthTokenHours: setting(
+    'OAUTH_TOKEN_HOURS',
+    integer(1, 168),
+    '24',
+    'Lifetime of access tokens. A revoked one ends within 5 s in any case; clients refresh expired ones.',
   ),
   oauthRedirectHosts: optional(
     'OAUTH_REDIRECT_HOSTS',

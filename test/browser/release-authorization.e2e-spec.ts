@@ -91,12 +91,12 @@ function linkIn({ logs }: ReleaseBody): string {
 async function authorizeAt(link: string, label: string): Promise<void> {
   const page = await context.newPage();
   await page.goto(link);
-  expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(`Authorize ${label.split('/')[1]}`);
+  expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(`Connect ${label.split('/')[1]}`);
   await page.getByRole('button').click();
   expect(new URL(page.url()).origin).toBe(authorization.issuer);
   await page.getByRole('button', { name: 'Allow' }).click();
   await page.getByRole('heading', { name: 'Authorized' }).waitFor();
-  expect(await page.getByRole('status').innerText()).toContain(label);
+  expect(await page.getByRole('main').innerText()).toContain(label);
   await page.close();
 }
 

@@ -20,6 +20,25 @@ export const connectionSetup = {
     behavior:
       'If a server requires authorization and offers no OAuth, the page states the reason and accepts a header, which is stored encrypted.',
   },
+  'connection:setup:header-name': {
+    source: 'House',
+    behavior:
+      'The form for a key or token takes the name of its header, by default `Authorization`, and refuses in words what the API refuses.',
+  },
+  'connection:setup:names': {
+    source: 'House',
+    behavior:
+      "The page names the connection by its name, the server's own name or its host, in this order, and the application by APP_NAME; `namespace/connectionId` is a detail.",
+  },
+  'connection:setup:words': {
+    source: 'House',
+    behavior:
+      'Pages for end users quote an authorization server, say what to do next, name no standard or route, and have error codes in a small line at the end.',
+  },
+  'connection:setup:kept': {
+    source: 'House',
+    behavior: 'After an error the form still has what was entered, except secrets, which it asks for again.',
+  },
   'connection:setup:client': {
     source: 'Field',
     behavior:
@@ -37,7 +56,8 @@ export const connectionSetup = {
   },
   'connection:setup:form': {
     source: 'House',
-    behavior: 'The page labels each value, shows errors beside their fields, and never shows a stored value.',
+    behavior:
+      'The page labels each value, shows errors beside their fields, and never shows a secret or a value that was stored before.',
   },
   'connection:setup:schema': {
     source: 'House',

@@ -99,7 +99,7 @@ function isFinal(error: unknown): boolean {
 /** `error_description` and `error` of RFC 7591 section 3.2.2; only the status of other answers. */
 function refusalReason(error: unknown): string {
   if (error instanceof OAuthFetchError) return error.message;
-  if (!(error instanceof sdk().RegistrationRejectedError)) return 'its answer is not what RFC 7591 describes.';
+  if (!(error instanceof sdk().RegistrationRejectedError)) return 'its answer is not one of client registration.';
   let reason = '';
   try {
     const { error: code, error_description: text } = JSON.parse(error.body) as Record<string, unknown>;

@@ -3,6 +3,7 @@ import type {
   FetchLike,
   OAuthProtectedResourceMetadata,
 } from '@modelcontextprotocol/client';
+import { toStorableText } from '../../platform/database/storable.js';
 import { quoted } from '../../platform/text/quoted.js';
 import { parseUrl } from '../../config/parse-url.js';
 import { bearerChallenge, type BearerChallenge } from './challenges.js';
@@ -13,6 +14,8 @@ import { sdk } from './sdk.js';
 /** Limit of authorization servers tried from a list. */
 const SERVERS_TRIED_MAX = 4;
 const SERVERS_READ_MAX = 100;
+
+const RESOURCE_NAME_CHARS_MAX = 200;
 
 /** Error codes with which a token endpoint refuses a request without a code (RFC 6749 section 5.2). */
 const TOKEN_ERRORS: ReadonlySet<unknown> = new Set(['invalid_request', 'invalid_client', 'invalid_grant']);
@@ -43,6 +46,8 @@ export interface AuthorizationTarget {
   server: AuthorizationServer;
   /** `resource` parameter, byte for byte as announced (RFC 8707). */
   resource: string;
+  /** Name of the MCP server for people, from its metadata (RFC 9728 section 2), at most 200 characters; null without one. */
+  resourceName: string | null;
   /** Space-separated scopes; null leaves the choice to the authorization server. */
   scopes: string | null;
 }
@@ -85,7 +90,15 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
     return { server: byDefault, metadata: null };
   });
   const scopes = scopesOf(challenge?.scope ?? null) ?? scopesOf(found?.scopes_supported?.join(' ') ?? null);
-  return { server: server.server, resource, scopes: withOfflineAccess(scopes, server.metadata) };
+  return {
+    server: server.server,
+    resource,
+    resourceName:
+      toStorableText(found?.resource_name ?? '')
+        .trim()
+        .slice(0, RESOURCE_NAME_CHARS_MAX) || null,
+    scopes: withOfflineAccess(scopes, server.metadata),
+  };
 }
 
 /**
@@ -169,7 +182,7 @@ function serverFault(error: unknown, issuer: string): OAuthSetupError {
         'the two must be spelled alike, to the slash at the end.',
     );
   }
-  const reason = error instanceof OAuthFetchError ? error.message : 'it is not what RFC 8414 describes.';
+  const reason = error instanceof OAuthFetchError ? error.message : 'it is no valid metadata document.';
   return new OAuthSetupError(
     `The metadata of the authorization server ${quoted(issuer, 200)} cannot be read: ${reason}`,
   );
@@ -207,7 +220,7 @@ class NoServerError extends OAuthSetupError {}
 function noServer(upstream: URL, issuer: string): OAuthSetupError {
   return new NoServerError(
     `No authorization server was found for ${upstream.host}: there is no metadata at ${quoted(issuer, 200)}. ` +
-      'The MCP server must publish protected resource metadata (RFC 9728) that names one, and that one its own (RFC 8414).',
+      'The MCP server must publish protected resource metadata that names one, and that one its own metadata.',
   );
 }
 

@@ -150,7 +150,7 @@ async function requestTokens(
       throw new TokenRefusedError(error.code, host);
     // The response is not quoted: it may contain the tokens.
     throw new TokenEndpointAwayError(
-      error instanceof OAuthFetchError ? error.message : `${host} gave no answer that RFC 6749 describes.`,
+      error instanceof OAuthFetchError ? error.message : `${host} gave no answer of a token endpoint.`,
     );
   }
   const { access_token: accessToken, refresh_token: refreshToken, token_type: type, expires_in: expiresIn } = answer;

@@ -53,10 +53,12 @@ export interface McpServerTarget {
   channel: Channel | McpRefusal;
   /** Account of the key: limits apply per account, since it may have any number of keys. */
   account: string;
-  /** API key id: sessions are bound to it, and streams end with it. */
+  /** Id of the API key, or of what an OAuth token is given for: sessions are bound to it, and streams end with it. */
   principal: string;
   /** Name of the addressed endpoint; sessions are bound to it. */
   target: string;
+  /** For callers with an OAuth token: the path that it opens. */
+  endpoint?: string;
   /** Grant that opened the endpoint to the account: streams end with it too. */
   grant?: HoldingGrant;
 }
@@ -344,7 +346,8 @@ function contextOf(
     caller: callerOf(target),
     session,
     findSession,
-    origin: observer?.origin ?? originOf(target.account, target.principal),
+    origin:
+      observer?.origin ?? originOf({ accountId: target.account, keyId: target.principal, endpoint: target.endpoint }),
     cancellation,
     observer,
   };

@@ -38,9 +38,17 @@ export interface McpRequestContext {
   observer?: CallObserver;
 }
 
-/** The holder of a key, before the name of its client is known. */
-export function originOf(account: string, keyId: string): CallOrigin {
-  return { account, kind: 'key', credential: keyId, client: null };
+/** The holder of a credential, before the name of its client is known. @param endpoint set for OAuth tokens */
+export function originOf({
+  accountId,
+  keyId,
+  endpoint,
+}: {
+  accountId: string;
+  keyId: string;
+  endpoint?: string;
+}): CallOrigin {
+  return { account: accountId, kind: endpoint === undefined ? 'key' : 'oauth', credential: keyId, client: null };
 }
 
 /** Receives the method and the outcome of a request, for records. */

@@ -17,9 +17,11 @@ import {
   type GrantSource,
   type NamespaceOwners,
   type Target,
+  type TokenSource,
 } from './access.types.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AccountNotFoundError, GrantLevelError, KeyScopeError, UnauthenticatedError } from './auth.errors.js';
+import { hasKeyPrefix } from './api-key.js';
 import { covers, coversSomewhere, decide } from './may.js';
 
 const BEARER = /^Bearer +(\S+) *$/i;
@@ -32,6 +34,7 @@ export class RouteDeclarationError extends StartError {}
 export class AccessService {
   private owners: NamespaceOwners | null = null;
   private grants: GrantSource | null = null;
+  private tokens: TokenSource | null = null;
 
   constructor(
     private readonly keys: ApiKeysService,
@@ -48,9 +51,15 @@ export class AccessService {
     this.grants = grants;
   }
 
+  /** Sets the source of OAuth tokens; the authorization server calls it at start, if it is on. */
+  useTokens(tokens: TokenSource): void {
+    this.tokens = tokens;
+    this.keys.useTokens(tokens);
+  }
+
   /**
-   * The caller of a request, by its Authorization header; a promise for a key that is not cached. An empty bearer counts as
-   * no header (published clients send it).
+   * The caller of a request, by its Authorization header; a promise for a credential that is not cached. An empty bearer counts
+   * as no header (published clients send it). An OAuth token opens the MCP endpoint that it was given for and nothing else.
    *
    * @param rule the route's rule, which may allow anonymous reads
    * @throws UnauthenticatedError
@@ -59,11 +68,12 @@ export class AccessService {
     const header = request.headers.authorization;
     if (header === undefined || /^Bearer *$/i.test(header)) {
       if (rule?.anonymous && this.env.publicReads) return ANONYMOUS;
-      throw UnauthenticatedError.missing();
+      throw UnauthenticatedError.missing(this.tokens?.challenge(request));
     }
-    const key = BEARER.exec(header)?.[1];
-    if (key === undefined) throw UnauthenticatedError.malformed();
-    return this.keys.verify(key, request);
+    const bearer = BEARER.exec(header)?.[1];
+    if (bearer === undefined) throw UnauthenticatedError.malformed(this.tokens?.challenge(request));
+    if (!this.tokens || hasKeyPrefix(bearer)) return this.keys.verify(bearer, request);
+    return this.tokens.verify(bearer, request);
   }
 
   /** The name of the key that the caller uses; its id if it was revoked since. */

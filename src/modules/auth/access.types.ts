@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { AccountLimits } from '../../config/account-limits.js';
 import type { DomainError } from '../../platform/errors/domain-error.js';
 
@@ -32,10 +33,13 @@ export interface Target {
 export const grantLevels = ['call', 'manage'] as const;
 export type GrantLevel = (typeof grantLevels)[number];
 
-/** The account and the key of a request. */
+/** The account and the credential of a request. */
 export interface Caller {
   accountId: string;
+  /** Id of the API key; of an OAuth token the id of what its person allowed, which outlives the token. */
   keyId: string;
+  /** For an OAuth token: the path of the only MCP endpoint that it opens (`pathOfEndpoint`). */
+  endpoint?: string;
   isOperator: boolean;
   /** Rights of the key; null: all of its account. */
   scopes: readonly KeyScope[] | null;
@@ -139,6 +143,20 @@ export interface Grant {
   accountId?: string;
   /** True for a request with a signed link, which shows what its maker may see. */
   isSigned?: true;
+}
+
+/** Checks OAuth access tokens. The authorization server passes its implementation to {@link AccessService}. */
+export interface TokenSource {
+  /**
+   * The caller of a request with a bearer that is no API key; a promise for a token that is not cached.
+   *
+   * @throws UnauthenticatedError, with a challenge where the request is for an MCP endpoint
+   */
+  verify(token: string, request: IncomingMessage): Caller | Promise<Caller>;
+  /** `WWW-Authenticate` of a 401 without a token; undefined where the request is for no MCP endpoint. */
+  challenge(request: IncomingMessage): string | undefined;
+  /** Those of these ids ({@link Caller.keyId}) whose tokens are good. */
+  validAmong(ids: string[]): Promise<Set<string>>;
 }
 
 /** Finds the owners of namespaces. The namespaces module passes its implementation to {@link AccessService}. */

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import type { AccountLimitName, AccountLimits } from '../../config/account-limits.js';
+import { OVERRIDES } from './account-limits.access.js';
 
 /**
  * The account of `$1`: an account itself, or the owner of a namespace, release or connection. Tables of modules that import
@@ -32,9 +33,6 @@ const inNamespaces = (table: string) =>
   `SELECT count(*) FROM namespaces n JOIN ${table} held ON held.namespace_id = n.id WHERE n.account_id = a.id`;
 
 const inNamespace = (table: string) => `SELECT count(*) FROM ${table} held WHERE held.namespace_id = $1`;
-
-/** The column `overrides`: the own limits of account `a`; null without any. */
-export const OVERRIDES = `(SELECT jsonb_object_agg(l.name, l.value) FROM account_limits l WHERE l.account_id = a.id) AS overrides`;
 
 const RELEASES = 'namespaces n JOIN servers s ON s.namespace_id = n.id JOIN releases r ON r.server_id = s.id';
 

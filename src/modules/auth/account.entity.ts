@@ -86,4 +86,8 @@ export class Account {
 
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
+
+  /** Null: enabled. The keys and sessions of a disabled account are refused. */
+  @Column({ type: 'timestamptz', name: 'disabled_at', precision: 3, nullable: true })
+  disabledAt: Date | null;
 }

@@ -1,4 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
+import { TOKEN_PREFIX } from './mcp-endpoint.access.js';
 
 /** Prefix by which people and secret scanners recognise a leaked key. */
 const PREFIX = 'slipway_';
@@ -7,6 +8,11 @@ const KEY = /^slipway_[A-Za-z0-9_-]{43}$/;
 /** A new key: the prefix and 32 random bytes. */
 export function generateApiKey(): string {
   return PREFIX + randomBytes(32).toString('base64url');
+}
+
+/** True for a key, whole or damaged; false for an OAuth token, ours or of another service. */
+export function hasKeyPrefix(bearer: string): boolean {
+  return bearer.startsWith(PREFIX) && !bearer.startsWith(TOKEN_PREFIX);
 }
 
 /** True when the text has the form of a key; says nothing about whether it exists. */

@@ -3,7 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import type { AccountLimits } from '../../config/account-limits.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
-import { OVERRIDES } from './account-limits.repository.js';
+import { OVERRIDES } from './account-limits.access.js';
 import { generateApiKey, prefixOf, hashApiKey } from './api-key.js';
 
 /** Name of the operator's account, which the first start creates. */
@@ -16,6 +16,8 @@ interface KeyRow {
   hash: Buffer;
   expiresAt: Date | null;
   isOperator: boolean;
+  /** True while the account is disabled. */
+  isDisabled: boolean;
   /** In the form of {@link parseScope}; null: all rights of the account. */
   scopes: string[] | null;
   /** The own limits of the account; null without any. */
@@ -30,7 +32,7 @@ interface KeyUse {
 
 const KEY_BY_HASH = new PreparedStatement<KeyRow>(
   `SELECT k.id, k.account_id AS "accountId", k.hash, k.expires_at AS "expiresAt", k.scopes,
-          a.is_operator AS "isOperator", ${OVERRIDES}
+          a.is_operator AS "isOperator", a.disabled_at IS NOT NULL AS "isDisabled", ${OVERRIDES}
      FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE k.hash = $1`,
 );
 
@@ -77,10 +79,11 @@ export class ApiKeysRepository {
     return KEY_BY_HASH.findOne(this.database, [hash]);
   }
 
-  /** The ids among these of keys that were neither revoked nor have expired. */
+  /** The ids among these of keys that were neither revoked nor have expired, of enabled accounts. */
   async validAmong(keyIds: string[]): Promise<Set<string>> {
     const rows = await this.database.query<{ id: string }[]>(
-      'SELECT id FROM api_keys WHERE id = ANY($1::uuid[]) AND (expires_at IS NULL OR expires_at > now())',
+      `SELECT k.id FROM api_keys k JOIN accounts a ON a.id = k.account_id
+        WHERE k.id = ANY($1::uuid[]) AND (k.expires_at IS NULL OR k.expires_at > now()) AND a.disabled_at IS NULL`,
       [keyIds],
     );
     return new Set(rows.map(({ id }) => id));

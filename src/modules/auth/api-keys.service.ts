@@ -13,7 +13,7 @@ import { PubSub } from '../../platform/queue/pub-sub.js';
 import { repeat } from '../../platform/schedule/repeat.js';
 import { Schedule } from '../../platform/schedule/schedule.js';
 import { AccountLimitsService } from './account-limits.service.js';
-import { ANONYMOUS, type Caller } from './access.types.js';
+import { ANONYMOUS, type Caller, type TokenSource } from './access.types.js';
 import { ApiKey } from './account.entity.js';
 import { covers, isWithin, parseScopes, readScopes, scopeInWords } from './may.js';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
@@ -49,6 +49,7 @@ const EXPIRED_KEPT_DAYS = 30;
 interface KnownKey {
   caller: Caller;
   expiresAt: Date | null;
+  isDisabled: boolean;
 }
 
 /** Issues, checks and revokes API keys. */
@@ -70,6 +71,8 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return this.rows.saveLastUses([...batch.keys()], uses);
   });
 
+  private tokens: TokenSource | null = null;
+
   constructor(
     @InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>,
     private readonly rows: ApiKeysRepository,
@@ -79,6 +82,11 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     private readonly schedule: Schedule,
     private readonly env: Env,
   ) {}
+
+  /** Sets the source of OAuth tokens, whose streams the check of open streams must not end. */
+  useTokens(tokens: TokenSource): void {
+    this.tokens = tokens;
+  }
 
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('auth.key-revoked', ({ keyId }) => this.forget(keyId));
@@ -225,8 +233,10 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return { row: this.keys.create({ ...of, ...secret, expiresAt: futureMoment(expiresAt) }), key };
   }
 
-  /** The caller of a key that exists. @throws UnauthenticatedError when it has expired */
-  private use(key: string, hash: string, { caller, expiresAt }: KnownKey, { socket, headers }: RequestOrigin): Caller {
+  /** The caller of a key that exists. @throws UnauthenticatedError when it has expired, or its account is disabled */
+  private use(key: string, hash: string, known: KnownKey, { socket, headers }: RequestOrigin): Caller {
+    const { caller, expiresAt, isDisabled } = known;
+    if (isDisabled) throw UnauthenticatedError.disabled();
     if (expiresAt && expiresAt.getTime() <= Date.now()) throw UnauthenticatedError.expired();
     this.hashes.set(key, hash);
     // A copy of these alone: the request may be large.
@@ -241,9 +251,13 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   private async load(hash: Buffer): Promise<KnownKey | null> {
     const row = await this.rows.findByHash(hash);
     if (!row || !timingSafeEqual(row.hash, hash)) return null;
-    const { accountId, id: keyId, isOperator, overrides, expiresAt } = row;
+    const { accountId, id: keyId, isOperator, overrides, expiresAt, isDisabled } = row;
     const scopes = readScopes(row.scopes);
-    return { caller: { accountId, keyId, isOperator, scopes, limits: this.limits.of(overrides) }, expiresAt };
+    return {
+      caller: { accountId, keyId, isOperator, scopes, limits: this.limits.of(overrides) },
+      expiresAt,
+      isDisabled,
+    };
   }
 
   /** Ends what is held open by keys that have expired, or were revoked while the message about it was lost. */
@@ -251,7 +265,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     const keyIds = this.held.keyIds.filter((id) => id !== ANONYMOUS.keyId);
     if (keyIds.length === 0) return;
     const valid = await this.rows.validAmong(keyIds);
-    for (const id of keyIds) if (!valid.has(id)) this.forget(id);
+    const others = keyIds.filter((id) => !valid.has(id));
+    const ofTokens = others.length > 0 ? await this.tokens?.validAmong(others) : undefined;
+    for (const id of others) if (!ofTokens?.has(id)) this.forget(id);
   }
 
   /** Ends a key: at once in this process, within 5 s in every other. */

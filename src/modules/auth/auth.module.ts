@@ -24,7 +24,7 @@ export class AuthModule {
     always: {
       imports: [TypeOrmModule.forFeature([Account, ApiKey])],
       providers: [ApiKeysRepository, ApiKeysService, AccessService, AccountLimitsRepository, AccountLimitsService],
-      exports: [AccessService, AccountLimitsService],
+      exports: [AccessService, AccountLimitsService, ApiKeysService],
     },
     api: {
       controllers: [AccountsController],

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import type { AccountLimits } from '../../config/account-limits.js';
@@ -7,6 +8,9 @@ import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { RateCounter, WINDOW_SECONDS } from '../../platform/limits/rate-counter.js';
 import { ANONYMOUS, type Caller } from './access.types.js';
 import { RateLimitedError, UnauthenticatedError } from './auth.errors.js';
+
+/** Wrong passwords of one account in 15 minutes. */
+const ACCOUNT_GUESSES_MAX = 10;
 
 /** Longest `Retry-After` of a failed authentication. */
 const FAILURE_WAIT_SECONDS_MAX = 900;
@@ -101,6 +105,26 @@ export class RequestLimits {
     } catch (exceeded) {
       return exceeded;
     }
+  }
+
+  /**
+   * Counts an attempt to sign in with a password before the password is checked, by address and by account: guesses that are
+   * made at the same moment count too.
+   *
+   * @param account the name that was typed, whether an account has it or not
+   * @returns false when there were too many; otherwise the function to call when the password was right
+   */
+  async admitGuess(request: IncomingMessage, account: string): Promise<false | (() => Promise<void>)> {
+    const address = this.addressOf(request);
+    const ofAccount = `account:${hash('sha256', account)}`;
+    const limits = new Map([[ofAccount, ACCOUNT_GUESSES_MAX]]);
+    if (address !== null) limits.set(address, this.env.authFailuresMax);
+    const keys = [...limits.keys()];
+    const counts = await Promise.all(keys.map((key) => this.counter.addFailure(key)));
+    if (keys.some((key, i) => counts[i] > (limits.get(key) ?? 0))) return false;
+    return async () => {
+      await Promise.all(keys.map((key) => this.counter.forgiveFailure(key)));
+    };
   }
 
   /** The client's address; null for a trusted proxy that names no client. */

@@ -33,8 +33,7 @@ export class ConnectionMcpController {
   @ApiMcp()
   @ApiErrors(400, 404, pageRefused)
   serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
-    const { accountId, keyId } = request.grant.caller;
-    const origin = originOf(accountId, keyId);
+    const origin = originOf(request.grant.caller);
     return this.recorder.watching(request, origin, response, (record) => this.handle(request, response, record));
   }
 

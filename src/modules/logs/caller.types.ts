@@ -4,7 +4,7 @@ import type { NamedCaller } from './invocation.types.js';
 /** Who sent a request. Names are null after the account was deleted, or the key revoked. */
 export interface CallerDto {
   account: { id: string; name: string | null };
-  credential: { id: string; name: string | null; kind: 'key' };
+  credential: { id: string; name: string | null; kind: 'key' | 'oauth' };
   client: string | null;
 }
 
@@ -29,8 +29,11 @@ export const callerSchema: ApiPropertyOptions = {
       required: ['id', 'name', 'kind'],
       properties: {
         id: { type: 'string' },
-        name: { ...nullableText, description: 'Null after its revocation.' },
-        kind: { type: 'string', enum: ['key'] },
+        name: {
+          ...nullableText,
+          description: 'Of an API key, or of the app that logged in by OAuth; null after its revocation.',
+        },
+        kind: { type: 'string', enum: ['key', 'oauth'] },
       },
     },
     client: {

@@ -24,7 +24,7 @@ export class AuthAdaptersService {
     const nothing = { registrationEndpoint: null, revocationEndpoint: null, tokenEndpointAuthMethods: null };
     const endpoints = { issuer: url, authorizationEndpoint: url, tokenEndpoint: url };
     const server = { ...endpoints, ...nothing, readsClientDocuments: false, sendsIss: false, adapter };
-    return { server, resource: url, scopes: null };
+    return { server, resource: url, resourceName: null, scopes: null };
   }
 
   /** The server with the address where a person would sign in, from a sign-in that is not used. @throws OAuthSetupError */

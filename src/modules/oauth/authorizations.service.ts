@@ -38,6 +38,8 @@ export const AUTHORIZATION_LINKS = 'authorizations';
 /** The result of a discovery. */
 export interface AuthorizationPreview {
   server: AuthorizationServer;
+  /** Name of the MCP server for people, from its metadata; null without one. */
+  resourceName: string | null;
   /** Separated by spaces; null leaves the choice to the authorization server. */
   scopes: string | null;
 }
@@ -94,6 +96,7 @@ export class AuthorizationsService {
       server,
       clientRowId: row?.id ?? null,
       resource: target.resource,
+      resourceName: target.resourceName,
       scopes,
       expiresAt: new Date(Date.now() + this.env.oauthSetupTtlMinutes * 60_000),
     };
@@ -109,7 +112,7 @@ export class AuthorizationsService {
     const server = isAdapter
       ? await this.adapters.located(owner, target.server, this.clients.redirectUri)
       : target.server;
-    return { server, scopes };
+    return { server, resourceName: target.resourceName, scopes };
   }
 
   /** Ends every link of an owner. */

@@ -27,25 +27,26 @@ export class SetupPageError extends PageError {
     title: string,
     message: string,
     detail?: unknown,
+    note?: string,
   ) {
-    super(title, message, detail);
+    super(title, message, detail, note);
   }
 
   static readonly unknownLink = page(
     'not_found',
     'This link leads nowhere',
-    'It was mistyped, or it is finished and was removed. If the server still asks for authorization, ask for a new link.',
+    'It was mistyped, or it is finished and was removed. If you are still asked to connect, ask for a new link.',
   );
   static readonly usedLink = page(
     'gone',
     'This link was used before',
-    'Each link works once, in the browser that pressed its button. It also ends when the connection or release changes. ' +
-      'If the server still asks for something, ask for a new link.',
+    'Each link works once, in the browser that pressed its button, and it ends when what it is for changes. ' +
+      'If you are still asked to connect, ask for a new link.',
   );
   static readonly expiredLink = page(
     'gone',
     'This link has expired',
-    'Links work for a short time only. Ask for a new one: publish, resume or connect again.',
+    'Links work for a short time only. Ask for a new one where you got this one.',
   );
   static readonly nothingWaits = page(
     'gone',
@@ -55,34 +56,39 @@ export class SetupPageError extends PageError {
   static readonly otherBrowser = page(
     'forbidden',
     'This is not the browser that began',
-    'The authorization must end in the browser that opened the setup page, and that browser must accept its cookie. ' +
-      'Nothing was authorized. Open the setup link again and stay in one browser.',
+    'Begin and end in one browser, and let it accept cookies. Nothing was authorized. Open the link again and stay in that ' +
+      'browser.',
   );
   static readonly unknownState = page(
     'gone',
     'This authorization is over',
     'It was completed before, took longer than ten minutes, or was begun again in another tab. ' +
-      'Nothing was changed now. Open the setup link again if the server still asks for authorization.',
+      'Nothing was changed now. Open the link again if you are still asked to connect.',
   );
   static readonly wrongReturn = page(
     'invalid',
     'This return address is not allowed',
-    'The link names an address to return to whose origin is not in SETUP_RETURN_ORIGINS. Tell whoever runs the app that ' +
-      'led you here.',
+    'The link would lead you on to an address that this service does not know. Tell whoever runs the app that led you here.',
+    undefined,
+    'the origin of returnUrl is not in SETUP_RETURN_ORIGINS',
   );
-  static wrongClient(host: string, label: string, code: string): SetupPageError {
+  static wrongClient(host: string, name: string, code: string): SetupPageError {
     return new SetupPageError(
       'upstream',
-      'The client is not accepted',
-      `${host} does not accept the client ID and secret that were given for ${label} (${code}). Nothing was authorized. ` +
-        'Open the setup link again: it asks for them once more.',
+      'The client ID is not accepted',
+      `${host} does not accept the client ID and secret that were entered for ${name}. Nothing was authorized. ` +
+        'Open the link again: it asks for them once more.',
+      undefined,
+      code,
     );
   }
   static readonly notFromServer = page(
     'invalid',
     'The answer came from somebody else',
-    'The answer does not say that it is from the authorization server that was asked, so it was thrown away. ' +
-      'Nothing was authorized. Open the setup link again; if this happens once more, tell whoever runs the MCP server.',
+    'The answer does not come from where you were sent to sign in, so it was thrown away. Nothing was authorized. ' +
+      'Open the link again; if this happens once more, tell whoever gave it to you.',
+    undefined,
+    'the issuer of the answer is missing or wrong (iss)',
   );
 }
 

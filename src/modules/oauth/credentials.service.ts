@@ -40,7 +40,7 @@ const REVOKED_AT_ONCE_MAX = 1_000;
 /** A step after an authorization in the module that has the owner, such as the resumption of a release. */
 type AuthorizedHandler = (ownerId: string) => Promise<void>;
 
-type Presentation = Pick<PageServer, 'title' | 'description' | 'iconUrl'>;
+type Presentation = Pick<PageServer, 'name' | 'title' | 'description' | 'iconUrl'>;
 
 /** The values of a credential that calls need. */
 interface CachedCredential {
@@ -191,7 +191,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     this.presenters.set(kind, presenter);
   }
 
-  /** The title, description and icon of an owner, for the page that asks for its authorization; empty when unknown. */
+  /** Names, description and icon of an owner, for the page that asks for its authorization; empty when unknown. */
   async presentationOf({ kind, id }: CredentialOwner): Promise<Presentation> {
     return (await this.presenters.get(kind)?.(id)) ?? {};
   }

@@ -18,7 +18,7 @@ export interface BeginAuthorization {
   upstreamUrl: string;
   /** The `WWW-Authenticate` header(s) of the upstream's 401 or 403; null when there are none. */
   challenge: string[] | null;
-  /** The name that the page shows, such as `acme/weather`. */
+  /** The identity of the owner, such as `acme/weather`. */
   label: string;
   /** The registry server whose code authorizes its users itself, such as `acme/weather`; absent for all others. */
   adapter?: string;

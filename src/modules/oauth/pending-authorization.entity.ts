@@ -40,6 +40,10 @@ export class PendingAuthorization {
   @Column('text')
   resource: string;
 
+  /** The name that the MCP server gives itself in its metadata; null without one. */
+  @Column('text', { name: 'resource_name', nullable: true })
+  resourceName: string | null;
+
   @Column('text', { nullable: true })
   scopes: string | null;
 

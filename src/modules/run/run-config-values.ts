@@ -86,6 +86,9 @@ const LINE_CHARS_MAX = 200;
 /** Names of values that forms should not display. */
 const SECRET_NAME = /key|token|secret|passw|pwd|credential|auth/i;
 
+/** The begin of a fault, in place of which the field stands in a form. */
+const NAMED = /^The (?:header|query) "(?:[^"\\]|\\.)*" /;
+
 /** The form fields of a configuration, with the state of the stored values. */
 export async function toRunForm(
   config: readonly ConfigField[],
@@ -107,7 +110,7 @@ export async function toRunForm(
       allowed: allowed ? [...allowed] : type === 'boolean' ? ['true', 'false'] : null,
       isStored: Boolean(from.place === 'header' ? headers[headerKey] : stored.get(from.name)),
       isMissing: missing[shown.place].includes(from.name),
-      fault: faults.find((fault) => fault.from === from)?.message ?? null,
+      fault: faults.find((fault) => fault.from === from)?.message.replace(NAMED, 'It ') ?? null,
     };
   });
 }

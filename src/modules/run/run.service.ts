@@ -95,7 +95,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const isPassedThrough = !isMcp(path);
     const record =
       isPost || isPassedThrough
-        ? new InvocationRecord(originOf(accountId, keyId), { keepsPayload: server.logPayloads, isPassedThrough })
+        ? new InvocationRecord(originOf(caller), { keepsPayload: server.logPayloads, isPassedThrough })
         : undefined;
     const open = async () => {
       // Again after the body was received, so that a slow upload uses the latest release.

@@ -22,7 +22,7 @@ import type { Era, UpstreamIdentity } from '../../mcp/protocol/protocol.js';
 const BY_CONNECTION = { method: 'POST', status: 200 };
 
 /** The title, description and icon of a server. */
-export type Presentation = Awaited<ReturnType<ServersService['presentation']>>;
+type Presentation = Awaited<ReturnType<ServersService['presentation']>>;
 
 /** A server with a release that can be called. */
 type CallableServer = ResolvedServer & { release: ResolvedRelease };

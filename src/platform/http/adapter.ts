@@ -47,6 +47,9 @@ const IDLE_SWEEP_MS = 100;
  * routes that are served directly never reach Express.
  */
 export class SlipwayAdapter extends ExpressAdapter {
+  /** The OAuth authorization server, before the routes; true when it took the request. */
+  authorizationServer: (request: IncomingMessage, response: ServerResponse) => boolean = () => false;
+
   /** Looks at a request before Express does; true when it took it. */
   fastPath: (request: IncomingMessage, response: ServerResponse) => boolean = () => false;
 
@@ -95,7 +98,9 @@ export class SlipwayAdapter extends ExpressAdapter {
       closeIfUnread(request, response);
       if (this.isDraining()) response.shouldKeepAlive = false;
       unread.address(request);
-      request.url = canonicalPath(request.url ?? '/');
+      const asked = request.url ?? '/';
+      request.url = canonicalPath(asked);
+      if (request.url !== asked) askedUrls.set(request, asked);
       response.setHeader('x-request-id', identify(request));
       response.setHeader('x-content-type-options', 'nosniff');
       response.setHeader('content-security-policy', NO_PAGE);
@@ -171,7 +176,8 @@ export class SlipwayAdapter extends ExpressAdapter {
     request: IncomingMessage,
     response: ServerResponse,
   ): void {
-    if (!answerCors(request, response, this.env) && !this.fastPath(request, response)) app(request, response);
+    if (answerCors(request, response, this.env) || this.authorizationServer(request, response)) return;
+    if (!this.fastPath(request, response)) app(request, response);
   }
 
   private observe(request: IncomingMessage, response: ServerResponse, log: (fields: object) => void): void {
@@ -188,6 +194,14 @@ export class SlipwayAdapter extends ExpressAdapter {
       });
     });
   }
+}
+
+/** Request targets that differ from the canonical one in `url`. */
+const askedUrls = new WeakMap<IncomingMessage, string>();
+
+/** The request target as its client spelled it, such as the short form of a connection's address. */
+export function askedUrl(request: IncomingMessage): string {
+  return askedUrls.get(request) ?? request.url ?? '/';
 }
 
 /** Account and namespace of an authorized request, for its log line. */

@@ -7,8 +7,8 @@ export const SERVER_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_-]{2,38}$/;
 const firstSegments = new Set(
   (
     'about account accounts admin api app apps assets audit auth billing blobs blog bundles callback catalog cli config ' +
-    'connect connections console credentials dashboard debug deployments diagnostics docs domains download downloads ' +
-    'events explore favicon.ico files health help home hooks host hosting icon icons internal jobs keys legal llms.txt ' +
+    'connect connections consent console credentials dashboard debug deployments diagnostics docs domains download downloads ' +
+    'events explore favicon.ico files health help home hooks host hosting icon icons internal invite jobs keys legal llms.txt ' +
     'login logout logs manifest mcp me members metrics namespaces new notifications oauth openapi openapi.json ' +
     'organizations orgs ping privacy profile public queue queues ready register registry releases robots.txt root run ' +
     'search secrets security server servers session sessions settings setup signin signup skills slipway static status ' +

@@ -72,6 +72,11 @@ export class RateCounter implements OnApplicationShutdown {
     return (await this.failures.penalty(key)).consumedPoints;
   }
 
+  /** Takes back a failure that was counted before the outcome was known. */
+  async forgiveFailure(key: string): Promise<void> {
+    await this.failures.reward(key);
+  }
+
   async onApplicationShutdown(): Promise<void> {
     this.sharing?.stop();
     this.redis?.disconnect();

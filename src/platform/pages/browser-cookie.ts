@@ -5,31 +5,56 @@ import { isSecret, newSecret } from '../http/secrets.js';
 /** Longer than the lifetime of a link and the time for its answer together. */
 const COOKIE_SECONDS = 25 * 60 * 60;
 
+/** Attributes of a cookie of ours. */
+interface CookieLife {
+  /** Null: until the browser closes. */
+  seconds: number | null;
+}
+
 /** The `__Host-` prefix keeps other hosts of the domain from setting the cookie. Browsers accept it over https only. */
-function nameOf(env: Env, linkId: string): string {
-  return `${isSecure(env) ? '__Host-' : ''}slipway-setup-${linkId}`;
+function nameOf(env: Env, name: string): string {
+  return `${isSecure(env) ? '__Host-' : ''}slipway-${name}`;
 }
 
 function isSecure(env: Env): boolean {
   return env.baseUrl.startsWith('https:');
 }
 
-/** The cookie of one link; undefined if this browser has none. */
-export function readCookie(env: Env, header: string | undefined, linkId: string): string | undefined {
-  const start = `${nameOf(env, linkId)}=`;
+/** A cookie of ours, by the part of its name behind `slipway-`; undefined if this browser has none. */
+export function readOwnCookie(env: Env, header: string | undefined, name: string): string | undefined {
+  const start = `${nameOf(env, name)}=`;
   const found = header?.split(';').find((part) => part.trim().startsWith(start));
   return found?.trim().slice(start.length);
 }
 
-/** SameSite=Lax: sent with the redirect from the authorization server, not with a form of another site. */
-export function sendCookie(env: Env, response: Response, linkId: string, value: string): void {
-  response.cookie(nameOf(env, linkId), value, {
+/**
+ * Sets a cookie that scripts cannot read. SameSite=Lax: sent when another site leads to a page of ours, not with a form of
+ * another site.
+ */
+export function sendOwnCookie(
+  env: Env,
+  response: Response,
+  name: string,
+  value: string,
+  { seconds }: CookieLife,
+): void {
+  response.cookie(nameOf(env, name), value, {
     path: '/',
     httpOnly: true,
     sameSite: 'lax',
     secure: isSecure(env),
-    maxAge: COOKIE_SECONDS * 1_000,
+    ...(seconds !== null && { maxAge: seconds * 1_000 }),
   });
+}
+
+/** The cookie of one setup link; undefined if this browser has none. */
+export function readCookie(env: Env, header: string | undefined, linkId: string): string | undefined {
+  return readOwnCookie(env, header, `setup-${linkId}`);
+}
+
+/** Sets the cookie of one setup link, which is also sent with the redirect from the authorization server. */
+export function sendCookie(env: Env, response: Response, linkId: string, value: string): void {
+  sendOwnCookie(env, response, `setup-${linkId}`, value, { seconds: COOKIE_SECONDS });
 }
 
 /** Binds a browser to a link, by the cookie that it has or a new one. */

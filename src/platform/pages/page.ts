@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Response, Request } from 'express';
-import type { Env } from '../../config/env.js';
+import { Env } from '../../config/env.js';
 import { parseUrl } from '../../config/parse-url.js';
 import { DomainError, statusOf } from '../errors/domain-error.js';
 import { Catch, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
@@ -14,20 +14,22 @@ import { Html, html } from './html.js';
 export class PageFilter implements ExceptionFilter {
   private readonly logger = new Logger('http');
 
+  constructor(private readonly env: Env) {}
+
   catch(thrown: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<Request>();
     const response = host.switchToHttp().getResponse<Response>();
     const error = domainErrorOf(thrown) ?? thrown;
     logFailure(this.logger, error, request);
     const known = error instanceof DomainError ? error : null;
-    const { html, headers } = messagePage(
+    const shown = messagePage(
+      this.env,
       known instanceof PageError ? known.title : 'Something went wrong',
-      known?.message ?? 'Slipway failed to answer, and has written down why. Try again in a moment.',
+      known?.message ?? 'This service failed to answer, and has written down why. Try again in a moment.',
+      known instanceof PageError ? known.note : undefined,
     );
-    response
-      .status(statusOf[known?.kind ?? 'internal'])
-      .set(headers)
-      .send(html);
+    if (known?.retryAfterSeconds !== undefined) response.set('retry-after', `${known.retryAfterSeconds}`);
+    sendPage(response, shown, statusOf[known?.kind ?? 'internal']);
   }
 }
 
@@ -38,10 +40,15 @@ export abstract class PageError extends DomainError {
     readonly title: string,
     message: string,
     detail?: unknown,
+    /** A technical detail for whoever is asked for help, such as an error code; a small line at the end of the page. */
+    readonly note?: string,
   ) {
     super(message, detail);
   }
 }
+
+/** The part of the settings that every page shows. */
+export type PageEnv = Pick<Env, 'appName'>;
 
 /** A page and the headers that it is sent with. */
 export interface Page {
@@ -61,6 +68,7 @@ body { margin: 0; min-height: 100vh; display: grid; place-items: center; padding
 main { width: 100%; max-width: 32rem; padding: 1.75rem; background: var(--paper); border: 1px solid var(--line);
   border-radius: .75rem; }
 h1 { margin: 0 0 .75rem; font-size: 1.375rem; line-height: 1.25; }
+h2 { margin: 1.75rem 0 .5rem; font-size: 1.0625rem; line-height: 1.25; }
 p { margin: 0 0 1rem; overflow-wrap: anywhere; }
 dl { margin: 0 0 1.25rem; border-top: 1px solid var(--line); }
 dl > div { padding: .6rem 0; border-bottom: 1px solid var(--line); }
@@ -80,6 +88,10 @@ button { width: 100%; padding: .75rem 1rem; border: 0; border-radius: .5rem; bac
 button:focus-visible { outline: 3px solid var(--ring); outline-offset: 3px; }
 .server { color: var(--soft); display: flow-root; }
 .server img { float: left; width: 3rem; height: 3rem; margin-right: .75rem; border-radius: .5rem; object-fit: contain; }
+button.plain { border: 1px solid var(--edge); background: none; color: var(--ink); }
+button.link { width: auto; padding: 0; background: none; color: var(--button); font-weight: 400; text-decoration: underline; }
+input[type="checkbox"] { width: auto; margin: 0 .5rem 0 0; }
+a { color: var(--button); }
 .soft { margin: 1rem 0 0; color: var(--soft); font-size: .875rem; }
 `;
 
@@ -103,16 +115,26 @@ export function sendPage(response: Response, { html, headers }: Page, status = 2
   response.status(status).set(headers).send(html);
 }
 
-/** A page with one sentence or more, in the role of an alert. */
-export function messagePage(title: string, text: string): Page {
-  return page(title, html`<p role="alert">${text}</p>`);
+/** Leads the browser on with a GET. The answer is not stored, and the next page is not told where the person came from. */
+export function redirectTo(response: Response, url: string): void {
+  response.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).redirect(303, url);
+}
+
+/** A page with one sentence or more, in the role of an alert. @param note see `PageError.note` */
+export function messagePage(env: PageEnv, title: string, text: string, note?: string): Page {
+  return page(env, title, html`<p role="alert">${text}</p>${noteLine(note)}`);
+}
+
+/** The small line with a technical detail at the end of a page; nothing without one. */
+export function noteLine(note: string | undefined): Html | null {
+  return note === undefined ? null : html`\n<p class="soft">Technical detail: ${note}</p>`;
 }
 
 /** The style as it stands in the hash of the policy: without escapes. */
 const STYLE_ELEMENT = new Html(`<style>${STYLE}</style>`);
 
-/** A page with this heading. */
-export function page(title: string, body: Html): Page {
+/** A page with this heading. Its title ends with the name of the application. */
+export function page({ appName }: PageEnv, title: string, body: Html): Page {
   return {
     headers: HEADERS,
     html: String(html`<!doctype html>
@@ -120,7 +142,7 @@ export function page(title: string, body: Html): Page {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title} · Slipway</title>
+<title>${title} · ${appName}</title>
 <link rel="icon" href="data:,">
 ${STYLE_ELEMENT}
 </head>

@@ -32,6 +32,8 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'recorded_calls', column: 'sealed', owner: 'connection_id' },
   { table: 'mock_replies', column: 'sealed', owner: 'connection_id' },
   { table: 'mock_calls', column: 'sealed', owner: 'connection_id' },
+  { table: 'as_clients', column: 'sealed', owner: 'id' },
+  { table: 'as_records', column: 'sealed', owner: "kind || ' ' || encode(id_hash, 'hex')" },
 ];
 
 /** URLs whose query values an earlier version stored in clear. `f` has the masked URL, the sealed one and its keyed hash. */

@@ -105,10 +105,10 @@ describe('the setup page of a connection', () => {
     'leads with one click to the authorization server and back, and the connection works',
     async () => {
       const guarded = await authorization.protect(upstream.url);
-      const { path, label, link } = await connect({ mcpUrl: guarded.url });
+      const { path, link } = await connect({ mcpUrl: guarded.url });
       expect(await statusOf(path)).toMatchObject({ state: 'auth_required' });
       await page.goto(link);
-      expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(`Authorize ${label}`);
+      expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(`Connect ${new URL(guarded.url).host}`);
       const text = await page.getByRole('main').innerText();
       for (const part of [new URL(guarded.url).host, new URL(authorization.issuer).host, 'tools:read']) {
         expect(text).toContain(part);
@@ -128,7 +128,7 @@ describe('the setup page of a connection', () => {
 
   verifies(
     ['connection:setup:form', 'connection:state:input-supplied'],
-    'is a form that works with the keyboard, with labels, password fields and choices, that shows errors and repeats no value',
+    'is a form that works with the keyboard, with labels, password fields and choices, that shows errors, keeps what was entered and repeats no secret',
     async () => {
       const { path, label, link } = await connect({ server });
       await page.goto(link);
@@ -147,17 +147,19 @@ describe('the setup page of a connection', () => {
       await page.keyboard.press('Tab');
       await page.keyboard.type('nobody');
       await page.keyboard.press('Enter');
-      const fault = page.getByText('The query "mail" must');
+      const fault = page.getByText('It must');
       await fault.waitFor();
       expect(await page.getByLabel('Mail (optional)').getAttribute('aria-invalid')).toBe('true');
-      expect(await page.getByLabel('Mail (optional)').inputValue()).toBe('');
+      expect(await page.getByLabel('Mail (optional)').inputValue()).toBe('nobody');
+      expect(await page.getByLabel('Region').inputValue()).toBe('us');
+      expect(await page.getByText('Enter it again').count()).toBe(1);
       expect(await page.content()).not.toContain('typed-first');
 
       await page.getByLabel('API key').fill(SECRET);
       await page.getByLabel('Region').selectOption('eu');
       await page.getByRole('button').click();
       await page.getByRole('heading', { name: 'Connected' }).waitFor();
-      expect(await page.getByRole('status').innerText()).toContain(label);
+      expect(await page.getByRole('main').innerText()).toContain(label);
       expect(await statusOf(path)).toMatchObject({ state: 'connected' });
       expect((await echo(path)).status).toBe(200);
       expect(problems).toEqual([]);
@@ -172,7 +174,7 @@ describe('the setup page of a connection', () => {
       const bare = await startUpstream({ requireHeaders: { authorization: `Bearer ${SECRET}` } });
       const { path, link } = await connect({ mcpUrl: bare.url });
       await page.goto(link);
-      const field = page.getByLabel('Authorization (optional)');
+      const field = page.getByLabel('Key or token (optional)');
       expect(await field.getAttribute('type')).toBe('password');
       await field.fill(`Bearer ${SECRET}`);
       await page.keyboard.press('Enter');

@@ -74,7 +74,7 @@ describe('the setup page', () => {
     'leads with one click to the authorization server, and back to a page that shows the success',
     async () => {
       await page.goto(link);
-      expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Authorize acme/weather');
+      expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(`Connect ${new URL(guarded.url).host}`);
       const text = await page.getByRole('main').innerText();
       for (const part of [new URL(guarded.url).host, new URL(server.issuer).host, 'tools:read']) {
         expect(text).toContain(part);
@@ -85,7 +85,7 @@ describe('the setup page', () => {
       await page.getByRole('button', { name: 'Allow' }).click();
       await page.getByRole('heading', { name: 'Authorized' }).waitFor();
       expect(new URL(page.url()).pathname).toBe('/oauth/callback');
-      expect(await page.getByRole('status').innerText()).toContain('Slipway may now use acme/weather');
+      expect(await page.getByRole('status').innerText()).toContain(`Slipway may now use ${new URL(guarded.url).host}`);
       expect(await hasToken()).toBe(true);
       await page.reload();
       expect(await page.getByRole('alert').innerText()).toContain('It was completed before');

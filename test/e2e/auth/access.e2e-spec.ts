@@ -208,8 +208,12 @@ describe('a valid key', () => {
       'POST /internal/pending-calls',
       'POST /internal/uplink/:connection/:tunnel',
     ];
-    expect(open.map(nameOf).toSorted()).toEqual(['GET /health', ...setup, 'GET /ready', ...internal].toSorted());
-    const monitored = open.filter((route) => ![...setup, ...internal].includes(nameOf(route)));
+    // They need a session, or begin one.
+    const people = ['GET /login', 'POST /login', 'POST /logout'];
+    expect(open.map(nameOf).toSorted()).toEqual(
+      ['GET /health', ...setup, ...people, 'GET /ready', ...internal].toSorted(),
+    );
+    const monitored = open.filter((route) => ![...setup, ...people, ...internal].includes(nameOf(route)));
     for (const { response } of await walk(monitored, undefined)) expect(response.status).toBe(200);
     for (const { response } of await walk(monitored, 'Bearer nonsense')) expect(response.status).toBe(200);
     for (const { response } of await walk(open, 'Bearer nonsense')) expect(response.status).not.toBe(401);

@@ -84,7 +84,8 @@ async function give(connection: Connected, values: { id?: string; secret?: strin
     'client.issuer': issuer ?? named,
     'client.id': values.id ?? '',
     'client.secret': values.secret ?? '',
-    'headers.Authorization': '',
+    'key.header': 'Authorization',
+    'key.value': '',
   });
 }
 
@@ -127,7 +128,12 @@ describe('a connection whose authorization server has no registration', () => {
     const connection = await connect();
     const { setupUrl } = await statusOf(connection);
     await person.open(setupUrl);
-    const both = { 'client.id': ID, 'client.secret': SECRET, 'headers.Authorization': 'Bearer mine' };
+    const both = {
+      'client.id': ID,
+      'client.secret': SECRET,
+      'key.header': 'Authorization',
+      'key.value': 'Bearer mine',
+    };
     expect(await person.press(setupUrl, undefined, both)).toMatchObject({
       status: 422,
       html: expect.stringContaining('not both at once'),
@@ -136,23 +142,28 @@ describe('a connection whose authorization server has no registration', () => {
     expect(guarded.tokens.at(-1)).toBe('mine');
   });
 
-  verifies('connection:setup:client', 'shows the error of each entered value, and no entered value', async () => {
-    const connection = await connect();
-    for (const [values, fault] of [
-      [{}, 'Nothing was filled in.'],
-      [{ secret: SECRET }, 'give both'],
-      [{ id: ID, secret: 's\u00e9cret' }, 'visible ASCII'],
-      [{ id: 'x'.repeat(1_001) }, 'at most 1000'],
-      [{ id: ID, secret: 'x'.repeat(4_001) }, 'at most 4000'],
-    ] as const) {
-      const shown = await give(connection, values);
-      expect([shown.status, shown.html]).toEqual([422, expect.stringContaining(fault)]);
-      expect(shown.html).not.toMatch(/hunter2|s\u00e9cret|xxx/);
-    }
-    expect(
-      await app.database.query('SELECT 1 FROM oauth_clients WHERE owner_id = $1', [await rowIdOf(connection)]),
-    ).toEqual([]);
-  });
+  verifies(
+    'connection:setup:client',
+    'shows the error of each entered value, the client ID and no secret',
+    async () => {
+      const connection = await connect();
+      for (const [values, fault] of [
+        [{}, 'Nothing was filled in.'],
+        [{ secret: SECRET }, 'enter both'],
+        [{ id: ID, secret: 's\u00e9cret' }, 'only plain letters'],
+        [{ id: 'x'.repeat(1_001) }, 'at most 1000'],
+        [{ id: ID, secret: 'x'.repeat(4_001) }, 'at most 4000'],
+      ] as const) {
+        const shown = await give(connection, values);
+        expect([shown.status, shown.html]).toEqual([422, expect.stringContaining(fault)]);
+        expect(shown.html).not.toMatch(/hunter2|s\u00e9cret/);
+        if ('id' in values) expect(shown.html).toContain(`value="${values.id.slice(0, 1_000)}"`);
+      }
+      expect(
+        await app.database.query('SELECT 1 FROM oauth_clients WHERE owner_id = $1', [await rowIdOf(connection)]),
+      ).toEqual([]);
+    },
+  );
 
   verifies(
     'connection:setup:client',
@@ -181,7 +192,7 @@ describe('a client that was given', () => {
     const other = await connect();
     const { setupUrl } = await statusOf(other);
     const shown = await person.open(setupUrl);
-    expect(shown.html).not.toContain('A client is stored');
+    expect(shown.html).not.toContain('A client ID is stored');
     expect((await person.press(setupUrl)).html).toContain('name="client.id"');
     expect(await statusOf(other)).toMatchObject({ state: 'auth_required' });
     const answers = await Promise.all([connection, other].map(({ path }) => app.as(owner).get(path)));
@@ -242,7 +253,7 @@ describe('a client that was given', () => {
     const refused = await give(connection, { id: ID, secret: 'wrong' });
     expect([refused.status, refused.html]).toEqual([502, expect.stringContaining('does not accept the client ID')]);
     const { setupUrl } = await statusOf(connection);
-    expect((await person.open(setupUrl)).html).toContain('does not accept the client that was given');
+    expect((await person.open(setupUrl)).html).toContain('does not accept the client ID that was entered');
     expect((await give(connection, {})).status).toBe(422);
     expect((await give(connection, { id: ID, secret: SECRET })).html).toContain('Authorized');
     expect(await echo(connection)).toMatchObject({ status: 200 });
@@ -268,7 +279,7 @@ describe('a client that was given', () => {
         message: expect.stringContaining('no longer accepts the client that was given for this (invalid_client)'),
       });
       const { setupUrl } = await statusOf(connection);
-      expect((await person.open(setupUrl)).html).toContain('does not accept the client that was given');
+      expect((await person.open(setupUrl)).html).toContain('does not accept the client ID that was entered');
       expect(strict.registrations).toBe(0);
       expect((await give(connection, { id: ID, secret: SECRET })).html).toContain('Authorized');
       expect(await echo(connection)).toMatchObject({ status: 200 });
@@ -289,7 +300,7 @@ describe('a client that was given', () => {
     const { cache } = app.get(CredentialsService) as unknown as { cache: { drop(key: string): void } };
     cache.drop(`connection/${await rowIdOf(connection)}`);
     expect(await echo(connection)).toMatchObject({ status: 409 });
-    expect((await person.open((await statusOf(connection)).setupUrl)).html).toContain('A client is stored');
+    expect((await person.open((await statusOf(connection)).setupUrl)).html).toContain('A client ID is stored');
     expect((await give(connection, {})).html).toContain('Authorized');
     expect(await echo(connection)).toMatchObject({ status: 200 });
   });

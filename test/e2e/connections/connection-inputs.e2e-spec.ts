@@ -236,7 +236,7 @@ describe('a connection to a server that requires values', () => {
 describe('the form of a setup link', () => {
   verifies(
     ['connection:setup:form', 'connection:setup:link'],
-    'shows the error beside each field, repeats no value, and stores nothing before all are valid',
+    'shows the error beside each field, repeats no secret, and stores nothing before all are valid',
     async () => {
       const { path } = await connect();
       const link = await opened(path);
@@ -345,7 +345,7 @@ describe('the form of a setup link', () => {
     const { path } = await connect();
     const link = await opened(path);
     const tried = await person.press(link, undefined, { 'query.region': 'eu', 'headers.X-Given-Key': 'wrong' });
-    expect(tried.html).toContain('Your values were saved, but the connection does not work with them');
+    expect(tried.html).toContain('Your values were saved, but ');
     const [, action = ''] = /action="([^"]+)"/.exec(tried.html) ?? [];
     expect(action).not.toBe('');
     const next = action.replaceAll('&amp;', '&');
@@ -362,14 +362,17 @@ describe('the form of a setup link', () => {
       const { path } = await connect({ mcpUrl: bare.url, headers: { 'X-Kept': 'kept' } });
       const link = await opened(path);
       const shown = await person.open(link);
-      expect(shown.html).toContain('Slipway cannot ask for it there');
+      expect(shown.html).toContain('Slipway cannot lead you there');
       expect(shown.html).toContain('type="password"');
-      const empty = await person.press(link, undefined, { 'headers.Authorization': '' });
+      const empty = await person.press(link, undefined, { 'key.header': 'Authorization', 'key.value': '' });
       expect([empty.status, empty.html]).toEqual([422, expect.stringContaining('Nothing was filled in.')]);
-      const broken = await person.press(link, undefined, { 'headers.Authorization': 'Bearer s\u00e9cret' });
-      expect([broken.status, broken.html]).toEqual([422, expect.stringContaining('visible ASCII')]);
+      const broken = await person.press(link, undefined, { 'key.header': '', 'key.value': 'Bearer s\u00e9cret' });
+      expect([broken.status, broken.html]).toEqual([422, expect.stringContaining('only plain letters')]);
       expect(broken.html).not.toContain('cret');
-      const done = await person.press(link, undefined, { 'headers.Authorization': `Bearer ${SECRET}` });
+      const done = await person.press(link, undefined, {
+        'key.header': 'Authorization',
+        'key.value': `Bearer ${SECRET}`,
+      });
       expect(done.html).toContain('<h1>Connected</h1>');
       expect(bare.requests.at(-1)?.headers).toMatchObject({ authorization: `Bearer ${SECRET}`, 'x-kept': 'kept' });
       const stored = await app.database.query('SELECT c::text AS row FROM connections c');
@@ -387,7 +390,7 @@ describe('the form of a setup link', () => {
       'headers.X-Given-Key': 'x'.repeat(9_000),
       'query.region': 'eu',
     });
-    expect([long.status, long.html]).toEqual([422, expect.stringContaining('must be at most')]);
+    expect([long.status, long.html]).toEqual([422, expect.stringContaining('too long')]);
   });
 });
 

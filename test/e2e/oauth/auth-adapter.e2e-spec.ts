@@ -228,7 +228,7 @@ describe('a connection to a hosted server with an auth adapter', () => {
     const shown = await person.open(setupUrl);
     expect([shown.status, shown.html]).toEqual([200, expect.stringContaining('The auth adapter of')]);
     expect(shown.html).not.toContain('no such team');
-    const done = await person.press(setupUrl, undefined, { 'headers.Authorization': 'Bearer by-hand' });
+    const done = await person.press(setupUrl, undefined, { 'key.value': 'Bearer by-hand' });
     expect(done.status).toBe(200);
     expect(await tokenOf(path)).toBe('by-hand');
   });

@@ -233,7 +233,7 @@ describe('an authorization server is found', () => {
     const trouble = await site(() => ({}), { status: 503, text: '' });
     expect(await refusal(`${trouble.origin}/mcp`)).toContain('cannot be read');
     const incomplete = await ownSite(() => ({ token_endpoint: undefined }));
-    expect(await refusal(incomplete.origin)).toContain('not what RFC 8414 describes');
+    expect(await refusal(incomplete.origin)).toContain('no valid metadata document');
     const codeless = await ownSite(() => ({ response_types_supported: ['token'] }));
     expect(await refusal(codeless.origin)).toContain('does not give authorization codes');
     const bound = await resourceSite(['https://as.example'], {}, { dpop_bound_access_tokens_required: true });
@@ -504,7 +504,7 @@ describe('addresses in metadata', () => {
       expect(await refusal(plain.origin)).toContain('"http://as.example/x", which is not https');
     }
     const script = await ownSite(() => ({ authorization_endpoint: 'javascript:alert(1)' }));
-    expect(await refusal(script.origin)).toContain('not what RFC 8414 describes');
+    expect(await refusal(script.origin)).toContain('no valid metadata document');
   });
 
   it('are not followed where a secret is sent', async () => {

@@ -84,8 +84,8 @@ describe('the page of a release', () => {
     await uploadIcon(app, account, name, images['image/png']);
     const owner = { kind: 'server' as const, id: await serverIdOf(app, name) };
     const { html } = await personAt(app).open(await beginSetup(app, owner, guarded.url, { label: name }));
-    expect(html).toContain('<h1>Authorize City &lt;weather&gt;</h1>');
-    for (const part of ['Rain &amp; sun.', `<dd>${name}</dd>`]) expect(html).toContain(part);
+    expect(html).toContain('<h1>Connect City &lt;weather&gt;</h1>');
+    for (const part of ['Rain &amp; sun.', `<p class="soft">${name} · `]) expect(html).toContain(part);
     const [, icon = ''] = /<img src="([^"]+)"/.exec(html) ?? [];
     const image = await personAt(app).open(icon.replaceAll('&amp;', '&'));
     expect([image.status, image.headers['content-type']]).toEqual([200, 'image/png']);

@@ -310,7 +310,8 @@ async function plant(): Promise<void> {
   await fillIn('oauth', {
     'client.id': CLIENT_ID,
     'client.secret': secrets['OAuth client secret'],
-    'headers.Authorization': '',
+    'key.header': 'Authorization',
+    'key.value': '',
   });
   await until(async () => (await call('oauth', {})).status === 200, 'the connection is authorized');
   await until(async () => (await call('oauth', {})) && authorization.refreshes > 0, 'its token is refreshed');

@@ -184,7 +184,12 @@ const publicServer: Rows = [
   // The connection of the estate is no uplink.
   ['----xfffxffxxx', ['GET /connect/{namespace}/{connectionId}/uplink']],
   // Open to everybody.
-  ['yyyyyyyyyyyyyy', ['GET /health', 'GET /oauth/callback', 'GET /ready']],
+  [
+    'yyyyyyyyyyyyyy',
+    ['GET /consent/{uid}', 'GET /health', 'GET /login', 'GET /me/access', 'GET /oauth/callback', 'GET /ready'],
+  ],
+  // Forms of pages, which need the cookie of their browser.
+  ['ffffffffffffff', ['POST /consent/{uid}', 'POST /login', 'POST /logout', 'POST /me/access']],
   // Requests of other processes, pages of links and what is turned off: without their own secret there is nothing.
   [
     'xxxxxxxxxxxxxx',

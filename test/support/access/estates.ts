@@ -116,6 +116,7 @@ export function pathOf(route: Route, target: Estate): string {
     id: releaseId,
     triggerName: 'page.updated',
     epoch: '1',
+    uid: 'none',
   };
   return route.path.replace(/[:*](\w+)/g, (_, param: string) => {
     const value = values[param];

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
-import type { default as Provider } from 'oidc-provider';
+import type { InteractionResults, default as Provider } from 'oidc-provider';
 import { parseUrl } from '../../../src/config/parse-url.js';
 import { listen, shut } from '../upstream/upstream-net.js';
 
@@ -52,6 +52,8 @@ export interface ProtectedUpstream {
 export interface ProtectOptions {
   /** The `resource` it announces; default its own URL. */
   resource?: string;
+  /** The `resource_name` of its metadata; default none. */
+  resourceName?: string;
   /** `scopes_supported` of its metadata; default `tools:read tools:write`. */
   scopesSupported?: string[];
   /** The scope a 401 asks for; default none. */
@@ -193,7 +195,7 @@ class TestAuthorizationServer implements AuthorizationServer {
   }
 
   async forgetClient(id: string): Promise<void> {
-    await this.provider.Client.adapter.destroy(id);
+    await (this.provider.Client as unknown as { adapter: { destroy(id: string): Promise<void> } }).adapter.destroy(id);
   }
 
   async close(): Promise<void> {
@@ -214,6 +216,7 @@ class TestAuthorizationServer implements AuthorizationServer {
           authorization_servers: options.authorizationServers ?? [this.issuer],
           scopes_supported: options.scopesSupported ?? ['tools:read', 'tools:write'],
           bearer_methods_supported: ['header'],
+          resource_name: options.resourceName,
         });
       }
       void this.guard(request, response, { upstreamUrl, resource: resource(), origin, tokens, options });
@@ -272,7 +275,7 @@ class TestAuthorizationServer implements AuthorizationServer {
       this.registrations += 1;
     }
     if (endpoint === 'token' && !(await this.admitToken(params, response))) return;
-    this.provider.callback()(request, response);
+    void this.provider.callback()(request, response);
   }
 
   /** False when the request was answered here. */
@@ -321,10 +324,10 @@ class TestAuthorizationServer implements AuthorizationServer {
     response.writeHead(303, { location }).end();
   }
 
-  private async allowed(params: Record<string, string | undefined>): Promise<object> {
-    const grant = new this.provider.Grant({ accountId: 'somebody', clientId: params.client_id ?? '' });
+  private async allowed(params: Record<string, unknown>): Promise<InteractionResults> {
+    const grant = new this.provider.Grant({ accountId: 'somebody', clientId: String(params.client_id) });
     grant.addOIDCScope('openid offline_access');
-    if (params.resource !== undefined) grant.addResourceScope(params.resource, RESOURCE_SCOPES);
+    if (params.resource !== undefined) grant.addResourceScope(String(params.resource), RESOURCE_SCOPES);
     return { login: { accountId: 'somebody' }, consent: { grantId: await grant.save() } };
   }
 

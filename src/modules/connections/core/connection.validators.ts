@@ -44,6 +44,12 @@ function metadataFault(value: unknown): Fault {
   return bytes > METADATA_BYTES_MAX ? `must be at most ${METADATA_BYTES_MAX} bytes of JSON` : null;
 }
 
+/** The fault of the name of a header for an upstream: `invalid` is none, `reserved` is set by MCP or Slipway; null without one. */
+export function headerNameFault(name: string): 'invalid' | 'reserved' | null {
+  if (!HEADER_NAME.test(name)) return 'invalid';
+  return OWN_HEADERS.test(name) ? 'reserved' : null;
+}
+
 /** The fault of headers for an upstream, as the end of a sentence about them; null without one. */
 export function headersFault(value: unknown): Fault {
   if (!isObject(value)) return 'must be an object of texts';
@@ -51,8 +57,9 @@ export function headersFault(value: unknown): Fault {
   if (entries.length > HEADER_COUNT_MAX) return `must hold at most ${HEADER_COUNT_MAX} headers`;
   const seen = new Set<string>();
   for (const [name, text] of entries) {
-    if (!HEADER_NAME.test(name)) return `must hold valid header names; "${name.slice(0, 40)}" is none`;
-    if (OWN_HEADERS.test(name)) return `must not hold "${name}": Slipway sets it`;
+    const fault = headerNameFault(name);
+    if (fault === 'invalid') return `must hold valid header names; "${name.slice(0, 40)}" is none`;
+    if (fault === 'reserved') return `must not hold "${name}": Slipway sets it`;
     if (seen.has(name.toLowerCase())) return `must hold each header once; "${name}" occurs twice`;
     seen.add(name.toLowerCase());
     if (typeof text !== 'string' || !HEADER_VALUE.test(text)) {

@@ -79,6 +79,7 @@ export class NamespaceMcpController {
       channel: this.servers.find(namespace, form),
       account: grant.caller.accountId,
       principal: grant.caller.keyId,
+      endpoint: grant.caller.endpoint,
       target: `${namespace.id} ${form.separator} ${form.isSearched}`,
     }));
   }

@@ -117,10 +117,9 @@ export class ConnectionToolsController {
     const { connectionId, toolPath } = request.params as { connectionId: string; toolPath: string[] };
     const body = await readBody(request, ARGUMENTS_BYTES_MAX, { isJson: true });
     const namespace = request.grant.namespace as OwnedNamespace;
-    const { accountId, keyId } = request.grant.caller;
     const cancellation = new DisconnectCancellation(response);
     try {
-      const result = await this.recorder.watching(request, originOf(accountId, keyId), response, (record) =>
+      const result = await this.recorder.watching(request, originOf(request.grant.caller), response, (record) =>
         this.tools.call(namespace, connectionId, toolPath.join('/'), body, cancellation, record),
       );
       answerJson(response, result);

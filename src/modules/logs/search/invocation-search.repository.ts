@@ -66,12 +66,16 @@ export interface InvocationVersion {
   version: number;
 }
 
+/** The name of an API key, or of the app that a person let in by OAuth. */
+const credentialName = (id: string) => `coalesce((SELECT name FROM api_keys WHERE id = ${id}),
+    (SELECT client_name FROM as_grants WHERE id = ${id}))`;
+
 const COLUMNS = `id, release_id AS "releaseId", at, method, url, rpc_method AS "rpcMethod", tool_name AS "toolName",
   status, outcome, cpu_ms AS "cpuMs", wall_ms AS "wallMs", lines, exceptions, payload, left_out AS "leftOut",
   CASE WHEN caller_account IS NOT NULL THEN jsonb_build_object(
     'account', caller_account, 'kind', caller_kind, 'credential', caller_id, 'client', caller_client,
     'accountName', (SELECT name FROM accounts WHERE id = caller_account),
-    'credentialName', (SELECT name FROM api_keys WHERE id = caller_id)) END AS caller`;
+    'credentialName', ${credentialName('caller_id')}) END AS caller`;
 
 /**
  * Searches at most the 1,000 newest requests, which are read along the index of the connection. One row at least: without an
@@ -95,7 +99,7 @@ const CALLS = `
      ORDER BY id DESC LIMIT $7)
   SELECT id, call, total, left_out AS "leftOut",
          (SELECT name FROM accounts WHERE id = (call #>> '{caller,account}')::uuid) AS "accountName",
-         (SELECT name FROM api_keys WHERE id = (call #>> '{caller,credential}')::uuid) AS "credentialName"
+         ${credentialName("(call #>> '{caller,credential}')::uuid")} AS "credentialName"
     FROM (SELECT coalesce(sum((call ->> 'leftOut')::int), 0)::int AS left_out FROM ranged) AS sums
     LEFT JOIN matching ON true ORDER BY id DESC`;
 

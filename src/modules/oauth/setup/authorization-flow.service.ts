@@ -6,6 +6,7 @@ import type { AuthorizationServer } from '../../../mcp/oauth/discovery.js';
 import { createOAuthFetch } from '../../../mcp/oauth/oauth-fetch.js';
 import { TokenEndpointAwayError, TokenRefusedError } from '../../../mcp/oauth/oauth-errors.js';
 import { exchangeCode, isClientRefusal, type TokenSet } from '../../../mcp/oauth/tokens.js';
+import { Env } from '../../../config/env.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { hashSecret, isSecret, newSecret } from '../../../platform/http/secrets.js';
 import { Vault } from '../../../platform/vault/vault.js';
@@ -17,7 +18,16 @@ import { CredentialsService } from '../credentials.service.js';
 import { CredentialRepository } from '../credential.repository.js';
 import type { CallbackQueryDto } from './callback.dto.js';
 import { SetupLinksService } from './setup-links.service.js';
-import type { AuthorizeView, SetupAnswer, SetupLink, SetupResult, SetupSubject, SetupView } from './setup.types.js';
+import {
+  knownName,
+  type AuthorizeView,
+  type PageServer,
+  type SetupAnswer,
+  type SetupLink,
+  type SetupResult,
+  type SetupSubject,
+  type SetupView,
+} from './setup.types.js';
 import { OAuthClient } from '../oauth-client.entity.js';
 import { OAuthClientsService } from '../oauth-clients.service.js';
 import { PendingAuthorization } from '../pending-authorization.entity.js';
@@ -42,6 +52,7 @@ export class AuthorizationFlowService implements SetupSubject<PendingAuthorizati
     private readonly links: SetupLinksService,
     private readonly vault: Vault,
     private readonly egress: Egress,
+    private readonly env: Env,
   ) {}
 
   onModuleInit(): void {
@@ -58,10 +69,18 @@ export class AuthorizationFlowService implements SetupSubject<PendingAuthorizati
   }
 
   async view(pending: PendingAuthorization): Promise<SetupView> {
-    const { label, upstreamUrl, server, scopes } = pending;
-    const presentation = await this.credentials.presentationOf(ownerOf(pending));
-    const participants = participantsOf(upstreamUrl, server);
-    return { ...presentation, kind: 'authorize', label, ...participants, scopes: scopes?.split(' ') ?? [] };
+    const { issuerHost, signInHost } = participantsOf(pending.upstreamUrl, pending.server);
+    const scopes = pending.scopes?.split(' ') ?? [];
+    return { ...(await this.serverOf(pending)), kind: 'authorize', issuerHost, signInHost, scopes };
+  }
+
+  /** The server of an authorization as people know it. */
+  private async serverOf(pending: PendingAuthorization): Promise<PageServer> {
+    const { label, upstreamUrl, server, resourceName } = pending;
+    const { title = resourceName ?? undefined, ...presentation } = await this.credentials.presentationOf(
+      ownerOf(pending),
+    );
+    return { ...presentation, title, label, upstreamHost: participantsOf(upstreamUrl, server).upstreamHost };
   }
 
   async submit(pending: PendingAuthorization, _form: URLSearchParams, cookie: string): Promise<SetupAnswer> {
@@ -102,14 +121,15 @@ export class AuthorizationFlowService implements SetupSubject<PendingAuthorizati
     const { server } = pending;
     // Behind an adapter any issuer may answer: state and PKCE bind the answer.
     if (server.adapter === undefined && !isFromServer(server, query.iss)) throw SetupPageError.notFromServer();
-    if (query.error !== undefined || query.code === undefined) throw authorizationErrorPage(pending, query);
+    if (query.error !== undefined || query.code === undefined) {
+      throw authorizationErrorPage(pending, query, knownName(await this.serverOf(pending)), this.env.appName);
+    }
     const client = await this.clientOf(pending);
     const tokens = await this.exchange(pending, client, query.code, query.iss);
     const owner = ownerOf(pending);
     await this.dataSource.transaction((tx) => this.store(pending, tokens, tx));
     await this.credentials.authorized(owner);
-    const { upstreamHost } = participantsOf(pending.upstreamUrl, server);
-    return { view: { kind: 'authorized', label: pending.label, upstreamHost }, linkId: pending.id };
+    return { view: { ...(await this.serverOf(pending)), kind: 'authorized' }, linkId: pending.id };
   }
 
   /** Uses up the state in one guarded statement: of two answers with it, only one continues. */
@@ -165,23 +185,26 @@ export class AuthorizationFlowService implements SetupSubject<PendingAuthorizati
       if (error instanceof TokenRefusedError) {
         const isClient = client !== null && isClientRefusal(error);
         if (isClient) await this.clients.refused(client.id);
-        if (isClient && client.kind === 'given')
-          throw SetupPageError.wrongClient(error.host, pending.label, error.code);
+        if (isClient && client.kind === 'given') {
+          throw SetupPageError.wrongClient(error.host, knownName(await this.serverOf(pending)), error.code);
+        }
         throw new SetupPageError(
           'upstream',
-          'The authorization server changed its mind',
-          `${error.host} accepted you, and then refused to give Slipway a token (${error.code}). Nothing was authorized. ` +
-            (isClient
-              ? 'Ask for a new link: Slipway registers there anew.'
-              : 'Open the setup link again to try once more.'),
+          'The sign-in could not be finished',
+          `You signed in, but then ${error.host} gave ${this.env.appName} no access. Nothing was authorized. ` +
+            (isClient ? 'Ask for a new link, and try once more.' : 'Open the link again to try once more.'),
+          undefined,
+          error.code,
         );
       }
       if (!(error instanceof TokenEndpointAwayError)) throw error;
       throw new SetupPageError(
         'upstream',
-        'The authorization server does not answer',
-        `You were accepted, but Slipway could not fetch its token: ${error.message} Nothing was authorized. ` +
-          'Open the setup link again in a moment.',
+        'The sign-in could not be finished',
+        `You signed in, but then ${issuerOf({ server })} did not answer ${this.env.appName}. Nothing was authorized. ` +
+          'Open the link again in a few minutes.',
+        undefined,
+        error.message,
       );
     }
   }
@@ -224,26 +247,43 @@ export function participantsOf(
   return { upstreamHost: new URL(upstreamUrl).host, issuerHost: new URL(issuer).host, signInHost };
 }
 
-/** The page for an answer without a code (RFC 6749 section 4.1.2.1). */
+const TRY_LATER = 'Open the link again in a few minutes.';
+const NOT_ALLOWED = 'It may not let you give this access. Ask whoever gave you the link.';
+
+/** What to do next about the error of an answer (RFC 6749 section 4.1.2.1), in words. */
+const nextSteps: Partial<Record<string, string>> = {
+  server_error: TRY_LATER,
+  temporarily_unavailable: TRY_LATER,
+  invalid_scope: NOT_ALLOWED,
+  unauthorized_client: NOT_ALLOWED,
+};
+
+/** The page for an answer without a code (RFC 6749 section 4.1.2.1). @param name of the server, as people know it */
 function authorizationErrorPage(
-  { id, server, label }: Pick<PendingAuthorization, 'id' | 'server' | 'label'>,
-  query: CallbackQueryDto,
+  { id, server }: Pick<PendingAuthorization, 'id' | 'server'>,
+  { error = 'no error code', error_description: said = '' }: CallbackQueryDto,
+  name: string,
+  appName: string,
 ): SetupPageError {
   const host = issuerOf({ server });
-  if (query.error === 'access_denied') {
+  const note = error.slice(0, 100);
+  if (error === 'access_denied') {
     const refusal = new SetupPageError(
       'forbidden',
       'Nothing was authorized',
-      `The authorization of ${label} was refused or cancelled at ${host}. To try again, open the setup link once more.`,
+      `It was refused or cancelled at ${host}, so ${appName} has no access to ${name}. To try again, open the link once more.`,
+      undefined,
+      note,
     );
     return Object.assign(refusal, { refusedLinkId: id });
   }
-  const reason = [query.error, query.error_description].filter(Boolean).join(': ').slice(0, 300);
+  const reason = said === '' ? 'without a reason' : `and said: “${said.slice(0, 300)}”`;
+  const nextStep = nextSteps[error] ?? 'Open the link again; if this happens once more, tell whoever gave it to you.';
   return new SetupPageError(
     'upstream',
-    'The authorization server reports a problem',
-    `${host} did not authorize ${label}` +
-      (reason === '' ? ', and gave no reason.' : `. It says: “${reason}”.`) +
-      ' Nothing was authorized. Open the setup link again, or tell whoever runs the MCP server.',
+    `${name} is not connected`,
+    `${host} did not give ${appName} access, ${reason}. Nothing was authorized. ${nextStep}`,
+    undefined,
+    note,
   );
 }

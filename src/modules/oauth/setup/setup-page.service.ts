@@ -1,11 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
+import { Env } from '../../../config/env.js';
 import { AuthorizationsService, type AuthorizationPreview } from '../authorizations.service.js';
 import { OAuthClientNeededError, OAuthSetupError } from '../credentials.errors.js';
 import type { BeginAuthorization, CredentialOwner, PreregisteredClient } from '../credentials.types.js';
 import { OAuthClientsService } from '../oauth-clients.service.js';
 import { AuthorizationFlowService, participantsOf } from './authorization-flow.service.js';
-import { isForClient, readClient } from './setup-page.js';
+import { isForClient, isValue, readClient } from './setup-page.js';
 import type { ClientRequest, FormView, SetupAnswer, SetupView } from './setup.types.js';
 
 /** Cache lifetime of a discovery: people reload pages, and programs follow links before people do. */
@@ -17,7 +18,7 @@ export interface AuthorizationSubject {
   owner: CredentialOwner;
   /** Null where there is no authorization server to ask. */
   request: BeginAuthorization | null;
-  form: Omit<FormView, 'kind' | 'reason' | 'client' | 'fault'>;
+  form: Omit<FormView, 'kind' | 'reason' | 'client' | 'fault' | 'note'>;
 }
 
 /** The setup page of an owner that needs authorization. Nothing is stored or registered before its form is submitted. */
@@ -32,21 +33,22 @@ export class SetupPageService {
     private readonly authorizations: AuthorizationsService,
     private readonly clients: OAuthClientsService,
     private readonly flow: AuthorizationFlowService,
+    private readonly env: Env,
   ) {}
 
   /** The page in front of the authorization server, or a form for a client or for values where there is no such way. */
   async view(subject: AuthorizationSubject): Promise<SetupView> {
     const { owner, request, form } = subject;
-    if (!request) return this.valuesForm(form, NO_AUTHORIZATION_SERVER);
+    if (!request) return this.valuesForm(form);
     try {
       const client = await this.clientRequest(owner, request);
-      if (client.state !== 'unneeded') return clientForm(form, client);
-      const { server, scopes } = await this.preview(owner, request);
-      const { fields: _fields, ...page } = form;
+      const { server, scopes, resourceName } = await this.preview(owner, request);
+      if (client.state !== 'unneeded') return this.clientForm({ title: resourceName ?? undefined, ...form }, client);
+      const { fields: _fields, title = resourceName ?? undefined, ...page } = form;
       return {
         ...page,
         kind: 'authorize',
-        label: request.label,
+        title,
         ...participantsOf(request.upstreamUrl, server),
         scopes: scopes?.split(' ') ?? [],
       };
@@ -63,13 +65,16 @@ export class SetupPageService {
    */
   async submit(subject: AuthorizationSubject, body: URLSearchParams, cookie: string): Promise<SetupAnswer> {
     const { owner, request, form } = subject;
-    if (!request) return { view: this.valuesForm(form, NO_AUTHORIZATION_SERVER), status: 200 };
+    if (!request) return { view: this.valuesForm(form), status: 200 };
     try {
       let client: PreregisteredClient | null = null;
       if (isForClient(body)) {
         const wanted = await this.clientRequest(owner, request);
         const submitted = readClient(body, wanted);
-        if ('fault' in submitted) return { view: { ...clientForm(form, wanted), fault: submitted.fault }, status: 422 };
+        if ('fault' in submitted) {
+          const view = { ...this.clientForm(form, wanted), fault: submitted.fault };
+          return { view, status: 422 };
+        }
         client = submitted.client;
       }
       const { id } = await this.authorizations.open(owner, request, client);
@@ -80,17 +85,24 @@ export class SetupPageService {
   }
 
   /** The form for values where authorization is needed. @param obstacle why none can be begun, in a sentence */
-  valuesForm(form: AuthorizationSubject['form'], obstacle: string | null = null): FormView {
-    const reason = 'Its server wants authorization';
+  valuesForm(form: AuthorizationSubject['form'], obstacle?: string): FormView {
+    const reason =
+      obstacle === undefined
+        ? 'It lets in only those who have a key or token.'
+        : `It wants you to sign in, and ${this.env.appName} cannot lead you there.`;
     return {
       ...form,
       kind: 'form',
-      reason:
-        (obstacle === null ? `${reason}.` : `${reason}, and Slipway cannot ask for it there: ${obstacle}`) +
-        ' If you have a key or token, give it here.',
+      reason: `${reason} If you have a key or token for it, enter it here.`,
       client: null,
       fault: null,
+      note: obstacle,
     };
+  }
+
+  /** True if a form has fields for values of the connection. */
+  hasValues(body: URLSearchParams): boolean {
+    return [...body.keys()].some(isValue);
   }
 
   /** True if a form is submitted for its client, not for its other values. */
@@ -101,7 +113,9 @@ export class SetupPageService {
   /** The form that helps after an authorization could not be begun. Rethrows any other error. */
   private async formAfter({ owner, form }: AuthorizationSubject, error: unknown): Promise<FormView> {
     if (error instanceof OAuthClientNeededError) {
-      return { ...clientForm(form, await this.clientRequestAt(owner, error.issuer)), fault: error.message };
+      const client = await this.clientRequestAt(owner, error.issuer);
+      const fault = `${new URL(error.issuer).host} does not know ${this.env.appName} yet.`;
+      return { ...this.clientForm(form, client), fault, note: error.message };
     }
     if (!(error instanceof OAuthSetupError)) throw error;
     return this.valuesForm(form, error.message);
@@ -131,30 +145,22 @@ export class SetupPageService {
     }
     return preview;
   }
-}
 
-/** For code that runs here and has no auth adapter. */
-const NO_AUTHORIZATION_SERVER = 'The server refuses to be called without authorization.';
-
-const CLIENT_LACKS =
-  'Slipway cannot register itself there. Register a client there by hand, and give its ID and secret here; ' +
-  'or if you have a key or token, give that.';
-
-const clientReasons: Record<ClientRequest['state'], string> = {
-  unneeded: CLIENT_LACKS,
-  lacking: CLIENT_LACKS,
-  refused: 'Give the ID and secret of a client that is registered there; or if you have a key or token, give that.',
-  given: 'Go on with the client that was given, or give another one; or if you have a key or token, give that.',
-};
-
-/** The form for an authorization server that takes only clients that were registered by hand. */
-function clientForm(form: AuthorizationSubject['form'], client: ClientRequest): FormView {
-  const { host } = new URL(client.issuer);
-  return {
-    ...form,
-    kind: 'form',
-    reason: `Its server wants authorization by ${host}. ${clientReasons[client.state]}`,
-    client,
-    fault: client.state === 'refused' ? `${host} does not accept the client that was given. Give it anew.` : null,
-  };
+  /** The form for an authorization server that takes only clients that were registered by hand. */
+  private clientForm(form: AuthorizationSubject['form'], client: ClientRequest): FormView {
+    const { host } = new URL(client.issuer);
+    const wish =
+      client.state === 'given'
+        ? 'Go on with the client ID that was entered before, or enter another one with its secret'
+        : `Enter the client ID and secret that you or an administrator got there for ${this.env.appName}, with the redirect ` +
+          'URI below';
+    return {
+      ...form,
+      kind: 'form',
+      reason: `It wants you to sign in at ${host}, which lets in only apps that were registered there. ${wish}; or if you have a key or token, enter that.`,
+      client,
+      fault:
+        client.state === 'refused' ? `${host} does not accept the client ID that was entered. Enter it anew.` : null,
+    };
+  }
 }

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { setupPage } from './setup-page.js';
 
 const HOSTILE = `"><script>alert(1)</script>&'\u202egnp.exe\u0007`;
+const env = { appName: HOSTILE };
 const named = { label: HOSTILE, upstreamHost: HOSTILE };
 const presented = { ...named, title: HOSTILE, description: HOSTILE, iconUrl: HOSTILE };
 const hosts = { ...presented, issuerHost: HOSTILE, signInHost: `${HOSTILE}2` };
@@ -19,12 +20,12 @@ const field = {
   fault: HOSTILE,
 };
 const pages = [
-  setupPage({ kind: 'authorize', ...hosts, scopes: [HOSTILE] }),
-  setupPage({ kind: 'authorize', ...hosts, scopes: [], action: HOSTILE }),
-  setupPage({ kind: 'authorized', ...named }),
-  setupPage({ kind: 'connected', ...named }),
-  setupPage({ kind: 'message', title: HOSTILE, text: HOSTILE }),
-  setupPage({
+  setupPage(env, { kind: 'authorize', ...hosts, scopes: [HOSTILE] }),
+  setupPage(env, { kind: 'authorize', ...hosts, scopes: [], action: HOSTILE }),
+  setupPage(env, { kind: 'authorized', ...named }),
+  setupPage(env, { kind: 'connected', ...named }),
+  setupPage(env, { kind: 'message', title: HOSTILE, text: HOSTILE }),
+  setupPage(env, {
     kind: 'form',
     ...presented,
     action: HOSTILE,

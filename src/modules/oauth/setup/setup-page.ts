@@ -1,13 +1,15 @@
 import { html, type Html } from '../../../platform/pages/html.js';
-import { messagePage, page, type Page } from '../../../platform/pages/page.js';
-import type {
-  AuthorizeView,
-  ClientRequest,
-  FormView,
-  PageServer,
-  SetupField,
-  SetupResult,
-  SetupView,
+import { messagePage, noteLine, page, type Page, type PageEnv } from '../../../platform/pages/page.js';
+import {
+  keyFields,
+  knownName,
+  type AuthorizeView,
+  type ClientRequest,
+  type FormView,
+  type PageServer,
+  type SetupField,
+  type SetupResult,
+  type SetupView,
 } from './setup.types.js';
 import type { PreregisteredClient } from '../credentials.types.js';
 
@@ -25,32 +27,38 @@ const VISIBLE = /^[\x20-\x7e]*$/;
 type SubmittedClient = { client: PreregisteredClient | null } | { fault: string };
 
 /** Renders the setup page. */
-export function setupPage(view: SetupView): Page {
+export function setupPage(env: PageEnv, view: SetupView): Page {
   switch (view.kind) {
     case 'message':
-      return messagePage(view.title, view.text);
+      return messagePage(env, view.title, view.text, view.note);
     case 'authorized':
     case 'connected':
-      return resultPage(view);
+      return resultPage(env, view);
     case 'authorize':
-      return authorizePage(view);
+      return authorizePage(env, view);
     case 'form':
-      return formPage(view);
+      return formPage(env, view);
   }
 }
 
-function resultPage({ kind, label, upstreamHost }: SetupResult): Page {
-  const name = html`<strong>${label}</strong>`;
-  const host = html`<code>${upstreamHost}</code>`;
-  const isAuthorized = kind === 'authorized';
-  const text = isAuthorized
-    ? html`Slipway may now use ${name} at ${host}.`
-    : html`The connection ${name} to ${host} works.`;
+function resultPage(env: PageEnv, view: SetupResult): Page {
+  const name = html`<strong>${knownName(view)}</strong>`;
+  const text =
+    view.kind === 'authorized'
+      ? html`${env.appName} may now use ${name}.`
+      : html`${env.appName} is connected to ${name}.`;
   return page(
-    isAuthorized ? 'Authorized' : 'Connected',
+    env,
+    view.kind === 'authorized' ? 'Authorized' : 'Connected',
     html`<p role="status">${text}</p>
-<p>The app that led you here continues by itself. You can close this page.</p>`,
+<p>The app that led you here continues by itself. You can close this page.</p>
+${identity(view)}`,
   );
+}
+
+/** The small line for whoever is asked for help. */
+function identity({ label, upstreamHost }: Pick<PageServer, 'label' | 'upstreamHost'>): Html {
+  return html`<p class="soft">${label} · ${upstreamHost}</p>`;
 }
 
 /** The icon and the description of a server. */
@@ -59,68 +67,83 @@ function presentation({ iconUrl, description = '' }: PageServer): Html | null {
   return html`<p class="server">${iconUrl !== undefined && html`<img src="${iconUrl}" alt="">`}${description}</p>`;
 }
 
-function authorizePage(view: AuthorizeView): Page {
-  const { label, title = label, upstreamHost, issuerHost, signInHost, scopes, action } = view;
+/** The server's own name, where the page calls it by the name of the connection. */
+function ownName({ name, title }: PageServer): Html | null {
+  return name && title && name !== title ? html` (${title})` : null;
+}
+
+function authorizePage(env: PageEnv, view: AuthorizeView): Page {
+  const { appName } = env;
+  const { upstreamHost, issuerHost, signInHost, scopes, action } = view;
+  const known = knownName(view);
   const list = scopes.map((scope) => html`<li><code>${scope}</code></li>`);
   const row = (name: string, value: Html) => html`<div><dt>${name}</dt><dd>${value}</dd></div>\n`;
   return page(
-    `Authorize ${title}`,
-    html`${presentation(view)}<p>Slipway asks for access to the MCP server <strong>${title}</strong> in your name. You decide about it at
-<strong>${signInHost}</strong>, where the button leads; Slipway never sees your password.</p>
+    env,
+    `Connect ${known}`,
+    html`${presentation(view)}<p>${appName} asks for access to <strong>${known}</strong>${ownName(view)} in your name. You decide about it at
+<strong>${signInHost}</strong>, where the button leads. ${appName} never sees your password.</p>
 <dl>
-${row('MCP server', html`${label}`)}
-${row('The access is handed to', html`<code>${upstreamHost}</code>`)}
+${row('The access is for', html`<code>${upstreamHost}</code>`)}
 ${row('You sign in at', html`<code>${signInHost}</code>`)}
 ${issuerHost !== signInHost && row('in the name of', html`<code>${issuerHost}</code>`)}
 ${row('It will be asked for', list.length === 0 ? html`what is given by default` : html`<ul>${list}</ul>`)}
 </dl>
 <form method="post"${action !== undefined && html` action="${action}"`}><button type="submit">Continue to ${signInHost}</button></form>
-<p class="soft">Whoever can use this server through Slipway then acts with the access you give. Go on only if you expected this
-page; otherwise close it, and nothing happens.</p>`,
+<p class="soft">Whoever can use ${known} through ${appName} then acts with the access you give. Go on only if you expected this
+page; otherwise close it, and nothing happens.</p>
+${identity(view)}`,
   );
 }
 
-function formPage(view: FormView): Page {
-  const { label, title = label, upstreamHost, action, reason, fields, client, fault } = view;
+function formPage(env: PageEnv, view: FormView): Page {
+  const { appName } = env;
+  const { upstreamHost, action, reason, fields, client, fault, note } = view;
+  const known = knownName(view);
   const clientHost = client && new URL(client.issuer).host;
   return page(
-    `Set up ${title}`,
-    html`${presentation(view)}<p>The connection <strong>${label}</strong> to <code>${upstreamHost}</code> does not work yet.
-${reason}</p>
+    env,
+    `Set up ${known}`,
+    html`${presentation(view)}<p>${appName} cannot use <strong>${known}</strong>${ownName(view)} yet. ${reason}</p>
 ${fault !== null && html`<p role="alert" class="fault">${fault}</p>`}
-${client && html`<dl><div><dt>Redirect URI of the client</dt><dd><code>${client.redirectUri}</code></dd></div></dl>`}
+${client && html`<dl><div><dt>Redirect URI</dt><dd><code>${client.redirectUri}</code></dd></div></dl>`}
 <form method="post" action="${action}" autocomplete="off">
 ${client && clientInputs(client)}
 ${fields.map(inputOf)}
 <button type="submit">${fields.length === 0 && client === null ? 'Try again' : 'Save and connect'}</button></form>
-<p class="soft">Slipway stores these values encrypted, sends them to <code>${upstreamHost}</code>${
-      clientHost && html`, the client only to <code>${clientHost}</code>,`
+<p class="soft">${appName} stores these values encrypted, sends them to <code>${upstreamHost}</code>${
+      clientHost && html`, client ID and secret only to <code>${clientHost}</code>,`
     } and shows them to
-nobody. Go on only if you expected this page; otherwise close it, and nothing happens.</p>`,
+nobody. Go on only if you expected this page; otherwise close it, and nothing happens.</p>
+${identity(view)}${noteLine(note)}`,
   );
 }
+
+const ENTER_AGAIN = 'Enter it again: it is not shown here.';
 
 /** For inputs that browsers must not fill in or correct. */
 const PLAIN = html`autocomplete="off" spellcheck="false"`;
 
 /** The issuer is sent as well: a client is stored for the server that this page named, or not at all. */
-function clientInputs({ issuer, state }: ClientRequest): Html {
-  const hint = state === 'given' ? 'A client is stored. Leave ID and secret empty to go on with it.' : '';
+function clientInputs({ issuer, state, entered }: ClientRequest): Html {
+  const hint = state === 'given' ? 'A client ID is stored. Leave ID and secret empty to go on with it.' : '';
+  const id = entered?.id && html` value="${entered.id}"`;
   return html`<input type="hidden" name="${clientFields.issuer}" value="${issuer}">
 <p><label for="ci">Client ID</label>
 <span id="cih" class="hint">${hint}</span>
-<input id="ci" name="${clientFields.id}" aria-describedby="cih" type="text" ${PLAIN}></p>
+<input id="ci" name="${clientFields.id}" aria-describedby="cih" type="text" ${PLAIN}${id}></p>
 <p><label for="cs">Client secret (optional)</label>
-<span id="csh" class="hint">Leave it empty for a client without one.</span>
+<span id="csh" class="hint">${entered?.hasSecret ? ENTER_AGAIN : 'Leave it empty if there is none.'}</span>
 <input id="cs" name="${clientFields.secret}" aria-describedby="csh" type="password" ${PLAIN}></p>`;
 }
 
 function inputOf(field: SetupField, index: number): Html {
-  const { name, label, description, isRequired, isStored, fault } = field;
+  const { name, label, description, isRequired, isStored, entered, fault } = field;
   const id = `f${index}`;
   const hints = [
     description !== undefined && html`<span class="hint">${description}</span>`,
-    isStored && html`<span class="hint">A value is stored. Leave this empty to keep it.</span>`,
+    isStored && entered !== null && html`<span class="hint">A value is stored. Leave this empty to keep it.</span>`,
+    entered === null && html`<span class="hint">${ENTER_AGAIN}</span>`,
     fault !== null && html`<span class="fault" role="alert">${fault}</span>`,
   ];
   const required = isRequired && !isStored && html` required`;
@@ -131,8 +154,9 @@ function inputOf(field: SetupField, index: number): Html {
 ${controlOf(field, attributes)}</p>\n`;
 }
 
-function controlOf({ allowed, isSecret, isStored, control, limits, fallback = '' }: SetupField, base: Html): Html {
-  const shown = isStored ? '' : fallback;
+function controlOf(field: SetupField, base: Html): Html {
+  const { allowed, isSecret, isStored, control, limits, fallback = '', entered } = field;
+  const shown = entered || (isStored ? '' : fallback);
   if (allowed !== null) {
     const options = ['', ...allowed].map(
       (value) => html`<option value="${value}"${value === shown && html` selected`}>${value}</option>`,
@@ -149,15 +173,33 @@ function controlOf({ allowed, isSecret, isStored, control, limits, fallback = ''
   return html`<input ${attributes} type="number" step="${control === 'integer' ? 1 : 'any'}"${value}>`;
 }
 
+/**
+ * A form that answers a form, with the values that were entered: those of secret fields are not sent back, and are asked for
+ * again. An emptied field shows its default, which applies.
+ */
+export function withEntered(view: SetupView, form: URLSearchParams): SetupView {
+  if (view.kind !== 'form') return view;
+  const entered = (name: string) => form.get(name)?.replaceAll('\r\n', '\n').trim() ?? '';
+  const fields = view.fields.map((field) => {
+    const value = entered(field.name);
+    return value === '' ? field : { ...field, entered: field.isSecret ? null : value };
+  });
+  const id = entered(clientFields.id).slice(0, ID_CHARS_MAX);
+  const client = view.client && { ...view.client, entered: { id, hasSecret: entered(clientFields.secret) !== '' } };
+  return { ...view, fields, client };
+}
+
 /** Reads the client of a form that has fields for one. */
 export function readClient(form: URLSearchParams, { state }: ClientRequest): SubmittedClient {
   const text = (name: string) => form.get(name)?.trim() ?? '';
   const clientId = text(clientFields.id);
   const secret = text(clientFields.secret);
-  if (hasOtherValues(form)) return { fault: 'Give a client or other values, not both at once.' };
-  if (clientId === '' && secret !== '') return { fault: 'A client secret belongs to a client ID: give both.' };
+  if (hasOtherValues(form)) return { fault: 'Enter a client ID or other values, not both at once.' };
+  if (clientId === '' && secret !== '') return { fault: 'A client secret belongs to a client ID: enter both.' };
   if (clientId === '') return state === 'given' ? { client: null } : { fault: 'Nothing was filled in.' };
-  if (!VISIBLE.test(clientId + secret)) return { fault: 'A client ID and its secret are visible ASCII characters.' };
+  if (!VISIBLE.test(clientId + secret)) {
+    return { fault: 'A client ID and its secret have only plain letters, digits and signs.' };
+  }
   if (clientId.length > ID_CHARS_MAX) return { fault: `A client ID must be at most ${ID_CHARS_MAX} characters.` };
   if (secret.length > SECRET_CHARS_MAX) {
     return { fault: `A client secret must be at most ${SECRET_CHARS_MAX} characters.` };
@@ -172,6 +214,12 @@ export function isForClient(form: URLSearchParams): boolean {
   return hasClient || (form.has(clientFields.id) && !hasOtherValues(form));
 }
 
+/** The name of a header alone, which is filled in beforehand, is no value. */
 function hasOtherValues(form: URLSearchParams): boolean {
-  return [...form].some(([name, value]) => !name.startsWith('client.') && value.trim() !== '');
+  return [...form].some(([name, value]) => isValue(name) && value.trim() !== '');
+}
+
+/** True for the name of a field with a value of the connection, in its form. */
+export function isValue(name: string): boolean {
+  return /^(?:headers|query)\./.test(name) || name === keyFields.value;
 }

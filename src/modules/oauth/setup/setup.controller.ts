@@ -9,12 +9,12 @@ import { Public } from '../../../platform/http/public.decorator.js';
 import { readBody } from '../../../platform/http/body/request-body.js';
 import { isSecret } from '../../../platform/http/secrets.js';
 import { bindBrowser, readCookie, sendCookie } from '../../../platform/pages/browser-cookie.js';
-import { PageFilter, requireOwnPage, sendPage } from '../../../platform/pages/page.js';
+import { PageFilter, redirectTo, requireOwnPage, sendPage } from '../../../platform/pages/page.js';
 import { SetupPageError } from '../credentials.errors.js';
 import { AuthorizationFlowService } from './authorization-flow.service.js';
 import { CallbackQueryDto } from './callback.dto.js';
 import { SetupLinksService } from './setup-links.service.js';
-import { setupPage } from './setup-page.js';
+import { setupPage, withEntered } from './setup-page.js';
 import type { SetupAnswer, SetupView } from './setup.types.js';
 
 /** The pages for people who authorize Slipway or enter values. They have no API key: the signed link gives access. */
@@ -47,7 +47,7 @@ export class SetupController {
       if (returnUrl === null) throw SetupPageError.wrongReturn();
       sendReturnUrl(this.env, response, link.id, returnUrl);
     }
-    sendPage(response, setupPage(view));
+    sendPage(response, setupPage(this.env, view));
   }
 
   /** Handles the form of the page. */
@@ -67,11 +67,14 @@ export class SetupController {
     const cookie = readCookie(this.env, request.headers.cookie, link.id);
     if (!isSecret(cookie)) throw SetupPageError.otherBrowser();
     const answer = await subject.submit(row, form, cookie);
-    if ('view' in answer) return this.finish(request, response, link.id, answer);
+    if ('view' in answer) {
+      const { view, status } = answer;
+      return this.finish(request, response, link.id, { view: withEntered(view, form), status });
+    }
     sendCookie(this.env, response, answer.linkId, cookie);
     const returnUrl = readReturnUrl(this.env, request, link.id);
     if (returnUrl !== null) sendReturnUrl(this.env, response, answer.linkId, returnUrl);
-    redirect(response, answer.redirect);
+    redirectTo(response, answer.redirect);
   }
 
   /** Handles the answer of an authorization server. Returns to the app after success and after a person's refusal. */
@@ -86,7 +89,7 @@ export class SetupController {
       const refused = error instanceof SetupPageError ? error.refusedLinkId : undefined;
       const returnUrl = refused === undefined ? null : readReturnUrl(this.env, request, refused);
       if (returnUrl === null) throw error;
-      redirect(response, returnUrl);
+      redirectTo(response, returnUrl);
     }
   }
 
@@ -94,8 +97,8 @@ export class SetupController {
   private finish(request: Request, response: Response, linkId: string, { view, status }: ShownAnswer): void {
     const isDone = view.kind === 'connected' || view.kind === 'authorized';
     const returnUrl = isDone ? readReturnUrl(this.env, request, linkId) : null;
-    if (returnUrl === null) sendPage(response, setupPage(view), status);
-    else redirect(response, returnUrl);
+    if (returnUrl === null) sendPage(response, setupPage(this.env, view), status);
+    else redirectTo(response, returnUrl);
   }
 }
 
@@ -118,8 +121,4 @@ function sendReturnUrl(env: Env, response: Response, linkId: string, returnUrl: 
 function readReturnUrl(env: Env, { headers }: Request, linkId: string): string | null {
   const cookie = readCookie(env, headers.cookie, `${linkId}-return`);
   return allowedReturn(env, Buffer.from(cookie ?? '', 'base64url').toString());
-}
-
-function redirect(response: Response, url: string): void {
-  response.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).redirect(303, url);
 }

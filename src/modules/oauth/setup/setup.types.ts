@@ -22,7 +22,7 @@ export interface SetupSubject<Row> {
   submit(row: Row, form: URLSearchParams, cookie: string): Promise<SetupAnswer>;
 }
 
-/** The answer to a form: a page, or a redirect to an authorization server, whose answer needs the cookie for `linkId`. */
+/** The answer to a form: a page (422 where nothing was stored, for a fault of the form), or a redirect to an authorization server, whose answer needs the cookie for `linkId`. */
 export type SetupAnswer = { view: SetupView; status: 200 | 422 } | { redirect: string; linkId: string };
 
 /** The content of a setup page. */
@@ -33,26 +33,33 @@ export interface SetupMessage {
   kind: 'message';
   title: string;
   text: string;
+  /** A technical detail for whoever is asked for help. */
+  note?: string;
 }
 
 /** The page after an authorization was stored, or after values were stored that work. */
-export interface SetupResult {
+export interface SetupResult extends PageServer {
   kind: 'authorized' | 'connected';
-  label: string;
-  upstreamHost: string;
 }
 
 /** The MCP server of a page. */
 export interface PageServer {
-  /** The identity of its connection or release. */
+  /** The identity of its connection or release, such as `acme/mail-ann`: a detail of the page. */
   label: string;
+  /** The name of the connection, if it has one besides its id. */
+  name?: string;
   /** For code that runs here the name of its server. */
   upstreamHost: string;
-  /** The name that people know it by. */
+  /** The server's own name: as it reports it, as the registry displays it, or as its metadata say it. */
   title?: string;
   description?: string;
   /** An icon of this service, or a `data:` URL. */
   iconUrl?: string;
+}
+
+/** What people call the server of a page: the name of the connection, the server's own name, or its host. */
+export function knownName({ name, title, upstreamHost }: Pick<PageServer, 'name' | 'title' | 'upstreamHost'>): string {
+  return name || title || upstreamHost;
 }
 
 /** The page in front of an authorization server. */
@@ -66,7 +73,7 @@ export interface AuthorizeView extends PageServer {
   action?: string;
 }
 
-/** A form for values and for a client of an authorization server. It holds no stored and no submitted value. */
+/** A form for values and for a client of an authorization server. It holds no stored value and no secret. */
 export interface FormView extends PageServer {
   kind: 'form';
   action: string;
@@ -77,11 +84,16 @@ export interface FormView extends PageServer {
   client: ClientRequest | null;
   /** The error of the form as a whole, in a sentence; null without one. */
   fault: string | null;
+  /** A technical detail for whoever is asked for help. */
+  note?: string;
 }
+
+/** The names of the fields for a key or token in a header that the person names. */
+export const keyFields = { name: 'key.header', value: 'key.value' } as const;
 
 /** One value of a form. */
 export interface SetupField {
-  /** In the form, such as `headers.Authorization`. */
+  /** In the form, such as `headers.X-Token`. */
   name: string;
   label: string;
   description?: string;
@@ -98,6 +110,8 @@ export interface SetupField {
   fallback?: string;
   /** A value is stored; an empty field keeps it. */
   isStored: boolean;
+  /** The value of the form before, which is shown again; null for a secret, which must be entered again. */
+  entered?: string | null;
   /** The error of the value, in a sentence; null without one. */
   fault: string | null;
 }
@@ -112,4 +126,6 @@ export interface ClientRequest {
    * pre-registered one, which may be used further. `refused`: the server did not accept that one.
    */
   state: 'unneeded' | 'lacking' | 'given' | 'refused';
+  /** The client ID of the form before, and whether a secret was entered with it. */
+  entered?: { id: string; hasSecret: boolean };
 }

@@ -1,0 +1,33 @@
+import { Check, Column, CreateDateColumn, Entity, Index, PrimaryColumn } from 'typeorm';
+
+/** An OAuth client: one that registered itself (RFC 7591), or the last good copy of a client id metadata document. */
+@Entity('as_clients')
+@Index('as_clients_unfinished', ['createdAt'], { where: 'first_used_at IS NULL' })
+@Check('as_clients_source', 'num_nonnulls(sealed, document) = 1')
+export class AsClient {
+  /** The client id; of a document its URL. */
+  @PrimaryColumn('text', { primaryKeyConstraintName: 'as_clients_pkey' })
+  id: string;
+
+  /** Metadata and secret of a registration, sealed for the id. */
+  @Column('text', { nullable: true })
+  sealed: string | null;
+
+  /** The document, which is public. */
+  @Column('text', { nullable: true })
+  document: string | null;
+
+  /** The address that registered it, for the limit of registrations. */
+  @Column('text', { nullable: true })
+  address: string | null;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
+  createdAt: Date;
+
+  /** Null until a person allowed it something: such registrations go after a day. */
+  @Column({ type: 'timestamptz', name: 'first_used_at', precision: 3, nullable: true })
+  firstUsedAt: Date | null;
+
+  @Column({ type: 'timestamptz', name: 'last_used_at', precision: 3, nullable: true })
+  lastUsedAt: Date | null;
+}

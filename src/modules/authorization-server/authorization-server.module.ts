@@ -1,0 +1,48 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { roleModule } from '../../config/role-module.js';
+import { registerQueue } from '../../platform/queue/register-queue.js';
+import { AuthModule } from '../auth/auth.module.js';
+import { PeopleModule } from '../people/people.module.js';
+import { AsClient } from './as-client.entity.js';
+import { AsGrant } from './as-grant.entity.js';
+import { AsRecord } from './as-record.entity.js';
+import { AUTHORIZATION_SERVER_QUEUE, AuthorizationServerProcessor } from './authorization-server.processor.js';
+import { AuthorizationServerRepository } from './authorization-server.repository.js';
+import { AuthorizationServerService, UNFINISHED_MAX } from './authorization-server.service.js';
+import { ClientDocuments, ClientDocumentStore } from './client-documents.js';
+import { ConsentController } from './consent.controller.js';
+import { EndpointTargets } from './endpoint-targets.service.js';
+import { GrantedAccessController } from './granted-access.controller.js';
+import { TokensService } from './tokens.service.js';
+
+/** Login of MCP clients by URL: the OAuth authorization server, its tokens, and the pages on which people let clients in. */
+@Module({})
+export class AuthorizationServerModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: AuthorizationServerModule,
+    always: {
+      imports: [TypeOrmModule.forFeature([AsClient, AsGrant, AsRecord])],
+      providers: [AuthorizationServerRepository],
+    },
+    api: {
+      imports: [AuthModule.forRoles(env), PeopleModule.forRoles(env)],
+      controllers: [ConsentController, GrantedAccessController],
+      providers: [
+        AuthorizationServerService,
+        TokensService,
+        EndpointTargets,
+        ClientDocuments,
+        {
+          provide: ClientDocumentStore,
+          inject: [AuthorizationServerRepository],
+          useFactory: (rows: AuthorizationServerRepository) => ({
+            read: (url: string) => rows.findDocument(url),
+            write: (url: string, body: string) => rows.saveDocument(url, body, UNFINISHED_MAX),
+          }),
+        },
+      ],
+    },
+    worker: { imports: [registerQueue(AUTHORIZATION_SERVER_QUEUE)], providers: [AuthorizationServerProcessor] },
+  }));
+}

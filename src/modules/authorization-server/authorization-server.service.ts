@@ -1,0 +1,445 @@
+/**
+ * The OAuth authorization server of the service (RFC 6749 with PKCE, RFC 7591, RFC 8707, client id metadata documents):
+ * `oidc-provider` behind this one file of policy. It answers its own paths before guards and routes: `/authorize`,
+ * `/authorize/{uid}`, `/token`, `/register`, `/revoke`, `/jwks` and the documents below `/.well-known/`. People decide on the pages
+ * of `consent.controller.ts`.
+ *
+ * Policy: codes and refresh tokens only, PKCE S256 always, one resource always, no ID tokens, no sessions of the library's own:
+ * each authorization asks our consent page, which knows who is signed in. Errors are those of RFC 6749 section 5.2 as JSON, or a
+ * page for people.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { generateKeyPairSync } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import type {
+  Configuration,
+  default as Provider,
+  Grant,
+  Interaction,
+  InteractionResults,
+  KoaContextWithOIDC,
+} from 'oidc-provider';
+import { Env } from '../../config/env.js';
+import { BodyBudget } from '../../platform/http/body/body-budget.js';
+import { readBody } from '../../platform/http/body/request-body.js';
+import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
+import { clientAddress } from '../../platform/http/client-address.js';
+import { JSON_TYPE } from '../../platform/http/json-answer.js';
+import { keysFor } from '../../platform/http/secrets.js';
+import { messagePage } from '../../platform/pages/page.js';
+import { Schedule } from '../../platform/schedule/schedule.js';
+import { Vault } from '../../platform/vault/vault.js';
+import { AccessService } from '../auth/access.service.js';
+import { RateLimitedError } from '../auth/auth.errors.js';
+import { TOKEN_PREFIX } from '../auth/mcp-endpoint.access.js';
+import { RequestLimits } from '../auth/request-limits.service.js';
+import { AuthorizationServerRepository } from './authorization-server.repository.js';
+import { MCP_SCOPE, paths } from './authorization-server.types.js';
+import { ClientDocuments } from './client-documents.js';
+import { allowLoopbackPorts, clientMetadataExtension } from './client-metadata.js';
+import { endpointOfResource, issuerOf, resourceOf, wellKnown } from './protected-resource.js';
+import { adapterOf, type ModelStore } from './stored-models.js';
+import { TokensService } from './tokens.service.js';
+
+/** A person who does not use a client for this long logs in again. */
+const REFRESH_SECONDS = 90 * 24 * 60 * 60;
+
+/** Longer than a refresh token, which moves it on. */
+export const GRANT_SECONDS = REFRESH_SECONDS + 24 * 60 * 60;
+
+/** Clients redeem a code at once. The log names those that do not. */
+const CODE_SECONDS = 60;
+
+/** Time for a person to sign in and decide. */
+const INTERACTION_SECONDS = 60 * 60;
+
+/** Registrations that nobody allowed anything yet: of one address in an hour, and of all. */
+const UNFINISHED_PER_ADDRESS_MAX = 100;
+export const UNFINISHED_MAX = 10_000;
+
+const BODY_BYTES_MAX = 64 * 1024;
+
+/** What its authors print when it is imported by Node 20, which it works with. */
+const NODE_20_LINE = 'Unsupported runtime';
+
+@Injectable()
+export class AuthorizationServerService implements OnApplicationBootstrap {
+  private readonly logger = new Logger('login');
+  private readonly addresses = new AsyncLocalStorage<string>();
+  private provider: Provider | null = null;
+  private callback: (request: IncomingMessage, response: ServerResponse) => Promise<void> = () => Promise.resolve();
+
+  constructor(
+    private readonly rows: AuthorizationServerRepository,
+    private readonly tokens: TokensService,
+    private readonly access: AccessService,
+    private readonly documents: ClientDocuments,
+    private readonly vault: Vault,
+    private readonly limits: RequestLimits,
+    private readonly bodies: BodyBudget,
+    private readonly schedule: Schedule,
+    private readonly env: Env,
+  ) {}
+
+  /** Imports and configures the library. Before it, {@link take} takes nothing. */
+  async start(): Promise<void> {
+    const library = await importLibrary();
+    const provider = new library.default(issuerOf(this.env), this.configuration(library));
+    provider.proxy = true;
+    const token = provider.AccessToken.prototype as unknown as { generateTokenId(this: object): string };
+    // eslint-disable-next-line @typescript-eslint/unbound-method -- called with the token
+    const { generateTokenId } = token;
+    token.generateTokenId = function () {
+      return TOKEN_PREFIX + generateTokenId.call(this);
+    };
+    allowLoopbackPorts(provider.Client as unknown as Parameters<typeof allowLoopbackPorts>[0]);
+    provider.on('server_error', (_context: unknown, error: Error) => this.logger.error(error));
+    provider.on('grant.revoked', (_context: unknown, grantId: string) => this.tokens.end([grantId]));
+    this.callback = provider.callback();
+    this.provider = provider;
+    this.access.useTokens(this.tokens);
+  }
+
+  onApplicationBootstrap(): void {
+    this.schedule.every('sweep of authorization codes', CODE_SECONDS * 1_000, async () => {
+      for (const client of await this.rows.sweepCodes()) {
+        this.logger.warn(
+          `${client} was let in by its user and did not fetch its token within ${CODE_SECONDS} s: the login failed in the client`,
+        );
+      }
+    });
+  }
+
+  /** Answers a request for one of its paths. @returns false for any other path */
+  take(request: IncomingMessage, response: ServerResponse): boolean {
+    const { url = '', method } = request;
+    const [path = ''] = url.split('?');
+    if (path.startsWith('/.well-known/') || path === paths.jwks) {
+      const document = path === paths.jwks ? { keys: [] } : wellKnown(request, this.env);
+      if (!document || !this.provider) return false;
+      this.answering(request, response, async () => {
+        if (openToPages(request, response)) return;
+        this.limits.admitStranger(request, response);
+        if (method !== 'GET' && method !== 'HEAD')
+          return sendJson(response, 405, { error: 'invalid_request' }, { allow: 'GET' });
+        response.setHeader('cache-control', 'public, max-age=300');
+        sendJson(response, 200, document);
+      });
+      return true;
+    }
+    const isClientPath = path === paths.token || path === paths.register || path === paths.revoke;
+    const isPersonPath = path === paths.authorize || path.startsWith(`${paths.authorize}/`);
+    if (!this.provider || !(isClientPath || isPersonPath)) return false;
+    this.answering(request, response, async () => {
+      if (isPersonPath) return this.authorize(request, response);
+      if (openToPages(request, response)) return;
+      if (path === paths.register) return this.register(request, response);
+      await this.exchange(request, response);
+    });
+    return true;
+  }
+
+  /** The authorization that waits for this browser's person. @throws when there is none or it is over */
+  async interaction(request: IncomingMessage, response: ServerResponse): Promise<Interaction> {
+    return this.started.interactionDetails(this.forLibrary(request), response);
+  }
+
+  /** Name, host and redirect URIs of a client; null for one that is gone. */
+  async client(
+    id: string,
+  ): Promise<{ id: string; name: string; host: string | null; redirectUris: readonly string[] } | null> {
+    const client = await this.started.Client.find(id);
+    if (!client) return null;
+    const host = /^https:\/\//.test(id) ? new URL(id).host : null;
+    return { id, name: client.clientName ?? host ?? 'An app', host, redirectUris: client.redirectUris ?? [] };
+  }
+
+  /** Ends an authorization. @returns where the browser goes on */
+  finish(request: IncomingMessage, response: ServerResponse, result: InteractionResults): Promise<string> {
+    return this.started.interactionResult(this.forLibrary(request), response, result);
+  }
+
+  private get started(): Provider {
+    if (!this.provider) throw new Error('The authorization server is off');
+    return this.provider;
+  }
+
+  /** Scopes that a client does not know of us are dropped, and the resource has one spelling. */
+  private async authorize(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.limits.admitStranger(request, response);
+    const url = new URL(request.url ?? '', this.env.baseUrl);
+    if (url.pathname !== paths.authorize) return this.serve(request, response);
+    url.searchParams.set('scope', `${MCP_SCOPE} offline_access`);
+    for (const name of ['nonce', 'max_age', 'acr_values', 'claims', 'claims_locales', 'id_token_hint'])
+      url.searchParams.delete(name);
+    const resources = url.searchParams.getAll('resource').map((resource) => this.spelled(resource));
+    url.searchParams.delete('resource');
+    resources.forEach((resource) => url.searchParams.append('resource', resource));
+    await this.serve(request, response, { url: url.pathname + url.search });
+  }
+
+  private async register(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.limits.admitStranger(request, response);
+    const address = clientAddress(request, this.env.trustProxy);
+    const { ofAddress, all } = await this.rows.unfinished(address);
+    if (ofAddress >= UNFINISHED_PER_ADDRESS_MAX || all >= UNFINISHED_MAX) {
+      throw new RateLimitedError('Too many clients registered and were never allowed anything', 3_600);
+    }
+    const body = await this.bodyOf(request, response);
+    await this.addresses.run(address, () => this.serve(request, response, { body }));
+  }
+
+  /** Serves the token and the revocation endpoint. Refreshes have no limit for their address: one office may have many. */
+  private async exchange(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const form = new URLSearchParams(await this.bodyOf(request, response));
+    if (form.get('grant_type') !== 'refresh_token') this.limits.admitStranger(request, response);
+    const resource = form.get('resource');
+    if (resource !== null) form.set('resource', this.spelled(resource));
+    await this.serve(request, response, { body: form.toString() });
+  }
+
+  /** The body of a request without a key, within the budget of such bodies. */
+  private bodyOf(request: IncomingMessage, response: ServerResponse): Promise<string> {
+    this.bodies.admitStranger(request, response);
+    return readBody(request, BODY_BYTES_MAX);
+  }
+
+  private spelled(resource: string): string {
+    const endpoint = endpointOfResource(resource, this.env);
+    return endpoint ? resourceOf(endpoint, this.env) : resource;
+  }
+
+  private serve(request: IncomingMessage, response: ServerResponse, changes: Changes = {}): Promise<void> {
+    return this.callback(this.forLibrary(request, changes), response);
+  }
+
+  /** The request as the library reads it: host and protocol of `PUBLIC_URL`, and no `Origin`, since CORS is answered here. */
+  private forLibrary(request: IncomingMessage, { url, body }: Changes = {}): IncomingMessage {
+    const { host, protocol } = new URL(this.env.baseUrl);
+    const { origin: _origin, 'x-forwarded-host': _host, ...headers } = request.headers;
+    const own: PropertyDescriptorMap = {
+      headers: {
+        value: {
+          ...headers,
+          host,
+          'x-forwarded-proto': protocol.slice(0, -1),
+          ...(body !== undefined && { 'content-length': String(Buffer.byteLength(body)) }),
+        },
+      },
+      url: { value: url ?? request.url, writable: true },
+    };
+    if (body !== undefined) {
+      own.readable = { value: true };
+      own.iterator = {
+        value: async function* () {
+          yield Buffer.from(body);
+        },
+      };
+    }
+    return Object.create(request, own) as IncomingMessage;
+  }
+
+  /** Runs an answer in the background; its errors become those of RFC 6749. */
+  private answering(request: IncomingMessage, response: ServerResponse, answer: () => Promise<void>): void {
+    answer().catch((error: unknown) => {
+      if (response.headersSent) return void response.destroy();
+      if (error instanceof DomainError) {
+        const { kind, retryAfterSeconds, message } = error;
+        const word = kind === 'rate_limited' ? 'temporarily_unavailable' : 'invalid_request';
+        const headers: Record<string, string> =
+          retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
+        return sendJson(response, statusOf[kind], { error: word, error_description: message }, headers);
+      }
+      this.logger.error(error);
+      sendJson(response, 500, {
+        error: 'server_error',
+        error_description: 'The login failed here. Try again in a moment.',
+      });
+    });
+  }
+
+  private configuration({ errors, interactionPolicy }: Library): Configuration {
+    const { env } = this;
+    const store: ModelStore = {
+      rows: this.rows,
+      vault: this.vault,
+      logger: this.logger,
+      grantSeconds: GRANT_SECONDS,
+      address: () => this.addresses.getStore() ?? null,
+      endGrant: async (id) => {
+        await this.rows.deleteGrant(id);
+        this.tokens.end([id]);
+      },
+      codeUsed: () => new errors.InvalidGrant('authorization code already consumed'),
+    };
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
+    const cookie = { signed: true, httpOnly: true, sameSite: 'lax' as const, secure: env.baseUrl.startsWith('https:') };
+    const none = { enabled: false };
+    return {
+      adapter: (name: string) => adapterOf(name, store),
+      // Signs nothing: there are no ID tokens. Without a key the library warns.
+      jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256' }] },
+      routes: {
+        authorization: paths.authorize,
+        token: paths.token,
+        registration: paths.register,
+        revocation: paths.revoke,
+        jwks: paths.jwks,
+      },
+      scopes: ['offline_access'],
+      claims: {},
+      responseTypes: ['code'],
+      clientAuthMethods: ['none', 'client_secret_post', 'client_secret_basic', 'private_key_jwt'],
+      pkce: { required: () => true },
+      cookies: {
+        keys: keysFor(env, 'slipway login cookies').map((key) => key.toString('base64url')),
+        names: { session: 'slipway-login', interaction: 'slipway-consent', resume: 'slipway-resume' },
+        long: cookie,
+        short: cookie,
+      },
+      ttl: {
+        AccessToken: () => env.oauthTokenHours * 60 * 60,
+        AuthorizationCode: CODE_SECONDS,
+        RefreshToken: () => REFRESH_SECONDS,
+        Grant: () => GRANT_SECONDS,
+        Interaction: INTERACTION_SECONDS,
+        Session: INTERACTION_SECONDS,
+        ReplayDetection: CODE_SECONDS * 10,
+      },
+      features: {
+        devInteractions: none,
+        userinfo: none,
+        rpInitiatedLogout: none,
+        pushedAuthorizationRequests: none,
+        dPoP: none,
+        clientCredentials: none,
+        revocation: {
+          enabled: true,
+          allowedPolicy: (_context: unknown, client: { clientId: string }, token: { clientId?: string }) =>
+            token.clientId === client.clientId,
+        },
+        registration: { enabled: true, issueRegistrationAccessToken: false },
+        clientIdMetadataDocument: {
+          enabled: true,
+          ack: 'draft-02',
+          allowFetch: () => true,
+          allowClient: () => true,
+          // Our own fetch caches.
+          cacheDuration: { min: 60, max: 300 },
+        },
+        resourceIndicators: {
+          enabled: true,
+          defaultResource: () => {
+            throw new errors.InvalidTarget(
+              'resource is missing: it must be the address of an MCP endpoint of this service',
+            );
+          },
+          useGrantedResource: () => true,
+          getResourceServerInfo: (_context: KoaContextWithOIDC, resource: string) => {
+            if (!endpointOfResource(resource, env)) {
+              throw new errors.InvalidTarget('resource must be the address of an MCP endpoint of this service');
+            }
+            return {
+              scope: MCP_SCOPE,
+              audience: resource,
+              accessTokenFormat: 'opaque',
+              accessTokenTTL: env.oauthTokenHours * 60 * 60,
+            };
+          },
+        },
+      },
+      extraClientMetadata: clientMetadataExtension(errors.CustomOIDCProviderError, env.oauthRedirectHosts),
+      fetch: this.documents.fetch,
+      clientBasedCORS: () => true,
+      expiresWithSession: () => false,
+      issueRefreshToken: () => true,
+      rotateRefreshToken: true,
+      findAccount: async (_context: unknown, accountId: string) => ({
+        accountId,
+        claims: () => Promise.resolve({ sub: accountId }),
+      }),
+      loadExistingGrant: async ({ oidc }: KoaContextWithOIDC): Promise<Grant | undefined> => {
+        const grantId = oidc.result?.consent?.grantId;
+        return grantId === undefined ? undefined : oidc.provider.Grant.find(grantId);
+      },
+      interactions: {
+        url: (_context: unknown, { uid }: { uid: string }) => `/consent/${uid}`,
+        policy: policyOf(interactionPolicy),
+      },
+      renderError: (
+        context: KoaContextWithOIDC,
+        { error, error_description: description }: { error: string; error_description?: string },
+      ) => {
+        const { html, headers } = messagePage(
+          env,
+          'This login cannot go on',
+          `${sentenceOf(description)} Go back to your app and begin again.`,
+          error,
+        );
+        context.set(headers);
+        context.body = html;
+      },
+    } as Configuration;
+  }
+}
+
+/** What of a request the library reads differently. */
+interface Changes {
+  url?: string;
+  body?: string;
+}
+
+type Library = typeof import('oidc-provider');
+
+/** Prompts that clients may name. Only the consent page answers them; it asks for the sign-in too. */
+function policyOf({ Prompt, Check }: Library['interactionPolicy']) {
+  const prompts = ['login', 'select_account'].map((name) => new Prompt({ name, requestable: true }));
+  const isUndecided = ({ oidc }: KoaContextWithOIDC) => oidc.result?.consent?.grantId === undefined;
+  const asked = new Check('endpoint_consent', 'the person has not decided yet', isUndecided);
+  return [...prompts, new Prompt({ name: 'consent', requestable: true }, asked)];
+}
+
+/** Imports oidc-provider, which is written for Node 22: Node 20 lacks one function, and it prints a line about that. */
+async function importLibrary(): Promise<Library> {
+  type Parse = (url: string) => URL | null;
+  (URL as unknown as { parse?: Parse }).parse ??= (url) => (URL.canParse(url) ? new URL(url) : null);
+  const output = globalThis.console;
+  const warn = output.warn.bind(output);
+  output.warn = (...words: unknown[]) => {
+    if (!String(words[0]).includes(NODE_20_LINE)) warn(...words);
+  };
+  try {
+    return await import('oidc-provider');
+  } finally {
+    output.warn = warn;
+  }
+}
+
+/**
+ * Lets scripts of every web page read the answer: no cookies are read there. @returns true for a preflight, which is answered
+ */
+function openToPages({ method, headers }: IncomingMessage, response: ServerResponse): boolean {
+  response.setHeader('access-control-allow-origin', '*');
+  response.setHeader('access-control-expose-headers', '*');
+  if (method !== 'OPTIONS') return false;
+  response.setHeader('access-control-allow-methods', 'GET, POST');
+  response.setHeader(
+    'access-control-allow-headers',
+    headers['access-control-request-headers'] ?? 'Authorization, Content-Type',
+  );
+  response.setHeader('access-control-max-age', '7200');
+  response.writeHead(204).end();
+  return true;
+}
+
+function sendJson(response: ServerResponse, status: number, body: object, headers: Record<string, string> = {}): void {
+  response
+    .writeHead(status, { 'cache-control': 'no-store', ...headers, 'content-type': JSON_TYPE })
+    .end(JSON.stringify(body));
+}
+
+function sentenceOf(description = 'The request of the app is not valid'): string {
+  const text = description.charAt(0).toUpperCase() + description.slice(1);
+  return text.endsWith('.') ? text : `${text}.`;
+}

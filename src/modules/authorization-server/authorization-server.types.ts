@@ -1,0 +1,43 @@
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    /** Published when what a person allowed a client has ended: its tokens and streams end. */
+    'authorization-server.grants-ended': { grantIds: string[] };
+  }
+}
+
+/** A connection, all connections of a namespace, or a server: what a grant opens. */
+export interface EndpointTarget {
+  kind: 'connection' | 'namespace' | 'server';
+  id: string;
+  ownerId: string;
+  namespace: string;
+  /** The name that people know it by; its names in the address where it has no other. */
+  title: string;
+  /** `namespace/name`, as developers know it. */
+  label: string;
+  isPublic: boolean;
+  /** What its owner granted the account. */
+  granted: 'call' | 'manage' | null;
+}
+
+/** What a person allowed a client, as lists show it. */
+export interface ShownGrant {
+  id: string;
+  clientName: string;
+  clientHost: string | null;
+  resource: string;
+  createdAt: Date;
+  lastUsedAt: Date | null;
+}
+
+/** Scope of every access token: the MCP methods of one endpoint. */
+export const MCP_SCOPE = 'mcp';
+
+/** The paths that clients call (rule: legacy clients know them without metadata). */
+export const paths = {
+  authorize: '/authorize',
+  token: '/token',
+  register: '/register',
+  revoke: '/revoke',
+  jwks: '/jwks',
+} as const;

@@ -1,0 +1,112 @@
+import { html, type Html } from '../../platform/pages/html.js';
+import { page, type Page, type PageEnv } from '../../platform/pages/page.js';
+import type { EndpointTarget, ShownGrant } from './authorization-server.types.js';
+
+/** Who asks for what, and where the answer goes. */
+export interface ConsentView {
+  personName: string;
+  client: { name: string; host: string | null };
+  target: EndpointTarget;
+  /** Where the browser goes on. */
+  redirectUri: string;
+  /** True where the decision may be remembered: an exact client with an exact https address. */
+  mayRemember: boolean;
+  action: string;
+  formToken: Html;
+  accountId: string;
+}
+
+const allowed: Record<EndpointTarget['kind'], string> = {
+  connection: 'use the tools of this connection, with the access that is stored for it',
+  namespace: 'use the tools of all connections of this namespace, also of those that are added later',
+  server: 'use the tools of this server',
+};
+
+const kindNames: Record<EndpointTarget['kind'], string> = {
+  connection: 'Connection',
+  namespace: 'All connections of the namespace',
+  server: 'Server',
+};
+
+/** The page on which a person decides whether a client may use an endpoint. */
+export function consentPage(env: PageEnv, view: ConsentView): Page {
+  const { client, target, personName, redirectUri } = view;
+  const label = target.label !== target.title && html` <span class="hint">${target.label}</span>`;
+  return page(
+    env,
+    `Let ${client.name} in?`,
+    html`<p><strong>${client.name}</strong> asks to ${allowed[target.kind]}, in your name.</p>
+<dl>
+<div><dt>Asks</dt><dd>${
+      client.host === null
+        ? html`${client.name} <span class="hint">unverified: an app gives itself any name</span>`
+        : html`${client.name} <span class="hint">verified: ${client.host}</span>`
+    }</dd></div>
+<div><dt>${kindNames[target.kind]}</dt><dd><strong>${target.title}</strong>${label}</dd></div>
+<div><dt>Answer goes to</dt><dd>${placeOf(redirectUri)}</dd></div>
+<div><dt>You are</dt><dd>${personName} at ${env.appName}</dd></div>
+</dl>
+<form method="post" action="${view.action}">${view.formToken}<input type="hidden" name="account" value="${view.accountId}">
+${view.mayRemember && html`<p><label><input type="checkbox" name="remember" value="yes"> Do not ask again for this app and this address</label></p>`}
+<p><button type="submit" name="answer" value="allow">Allow</button></p>
+<p><button type="submit" name="answer" value="deny" class="plain">Do not allow</button></p>
+<p class="soft">Go on only if you have just asked ${client.name} to connect. You can end this at any time under
+<a href="/me/access">What I let in</a>. Not you? <button type="submit" name="answer" value="other" class="link">Sign in as somebody else</button></p>
+</form>`,
+  );
+}
+
+/** The page for a person who may not use what a client asks for, or where there is nothing. */
+export function nothingHerePage(
+  env: PageEnv,
+  view: {
+    personName: string;
+    clientName: string;
+    resource: string;
+    action: string;
+    formToken: Html;
+    accountId: string;
+  },
+): Page {
+  return page(
+    env,
+    'Nothing to let in here',
+    html`<p role="alert">${view.clientName} asks for <code>${view.resource}</code>. There is no such connection or server, or
+<strong>${view.personName}</strong> may not use it. Check the address in your app, or ask its owner.</p>
+<form method="post" action="${view.action}">${view.formToken}<input type="hidden" name="account" value="${view.accountId}">
+<p><button type="submit" name="answer" value="deny">Back to ${view.clientName}</button></p>
+<p><button type="submit" name="answer" value="other" class="plain">Sign in as somebody else</button></p></form>`,
+  );
+}
+
+/** The page of everything that a person let in. */
+export function accessPage(env: PageEnv, grants: ShownGrant[], formToken: Html): Page {
+  const rows = grants.map(
+    (
+      grant,
+    ) => html`<div><dt>${grant.clientName} <span class="hint">${grant.clientHost === null ? 'unverified' : grant.clientHost}</span></dt>
+<dd><code>${grant.resource}</code>
+<span class="hint">since ${dayOf(grant.createdAt)}, last used ${grant.lastUsedAt ? dayOf(grant.lastUsedAt) : 'never'}</span>
+<form method="post" action="/me/access">${formToken}<input type="hidden" name="grant" value="${grant.id}">
+<p><button type="submit">End access</button></p></form></dd></div>\n`,
+  );
+  return page(
+    env,
+    'What I let in',
+    html`${grants.length === 0 ? html`<p>No app may use anything in your name.</p>` : html`<dl>${rows}</dl>`}
+<p class="soft">An app whose access ends must ask you again. API keys are listed by <code>GET /accounts/me/api-keys</code>.</p>
+<p><a href="/me">Back</a></p>`,
+  );
+}
+
+function dayOf(moment: Date): string {
+  return moment.toISOString().slice(0, 10);
+}
+
+/** Where a redirect leads, in words. */
+function placeOf(redirectUri: string): Html {
+  const { protocol, host, hostname } = new URL(redirectUri);
+  if (protocol === 'https:') return html`<code>${host}</code>`;
+  if (/^(localhost|127\.|\[::1\])/.test(hostname)) return html`a program on this computer (<code>${host}</code>)`;
+  return html`a program on this computer (<code>${protocol}</code>)`;
+}

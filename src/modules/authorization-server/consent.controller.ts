@@ -1,0 +1,149 @@
+/**
+ * The page on which a signed-in person decides about a client: `/consent/{uid}`. Who is not signed in goes to `/login` first. The
+ * interaction is bound to the browser by a cookie of the authorization server; the form has a token, and names the account that saw
+ * the page. Nothing is decided by a GET, but for what the person asked to be remembered: an exact client with an exact https
+ * address (rule of the consent), for which the browser goes on at once.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import { Controller, Get, Post, Req, Res, UseFilters } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
+import type { Request, Response } from 'express';
+import { Env } from '../../config/env.js';
+import { BodyBudget } from '../../platform/http/body/body-budget.js';
+import { readBody } from '../../platform/http/body/request-body.js';
+import { Public } from '../../platform/http/public.decorator.js';
+import { formToken, requireFormToken } from '../../platform/pages/form-token.js';
+import { requireOwnHost } from '../../platform/pages/own-host.js';
+import { PageFilter, requireOwnPage, sendPage } from '../../platform/pages/page.js';
+import type { SignedIn } from '../people/people.types.js';
+import { SessionsService } from '../people/sessions.service.js';
+import { AuthorizationServerRepository, type NewGrant } from './authorization-server.repository.js';
+import { AuthorizationServerService, GRANT_SECONDS } from './authorization-server.service.js';
+import { isExactHttps, redirectKey } from './client-metadata.js';
+import { consentPage, nothingHerePage } from './consent-page.js';
+import { ConsentError } from './consent.errors.js';
+import { EndpointTargets } from './endpoint-targets.service.js';
+import { endpointOfResource } from './protected-resource.js';
+
+/** What a client asks for, read anew for each request of a browser. */
+type Asked = Awaited<ReturnType<ConsentController['asked']>>;
+
+@ApiExcludeController()
+@Public()
+@UseFilters(PageFilter)
+@Controller('consent')
+export class ConsentController {
+  constructor(
+    private readonly server: AuthorizationServerService,
+    private readonly rows: AuthorizationServerRepository,
+    private readonly targets: EndpointTargets,
+    private readonly sessions: SessionsService,
+    private readonly bodies: BodyBudget,
+    private readonly env: Env,
+  ) {}
+
+  @Get(':uid')
+  async show(@Req() request: Request, @Res() response: Response): Promise<void> {
+    requireOwnHost(request, this.env);
+    const asked = await this.asked(request, response);
+    const person = await this.sessions.current(request);
+    if (!person) return signIn(response, request.path);
+    const { client, resource, prompts } = asked;
+    const target = await this.targetOf(asked, person);
+    const form = {
+      action: request.path,
+      formToken: formToken(this.env, request, response),
+      accountId: person.accountId,
+    };
+    const personName = person.accountName;
+    if (!target)
+      return sendPage(response, nothingHerePage(this.env, { ...form, personName, clientName: client.name, resource }));
+    const grant = this.grantOf(asked, person, target);
+    const isAsked = prompts.some((prompt) => prompt !== 'none');
+    if (!isAsked && isExactHttps(asked.redirectUri) && (await this.rows.isRemembered(grant))) {
+      return this.allow(request, response, { ...grant, isRemembered: true });
+    }
+    const { redirectUri } = asked;
+    const mayRemember = isExactHttps(redirectUri);
+    sendPage(response, consentPage(this.env, { ...form, personName, client, target, redirectUri, mayRemember }));
+  }
+
+  @Post(':uid')
+  async decide(@Req() request: Request, @Res() response: Response): Promise<void> {
+    requireOwnHost(request, this.env);
+    requireOwnPage(request, this.env, () => ConsentError.otherPage());
+    this.bodies.admitStranger(request, response);
+    const form = new URLSearchParams(await readBody(request, Infinity));
+    requireFormToken(this.env, request, form, () => ConsentError.otherPage());
+    const asked = await this.asked(request, response);
+    const answer = form.get('answer');
+    if (answer === 'other') return signIn(response, request.path);
+    if (answer === 'deny') {
+      const refusal = { error: 'access_denied', error_description: 'the person did not allow it' };
+      return redirect(response, await this.server.finish(request, response, refusal));
+    }
+    const person = await this.sessions.current(request);
+    if (!person) return signIn(response, request.path);
+    // eslint-disable-next-line no-restricted-syntax -- The page was shown to this person.
+    if (form.get('account') !== person.accountId) throw ConsentError.otherPerson();
+    const target = answer === 'allow' ? await this.targetOf(asked, person) : null;
+    if (!target) throw ConsentError.nothingToAllow();
+    const isRemembered = form.get('remember') === 'yes' && isExactHttps(asked.redirectUri);
+    await this.allow(request, response, { ...this.grantOf(asked, person, target), isRemembered });
+  }
+
+  /** @throws ConsentError when no authorization of this browser waits */
+  private async asked(request: Request, response: Response) {
+    const interaction = await this.server.interaction(request, response).catch(() => null);
+    if (!interaction || interaction.uid !== request.params.uid) throw ConsentError.expired();
+    const {
+      client_id: clientId,
+      redirect_uri: redirectUri,
+      resource,
+      prompt,
+    } = interaction.params as Record<string, string>;
+    const client = await this.server.client(clientId);
+    if (!client) throw ConsentError.expired();
+    return { client, redirectUri, resource: String(resource), prompts: prompt === undefined ? [] : prompt.split(' ') };
+  }
+
+  private async targetOf({ resource }: Asked, { accountId }: SignedIn) {
+    const endpoint = endpointOfResource(resource, this.env);
+    return endpoint && this.targets.find(endpoint, accountId);
+  }
+
+  private grantOf(
+    { client, redirectUri, resource }: Asked,
+    { accountId }: SignedIn,
+    target: NewGrant['target'],
+  ): NewGrant {
+    return {
+      id: randomUUID(),
+      accountId,
+      clientId: client.id,
+      clientName: client.name,
+      clientHost: client.host,
+      redirectKey: redirectKey(redirectUri),
+      redirectsHash: createHash('sha256').update(JSON.stringify(client.redirectUris.toSorted())).digest(),
+      resource,
+      target,
+      isRemembered: false,
+      lifeSeconds: GRANT_SECONDS,
+    };
+  }
+
+  private async allow(request: Request, response: Response, grant: NewGrant): Promise<void> {
+    const grantId = await this.rows.saveGrant(grant);
+    const { accountId } = grant;
+    const result = { login: { accountId }, consent: { grantId }, select_account: {} };
+    redirect(response, await this.server.finish(request, response, result));
+  }
+}
+
+function signIn(response: Response, next: string): void {
+  redirect(response, `/login?next=${encodeURIComponent(next)}`);
+}
+
+function redirect(response: Response, url: string): void {
+  response.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).redirect(303, url);
+}

@@ -1,0 +1,54 @@
+import { Controller, Get, Post, Req, Res, UseFilters } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
+import { isUUID } from 'class-validator';
+import type { Request, Response } from 'express';
+import { Env } from '../../config/env.js';
+import { BodyBudget } from '../../platform/http/body/body-budget.js';
+import { readBody } from '../../platform/http/body/request-body.js';
+import { Public } from '../../platform/http/public.decorator.js';
+import { formToken, requireFormToken } from '../../platform/pages/form-token.js';
+import { requireOwnHost } from '../../platform/pages/own-host.js';
+import { PageFilter, requireOwnPage, sendPage } from '../../platform/pages/page.js';
+import { SessionsService } from '../people/sessions.service.js';
+import { AuthorizationServerRepository } from './authorization-server.repository.js';
+import { accessPage } from './consent-page.js';
+import { ConsentError } from './consent.errors.js';
+import { TokensService } from './tokens.service.js';
+
+/** `/me/access`: what a person let in, its last use, and its end. */
+@ApiExcludeController()
+@Public()
+@UseFilters(PageFilter)
+@Controller('me/access')
+export class GrantedAccessController {
+  constructor(
+    private readonly rows: AuthorizationServerRepository,
+    private readonly tokens: TokensService,
+    private readonly sessions: SessionsService,
+    private readonly bodies: BodyBudget,
+    private readonly env: Env,
+  ) {}
+
+  @Get()
+  async show(@Req() request: Request, @Res() response: Response): Promise<void> {
+    requireOwnHost(request, this.env);
+    const person = await this.sessions.current(request);
+    if (!person) return response.redirect(303, '/login?next=/me/access');
+    const grants = await this.rows.grantsOf(person.accountId);
+    sendPage(response, accessPage(this.env, grants, formToken(this.env, request, response)));
+  }
+
+  @Post()
+  async end(@Req() request: Request, @Res() response: Response): Promise<void> {
+    requireOwnHost(request, this.env);
+    requireOwnPage(request, this.env, () => ConsentError.otherPage());
+    this.bodies.admitStranger(request, response);
+    const form = new URLSearchParams(await readBody(request, Infinity));
+    requireFormToken(this.env, request, form, () => ConsentError.otherPage());
+    const person = await this.sessions.current(request);
+    if (!person) return response.redirect(303, '/login?next=/me/access');
+    const id = form.get('grant');
+    if (isUUID(id) && (await this.rows.deleteGrant(String(id), person.accountId))) this.tokens.end([String(id)]);
+    response.redirect(303, '/me/access');
+  }
+}

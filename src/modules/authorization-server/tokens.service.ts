@@ -1,0 +1,135 @@
+/**
+ * Checks OAuth access tokens for guard and fast path: like API keys, by one query that is cached for 5 s. A token opens the MCP
+ * endpoint that its person allowed, by the row, whatever its name is now. Everything else answers 401.
+ *
+ * On the wire: `WWW-Authenticate: Bearer …, resource_metadata="…", scope="mcp"` (RFC 9728 section 5.1), the same for endpoints that
+ * exist and for those that do not.
+ */
+import type { IncomingMessage } from 'node:http';
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Env } from '../../config/env.js';
+import { RowCache } from '../../platform/database/row-cache.js';
+import { WriteBehind } from '../../platform/database/write-behind.js';
+import { HeldByKeys } from '../../platform/http/held-by-keys.js';
+import { hashSecret } from '../../platform/http/secrets.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
+import { AccountLimitsService } from '../auth/account-limits.service.js';
+import type { Caller, TokenSource } from '../auth/access.types.js';
+import { UnauthenticatedError } from '../auth/auth.errors.js';
+import { mcpEndpointAt, pathOfEndpoint, TOKEN_PREFIX, type McpEndpoint } from '../auth/mcp-endpoint.access.js';
+import { AuthorizationServerRepository, type TokenRow } from './authorization-server.repository.js';
+import { MCP_SCOPE } from './authorization-server.types.js';
+import { metadataUrl } from './protected-resource.js';
+
+/** A token whose grant ended must stop working everywhere within 5 s, also if the message about it is lost. */
+const CACHE_MS = 5_000;
+const CACHED_MAX = 10_000;
+
+interface KnownToken {
+  caller: Caller;
+  expiresAt: number;
+}
+
+@Injectable()
+export class TokensService implements TokenSource, OnModuleInit, OnApplicationShutdown {
+  private readonly known = new RowCache<KnownToken>((token) => this.load(token), { max: CACHED_MAX, ttlMs: CACHE_MS });
+  private readonly used = new WriteBehind<string, Date>('oauth grants', (batch) =>
+    this.rows.saveLastUses([...batch.keys()], [...batch.values()]),
+  );
+
+  constructor(
+    private readonly rows: AuthorizationServerRepository,
+    private readonly limits: AccountLimitsService,
+    private readonly held: HeldByKeys,
+    private readonly pubSub: PubSub,
+    private readonly env: Env,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    await this.pubSub.subscribe('authorization-server.grants-ended', ({ grantIds }) =>
+      grantIds.forEach((id) => this.forget(id)),
+    );
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.used.onApplicationShutdown();
+  }
+
+  verify(token: string, request: IncomingMessage): Caller | Promise<Caller> {
+    if (!token.startsWith(TOKEN_PREFIX))
+      throw this.refusal(request, 'The access token is not one of this service: log in again.');
+    const cached = this.known.peek(token);
+    if (cached) return this.use(cached, request);
+    return this.known.get(token).then((known) => {
+      if (!known)
+        throw this.refusal(request, 'The access token is not valid: it is revoked or has expired. Log in again.');
+      return this.use(known, request);
+    });
+  }
+
+  challenge(request: IncomingMessage, error = ''): string | undefined {
+    if (!endpointOf(request)) return undefined;
+    return `Bearer realm="slipway", ${error}resource_metadata="${metadataUrl(request, this.env)}", scope="${MCP_SCOPE}"`;
+  }
+
+  validAmong(ids: string[]): Promise<Set<string>> {
+    return this.rows.grantsAmong(ids);
+  }
+
+  /** Ends grants that were deleted: at once in this process, within 5 s in every other. */
+  end(grantIds: string[]): void {
+    grantIds.forEach((id) => this.forget(id));
+    this.pubSub.publish('authorization-server.grants-ended', { grantIds });
+  }
+
+  private use({ caller, expiresAt }: KnownToken, request: IncomingMessage): Caller {
+    const endpoint = endpointOf(request);
+    if (!endpoint || pathOfEndpoint(endpoint) !== caller.endpoint) {
+      throw this.refusal(request, `The access token opens only ${caller.endpoint}. REST needs an API key.`);
+    }
+    if (expiresAt <= Date.now())
+      throw this.refusal(request, 'The access token has expired: refresh it, or log in again.');
+    this.used.set(caller.keyId, new Date());
+    return caller;
+  }
+
+  private refusal(request: IncomingMessage, reason: string): UnauthenticatedError {
+    const error = `error="invalid_token", error_description="${reason}", `;
+    return UnauthenticatedError.token(reason, this.challenge(request, error));
+  }
+
+  private async load(token: string): Promise<KnownToken | null> {
+    const row = await this.rows.findToken(hashSecret(token));
+    const endpoint = row && endpointIn(row);
+    if (!endpoint) return null;
+    const { accountId, grantId, expiresAt, overrides } = row;
+    const limits = this.limits.of(overrides);
+    const caller = {
+      accountId,
+      keyId: grantId,
+      endpoint: pathOfEndpoint(endpoint),
+      isOperator: false,
+      scopes: null,
+      limits,
+    };
+    return { caller, expiresAt: expiresAt.getTime() };
+  }
+
+  private forget(grantId: string): void {
+    this.held.end(grantId);
+    this.known.dropWhere(({ caller }) => caller.keyId === grantId);
+    this.used.delete(grantId);
+  }
+}
+
+/** The endpoint of a request, by its canonical URL. */
+function endpointOf({ url = '' }: IncomingMessage): McpEndpoint | null {
+  const mark = url.indexOf('?');
+  return mcpEndpointAt(mark < 0 ? url : url.slice(0, mark));
+}
+
+function endpointIn({ connectionId, namespace, slug }: TokenRow): McpEndpoint | null {
+  if (slug !== null) return { kind: 'server', slug: slug.toLowerCase() };
+  if (namespace === null) return null;
+  return connectionId === null ? { kind: 'namespace', namespace } : { kind: 'connection', namespace, connectionId };
+}

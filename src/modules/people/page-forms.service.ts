@@ -1,0 +1,33 @@
+import { Injectable } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { Env } from '../../config/env.js';
+import { BodyBudget } from '../../platform/http/body/body-budget.js';
+import { readBody } from '../../platform/http/body/request-body.js';
+import { requireFormToken } from '../../platform/pages/form-token.js';
+import { requireOwnHost } from '../../platform/pages/own-host.js';
+import { requireOwnPage } from '../../platform/pages/page.js';
+import { ForeignFormError } from './people.errors.js';
+
+/** Reads the forms of pages for people. */
+@Injectable()
+export class PageFormsService {
+  constructor(
+    private readonly env: Env,
+    private readonly bodies: BodyBudget,
+  ) {}
+
+  /**
+   * The values of a form that a page of ours made for this browser.
+   *
+   * @throws WrongHostError, ForeignFormError, and as `readBody`
+   */
+  async read(request: Request, response: Response): Promise<URLSearchParams> {
+    const refusal = () => new ForeignFormError();
+    requireOwnHost(request, this.env);
+    requireOwnPage(request, this.env, refusal);
+    this.bodies.admitStranger(request, response);
+    const form = new URLSearchParams(await readBody(request, Infinity));
+    requireFormToken(this.env, request, form, refusal);
+    return form;
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * Passwords of people, as scrypt hashes (RFC 7914) in the form `scrypt$15$8$1$salt$hash`: log2 of N, r, p, and 16 and 32 bytes
+ * in base64url. A hash takes 32 MB and about 120 ms of a core, so two are computed at once, a few wait, and the rest is refused.
+ *
+ * An unknown account, one without a password and a wrong password take the same work and have the same answer. Attempts are
+ * counted by address and by the name that was typed, before they are checked.
+ */
+import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { Injectable } from '@nestjs/common';
+import { RequestLimits } from '../auth/request-limits.service.js';
+import { PasswordsBusyError } from './people.errors.js';
+import { PeopleRepository } from './people.repository.js';
+
+const LOG_N = 15;
+const R = 8;
+const P = 1;
+const SALT_BYTES = 16;
+const HASH_BYTES = 32;
+
+const AT_ONCE = 2;
+/** About a second of work. */
+const WAITING_MAX = 20;
+
+export const PASSWORD_CHARS_MIN = 12;
+export const PASSWORD_CHARS_MAX = 200;
+const NAME_CHARS_MAX = 255;
+
+/** The account of a password that was right, and its stored hash. */
+export interface RightPassword {
+  accountId: string;
+  passwordHash: string;
+}
+
+/** Hashes and checks passwords. */
+@Injectable()
+export class PasswordsService {
+  /** A hash of no password: checked where there is none. */
+  private readonly dummy = format(randomBytes(SALT_BYTES), randomBytes(HASH_BYTES));
+  private running = 0;
+  private readonly waiting: (() => void)[] = [];
+
+  constructor(
+    private readonly rows: PeopleRepository,
+    private readonly limits: RequestLimits,
+  ) {}
+
+  /**
+   * Checks the password of an account, by the account's name.
+   *
+   * @returns `wrong` also for an unknown or disabled account, and one without a password; `too-many` after 10 attempts for the
+   * name, or `AUTH_FAILURES_MAX` of the address, within 15 minutes
+   * @throws PasswordsBusyError
+   */
+  async check(request: IncomingMessage, name: string, password: string): Promise<RightPassword | 'wrong' | 'too-many'> {
+    const wasRight = await this.limits.admitGuess(request, name);
+    if (!wasRight) return 'too-many';
+    const isName = name.length <= NAME_CHARS_MAX && !name.includes('\0');
+    const account = isName ? await this.rows.findByName(name) : null;
+    const isRight = await this.matches(password, account?.passwordHash ?? this.dummy);
+    if (!isRight || !account?.passwordHash) return 'wrong';
+    await wasRight();
+    return { accountId: account.accountId, passwordHash: account.passwordHash };
+  }
+
+  /** The fault of a new password, in words for the person; null when it may be used. */
+  faultOf(password: string, repeated: string): string | null {
+    const chars = [...password].length;
+    if (chars < PASSWORD_CHARS_MIN) return `Choose a password of at least ${PASSWORD_CHARS_MIN} characters.`;
+    if (chars > PASSWORD_CHARS_MAX) return `Choose a password of at most ${PASSWORD_CHARS_MAX} characters.`;
+    return password === repeated ? null : 'The two passwords differ. Type the same one twice.';
+  }
+
+  /** The stored form of a new password. @throws PasswordsBusyError */
+  async hash(password: string): Promise<string> {
+    const salt = randomBytes(SALT_BYTES);
+    return format(salt, await this.derive(password, salt, LOG_N, R, P));
+  }
+
+  /** @throws PasswordsBusyError */
+  private async matches(password: string, stored: string): Promise<boolean> {
+    const [, logN, r, p, salt = '', expected = ''] = stored.split('$');
+    // Longer ones are never stored: no work for them.
+    const text = password.slice(0, 2 * PASSWORD_CHARS_MAX);
+    const derived = await this.derive(text, Buffer.from(salt, 'base64url'), Number(logN), Number(r), Number(p));
+    return timingSafeEqual(derived, Buffer.from(expected, 'base64url')) && text === password;
+  }
+
+  private async derive(password: string, salt: Buffer, logN: number, r: number, p: number): Promise<Buffer> {
+    if (this.running < AT_ONCE) this.running += 1;
+    else if (this.waiting.length >= WAITING_MAX) throw new PasswordsBusyError();
+    // The place is handed on by the one that ends.
+    else await new Promise<void>((resolve) => this.waiting.push(resolve));
+    try {
+      const options = { N: 2 ** logN, r, p, maxmem: 256 * 2 ** logN * r };
+      return await new Promise((resolve, reject) => {
+        scrypt(password.normalize('NFC'), salt, HASH_BYTES, options, (error, key) =>
+          error ? reject(error) : resolve(key),
+        );
+      });
+    } finally {
+      const next = this.waiting.shift();
+      if (next) next();
+      else this.running -= 1;
+    }
+  }
+}
+
+function format(salt: Buffer, hash: Buffer): string {
+  return ['scrypt', LOG_N, R, P, salt.toString('base64url'), hash.toString('base64url')].join('$');
+}

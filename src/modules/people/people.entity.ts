@@ -1,0 +1,83 @@
+import { Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
+import { Account, ApiKey } from '../auth/account.entity.js';
+
+/** The person who signs in as an account. Exists from the first password on. */
+@Entity('people')
+export class Person {
+  @ForeignKey(() => Account, { name: 'people_account_fk', onDelete: 'CASCADE' })
+  @PrimaryColumn('uuid', { name: 'account_id' })
+  accountId: string;
+
+  /** In the form of `PasswordsService`; null: signs in with an API key only. */
+  @Column('text', { name: 'password_hash', nullable: true })
+  passwordHash: string | null;
+
+  @Column({ type: 'timestamptz', name: 'password_at', precision: 3, nullable: true })
+  passwordAt: Date | null;
+}
+
+/** A browser that is signed in. The cookie has the secret, this row its SHA-256. */
+@Entity('sessions')
+export class Session {
+  @PrimaryColumn('bytea')
+  hash: Buffer;
+
+  @Index('sessions_id', { unique: true })
+  @Column('uuid', { default: () => 'gen_random_uuid()' })
+  id: string;
+
+  /** CASCADE: a session goes with its account. */
+  @Index('sessions_account')
+  @ForeignKey(() => Account, { name: 'sessions_account_fk', onDelete: 'CASCADE' })
+  @Column('uuid', { name: 'account_id' })
+  accountId: string;
+
+  /** The API key that it began with; null: a password. CASCADE: the session ends when the key is revoked. */
+  @Index('sessions_key', { where: '"key_id" IS NOT NULL' })
+  @ForeignKey(() => ApiKey, { name: 'sessions_key_fk', onDelete: 'CASCADE' })
+  @Column('uuid', { name: 'key_id', nullable: true })
+  keyId: string | null;
+
+  /** The client address of the sign-in. */
+  @Column('text')
+  address: string;
+
+  /** The `User-Agent` of the sign-in, shortened. */
+  @Column('text')
+  agent: string;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
+  createdAt: Date;
+
+  /** Up to an hour behind. */
+  @Column({ type: 'timestamptz', name: 'last_used_at', precision: 3, default: () => 'now()' })
+  lastUsedAt: Date;
+
+  @Index('sessions_expires')
+  @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })
+  expiresAt: Date;
+}
+
+/** A link by which a person chooses a password, once. The link has the secret, this row its SHA-256. */
+@Entity('invitations')
+export class Invitation {
+  @PrimaryColumn('bytea')
+  hash: Buffer;
+
+  /** CASCADE: an invitation goes with its account. */
+  @Index('invitations_account')
+  @ForeignKey(() => Account, { name: 'invitations_account_fk', onDelete: 'CASCADE' })
+  @Column('uuid', { name: 'account_id' })
+  accountId: string;
+
+  /** The account that made it. No foreign key: it is a record. */
+  @Column('uuid', { name: 'created_by' })
+  createdBy: string;
+
+  @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })
+  expiresAt: Date;
+
+  /** Null until used. */
+  @Column({ type: 'timestamptz', name: 'used_at', precision: 3, nullable: true })
+  usedAt: Date | null;
+}

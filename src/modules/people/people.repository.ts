@@ -1,0 +1,144 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+import { PreparedStatement } from '../../platform/database/prepared-statement.js';
+import type { SignedIn } from './people.types.js';
+
+/** A new row of `sessions`. */
+export interface NewSession {
+  hash: Buffer;
+  accountId: string;
+  /** The API key that it begins with; null for a password. */
+  keyId: string | null;
+  /** The password that it begins with, as it was stored when it was checked; null for a key. */
+  passwordHash: string | null;
+  address: string;
+  agent: string;
+}
+
+/** Life of a session from its last use on; the use is noted at most once an hour. */
+const LIFE = `interval '14 days'`;
+
+/** Sessions of an account. The least recently used ones end. */
+const SESSIONS_MAX = 100;
+
+const CURRENT = new PreparedStatement<SignedIn>(
+  `WITH found AS (
+     SELECT s.hash, s.id, s.account_id, a.name, a.is_operator, s.last_used_at < now() - interval '1 hour' AS is_stale
+       FROM sessions s JOIN accounts a ON a.id = s.account_id LEFT JOIN api_keys k ON k.id = s.key_id
+      WHERE s.hash = $1 AND s.expires_at > now() AND a.disabled_at IS NULL
+        AND (k.expires_at IS NULL OR k.expires_at > now())
+   ), used AS (
+     UPDATE sessions s SET last_used_at = now(), expires_at = now() + ${LIFE}
+       FROM found WHERE s.hash = found.hash AND found.is_stale
+   )
+   SELECT account_id AS "accountId", name AS "accountName", is_operator AS "isOperator", id AS "sessionId" FROM found`,
+);
+
+/** SQL on the tables `people`, `sessions` and `invitations`. */
+@Injectable()
+export class PeopleRepository {
+  constructor(@InjectDataSource() private readonly database: DataSource) {}
+
+  /** The person of a session that has not ended; notes the use of the session. */
+  current(hash: Buffer): Promise<SignedIn | null> {
+    return CURRENT.findOne(this.database, [hash]);
+  }
+
+  /**
+   * Adds a session, and ends another one and those beyond the limit of the account.
+   *
+   * @param replaced the session that the browser had; null for none
+   * @returns false when the account was disabled, or the key or password it begins with ended, in the meantime
+   */
+  addSession(
+    { hash, accountId, keyId, passwordHash, address, agent }: NewSession,
+    replaced: Buffer | null,
+  ): Promise<boolean> {
+    return this.database.transaction(async (tx) => {
+      // Shared lock: what ends the sessions of an account locks it too, so none begins behind its back.
+      await tx.query('SELECT 1 FROM accounts WHERE id = $1 FOR SHARE', [accountId]);
+      const added = await tx.query<unknown[]>(
+        `INSERT INTO sessions (hash, account_id, key_id, address, agent, expires_at)
+         SELECT $1, a.id, $3, $5, $6, now() + ${LIFE} FROM accounts a
+          WHERE a.id = $2 AND a.disabled_at IS NULL
+            AND CASE WHEN $3::uuid IS NULL
+              THEN EXISTS (SELECT 1 FROM people p WHERE p.account_id = a.id AND p.password_hash = $4)
+              ELSE EXISTS (SELECT 1 FROM api_keys k WHERE k.id = $3 AND k.account_id = a.id AND k.scopes IS NULL
+                AND (k.expires_at IS NULL OR k.expires_at > now())) END
+         RETURNING id`,
+        [hash, accountId, keyId, passwordHash, address, agent],
+      );
+      if (added.length === 0) return false;
+      if (replaced) await tx.query('DELETE FROM sessions WHERE hash = $1', [replaced]);
+      await tx.query(
+        `DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE account_id = $1
+           ORDER BY last_used_at DESC, id OFFSET ${SESSIONS_MAX} FOR UPDATE SKIP LOCKED)`,
+        [accountId],
+      );
+      return true;
+    });
+  }
+
+  async endSession(hash: Buffer): Promise<void> {
+    await this.database.query('DELETE FROM sessions WHERE hash = $1', [hash]);
+  }
+
+  async endSessionsOf(accountId: string): Promise<void> {
+    await this.database.query('DELETE FROM sessions WHERE account_id = $1', [accountId]);
+  }
+
+  /** Number of sessions of an account that have not ended. */
+  async countSessions(accountId: string): Promise<number> {
+    const [row] = await this.database.query<{ count: number }[]>(
+      `SELECT count(*)::int AS count FROM sessions s LEFT JOIN api_keys k ON k.id = s.key_id
+        WHERE s.account_id = $1 AND s.expires_at > now() AND (k.expires_at IS NULL OR k.expires_at > now())`,
+      [accountId],
+    );
+    return row?.count ?? 0;
+  }
+
+  /** The enabled account of this name, with its password; null when there is none. */
+  async findByName(name: string): Promise<{ accountId: string; passwordHash: string | null } | null> {
+    const [row] = await this.database.query<{ accountId: string; passwordHash: string | null }[]>(
+      `SELECT a.id AS "accountId", p.password_hash AS "passwordHash"
+         FROM accounts a LEFT JOIN people p ON p.account_id = a.id WHERE a.name = $1 AND a.disabled_at IS NULL`,
+      [name],
+    );
+    return row ?? null;
+  }
+
+  /** The password of an account; null without one. */
+  async passwordOf(accountId: string): Promise<string | null> {
+    const [row] = await this.database.query<{ passwordHash: string | null }[]>(
+      'SELECT password_hash AS "passwordHash" FROM people WHERE account_id = $1',
+      [accountId],
+    );
+    return row?.passwordHash ?? null;
+  }
+
+  /**
+   * Sets a password and ends the sessions of the account.
+   *
+   * @param kept the session that goes on; null for none
+   */
+  async setPassword(accountId: string, passwordHash: string, kept: string | null, tx: EntityManager): Promise<void> {
+    await tx.query('SELECT 1 FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
+    await tx.query(
+      `INSERT INTO people (account_id, password_hash, password_at) VALUES ($1, $2, now())
+       ON CONFLICT (account_id) DO UPDATE SET password_hash = $2, password_at = now()`,
+      [accountId, passwordHash],
+    );
+    await tx.query('DELETE FROM sessions WHERE account_id = $1 AND id IS DISTINCT FROM $2', [accountId, kept]);
+  }
+
+  /** Deletes sessions and invitations that have expired. @returns how many */
+  async purgeExpired(): Promise<number> {
+    const [row] = await this.database.query<{ count: number }[]>(
+      `WITH s AS (DELETE FROM sessions WHERE expires_at <= now() RETURNING 1),
+            i AS (DELETE FROM invitations WHERE expires_at <= now() RETURNING 1)
+       SELECT ((SELECT count(*) FROM s) + (SELECT count(*) FROM i))::int AS count`,
+    );
+    return row?.count ?? 0;
+  }
+}

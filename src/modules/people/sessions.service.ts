@@ -1,0 +1,87 @@
+/**
+ * Sessions of people in a browser. The cookie has a random secret, the table its SHA-256, so every process knows every session
+ * and a sign-out counts in all of them at once. The cookie opens pages only: REST, MCP and run endpoints read the header
+ * `Authorization` and nothing else.
+ *
+ * Cookie: `__Host-slipway-session` over https, `slipway-session` over http; HttpOnly, SameSite=Lax. It outlives the session,
+ * whose row decides: 14 days from the last use on, and not longer than the API key that it began with.
+ */
+import type { IncomingMessage } from 'node:http';
+import { Injectable } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { Env } from '../../config/env.js';
+import { clientAddress } from '../../platform/http/client-address.js';
+import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
+import { readOwnCookie, sendOwnCookie } from '../../platform/pages/browser-cookie.js';
+import { PeopleRepository, type NewSession } from './people.repository.js';
+import type { SignedIn } from './people.types.js';
+
+const COOKIE = 'session';
+
+/** Chromium keeps no cookie for longer. */
+const COOKIE_SECONDS = 400 * 24 * 60 * 60;
+
+const AGENT_CHARS_MAX = 300;
+
+/** Begins, reads and ends sessions. */
+@Injectable()
+export class SessionsService {
+  constructor(
+    private readonly rows: PeopleRepository,
+    private readonly env: Env,
+  ) {}
+
+  /**
+   * The person who is signed in at the browser that sent a request. Takes one query, none without the cookie.
+   *
+   * @returns null for no, an unknown or an expired session, for one of a disabled account, and for one that began with an API
+   * key that was revoked or has expired
+   */
+  current(request: IncomingMessage): Promise<SignedIn | null> {
+    const hash = this.hashOf(request);
+    return hash ? this.rows.current(hash) : Promise.resolve(null);
+  }
+
+  /**
+   * Signs a person in: with a new secret, and in place of the session that the browser had.
+   *
+   * @returns false when the account was disabled, or the key or password ended, in the meantime
+   */
+  async begin(
+    request: Request,
+    response: Response,
+    { accountId, keyId, passwordHash }: Pick<NewSession, 'accountId' | 'keyId' | 'passwordHash'>,
+  ): Promise<boolean> {
+    const secret = newSecret();
+    const address = clientAddress(request, this.env.trustProxy);
+    const agent = (request.headers['user-agent'] ?? '').slice(0, AGENT_CHARS_MAX);
+    const session = { hash: hashSecret(secret), accountId, keyId, passwordHash, address, agent };
+    if (!(await this.rows.addSession(session, this.hashOf(request)))) return false;
+    sendOwnCookie(this.env, response, COOKIE, secret, { seconds: COOKIE_SECONDS });
+    return true;
+  }
+
+  /** Signs this browser out. */
+  async end(request: Request, response: Response): Promise<void> {
+    const hash = this.hashOf(request);
+    if (hash) await this.rows.endSession(hash);
+    sendOwnCookie(this.env, response, COOKIE, '', { seconds: 0 });
+  }
+
+  /** Signs all browsers of this browser's person out. */
+  async endEverywhere(request: Request, response: Response): Promise<void> {
+    const person = await this.current(request);
+    if (person) await this.rows.endSessionsOf(person.accountId);
+    await this.end(request, response);
+  }
+
+  /** Number of browsers that are signed in as an account. */
+  count(accountId: string): Promise<number> {
+    return this.rows.countSessions(accountId);
+  }
+
+  private hashOf({ headers }: IncomingMessage): Buffer | null {
+    const secret = readOwnCookie(this.env, headers.cookie, COOKIE);
+    return isSecret(secret) ? hashSecret(secret) : null;
+  }
+}

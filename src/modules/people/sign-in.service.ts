@@ -1,0 +1,74 @@
+import { Injectable } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { ApiKeysService } from '../auth/api-keys.service.js';
+import { RateLimitedError, UnauthenticatedError } from '../auth/auth.errors.js';
+import { RequestLimits } from '../auth/request-limits.service.js';
+import { PasswordsService } from './passwords.service.js';
+import { SessionsService } from './sessions.service.js';
+
+/** Why a sign-in was refused. */
+export interface SignInRefusal {
+  status: 403 | 429;
+  fault: string;
+  retryAfterSeconds?: number;
+}
+
+/** One answer for an unknown account, one without a password, a disabled one and a wrong password. */
+const WRONG: SignInRefusal = { status: 403, fault: 'The account or the password is wrong. Check both, and try again.' };
+
+const TOO_MANY: SignInRefusal = {
+  status: 429,
+  fault: 'Too many attempts. Wait 15 minutes, or sign in with an API key.',
+  retryAfterSeconds: 15 * 60,
+};
+
+const SCOPED: SignInRefusal = {
+  status: 403,
+  fault: 'This API key may do only a part of what its account may. Use a key without such limits, or your password.',
+};
+
+/** Signs people in by the form of `/login`. */
+@Injectable()
+export class SignInService {
+  constructor(
+    private readonly keys: ApiKeysService,
+    private readonly limits: RequestLimits,
+    private readonly passwords: PasswordsService,
+    private readonly sessions: SessionsService,
+  ) {}
+
+  /**
+   * Signs in with the field `key`, or with `name` and `password`.
+   *
+   * @returns null when the person is signed in
+   * @throws PasswordsBusyError
+   */
+  attempt(request: Request, response: Response, form: URLSearchParams): Promise<SignInRefusal | null> {
+    const key = form.get('key');
+    return key === null ? this.byPassword(request, response, form) : this.byKey(request, response, key.trim());
+  }
+
+  private async byPassword(request: Request, response: Response, form: URLSearchParams): Promise<SignInRefusal | null> {
+    const right = await this.passwords.check(request, form.get('name')?.trim() ?? '', form.get('password') ?? '');
+    if (right === 'too-many') return TOO_MANY;
+    return right !== 'wrong' && (await this.sessions.begin(request, response, { ...right, keyId: null }))
+      ? null
+      : WRONG;
+  }
+
+  private async byKey(request: Request, response: Response, key: string): Promise<SignInRefusal | null> {
+    try {
+      const { accountId, keyId, scopes } = await this.keys.verify(key, request);
+      if (scopes !== null) return SCOPED;
+      const isBegun = await this.sessions.begin(request, response, { accountId, keyId, passwordHash: null });
+      if (!isBegun) throw UnauthenticatedError.invalid();
+      return null;
+    } catch (thrown) {
+      const error = await this.limits.refusal(thrown, request, response);
+      if (error instanceof UnauthenticatedError) return { status: 403, fault: error.message };
+      if (!(error instanceof RateLimitedError)) throw error;
+      const { message: fault, retryAfterSeconds } = error;
+      return { status: 429, fault, retryAfterSeconds };
+    }
+  }
+}

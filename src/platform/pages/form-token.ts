@@ -1,0 +1,46 @@
+/**
+ * Protection of forms against requests that other sites forge (CSRF), as a double-submit token: the browser has a random
+ * secret in a cookie, and each form a value made of it. A foreign page can send the form, and the browser the cookie with it,
+ * but the page cannot read or compute the value.
+ *
+ * Cookie: `__Host-slipway-form` over https, `slipway-form` over http; HttpOnly, SameSite=Lax, until the browser closes. Hidden
+ * field: `form-token`, HMAC-SHA256 of a fixed text by the secret. Nothing is stored, so every process checks the forms of every
+ * other. A form fails without the cookie or with a value of another browser.
+ *
+ * Use both functions in every form that changes something, in addition to `requireOwnPage` and `requireOwnHost`.
+ */
+import { createHmac } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Response } from 'express';
+import type { Env } from '../../config/env.js';
+import { isSameSignature, isSecret, newSecret } from '../http/secrets.js';
+import { readOwnCookie, sendOwnCookie } from './browser-cookie.js';
+import { html, type Html } from './html.js';
+
+const COOKIE = 'form';
+const FIELD = 'form-token';
+
+/** The hidden input of a form. Sets the cookie if the browser has none. */
+export function formToken(env: Env, request: IncomingMessage, response: Response): Html {
+  let secret = readOwnCookie(env, request.headers.cookie, COOKIE);
+  if (!isSecret(secret)) {
+    secret = newSecret();
+    sendOwnCookie(env, response, COOKIE, secret, { seconds: null });
+  }
+  return html`<input type="hidden" name="${FIELD}" value="${tokenOf(secret)}">`;
+}
+
+/** Refuses a form that no page of ours made for this browser. @throws the error that `refusal` makes */
+export function requireFormToken(
+  env: Env,
+  request: IncomingMessage,
+  form: URLSearchParams,
+  refusal: () => Error,
+): void {
+  const secret = readOwnCookie(env, request.headers.cookie, COOKIE);
+  if (!isSecret(secret) || !isSameSignature(form.get(FIELD) ?? '', tokenOf(secret))) throw refusal();
+}
+
+function tokenOf(secret: string): string {
+  return createHmac('sha256', secret).update('slipway form').digest('base64url');
+}

@@ -1,0 +1,37 @@
+/**
+ * Protection of pages against DNS rebinding: a foreign name that suddenly leads to this service would make the browser treat
+ * pages of ours as that site's own, which its scripts may read. A certificate prevents that over https. Over http the `Host`
+ * header tells the name that the browser believes in.
+ */
+import type { IncomingMessage } from 'node:http';
+import { LOOPBACK_HOST, type Env } from '../../config/env.js';
+import { parseUrl } from '../../config/parse-url.js';
+import { PageError } from './page.js';
+
+/** The page was opened under a name that is not that of the service. */
+export class WrongHostError extends PageError {
+  readonly kind = 'forbidden';
+  readonly code = 'wrong_host';
+
+  constructor({ baseUrl }: Env) {
+    super(
+      'This is not the address of this service',
+      `Open ${baseUrl} instead. If you run the service and this is its right address, set PUBLIC_URL to it.`,
+    );
+  }
+}
+
+/** True if the `Host` header names this service, or its pages are served over https. */
+export function isOwnHost({ headers }: IncomingMessage, { baseUrl, isLocalOnly, port }: Env): boolean {
+  const base = new URL(baseUrl);
+  if (base.protocol === 'https:') return true;
+  const asked = parseUrl(`http://${headers.host ?? ''}`);
+  if (!asked || /[/@?#\\]/.test(headers.host ?? '')) return false;
+  if (asked.host === base.host) return true;
+  return isLocalOnly && LOOPBACK_HOST.test(asked.hostname) && Number(asked.port || 80) === port;
+}
+
+/** To be asked by every page that reads a session or has a form, GET too. @throws WrongHostError */
+export function requireOwnHost(request: IncomingMessage, env: Env): void {
+  if (!isOwnHost(request, env)) throw new WrongHostError(env);
+}

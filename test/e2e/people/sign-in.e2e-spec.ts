@@ -1,0 +1,378 @@
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import supertest from 'supertest';
+import { PasswordsService } from '../../../src/modules/people/passwords.service.js';
+import { SessionsService } from '../../../src/modules/people/sessions.service.js';
+import type { SignedIn } from '../../../src/modules/people/people.types.js';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import {
+  formTokenIn,
+  openBrowser,
+  signedInBrowser,
+  type BrowserSession,
+} from '../../support/people/browser-session.js';
+import { verifies } from '../../support/verifies.js';
+
+const COOKIE = 'slipway-session';
+const PASSWORD = 'correct horse battery';
+
+let app: TestApp;
+let other: TestApp;
+
+beforeAll(async () => {
+  app = await startApp();
+  other = await app.sibling();
+});
+afterAll(async () => {
+  await Promise.all([app.close(), other.close()]);
+});
+
+/** An account that can sign in with {@link PASSWORD}. */
+async function person(): Promise<TestAccount> {
+  const account = await app.account();
+  const hash = await app.get(PasswordsService).hash(PASSWORD);
+  await app.database.query('INSERT INTO people (account_id, password_hash, password_at) VALUES ($1, $2, now())', [
+    account.id,
+    hash,
+  ]);
+  return account;
+}
+
+/** Who a process takes the browser for. */
+function current({ cookies }: BrowserSession, at = app): Promise<SignedIn | null> {
+  const request = new IncomingMessage(new Socket());
+  request.headers.cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+  return at.get(SessionsService).current(request);
+}
+
+const who = (account: TestAccount) => ({
+  accountId: account.id,
+  accountName: account.name,
+  isOperator: false,
+  sessionId: expect.any(String),
+});
+
+describe('signing in', () => {
+  verifies('people:sign-in', 'with a password and with a key without scopes begins a session', async () => {
+    const account = await person();
+    const ways: Record<string, string>[] = [{ name: account.name, password: PASSWORD }, { key: account.key }];
+    for (const fields of ways) {
+      const browser = openBrowser(app);
+      expect(await current(browser)).toBeNull();
+      const answer = await browser.submit('/login', fields);
+      expect(answer.status).toBe(303);
+      expect(answer.headers.location).toBe('./me');
+      expect(String(answer.headers['set-cookie'])).toMatch(
+        /^slipway-session=[\w-]{43}; Max-Age=\d+; Path=\/; Expires=[^;]+; HttpOnly; SameSite=Lax$/,
+      );
+      expect(await current(browser)).toEqual(who(account));
+      expect((await browser.get('/login?next=/me/access')).headers.location).toBe('./me/access');
+    }
+  });
+
+  it('has the prefix and the attribute that need https there', async () => {
+    const account = await person();
+    const published = await app.sibling({ PUBLIC_URL: 'https://slipway.example' });
+    const browser = openBrowser(published);
+    const answer = await browser.submit('/login', { key: account.key });
+    expect(String(answer.headers['set-cookie'])).toMatch(
+      /^__Host-slipway-session=.*; Path=\/; .*; Secure; SameSite=Lax$/,
+    );
+    expect(await current(browser, published)).toEqual(who(account));
+    await published.close();
+  });
+
+  it('refuses a key with scopes, and an unknown one', async () => {
+    const account = await app.account();
+    const made = await app.as(account).post('/accounts/me/api-keys', { name: 'agent', scopes: ['manage'] });
+    for (const [key, fault] of [
+      [made.body.key as string, 'may do only a part'],
+      [`slipway_${'a'.repeat(43)}`, 'not valid'],
+      ['nonsense', 'not valid'],
+    ] as const) {
+      const browser = openBrowser(app);
+      const answer = await browser.submit('/login', { key });
+      expect(answer.status).toBe(403);
+      expect(answer.text).toContain(fault);
+      expect(answer.text).not.toContain(key);
+      expect(browser.cookies.has(COOKIE)).toBe(false);
+    }
+  });
+
+  verifies('people:enumeration', 'answers the same for an unknown, a disabled and a passwordless account', async () => {
+    const [known, disabled, keyed] = [await person(), await person(), await app.account()];
+    await app.database.query('UPDATE accounts SET disabled_at = now() WHERE id = $1', [disabled.id]);
+    const answers = [];
+    for (const [name, password] of [
+      [known.name, 'wrong password'],
+      [disabled.name, PASSWORD],
+      [keyed.name, PASSWORD],
+      [uniqueName('nobody'), PASSWORD],
+      [`a\0b`, PASSWORD],
+      ['a'.repeat(300), PASSWORD],
+      [known.name, 'x'.repeat(5_000)],
+    ] as const) {
+      const browser = openBrowser(app);
+      const { status, headers, text } = await browser.submit('/login', { name, password });
+      const plain = text
+        .replace(/(id="name" name="name" value=")[^"]*/, '$1')
+        .replace(/(form-token" value=")[^"]*/g, '$1');
+      for (const varying of ['date', 'x-request-id', 'ratelimit', 'content-length']) delete headers[varying];
+      answers.push({ status, headers, plain });
+      expect(text).not.toContain(password);
+    }
+    expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
+    expect(answers[0]).toMatchObject({
+      status: 403,
+      plain: expect.stringContaining('account or the password is wrong'),
+    });
+  });
+
+  verifies('people:guesses', 'refuses the 11th attempt for a name, whether an account has it or not', async () => {
+    const known = await person();
+    for (const name of [known.name, uniqueName('nobody')]) {
+      const browser = openBrowser(app);
+      const token = formTokenIn(await browser.get('/login'));
+      const guess = (password: string) => browser.post('/login', { 'form-token': token, name, password });
+      // At the same moment: what is under way counts as well.
+      const statuses = (await Promise.all(Array.from({ length: 14 }, () => guess('wrong')))).map(
+        ({ status }) => status,
+      );
+      expect(statuses.filter((status) => status === 429)).toHaveLength(4);
+      const refused = await guess(PASSWORD);
+      expect(refused.status).toBe(429);
+      expect(refused.headers['retry-after']).toBe('900');
+      expect(refused.text).toContain('Too many attempts');
+      expect(refused.text).toContain(`value="${name}"`);
+    }
+    expect((await openBrowser(app).submit('/login', { key: known.key })).status).toBe(303);
+  });
+
+  it('limits wrong passwords of one address', async () => {
+    const strict = await app.sibling({ AUTH_FAILURES_MAX: '3' });
+    const known = await person();
+    const browser = openBrowser(strict);
+    const guess = (name: string, password: string) => browser.submit('/login', { name, password });
+    for (let i = 0; i < 3; i += 1) expect((await guess(uniqueName('nobody'), 'wrong')).status).toBe(403);
+    expect((await guess(known.name, PASSWORD)).status).toBe(429);
+    await strict.close();
+  });
+
+  it('checks two passwords at once, lets some wait, and refuses the rest', async () => {
+    const passwords = app.get(PasswordsService);
+    const results = await Promise.allSettled(Array.from({ length: 40 }, () => passwords.hash(PASSWORD)));
+    expect(results.filter(({ status }) => status === 'rejected')).toHaveLength(18);
+    await expect(passwords.hash(PASSWORD)).resolves.toMatch(/^scrypt\$15\$8\$1\$[\w-]{22}\$[\w-]{43}$/);
+  });
+
+  verifies('people:next', 'leads on to pages of ours only', async () => {
+    const account = await app.account();
+    for (const [next, location] of [
+      ['/consent/abc?x=1', './consent/abc?x=1'],
+      ['/setup/acme', './setup/acme'],
+      ['//evil.example', './me'],
+      ['https://evil.example/', './me'],
+      ['/\\evil.example', './me'],
+      ['/%2Fevil.example', './me'],
+    ] as const) {
+      const browser = openBrowser(app);
+      const opened = await browser.get(`/login?next=${encodeURIComponent(next)}`);
+      expect(opened.text.includes('evil')).toBe(false);
+      const fields = { 'form-token': formTokenIn(opened), key: account.key, next };
+      expect((await browser.post('/login', fields)).headers.location).toBe(location);
+    }
+  });
+
+  verifies('people:fixation', 'has a new secret and id each time, and ends the session before it', async () => {
+    const account = await app.account();
+    const browser = openBrowser(app);
+    const planted = 'p'.repeat(43);
+    browser.cookies.set(COOKIE, planted);
+    const fields = { 'form-token': formTokenIn(await browser.get('/login')), key: account.key };
+    await browser.post('/login', fields);
+    const first = { secret: browser.cookies.get(COOKIE), person: await current(browser) };
+    expect(first.secret).not.toBe(planted);
+    const old = openBrowser(app, new Map(browser.cookies));
+    await browser.post('/login', fields);
+    expect(browser.cookies.get(COOKIE)).not.toBe(first.secret);
+    expect((await current(browser))?.sessionId).not.toBe(first.person?.sessionId);
+    expect(await current(old)).toBeNull();
+    const rows = await app.database.query('SELECT 1 FROM sessions WHERE account_id = $1', [account.id]);
+    expect(rows).toHaveLength(1);
+  });
+});
+
+describe('a session', () => {
+  verifies('people:processes', 'is known to every process, and ends in all at once', async () => {
+    const account = await app.account();
+    const browser = await signedInBrowser(app, account);
+    expect(await current(browser, other)).toEqual(who(account));
+    const copy = openBrowser(app, new Map(browser.cookies));
+    const page = { 'form-token': formTokenIn(await openLogin(browser)) };
+    expect((await browser.at(other).post('/logout', page)).headers.location).toBe('./login');
+    expect(browser.cookies.has(COOKIE)).toBe(false);
+    expect(await current(copy)).toBeNull();
+    expect(await current(copy, other)).toBeNull();
+  });
+
+  verifies('people:sign-out-everywhere', 'ends in all browsers of the person', async () => {
+    const account = await app.account();
+    const [one, two, foreign] = await Promise.all([
+      signedInBrowser(app, account),
+      signedInBrowser(other, account),
+      signedInBrowser(app, await app.account()),
+    ]);
+    await one.post('/logout', { everywhere: 'yes', 'form-token': formTokenIn(await openLogin(one)) });
+    expect(await current(two)).toBeNull();
+    expect(await current(foreign)).not.toBeNull();
+  });
+
+  it('ends with its time, and lives on while it is used', async () => {
+    const account = await app.account();
+    const browser = await signedInBrowser(app, account);
+    const set = (column: string, value: string) =>
+      app.database.query(`UPDATE sessions SET ${column} = now() + $2::interval WHERE account_id = $1`, [
+        account.id,
+        value,
+      ]);
+    const left = async () => {
+      const [row] = await app.database.query<{ hours: number }[]>(
+        'SELECT extract(epoch FROM expires_at - now()) / 3600 AS hours FROM sessions WHERE account_id = $1',
+        [account.id],
+      );
+      return Math.round(row?.hours ?? 0);
+    };
+    await set('expires_at', '5 hours');
+    await current(browser);
+    expect(await left()).toBe(5);
+    await set('last_used_at', '-61 minutes');
+    await current(browser);
+    expect(await left()).toBe(14 * 24);
+    await set('expires_at', '-1 second');
+    expect(await current(browser)).toBeNull();
+  });
+
+  verifies('people:key-ends', 'that began with a key ends when the key is revoked or expires', async () => {
+    const account = await app.account();
+    const keys = await Promise.all(
+      ['a', 'b'].map((name) =>
+        app
+          .as(account)
+          .post('/accounts/me/api-keys', { name })
+          .then(({ body }) => body),
+      ),
+    );
+    const [revoked, expired] = await Promise.all(keys.map(({ key }: { key: string }) => signedInBrowser(app, { key })));
+    await app.as(account).delete(`/accounts/me/api-keys/${keys[0].id}`);
+    await app.database.query('UPDATE api_keys SET expires_at = now() WHERE id = $1', [keys[1].id]);
+    expect(await current(revoked)).toBeNull();
+    expect(await current(expired)).toBeNull();
+  });
+
+  it('ends with its account', async () => {
+    const account = await app.account();
+    const browser = await signedInBrowser(app, account);
+    await app.database.query('UPDATE accounts SET disabled_at = now() WHERE id = $1', [account.id]);
+    expect(await current(browser)).toBeNull();
+  });
+
+  verifies('people:pages-only', 'opens neither REST nor MCP nor run endpoints', async () => {
+    const browser = await signedInBrowser(app, await app.account());
+    const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    for (const path of [
+      '/accounts/me',
+      '/servers/acme/weather',
+      '/connect/acme',
+      '/connect/acme/.mcp',
+      '/acme/x/mcp',
+    ]) {
+      expect([path, (await supertest(app.url).get(path).set('cookie', cookie)).status]).toEqual([path, 401]);
+    }
+    for (const path of ['/connect/acme/.mcp', '/connect/acme/x/mcp', '/acme/x/mcp', '/run/acme', '/run/acme/mcp']) {
+      const body = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+      expect([path, (await supertest(app.url).post(path).set('cookie', cookie).send(body)).status]).toEqual([
+        path,
+        401,
+      ]);
+    }
+  });
+
+  it('keeps 200 sign-ins at once from stopping the service, and an account from having more than 100', async () => {
+    const account = await app.account();
+    const browser = openBrowser(app);
+    const token = formTokenIn(await browser.get('/login'));
+    const cookies = new Map(browser.cookies);
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, () =>
+        openBrowser(app, new Map(cookies)).post('/login', { 'form-token': token, key: account.key }),
+      ),
+    );
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([303]));
+    expect((await app.as(account).get('/accounts/me')).status).toBe(200);
+    await signedInBrowser(app, account);
+    const rows = await app.database.query('SELECT 1 FROM sessions WHERE account_id = $1', [account.id]);
+    expect(rows).toHaveLength(100);
+  });
+});
+
+describe('forms', () => {
+  verifies('people:csrf', 'need the token of their browser, and no header of another site', async () => {
+    const account = await app.account();
+    const browser = openBrowser(app);
+    const own = formTokenIn(await browser.get('/login'));
+    const foreign = formTokenIn(await openBrowser(app).get('/login'));
+    const send = (token: string | null, headers = {}) =>
+      browser.post('/login', { key: account.key, ...(token !== null && { 'form-token': token }) }, headers);
+    for (const token of [null, '', 'x', foreign]) expect((await send(token)).status).toBe(403);
+    expect((await send(own, { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
+    expect((await send(own, { 'sec-fetch-site': 'same-site' })).status).toBe(403);
+    const withoutCookie = await openBrowser(app).post('/login', { key: account.key, 'form-token': own });
+    expect(withoutCookie.status).toBe(403);
+    expect(withoutCookie.text).toContain('no longer valid');
+    expect(browser.cookies.has(COOKIE)).toBe(false);
+    expect((await send(own)).status).toBe(303);
+    expect((await browser.post('/logout', {})).status).toBe(403);
+    expect((await browser.post('/logout', { everywhere: 'yes' })).status).toBe(403);
+    expect(await current(browser)).not.toBeNull();
+  });
+
+  verifies('people:host', 'and pages refuse a host that is not the own one while there is no certificate', async () => {
+    const { port } = new URL(app.url);
+    const browser = openBrowser(app);
+    for (const host of [
+      'evil.example',
+      `evil.example:${port}`,
+      '127.0.0.1',
+      'localhost:1',
+      '',
+      `x@localhost:${port}`,
+    ]) {
+      const answer = await browser.get('/login', { host });
+      expect([host, answer.status]).toEqual([host, host === '' ? answer.status : 403]);
+      expect(answer.text).not.toContain('form-token');
+    }
+    for (const host of [`localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`]) {
+      expect([host, (await browser.get('/login', { host })).status]).toEqual([host, 200]);
+    }
+    const token = formTokenIn(await browser.get('/login'));
+    expect((await browser.post('/login', { 'form-token': token }, { host: `evil.example:${port}` })).status).toBe(403);
+    const published = await app.sibling({ PUBLIC_URL: 'http://slipway.test' });
+    expect((await openBrowser(published).get('/login', { host: 'slipway.test' })).status).toBe(200);
+    expect((await openBrowser(published).get('/login')).status).toBe(403);
+    await published.close();
+  });
+
+  it('show in no frame, run no script and are not stored', async () => {
+    const { headers } = await openBrowser(app).get('/login');
+    expect(headers['content-security-policy']).toMatch(/^default-src 'none';.*frame-ancestors 'none'/);
+    expect(headers).toMatchObject({ 'x-frame-options': 'DENY', 'cache-control': 'no-store' });
+    expect(headers['access-control-allow-origin']).toBeUndefined();
+  });
+});
+
+/** A page with a form, opened by a browser that is signed in. */
+function openLogin(browser: BrowserSession) {
+  const copy = openBrowser(app, new Map([...browser.cookies].filter(([name]) => name !== COOKIE)));
+  return copy.get('/login');
+}

@@ -1,0 +1,55 @@
+import type { Requirement } from '../requirements.js';
+
+/** People who sign in with a browser. */
+export const people = {
+  'people:sign-in': {
+    source: 'House',
+    behavior:
+      'A person signs in at `/login` with a password, or with an API key that has no scopes, and gets a session of 14 days from its last use on.',
+  },
+  'people:enumeration': {
+    source: 'House',
+    behavior:
+      'A wrong password, an unknown account, a disabled one and one without a password have the same answer and take the same work.',
+  },
+  'people:guesses': {
+    source: 'House',
+    behavior:
+      'After 10 attempts for one name within 15 minutes, those under way included, every further one answers 429, whether the account exists or not.',
+  },
+  'people:next': {
+    source: 'House',
+    behavior:
+      'After the sign-in `next` leads to pages of ours below `/consent/`, `/me` and `/setup/` and nowhere else.',
+  },
+  'people:fixation': {
+    source: 'House',
+    behavior: 'Each sign-in makes a new secret and session id, and ends the session that the browser had.',
+  },
+  'people:processes': {
+    source: 'House',
+    behavior: 'A session that began at one process is known to every other, and a sign-out at one counts in all.',
+  },
+  'people:sign-out-everywhere': {
+    source: 'House',
+    behavior: "A person ends all of their sessions, and nobody else's.",
+  },
+  'people:key-ends': {
+    source: 'House',
+    behavior: 'A session that began with an API key ends when the key is revoked or expires.',
+  },
+  'people:pages-only': {
+    source: 'House',
+    behavior: 'The cookie of a session opens pages only: REST, MCP and run endpoints answer 401.',
+  },
+  'people:csrf': {
+    source: 'House',
+    behavior:
+      'A form of a page changes nothing without the token of its browser, with that of another, and with headers of another site.',
+  },
+  'people:host': {
+    source: 'House',
+    behavior:
+      'While the service has no https address, pages for people refuse a `Host` that is not that of `PUBLIC_URL`, or of this machine with our port while it is local only.',
+  },
+} as const satisfies Record<string, Requirement>;

@@ -1,0 +1,61 @@
+import supertest from 'supertest';
+import type { TestApp } from '../app.js';
+
+/** Answer to a request of {@link Browser}, redirects not followed. */
+export type Answer = supertest.Response;
+
+/** A browser without a screen: cookies of one service, and forms with their hidden fields. */
+export interface BrowserSession {
+  /** Its cookies by name. May be changed. */
+  cookies: Map<string, string>;
+  get(path: string, headers?: Record<string, string>): Promise<Answer>;
+  /** Sends the form of a page of ours, which is opened first. @param page where the form is, if it is not the path */
+  submit(path: string, fields: Record<string, string>, page?: string): Promise<Answer>;
+  /** Sends exactly these fields. */
+  post(path: string, fields: Record<string, string>, headers?: Record<string, string>): Promise<Answer>;
+  /** The same browser at another process of the service. */
+  at(app: TestApp): BrowserSession;
+}
+
+/** The hidden field against forged requests in a page; an empty text without one. */
+export function formTokenIn({ text }: Answer): string {
+  return /name="form-token" value="([^"]+)"/.exec(text)?.[1] ?? '';
+}
+
+/** Opens a browser at a process of the service. */
+export function openBrowser({ url }: Pick<TestApp, 'url'>, cookies = new Map<string, string>()): BrowserSession {
+  async function send(test: supertest.Test, headers: Record<string, string>): Promise<Answer> {
+    if (cookies.size > 0) void test.set('cookie', [...cookies].map(([name, value]) => `${name}=${value}`).join('; '));
+    const answer = await test
+      .redirects(0)
+      .ok(() => true)
+      .set('accept', 'text/html')
+      .set(headers);
+    for (const line of ([] as string[]).concat(answer.headers['set-cookie'] ?? [])) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      if (value === '') cookies.delete(name);
+      else cookies.set(name, value);
+    }
+    return answer;
+  }
+  const session: BrowserSession = {
+    cookies,
+    get: (path, headers = {}) => send(supertest(url).get(path), { 'sec-fetch-site': 'none', ...headers }),
+    post: (path, fields, headers = {}) =>
+      send(supertest(url).post(path).type('form').send(fields), { 'sec-fetch-site': 'same-origin', ...headers }),
+    submit: async (path, fields, page = path) => {
+      const token = formTokenIn(await session.get(page));
+      return session.post(path, { 'form-token': token, ...fields });
+    },
+    at: (app) => openBrowser(app, cookies),
+  };
+  return session;
+}
+
+/** Opens a browser that is signed in with an API key. */
+export async function signedInBrowser(app: Pick<TestApp, 'url'>, { key }: { key: string }): Promise<BrowserSession> {
+  const browser = openBrowser(app);
+  const answer = await browser.submit('/login', { key });
+  if (answer.status !== 303) throw new Error(`Not signed in: ${answer.status} ${answer.text}`);
+  return browser;
+}
