@@ -4,7 +4,7 @@
  */
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { parseUrl } from '../../config/parse-url.js';
 import {
@@ -13,6 +13,7 @@ import {
   refusedClients,
   type ClientFixture,
 } from '../../../test/support/oauth-clients/clients.js';
+import { FlowClient, live, publishedDocuments, wholeLife } from '../../../test/support/oauth-clients/flow.js';
 import { listen, shut } from '../../../test/support/upstream/upstream-net.js';
 import {
   allowLoopbackPorts,
@@ -25,7 +26,15 @@ import {
 
 interface Provider {
   Client: { prototype: RedirectingClient };
-  callback(): Parameters<typeof createServer>[1];
+  callback(): (request: IncomingMessage, response: ServerResponse) => void;
+  AccessToken: { find(token: string): Promise<unknown> };
+  Grant: new (fields: object) => {
+    addOIDCScope(scope: string): void;
+    addResourceScope(resource: string, scope: string): void;
+    save(): Promise<string>;
+  };
+  interactionResult(request: IncomingMessage, response: ServerResponse, result: object): Promise<string>;
+  interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<{ params: { client_id: string } }>;
 }
 
 interface Library {
@@ -35,6 +44,7 @@ interface Library {
 
 interface Setup {
   origin: string;
+  provider: Provider;
   /** What its documents are, by URL. */
   documents: Map<string, ClientMetadata>;
 }
@@ -65,7 +75,14 @@ afterAll(async () => {
 
 async function start(isFull: boolean, redirectHosts: string[] | null): Promise<Setup> {
   const documents = new Map<string, ClientMetadata>();
-  const server = createServer((request, response) => void provider.callback()?.(request, response));
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? '/', origin);
+    if (url.pathname.startsWith('/ask/')) return void allow(provider, request, response);
+    // What the service does before the library: the scopes that a client asks for say nothing.
+    if (url.pathname === '/authorize') url.searchParams.set('scope', SCOPES.join(' '));
+    request.url = url.pathname + url.search;
+    provider.callback()(request, response);
+  });
   const origin = `http://127.0.0.1:${await listen(server)}`;
   closing.push(() => shut(server));
   const provider = new library.default(origin, {
@@ -77,9 +94,14 @@ async function start(isFull: boolean, redirectHosts: string[] | null): Promise<S
     routes: { authorization: '/authorize', registration: '/register', token: '/token' },
     interactions: { url: (_: unknown, { uid }: { uid: string }) => `/ask/${uid}` },
     pkce: { required: () => true },
-    ttl: { Interaction: 3_600 },
+    ttl: { Interaction: 3_600, Session: 3_600, Grant: 3_600, AccessToken: 3_600, RefreshToken: 3_600 },
     renderError: (context: { body: unknown }, out: object) => void (context.body = out),
+    findAccount: (_: unknown, accountId: string) => ({ accountId, claims: () => ({ sub: accountId }) }),
+    issueRefreshToken: () => true,
+    // The service has a grace period for used refresh tokens in its place.
+    rotateRefreshToken: false,
     features: {
+      revocation: { enabled: true, allowedPolicy: () => true },
       devInteractions: { enabled: false },
       registration: { enabled: true, issueRegistrationAccessToken: false },
       clientIdMetadataDocument: { enabled: true, ack: 'draft-02', allowFetch: () => true },
@@ -97,7 +119,36 @@ async function start(isFull: boolean, redirectHosts: string[] | null): Promise<S
       : {}),
   });
   if (isFull) allowLoopbackPorts(provider.Client);
-  return { origin, documents };
+  return { origin, provider, documents };
+}
+
+/** Allows what a client asks for, without a page. */
+async function allow(provider: Provider, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { params } = await provider.interactionDetails(request, response);
+  const grant = new provider.Grant({ accountId: 'somebody', clientId: params.client_id });
+  grant.addOIDCScope(SCOPES.join(' '));
+  grant.addResourceScope(RESOURCE, 'mcp');
+  const result = { login: { accountId: 'somebody' }, consent: { grantId: await grant.save() } };
+  response.writeHead(303, { location: await provider.interactionResult(request, response, result) }).end();
+}
+
+/** Follows an address with cookies until it leaves the server. */
+async function browse(at: Setup, address: string): Promise<URL> {
+  const cookies = new Map<string, string>();
+  let url = new URL(address);
+  for (let hops = 0; url.origin === at.origin; hops += 1) {
+    if (hops > 10) throw new Error(`Redirects without end, last to ${url.href}`);
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const response = await fetch(url, { redirect: 'manual', headers: { cookie } });
+    for (const line of response.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      cookies.set(name, value);
+    }
+    const location = response.headers.get('location');
+    if (location === null) throw new Error(await response.text());
+    url = new URL(location, url);
+  }
+  return url;
 }
 
 async function register(at: Setup, metadata: ClientMetadata): Promise<{ status: number; body: ClientMetadata }> {
@@ -154,6 +205,19 @@ describe('a client', () => {
     async (_, client) => {
       const clientId = await clientIdOf(full, client);
       expect(await authorize(full, clientId, client.redirectUri, scopeOf(client))).toBe('asks');
+    },
+  );
+
+  it.each(clients.map((client) => [client.name, client] as const))(
+    '%s logs in, refreshes and logs out',
+    async (_, client) => {
+      for (const [address, body] of publishedDocuments())
+        full.documents.set(address, JSON.parse(body) as ClientMetadata);
+      const steps = await live(new FlowClient(client, full.origin, RESOURCE), {
+        allow: (address) => browse(full, address),
+        call: async (token) => ((await full.provider.AccessToken.find(token)) ? 200 : 401),
+      });
+      expect(steps).toEqual(wholeLife);
     },
   );
 
