@@ -67,8 +67,8 @@ body { margin: 0; min-height: 100vh; display: grid; place-items: center; padding
   color: var(--ink); font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
 main { width: 100%; max-width: 32rem; padding: 1.75rem; background: var(--paper); border: 1px solid var(--line);
   border-radius: .75rem; }
-h1 { margin: 0 0 .75rem; font-size: 1.375rem; line-height: 1.25; }
 h2 { margin: 1.75rem 0 .5rem; font-size: 1.0625rem; line-height: 1.25; }
+h1 { margin: 0 0 .75rem; font-size: 1.375rem; line-height: 1.25; overflow-wrap: anywhere; }
 p { margin: 0 0 1rem; overflow-wrap: anywhere; }
 dl { margin: 0 0 1.25rem; border-top: 1px solid var(--line); }
 dl > div { padding: .6rem 0; border-bottom: 1px solid var(--line); }

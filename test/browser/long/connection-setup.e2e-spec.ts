@@ -272,7 +272,7 @@ describe('the setup page of a connection', () => {
     'connection:setup:form',
     'fits a phone in light and dark',
     async () => {
-      const { link } = await connect({ server });
+      const { link } = await connect({ server, name: `W${'e'.repeat(60)}ather` });
       for (const colorScheme of ['light', 'dark'] as const) {
         await page.emulateMedia({ colorScheme });
         await page.setViewportSize({ width: 320, height: 560 });

@@ -21,6 +21,7 @@ export interface EnteredKey {
 
 const DEFAULT_HEADER = 'Authorization';
 
+/** The form before a key was entered. */
 export const NO_KEY: EnteredKey = { header: DEFAULT_HEADER, value: '' };
 
 const keyField = {
@@ -37,12 +38,13 @@ export function takesKey(state: ConnectionState, fields: readonly RunFormField[]
   return state === 'auth_required' && !hasOne;
 }
 
+/** The key or token of a submitted form. */
 export function keyIn(form: URLSearchParams): EnteredKey {
   const text = (name: string) => form.get(name)?.trim() ?? '';
   return { header: text(keyFields.name) || DEFAULT_HEADER, value: text(keyFields.value) };
 }
 
-/** For servers that require a key or token and have no authorization server. */
+/** The fields for a key or token, with the faults of what was entered. The name of the header stays, the key does not. */
 export function keyFieldsFor({ header, value }: EnteredKey = NO_KEY): SetupField[] {
   const nameFault = {
     invalid: `“${header.slice(0, 40)}” cannot be the name of a header. It is one word, such as x-api-key.`,
@@ -83,6 +85,7 @@ export function leaveDefaults(fields: RunFormField[], form: URLSearchParams): vo
   }
 }
 
+/** The name of a field of the configuration in the form: `headers.NAME` or `query.NAME`. */
 export function nameInForm({ place, name }: Pick<RunFormField, 'place' | 'name'>): string {
   return `${place}.${name}`;
 }
