@@ -208,8 +208,13 @@ describe('a valid key', () => {
       'POST /internal/pending-calls',
       'POST /internal/uplink/:connection/:tunnel',
     ];
-    // They need a session, or begin one.
-    const people = ['GET /login', 'POST /login', 'POST /logout'];
+    // They need a session or the secret of a link, or begin a session.
+    const people = [
+      'GET /invite',
+      'GET /login',
+      'GET /me',
+      ...['invite', 'login', 'logout', 'me'].map((page) => `POST /${page}`),
+    ];
     expect(open.map(nameOf).toSorted()).toEqual(
       ['GET /health', ...setup, ...people, 'GET /ready', ...internal].toSorted(),
     );
