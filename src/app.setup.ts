@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { Logger, type INestApplication, type LoggerService, type Type } from '@nestjs/common';
@@ -17,6 +17,8 @@ import { RequestLimits } from './modules/auth/request-limits.service.js';
 import { FastPathRouter, globalEnhancers } from './modules/auth/fast-path-router.js';
 import { abandonCalls } from './mcp/client/call-registry.js';
 import { useMessageLimits } from './mcp/client/message-budget.js';
+import { startPage } from './modules/people/people-pages.js';
+import { SessionsService } from './modules/people/sessions.service.js';
 import { UplinkGateway } from './modules/connections/uplink/uplink.gateway.js';
 import { ErrorFilter } from './platform/errors/error.filter.js';
 import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
@@ -27,6 +29,8 @@ import { KnownQueryGuard } from './platform/http/known-query.guard.js';
 import { reservePath } from './platform/http/resource-names.js';
 import { createOpenApi } from './platform/http/openapi-document.js';
 import { methodsOf, routeTable } from './platform/http/route-table.js';
+import { isOwnHost } from './platform/pages/own-host.js';
+import { sendPage } from './platform/pages/page.js';
 import { useJsonBounds } from './platform/text/json-bounds.js';
 import { Draining } from './platform/telemetry/draining.js';
 import { HttpMeter } from './platform/telemetry/http-meter.js';
@@ -90,7 +94,7 @@ export async function createApp(
     const uplinks = part(UplinkGateway);
     adapter.abandon = abandonCalls;
     adapter.upgrade = (request, socket, head) => void uplinks.take(request, socket, head);
-    serveDocs(app, part(RequestLimits));
+    serveDocs(app, env, part(RequestLimits), part(SessionsService));
   }
   return app;
 }
@@ -115,10 +119,15 @@ const DOCUMENTS = {
 const GUIDES_FOLDER = join(dirname(createRequire(import.meta.url).resolve('slipway/package.json')), 'docs');
 
 /**
- * Swagger UI at `/docs`, the pages of the documentation below it, the document at `/openapi.json`, and `/` leading a browser
- * there. Limited for each address.
+ * Swagger UI at `/docs`, the pages of the documentation below it, the document at `/openapi.json`, and `/`, a page for browsers
+ * and JSON for programs. Limited for each address.
  */
-function serveDocs(app: INestApplication & NestExpressApplication, limits: RequestLimits): void {
+function serveDocs(
+  app: INestApplication & NestExpressApplication,
+  env: Env,
+  limits: RequestLimits,
+  sessions: SessionsService,
+): void {
   let document: OpenAPIObject | undefined;
   app.use((request: Request, response: Response, next: () => void) => {
     const isPage = /^\/docs(?:\/|$)/.test(request.path);
@@ -156,12 +165,19 @@ function serveDocs(app: INestApplication & NestExpressApplication, limits: Reque
       defaultModelsExpandDepth: 0,
     },
   });
-  app.use((request: Request, response: Response, next: () => void) => {
+  const titles = guides.map((guide) => {
+    const [, title = guide] = /^# (.+)$/m.exec(readFileSync(join(GUIDES_FOLDER, guide), 'utf8')) ?? [];
+    return { path: `docs/${guide}`, title };
+  });
+  app.use(async (request: Request, response: Response, next: () => void) => {
     if (request.path !== '/' || request.method !== 'GET') return next();
-    if (request.accepts(['json', 'html']) === 'html') response.redirect('/docs');
-    else {
-      const paths = guides.map((guide) => `/docs/${guide}`);
-      response.json({ name: 'Slipway', docs: '/docs', guides: paths, openapi: '/openapi.json', health: '/health' });
+    response.vary('Accept');
+    if (request.accepts(['json', 'html']) === 'html') {
+      // The page also shows where the session cannot be read: under a foreign name, and while the database is away.
+      const person = isOwnHost(request, env) ? await sessions.current(request).catch(() => null) : null;
+      return sendPage(response, startPage(env, person, titles));
     }
+    const paths = guides.map((guide) => `/docs/${guide}`);
+    response.json({ name: 'Slipway', docs: '/docs', guides: paths, openapi: '/openapi.json', health: '/health' });
   });
 }

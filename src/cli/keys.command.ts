@@ -1,9 +1,14 @@
 import { parseArgs } from 'node:util';
 import { ApiKeysRepository, OPERATOR } from '../modules/auth/api-keys.repository.js';
 import { parseScopes } from '../modules/auth/may.js';
+import { makeInvitation } from '../modules/people/invitations.service.js';
+import { PeopleRepository } from '../modules/people/people.repository.js';
 import { withDatabase } from './with-database.js';
 
-/** `slipway keys`: makes an API key, with all rights unless scopes are named, of the operator unless another account is, and prints it. */
+/**
+ * `slipway keys`: makes an API key, with all rights unless scopes are named, of the operator unless another account is, and
+ * prints it. `--invite NAME` prints an invitation link for a person instead, and makes the account if there is none.
+ */
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({
     args,
@@ -11,8 +16,10 @@ export async function run(args: string[]): Promise<number> {
       account: { type: 'string', default: OPERATOR },
       name: { type: 'string', default: 'made on the command line' },
       scopes: { type: 'string' },
+      invite: { type: 'string' },
     },
   });
+  if (values.invite !== undefined) return invite(values.invite);
   const scopes = values.scopes?.split(',') ?? null;
   parseScopes(scopes ?? []);
   return withDatabase({}, async ({ source, firstKey }) => {
@@ -28,6 +35,22 @@ export async function run(args: string[]): Promise<number> {
     }
     if (isFirst && scopes) process.stdout.write(`First API key of ${OPERATOR}, with all rights:\n${firstKey}\n`);
     process.stdout.write(`API key of ${values.account}, shown this once:\n${key}\n`);
+    return 0;
+  });
+}
+
+/** Prints an invitation link for the account of this name. */
+async function invite(name: string): Promise<number> {
+  if (!/^[^\p{Cc}]{1,255}$/u.test(name)) {
+    process.stderr.write('A name has 1 to 255 characters, without line ends.\n');
+    return 1;
+  }
+  return withDatabase({}, async ({ env, source, firstKey }) => {
+    // On an empty database the operator's first key was made just now: it must not be lost.
+    if (firstKey !== null) process.stdout.write(`First API key of ${OPERATOR}, with all rights:\n${firstKey}\n`);
+    const { accountId, operatorId } = await new ApiKeysRepository(source).ensureAccount(name);
+    const { url, expiresAt } = await makeInvitation(new PeopleRepository(source), env, accountId, operatorId);
+    process.stdout.write(`Invitation for ${name}. It works once, until ${expiresAt}:\n${url}\n`);
     return 0;
   });
 }

@@ -5,6 +5,7 @@ const USAGE = `Usage: npm run slipway -- COMMAND
 
   keys [--account NAME] [--name LABEL] [--scopes read,call:acme]
                                         make an API key, the operator's by default, and print it
+  keys --invite NAME                    print a link by which a person chooses a password
   migrate                               bring the database to this version
   secrets verify | rotate               open all stored secrets, or seal them with the first key
   backup FOLDER [--with-keys]           copy the database and all files into a new folder

@@ -48,7 +48,7 @@ afterEach(() => page.context().close());
 describe('the docs page', () => {
   verifies(
     'docs:page',
-    'is the redirect target of GET / for a browser, without a key, and loads nothing from other origins',
+    'is linked by GET / for a browser, needs no key, and loads nothing from other origins',
     async () => {
       expect(page.url()).toBe(`${url}/docs`);
       expect(await page.title()).toBe('Slipway API');

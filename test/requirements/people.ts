@@ -52,4 +52,35 @@ export const people = {
     behavior:
       'While the service has no https address, pages for people refuse a `Host` that is not that of `PUBLIC_URL`, or of this machine with our port while it is local only.',
   },
+  'people:invite': {
+    source: 'House',
+    behavior:
+      '`POST /accounts/{accountId}/invitations` by the operator, and `npm run keys -- --invite NAME`, answer a link for 72 h by which a person chooses a password and is signed in.',
+  },
+  'people:invite:once': {
+    source: 'House',
+    behavior:
+      'An invitation link works once, also for two browsers at the same moment, not after its time and not after a newer one; opening it changes nothing.',
+  },
+  'people:password': {
+    source: 'House',
+    behavior:
+      'A person changes the password at `/me` with the present one; a new password has 12 to 200 characters and ends all other sessions.',
+  },
+  'people:me': {
+    source: 'House',
+    behavior: '`/me` shows who is signed in and in how many browsers, and leads to the sign-in who is not.',
+  },
+  'people:no-log': { source: 'House', behavior: 'Passwords, links and secrets of sessions stand in no log.' },
+  'people:purge': { source: 'House', behavior: 'Expired sessions and invitations are deleted once a day.' },
+  'people:start-page': {
+    source: 'House',
+    behavior:
+      '`GET /` shows a browser the service, who is signed in, the documentation and the API reference; programs get JSON.',
+  },
+  'account:disable': {
+    source: 'House',
+    behavior:
+      '`PATCH /accounts/{accountId} {disabled: true}` by the operator refuses the keys of an account in every process within 5 s, ends its streams, sessions and invitations, and never those of an operator.',
+  },
 } as const satisfies Record<string, Requirement>;

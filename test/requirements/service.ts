@@ -694,7 +694,7 @@ export const service = {
   },
   'docs:page': {
     source: 'House',
-    behavior: '`/docs` is readable without a key, and `GET /` redirects a browser there.',
+    behavior: '`/docs` is readable without a key, and `GET /` links to it for a browser.',
   },
   'docs:guides': {
     source: 'House',

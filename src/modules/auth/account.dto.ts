@@ -2,6 +2,7 @@ import { ApiProperty } from '@nestjs/swagger';
 import {
   ArrayMaxSize,
   ArrayNotEmpty,
+  IsBoolean,
   IsIn,
   IsInt,
   IsISO8601,
@@ -33,6 +34,8 @@ export class AccountDto {
   kind: AccountKind;
   /** True for the account that manages accounts and keys. */
   isOperator: boolean;
+  /** True while its API keys are refused and nobody can sign in. */
+  disabled: boolean;
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
 }
@@ -52,6 +55,12 @@ export class CreateAccountDto {
 
   @IsIn(accountKinds)
   kind: AccountKind;
+}
+
+export class UpdateAccountDto {
+  /** True refuses the API keys of the account and ends its sessions and invitations; false lets the keys work again. */
+  @IsBoolean()
+  disabled: boolean;
 }
 
 /** An API key as it may be shown again. */
@@ -215,6 +224,7 @@ export function toAccountDto(account: Account): AccountDto {
     name: account.name,
     kind: account.kind,
     isOperator: account.isOperator,
+    disabled: account.disabledAt != null,
     createdAt: account.createdAt.toISOString(),
   };
 }

@@ -17,6 +17,7 @@ import {
   CreatedApiKeyDto,
   RotateApiKeyDto,
   SetAccountLimitsDto,
+  UpdateAccountDto,
 } from './account.dto.js';
 import { AccountLimitsService } from './account-limits.service.js';
 import { AccountsService } from './accounts.service.js';
@@ -73,6 +74,26 @@ export class AccountsController {
   @ApiErrors(400, 403)
   list(@Query() query: PageQueryDto): Promise<AccountListDto> {
     return this.accounts.list(query);
+  }
+
+  /**
+   * Disable an account or enable it again (operator). Its API keys are refused everywhere within 5 seconds, and its sessions and
+   * invitations end. The account of an operator cannot be disabled.
+   */
+  @Patch(':accountId')
+  @ApiParam(accountIdParam)
+  @Access('accounts:write', { account: 'accountId', operator: true })
+  @ApiErrors(
+    400,
+    403,
+    { status: 404, message: 'Account not found' },
+    { status: 409, text: 'An operator.', message: 'The account of an operator cannot be disabled' },
+  )
+  update(
+    @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
+    @Body() body: UpdateAccountDto,
+  ): Promise<AccountDto> {
+    return this.accounts.update(id, body);
   }
 
   /** Get the limits of an account, and what it uses of them. */

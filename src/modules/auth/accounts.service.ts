@@ -4,14 +4,26 @@ import { Repository } from 'typeorm';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { ConflictError } from '../../platform/errors/domain-error.js';
-import { type AccountDto, type AccountListDto, type CreateAccountDto, toAccountDto } from './account.dto.js';
+import {
+  type AccountDto,
+  type AccountListDto,
+  type CreateAccountDto,
+  type UpdateAccountDto,
+  toAccountDto,
+} from './account.dto.js';
 import { Account } from './account.entity.js';
+import { ApiKeysRepository } from './api-keys.repository.js';
+import { ApiKeysService } from './api-keys.service.js';
 import { AccountNotFoundError } from './auth.errors.js';
 
-/** Creates and lists accounts, for the operator. */
+/** Creates, lists, disables and enables accounts, for the operator. */
 @Injectable()
 export class AccountsService {
-  constructor(@InjectRepository(Account) private readonly accounts: Repository<Account>) {}
+  constructor(
+    @InjectRepository(Account) private readonly accounts: Repository<Account>,
+    private readonly rows: ApiKeysRepository,
+    private readonly keys: ApiKeysService,
+  ) {}
 
   /** @throws ConflictError when the name is taken */
   async create({ name, kind }: CreateAccountDto): Promise<AccountDto> {
@@ -35,5 +47,20 @@ export class AccountsService {
     const account = await this.accounts.findOneBy({ id });
     if (!account) throw new AccountNotFoundError();
     return toAccountDto(account);
+  }
+
+  /**
+   * Disables an account or enables it again. The keys of a disabled one are refused, and what they hold open ends: at once in
+   * this process, within 5 s in every other. Its sessions and invitations end for good.
+   *
+   * @throws AccountNotFoundError, ConflictError for an operator
+   */
+  async update(id: string, { disabled }: UpdateAccountDto): Promise<AccountDto> {
+    if (!(await this.rows.setDisabled(id, disabled))) {
+      await this.get(id);
+      throw new ConflictError('The account of an operator cannot be disabled');
+    }
+    await this.keys.accountChanged(id);
+    return this.get(id);
   }
 }

@@ -74,6 +74,41 @@ export class ApiKeysRepository {
     return created.length > 0 ? key : null;
   }
 
+  /** The account of this name, made as a user if there is none, and the oldest operator. */
+  async ensureAccount(name: string): Promise<{ accountId: string; operatorId: string }> {
+    await this.database.query(`INSERT INTO accounts (name, kind) VALUES ($1, 'user') ON CONFLICT (name) DO NOTHING`, [
+      name,
+    ]);
+    const [row] = await this.database.query<[{ accountId: string; operatorId: string }]>(
+      `SELECT id AS "accountId", (SELECT id FROM accounts WHERE is_operator ORDER BY created_at LIMIT 1) AS "operatorId"
+         FROM accounts WHERE name = $1`,
+      [name],
+    );
+    return row;
+  }
+
+  /**
+   * Disables an account or enables it. Ends the sessions and invitations of a disabled one, in tables of the module `people`,
+   * which imports this one.
+   *
+   * @returns false for an operator, and when there is none
+   */
+  setDisabled(id: string, disabled: boolean): Promise<boolean> {
+    return this.database.transaction(async (tx) => {
+      const [changed] = await tx.query<[unknown[]]>(
+        `UPDATE accounts SET disabled_at = CASE WHEN $2 THEN coalesce(disabled_at, now()) END
+          WHERE id = $1 AND NOT is_operator RETURNING id`,
+        [id, disabled],
+      );
+      if (changed.length === 0) return false;
+      if (disabled) {
+        await tx.query('DELETE FROM sessions WHERE account_id = $1', [id]);
+        await tx.query('DELETE FROM invitations WHERE account_id = $1', [id]);
+      }
+      return true;
+    });
+  }
+
   /** The key of this hash; null when there is none. */
   findByHash(hash: Buffer): Promise<KeyRow | null> {
     return KEY_BY_HASH.findOne(this.database, [hash]);

@@ -33,6 +33,8 @@ declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
     /** Published when an API key was revoked. */
     'auth.key-revoked': { keyId: string };
+    /** Published when an account was disabled or enabled. */
+    'auth.account-changed': { accountId: string };
   }
 }
 
@@ -90,6 +92,10 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
 
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('auth.key-revoked', ({ keyId }) => this.forget(keyId));
+    await this.pubSub.subscribe('auth.account-changed', ({ accountId }) => {
+      // A failed check is repeated by the schedule.
+      this.forgetAccount(accountId).catch(() => undefined);
+    });
   }
 
   onApplicationBootstrap(): void {
@@ -216,6 +222,12 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     this.end(keyId);
   }
 
+  /** To be called when an account was disabled or enabled: its keys are read anew, and what they hold open may end. */
+  async accountChanged(accountId: string): Promise<void> {
+    this.pubSub.publish('auth.account-changed', { accountId });
+    await this.forgetAccount(accountId);
+  }
+
   /** Removes keys that expired more than 30 days ago. Returns how many. */
   async purgeExpired(): Promise<number> {
     const before = new Date(Date.now() - EXPIRED_KEPT_DAYS * 24 * 60 * 60 * 1000);
@@ -260,7 +272,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     };
   }
 
-  /** Ends what is held open by keys that have expired, or were revoked while the message about it was lost. */
+  /** Ends what is held open by keys that have expired, of disabled accounts, or that were revoked and the message was lost. */
   private async checkHeld(): Promise<void> {
     const keyIds = this.held.keyIds.filter((id) => id !== ANONYMOUS.keyId);
     if (keyIds.length === 0) return;
@@ -274,6 +286,12 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   private end(keyId: string): void {
     this.forget(keyId);
     this.pubSub.publish('auth.key-revoked', { keyId });
+  }
+
+  private async forgetAccount(accountId: string): Promise<void> {
+    // eslint-disable-next-line no-restricted-syntax -- names cached rows, decides nothing
+    this.known.dropWhere(({ caller }) => caller.accountId === accountId);
+    await this.checkHeld();
   }
 
   private forget(keyId: string): void {

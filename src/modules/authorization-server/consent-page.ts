@@ -87,7 +87,7 @@ export function accessPage(env: PageEnv, grants: ShownGrant[], formToken: Html):
     ) => html`<div><dt>${grant.clientName} <span class="hint">${grant.clientHost === null ? 'unverified' : grant.clientHost}</span></dt>
 <dd><code>${grant.resource}</code>
 <span class="hint">since ${dayOf(grant.createdAt)}, last used ${grant.lastUsedAt ? dayOf(grant.lastUsedAt) : 'never'}</span>
-<form method="post" action="/me/access">${formToken}<input type="hidden" name="grant" value="${grant.id}">
+<form method="post" action="access">${formToken}<input type="hidden" name="grant" value="${grant.id}">
 <p><button type="submit">End access</button></p></form></dd></div>\n`,
   );
   return page(
@@ -95,7 +95,7 @@ export function accessPage(env: PageEnv, grants: ShownGrant[], formToken: Html):
     'What I let in',
     html`${grants.length === 0 ? html`<p>No app may use anything in your name.</p>` : html`<dl>${rows}</dl>`}
 <p class="soft">An app whose access ends must ask you again. API keys are listed by <code>GET /accounts/me/api-keys</code>.</p>
-<p><a href="/me">Back</a></p>`,
+<p><a href="../me">Back</a></p>`,
   );
 }
 

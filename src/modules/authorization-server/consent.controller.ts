@@ -14,7 +14,7 @@ import { readBody } from '../../platform/http/body/request-body.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { formToken, requireFormToken } from '../../platform/pages/form-token.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
-import { PageFilter, requireOwnPage, sendPage } from '../../platform/pages/page.js';
+import { PageFilter, redirectTo, requireOwnPage, sendPage } from '../../platform/pages/page.js';
 import type { SignedIn } from '../people/people.types.js';
 import { SessionsService } from '../people/sessions.service.js';
 import { AuthorizationServerRepository, type NewGrant } from './authorization-server.repository.js';
@@ -80,7 +80,7 @@ export class ConsentController {
     if (answer === 'other') return signIn(response, request.path);
     if (answer === 'deny') {
       const refusal = { error: 'access_denied', error_description: 'the person did not allow it' };
-      return redirect(response, await this.server.finish(request, response, refusal));
+      return redirectTo(response, await this.server.finish(request, response, refusal));
     }
     const person = await this.sessions.current(request);
     if (!person) return signIn(response, request.path);
@@ -136,14 +136,10 @@ export class ConsentController {
     const grantId = await this.rows.saveGrant(grant);
     const { accountId } = grant;
     const result = { login: { accountId }, consent: { grantId }, select_account: {} };
-    redirect(response, await this.server.finish(request, response, result));
+    redirectTo(response, await this.server.finish(request, response, result));
   }
 }
 
 function signIn(response: Response, next: string): void {
-  redirect(response, `/login?next=${encodeURIComponent(next)}`);
-}
-
-function redirect(response: Response, url: string): void {
-  response.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).redirect(303, url);
+  redirectTo(response, `/login?next=${encodeURIComponent(next)}`);
 }

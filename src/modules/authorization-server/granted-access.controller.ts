@@ -8,7 +8,7 @@ import { readBody } from '../../platform/http/body/request-body.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { formToken, requireFormToken } from '../../platform/pages/form-token.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
-import { PageFilter, requireOwnPage, sendPage } from '../../platform/pages/page.js';
+import { PageFilter, redirectTo, requireOwnPage, sendPage } from '../../platform/pages/page.js';
 import { SessionsService } from '../people/sessions.service.js';
 import { AuthorizationServerRepository } from './authorization-server.repository.js';
 import { accessPage } from './consent-page.js';
@@ -33,7 +33,7 @@ export class GrantedAccessController {
   async show(@Req() request: Request, @Res() response: Response): Promise<void> {
     requireOwnHost(request, this.env);
     const person = await this.sessions.current(request);
-    if (!person) return response.redirect(303, '/login?next=/me/access');
+    if (!person) return redirectTo(response, '../login?next=/me/access');
     const grants = await this.rows.grantsOf(person.accountId);
     sendPage(response, accessPage(this.env, grants, formToken(this.env, request, response)));
   }
@@ -46,9 +46,9 @@ export class GrantedAccessController {
     const form = new URLSearchParams(await readBody(request, Infinity));
     requireFormToken(this.env, request, form, () => ConsentError.otherPage());
     const person = await this.sessions.current(request);
-    if (!person) return response.redirect(303, '/login?next=/me/access');
+    if (!person) return redirectTo(response, '../login?next=/me/access');
     const id = form.get('grant');
     if (isUUID(id) && (await this.rows.deleteGrant(String(id), person.accountId))) this.tokens.end([String(id)]);
-    response.redirect(303, '/me/access');
+    redirectTo(response, 'access');
   }
 }

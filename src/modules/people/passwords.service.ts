@@ -11,6 +11,7 @@ import { Injectable } from '@nestjs/common';
 import { RequestLimits } from '../auth/request-limits.service.js';
 import { PasswordsBusyError } from './people.errors.js';
 import { PeopleRepository } from './people.repository.js';
+import type { SignedIn } from './people.types.js';
 
 const LOG_N = 15;
 const R = 8;
@@ -61,6 +62,34 @@ export class PasswordsService {
     if (!isRight || !account?.passwordHash) return 'wrong';
     await wasRight();
     return { accountId: account.accountId, passwordHash: account.passwordHash };
+  }
+
+  /** True if a person can sign in with a password as the account. */
+  async has(accountId: string): Promise<boolean> {
+    return (await this.rows.passwordOf(accountId)) !== null;
+  }
+
+  /**
+   * Sets a new password by the form of `/me`: `old`, if there is a password, `password` and `repeated`. Ends all other sessions.
+   *
+   * @returns null; or why it was refused, with the status of the answer
+   * @throws PasswordsBusyError
+   */
+  async change(
+    request: IncomingMessage,
+    { accountId, accountName, sessionId }: SignedIn,
+    form: URLSearchParams,
+  ): Promise<{ status: number; fault: string } | null> {
+    const password = form.get('password') ?? '';
+    const fault = this.faultOf(password, form.get('repeated') ?? '');
+    if (fault !== null) return { status: 400, fault };
+    if (await this.has(accountId)) {
+      const checked = await this.check(request, accountName, form.get('old') ?? '');
+      if (checked === 'too-many') return { status: 429, fault: 'Too many attempts. Wait 15 minutes.' };
+      if (checked === 'wrong') return { status: 403, fault: 'The present password is wrong.' };
+    }
+    await this.rows.setPassword(accountId, await this.hash(password), sessionId);
+    return null;
   }
 
   /** The fault of a new password, in words for the person; null when it may be used. */

@@ -1,6 +1,30 @@
 /** The pages of people: sign in, choose a password, one's own page. Words for people who never read the API. */
 import { html, type Html } from '../../platform/pages/html.js';
 import { page, type Page, type PageEnv } from '../../platform/pages/page.js';
+import { PASSWORD_CHARS_MIN } from './passwords.service.js';
+import type { SignedIn } from './people.types.js';
+
+/**
+ * The page of `/`.
+ *
+ * @param person who is signed in; null for nobody
+ * @param guides the pages of the documentation
+ */
+export function startPage(env: PageEnv, person: SignedIn | null, guides: { path: string; title: string }[]): Page {
+  const signIn = person
+    ? html`<p>You are signed in as <strong>${person.accountName}</strong>: <a href="me">your account</a></p>`
+    : html`<p><a href="login">Sign in</a></p>`;
+  return page(
+    env,
+    'MCP servers',
+    html`<p>This service connects apps to MCP servers: it lists servers, runs them, and keeps the connections to them. It is an
+installation of Slipway.</p>
+${signIn}
+<p><a href="docs">API reference</a></p>
+<h2>Documentation</h2>
+<ul>${guides.map(({ path, title }) => html`<li><a href="${path}">${title}</a></li>`)}</ul>`,
+  );
+}
 
 /** The page of `/login`. `name` and `next` are kept after an error. */
 export interface LoginView {
@@ -31,6 +55,83 @@ export function loginPage(env: PageEnv, { token, next, name, fault }: LoginView)
 <input id="key" name="key" aria-describedby="keyh" type="password" autocomplete="off" spellcheck="false" required></p>
 <button type="submit">Sign in with this key</button></form>`,
   );
+}
+
+/** The page of an invitation. */
+export interface InvitationView {
+  token: Html;
+  accountName: string;
+  fault: string | null;
+}
+
+/** The page on which a person chooses the first password, or a new one. Its form goes to the address of the link. */
+export function invitationPage(env: PageEnv, { token, accountName, fault }: InvitationView): Page {
+  return page(
+    env,
+    'Choose a password',
+    html`<p>You are invited to this service. Remember the name of your account, and choose a password.</p>
+${faultOf(fault)}
+<form method="post">${token}
+<p><label for="name">Account</label>
+<input id="name" value="${accountName}" autocomplete="username" readonly></p>
+${newPasswordInputs()}
+<button type="submit">Save and sign in</button></form>`,
+  );
+}
+
+/** The page `/me`. */
+export interface MeView {
+  token: Html;
+  accountName: string;
+  isOperator: boolean;
+  /** Browsers that are signed in. */
+  sessions: number;
+  hasPassword: boolean;
+  /** What was done just now. */
+  notice: string | null;
+  fault: string | null;
+}
+
+/** A person's own page. */
+export function mePage(
+  env: PageEnv,
+  { token, accountName, isOperator, sessions, hasPassword, notice, fault }: MeView,
+): Page {
+  const browsers = sessions === 1 ? 'this one only' : `${sessions}, this one included`;
+  return page(
+    env,
+    'Your account',
+    html`${notice !== null && html`<p role="status">${notice}</p>`}
+<dl>
+<div><dt>You are signed in as</dt><dd><strong>${accountName}</strong>${isOperator && ', the operator of this service'}</dd></div>
+<div><dt>Browsers that are signed in</dt><dd>${browsers}</dd></div>
+</dl>
+<p><a href="me/access">Apps that may act for you</a></p>
+<form method="post" action="logout">${token}<p><button type="submit">Sign out</button></p></form>
+<form method="post" action="logout">${token}<input type="hidden" name="everywhere" value="yes">
+<button type="submit">Sign out in all browsers</button></form>
+<h2>${hasPassword ? 'Change your password' : 'Choose a password'}</h2>
+${faultOf(fault)}
+<form method="post" action="me">${token}
+<input type="hidden" value="${accountName}" autocomplete="username">
+${
+  hasPassword &&
+  html`<p><label for="old">Present password</label>
+<input id="old" name="old" type="password" autocomplete="current-password" required></p>`
+}
+${newPasswordInputs()}
+<p class="hint">All other browsers are signed out.</p>
+<button type="submit">Save</button></form>`,
+  );
+}
+
+function newPasswordInputs(): Html {
+  return html`<p><label for="password">New password</label>
+<span id="passwordh" class="hint">At least ${PASSWORD_CHARS_MIN} characters. A few words are easy to remember.</span>
+<input id="password" name="password" type="password" aria-describedby="passwordh" autocomplete="new-password"
+ required></p>
+<p><label for="repeated">The same again</label>
+<input id="repeated" name="repeated" type="password" autocomplete="new-password" required></p>`;
 }
 
 /** The sentence above a form that was refused. */

@@ -1,3 +1,4 @@
+import { ConflictError } from '../../platform/errors/domain-error.js';
 import { PageError } from '../../platform/pages/page.js';
 
 /** A form of a page for people that was not sent by such a page in this browser, or too late. */
@@ -22,5 +23,26 @@ export class PasswordsBusyError extends PageError {
 
   constructor() {
     super('Many people sign in right now', 'Go back and try again in a few seconds.');
+  }
+}
+
+/** An invitation link that was used, has expired, was replaced by a newer one, or never existed. */
+export class InvitationEndedError extends PageError {
+  readonly kind = 'gone';
+  readonly code = 'invitation_ended';
+
+  constructor() {
+    super(
+      'This invitation is over',
+      'Each link works once, for 72 hours, and only until a newer one is made. If you have chosen a password, sign in with it. ' +
+        'Otherwise ask the operator of this service for a new link.',
+    );
+  }
+}
+
+/** The account is disabled, so nobody can be invited to it. */
+export class DisabledAccountError extends ConflictError {
+  constructor() {
+    super('The account is disabled: enable it first, with PATCH /accounts/{accountId} {"disabled": false}');
   }
 }

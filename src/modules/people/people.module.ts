@@ -2,24 +2,32 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../config/role-module.js';
 import { AuthModule } from '../auth/auth.module.js';
+import { registerQueue } from '../../platform/queue/register-queue.js';
+import { InvitationsController } from './invitations.controller.js';
+import { InvitationsService } from './invitations.service.js';
+import { InviteController } from './invite.controller.js';
 import { LoginController } from './login.controller.js';
+import { MeController } from './me.controller.js';
 import { PageFormsService } from './page-forms.service.js';
 import { PasswordsService } from './passwords.service.js';
 import { Invitation, Person, Session } from './people.entity.js';
+import { PEOPLE_QUEUE, PeopleProcessor } from './people.processor.js';
 import { PeopleRepository } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
 import { SignInService } from './sign-in.service.js';
 
-/** People who sign in with a browser: sessions, passwords and their pages. */
+/** People who sign in with a browser: sessions, passwords, invitations and their pages. */
 @Module({})
 export class PeopleModule {
   static readonly forRoles = roleModule((env) => ({
     module: PeopleModule,
+    always: { imports: [TypeOrmModule.forFeature([Person, Session, Invitation])], providers: [PeopleRepository] },
     api: {
-      imports: [TypeOrmModule.forFeature([Person, Session, Invitation]), AuthModule.forRoles(env)],
-      controllers: [LoginController],
-      providers: [PeopleRepository, SessionsService, PasswordsService, SignInService, PageFormsService],
+      imports: [AuthModule.forRoles(env)],
+      controllers: [LoginController, InviteController, MeController, InvitationsController],
+      providers: [SessionsService, PasswordsService, SignInService, InvitationsService, PageFormsService],
       exports: [SessionsService, PageFormsService],
     },
+    worker: { imports: [registerQueue(PEOPLE_QUEUE)], providers: [PeopleProcessor] },
   }));
 }

@@ -118,18 +118,61 @@ export class PeopleRepository {
   }
 
   /**
-   * Sets a password and ends the sessions of the account.
+   * Sets a password, and ends the sessions of the account and its unused invitations.
    *
-   * @param kept the session that goes on; null for none
+   * @param kept id of the session that goes on; null for none
    */
-  async setPassword(accountId: string, passwordHash: string, kept: string | null, tx: EntityManager): Promise<void> {
-    await tx.query('SELECT 1 FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
-    await tx.query(
-      `INSERT INTO people (account_id, password_hash, password_at) VALUES ($1, $2, now())
-       ON CONFLICT (account_id) DO UPDATE SET password_hash = $2, password_at = now()`,
-      [accountId, passwordHash],
+  setPassword(accountId: string, passwordHash: string, kept: string | null): Promise<void> {
+    return this.database.transaction(async (tx) => {
+      await lockAccount(tx, accountId);
+      await storePassword(tx, accountId, passwordHash, kept);
+    });
+  }
+
+  /**
+   * Adds an invitation that works for 72 h, and ends the older unused ones of the account.
+   *
+   * @returns its end; `disabled` for a disabled account, and null without the account
+   */
+  addInvitation(accountId: string, createdBy: string, hash: Buffer): Promise<Date | 'disabled' | null> {
+    return this.database.transaction(async (tx) => {
+      const account = await lockAccount(tx, accountId);
+      if (!account) return null;
+      if (account.isDisabled) return 'disabled';
+      await tx.query('DELETE FROM invitations WHERE account_id = $1 AND used_at IS NULL', [accountId]);
+      const [added] = await tx.query<{ expiresAt: Date }[]>(
+        `INSERT INTO invitations (hash, account_id, created_by, expires_at) VALUES ($1, $2, $3, now() + interval '72 hours')
+         RETURNING expires_at AS "expiresAt"`,
+        [hash, accountId, createdBy],
+      );
+      return added?.expiresAt ?? null;
+    });
+  }
+
+  /** The account that an invitation is for; null for one that was used, has expired or is unknown. */
+  async invited(hash: Buffer): Promise<{ accountId: string; accountName: string } | null> {
+    const [row] = await this.database.query<{ accountId: string; accountName: string }[]>(
+      `SELECT a.id AS "accountId", a.name AS "accountName" FROM invitations i JOIN accounts a ON a.id = i.account_id
+        WHERE i.hash = $1 AND i.used_at IS NULL AND i.expires_at > now() AND a.disabled_at IS NULL`,
+      [hash],
     );
-    await tx.query('DELETE FROM sessions WHERE account_id = $1 AND id IS DISTINCT FROM $2', [accountId, kept]);
+    return row ?? null;
+  }
+
+  /** Uses an invitation up, and sets the password of its account. @returns false when it ended in the meantime */
+  useInvitation(hash: Buffer, accountId: string, passwordHash: string): Promise<boolean> {
+    return this.database.transaction(async (tx) => {
+      // Locked first, as by what ends invitations.
+      const account = await lockAccount(tx, accountId);
+      if (!account || account.isDisabled) return false;
+      const [used] = await tx.query<[unknown[]]>(
+        `UPDATE invitations SET used_at = now() WHERE hash = $1 AND used_at IS NULL AND expires_at > now() RETURNING hash`,
+        [hash],
+      );
+      if (used.length === 0) return false;
+      await storePassword(tx, accountId, passwordHash, null);
+      return true;
+    });
   }
 
   /** Deletes sessions and invitations that have expired. @returns how many */
@@ -141,4 +184,28 @@ export class PeopleRepository {
     );
     return row?.count ?? 0;
   }
+}
+
+/** Locks an account against other changes of its password, sessions and invitations. Null when there is none. */
+async function lockAccount(tx: EntityManager, accountId: string): Promise<{ isDisabled: boolean } | null> {
+  const [row] = await tx.query<{ isDisabled: boolean }[]>(
+    'SELECT disabled_at IS NOT NULL AS "isDisabled" FROM accounts WHERE id = $1 FOR NO KEY UPDATE',
+    [accountId],
+  );
+  return row ?? null;
+}
+
+async function storePassword(
+  tx: EntityManager,
+  accountId: string,
+  passwordHash: string,
+  kept: string | null,
+): Promise<void> {
+  await tx.query(
+    `INSERT INTO people (account_id, password_hash, password_at) VALUES ($1, $2, now())
+     ON CONFLICT (account_id) DO UPDATE SET password_hash = $2, password_at = now()`,
+    [accountId, passwordHash],
+  );
+  await tx.query('DELETE FROM sessions WHERE account_id = $1 AND id IS DISTINCT FROM $2', [accountId, kept]);
+  await tx.query('DELETE FROM invitations WHERE account_id = $1 AND used_at IS NULL', [accountId]);
 }

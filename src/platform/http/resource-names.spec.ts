@@ -25,7 +25,19 @@ describe('isNamespaceName', () => {
       'abc\0',
       'ＡＢＣ',
     ],
-    ...['servers', 'connect', 'namespaces', 'health', 'mcp', 'well-known'],
+    ...[
+      'servers',
+      'connect',
+      'namespaces',
+      'health',
+      'mcp',
+      'well-known',
+      'login',
+      'logout',
+      'invite',
+      'consent',
+      'me',
+    ],
   ])('refuses %j', (name) => {
     expect(isNamespaceName(name)).toBe(false);
   });

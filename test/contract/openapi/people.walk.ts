@@ -1,5 +1,34 @@
-/** Pages for people in a browser. */
-export const undocumented = ['GET /login', 'POST /login', 'POST /logout'];
+import { uniqueName } from '../../support/app.js';
+import type { ApiWalk } from '../../support/documentation/api-walk.js';
 
-/** People: their pages have no documented operation. */
-export default async function (): Promise<void> {}
+/** Pages for people in a browser. */
+export const undocumented = [
+  'GET /login',
+  'POST /login',
+  'POST /logout',
+  'GET /invite',
+  'POST /invite',
+  'GET /me',
+  'POST /me',
+];
+
+/** Bodies of routes that take no empty one. */
+export const bodies = { 'PATCH /accounts/{accountId}': { disabled: false } };
+
+/** People: invitations, and accounts that are disabled. */
+export default async function (walk: ApiWalk): Promise<void> {
+  const { id: accountId } = await walk.ask('POST /accounts', 201, {}, { name: uniqueName('person'), kind: 'user' });
+  const key = await walk.ask('POST /accounts/{accountId}/api-keys', 201, { accountId }, { name: 'laptop' });
+  const other = { bearer: key.key as string };
+  const invite = 'POST /accounts/{accountId}/invitations';
+  await walk.ask(invite, 201, { accountId });
+  await walk.ask(invite, 404, { accountId: key.id });
+  await walk.ask(invite, 403, { accountId: 'me' }, undefined, other);
+  const change = 'PATCH /accounts/{accountId}';
+  await walk.ask(change, 403, { accountId: 'me' }, { disabled: true }, other);
+  await walk.ask(change, 200, { accountId }, { disabled: true });
+  await walk.ask(invite, 409, { accountId });
+  await walk.ask(change, 400, { accountId }, { disabled: 'yes' });
+  await walk.ask(change, 404, { accountId: key.id }, { disabled: true });
+  await walk.ask(change, 409, { accountId: 'me' }, { disabled: true });
+}

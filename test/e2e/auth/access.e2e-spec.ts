@@ -208,9 +208,15 @@ describe('a valid key', () => {
       'POST /internal/pending-calls',
       'POST /internal/uplink/:connection/:tunnel',
     ];
-    // They need a session, or begin one.
+    // They need a session or the secret of a link, or begin a session.
     const consent = ['GET /consent/:uid', 'POST /consent/:uid', 'GET /me/access', 'POST /me/access'];
-    const people = ['GET /login', 'POST /login', 'POST /logout', ...consent];
+    const people = [
+      ...consent,
+      'GET /invite',
+      'GET /login',
+      'GET /me',
+      ...['invite', 'login', 'logout', 'me'].map((page) => `POST /${page}`),
+    ];
     expect(open.map(nameOf).toSorted()).toEqual(
       ['GET /health', ...setup, ...people, 'GET /ready', ...internal].toSorted(),
     );

@@ -21,7 +21,7 @@ describe('POST /accounts', () => {
       const name = uniqueName('account');
       const response = await app.as(app.operator).post('/accounts', { name, kind });
       expect(response.status).toBe(201);
-      expect(response.body).toEqual({ id: uuid, name, kind, isOperator: false, createdAt: moment });
+      expect(response.body).toEqual({ id: uuid, name, kind, isOperator: false, disabled: false, createdAt: moment });
       const made = await app.as(app.operator).post(`/accounts/${response.body.id}/api-keys`, { name: 'first' });
       const me = await app.as({ id: '', name, key: made.body.key }).get('/accounts/me');
       expect(me.body).toEqual(response.body);
@@ -101,7 +101,14 @@ describe('GET /accounts', () => {
     }
     expect(seen.slice(0, 3).map(({ id }) => id)).toEqual(made);
     expect(seen.map(({ id }) => id).toSorted()).toEqual(rows.map(({ id }) => id).toSorted());
-    expect(seen).toContainEqual({ id: user.id, name: user.name, kind: 'user', isOperator: false, createdAt: moment });
+    expect(seen).toContainEqual({
+      id: user.id,
+      name: user.name,
+      kind: 'user',
+      isOperator: false,
+      disabled: false,
+      createdAt: moment,
+    });
     const beyond = await app.as(app.operator).get(`/accounts?page=${Number.MAX_SAFE_INTEGER}`);
     expect(beyond.body).toMatchObject({ accounts: [], pagination: { totalCount: rows.length } });
   });

@@ -1,20 +1,18 @@
-import { IncomingMessage } from 'node:http';
-import { Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import supertest from 'supertest';
 import { PasswordsService } from '../../../src/modules/people/passwords.service.js';
-import { SessionsService } from '../../../src/modules/people/sessions.service.js';
-import type { SignedIn } from '../../../src/modules/people/people.types.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import {
+  accountWithPassword,
   formTokenIn,
   openBrowser,
+  personAt,
+  SESSION_COOKIE as COOKIE,
   signedInBrowser,
   type BrowserSession,
 } from '../../support/people/browser-session.js';
 import { verifies } from '../../support/verifies.js';
 
-const COOKIE = 'slipway-session';
 const PASSWORD = 'correct horse battery';
 
 let app: TestApp;
@@ -29,22 +27,10 @@ afterAll(async () => {
 });
 
 /** An account that can sign in with {@link PASSWORD}. */
-async function person(): Promise<TestAccount> {
-  const account = await app.account();
-  const hash = await app.get(PasswordsService).hash(PASSWORD);
-  await app.database.query('INSERT INTO people (account_id, password_hash, password_at) VALUES ($1, $2, now())', [
-    account.id,
-    hash,
-  ]);
-  return account;
-}
+const person = () => accountWithPassword(app, PASSWORD);
 
-/** Who a process takes the browser for. */
-function current({ cookies }: BrowserSession, at = app): Promise<SignedIn | null> {
-  const request = new IncomingMessage(new Socket());
-  request.headers.cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-  return at.get(SessionsService).current(request);
-}
+/** The person that a process takes the browser for. */
+const current = (browser: BrowserSession, at = app) => personAt(at, browser);
 
 const who = (account: TestAccount) => ({
   accountId: account.id,
@@ -209,7 +195,7 @@ describe('a session', () => {
     const browser = await signedInBrowser(app, account);
     expect(await current(browser, other)).toEqual(who(account));
     const copy = openBrowser(app, new Map(browser.cookies));
-    const page = { 'form-token': formTokenIn(await openLogin(browser)) };
+    const page = { 'form-token': formTokenIn(await browser.get('/me')) };
     expect((await browser.at(other).post('/logout', page)).headers.location).toBe('./login');
     expect(browser.cookies.has(COOKIE)).toBe(false);
     expect(await current(copy)).toBeNull();
@@ -223,7 +209,7 @@ describe('a session', () => {
       signedInBrowser(other, account),
       signedInBrowser(app, await app.account()),
     ]);
-    await one.post('/logout', { everywhere: 'yes', 'form-token': formTokenIn(await openLogin(one)) });
+    await one.post('/logout', { everywhere: 'yes', 'form-token': formTokenIn(await one.get('/me')) });
     expect(await current(two)).toBeNull();
     expect(await current(foreign)).not.toBeNull();
   });
@@ -370,9 +356,3 @@ describe('forms', () => {
     expect(headers['access-control-allow-origin']).toBeUndefined();
   });
 });
-
-/** A page with a form, opened by a browser that is signed in. */
-function openLogin(browser: BrowserSession) {
-  const copy = openBrowser(app, new Map([...browser.cookies].filter(([name]) => name !== COOKIE)));
-  return copy.get('/login');
-}

@@ -120,7 +120,14 @@ const publicServer: Rows = [
   // The operator alone.
   [
     '----fffffffffy',
-    ['GET /accounts', 'PATCH /accounts/{accountId}/limits', 'POST /accounts', 'PUT /servers/{qualifiedName}/verified'],
+    [
+      'GET /accounts',
+      'PATCH /accounts/{accountId}',
+      'PATCH /accounts/{accountId}/limits',
+      'POST /accounts',
+      'POST /accounts/{accountId}/invitations',
+      'PUT /servers/{qualifiedName}/verified',
+    ],
   ],
   // Public records, and what every caller has.
   [
@@ -183,13 +190,25 @@ const publicServer: Rows = [
   ['----xxxxxfxxxx', ['GET /connect/{namespace}/{connectionId}/.triggers/{triggerName}']],
   // The connection of the estate is no uplink.
   ['----xfffxffxxx', ['GET /connect/{namespace}/{connectionId}/uplink']],
-  // Open to everybody.
+  // Open to everybody. The page of an invitation is 410 without its secret.
   [
     'yyyyyyyyyyyyyy',
-    ['GET /consent/{uid}', 'GET /health', 'GET /login', 'GET /me/access', 'GET /oauth/callback', 'GET /ready'],
+    [
+      'GET /consent/{uid}',
+      'GET /me/access',
+      'GET /health',
+      'GET /invite',
+      'GET /login',
+      'GET /me',
+      'GET /oauth/callback',
+      'GET /ready',
+    ],
   ],
   // Forms of pages, which need the cookie of their browser.
-  ['ffffffffffffff', ['POST /consent/{uid}', 'POST /login', 'POST /logout', 'POST /me/access']],
+  [
+    'ffffffffffffff',
+    ['POST /consent/{uid}', 'POST /me/access', 'POST /invite', 'POST /login', 'POST /logout', 'POST /me'],
+  ],
   // Requests of other processes, pages of links and what is turned off: without their own secret there is nothing.
   [
     'xxxxxxxxxxxxxx',

@@ -69,7 +69,9 @@ export const documented = (name: string): string => name.replace(/[:*](\w+)/g, '
 export const operatorOnly = new Set([
   'GET /accounts',
   'POST /accounts',
+  'PATCH /accounts/:accountId',
   'PATCH /accounts/:accountId/limits',
+  'POST /accounts/:accountId/invitations',
   'PUT /servers/:qualifiedName/verified',
 ]);
 

@@ -6,6 +6,7 @@ export async function openDocs(browser: Browser, url: string, prepare?: (page: P
   const page = await (await browser.newContext()).newPage();
   prepare?.(page);
   await page.goto(url);
+  await page.getByRole('link', { name: 'API reference' }).click();
   await page.locator('.opblock').first().waitFor();
   return page;
 }

@@ -1,5 +1,13 @@
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import supertest from 'supertest';
-import type { TestApp } from '../app.js';
+import { PasswordsService } from '../../../src/modules/people/passwords.service.js';
+import { SessionsService } from '../../../src/modules/people/sessions.service.js';
+import type { SignedIn } from '../../../src/modules/people/people.types.js';
+import type { TestAccount, TestApp } from '../app.js';
+
+/** Name of the cookie of a session over http. */
+export const SESSION_COOKIE = 'slipway-session';
 
 /** Answer to a request of {@link Browser}, redirects not followed. */
 export type Answer = supertest.Response;
@@ -58,4 +66,21 @@ export async function signedInBrowser(app: Pick<TestApp, 'url'>, { key }: { key:
   const answer = await browser.submit('/login', { key });
   if (answer.status !== 303) throw new Error(`Not signed in: ${answer.status} ${answer.text}`);
   return browser;
+}
+
+/** An account that can sign in with this password. */
+export async function accountWithPassword(app: TestApp, password: string): Promise<TestAccount> {
+  const account = await app.account();
+  await app.database.query('INSERT INTO people (account_id, password_hash, password_at) VALUES ($1, $2, now())', [
+    account.id,
+    await app.get(PasswordsService).hash(password),
+  ]);
+  return account;
+}
+
+/** The person that a process takes the browser for. */
+export function personAt(app: TestApp, { cookies }: BrowserSession): Promise<SignedIn | null> {
+  const request = new IncomingMessage(new Socket());
+  request.headers.cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+  return app.get(SessionsService).current(request);
 }

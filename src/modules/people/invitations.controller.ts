@@ -1,0 +1,36 @@
+import { Controller, Header, Post } from '@nestjs/common';
+import { ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
+import { UuidOr404 } from '../../platform/http/input.pipe.js';
+import { Access, CurrentAccountId, CurrentCaller } from '../auth/access.decorator.js';
+import type { Caller } from '../auth/access.types.js';
+import { AccountNotFoundError } from '../auth/auth.errors.js';
+import { InvitationDto } from './invitation.dto.js';
+import { InvitationsService } from './invitations.service.js';
+
+/** Invitations of people to accounts. */
+@ApiTags('Accounts and API keys')
+@Controller('accounts')
+export class InvitationsController {
+  constructor(private readonly invitations: InvitationsService) {}
+
+  /**
+   * Make a link by which a person chooses the password of an account (operator). Older links of the account that were not used
+   * end. It may also replace a forgotten password.
+   */
+  @Post(':accountId/invitations')
+  @Header('cache-control', 'no-store')
+  @ApiParam({ name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' })
+  @Access('accounts:write', { account: 'accountId', operator: true })
+  @ApiErrors(
+    403,
+    { status: 404, message: 'Account not found' },
+    { status: 409, text: 'The account is disabled.', message: 'The account is disabled: enable it first' },
+  )
+  create(
+    @CurrentCaller() caller: Caller,
+    @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
+  ): Promise<InvitationDto> {
+    return this.invitations.create(id, caller.accountId);
+  }
+}

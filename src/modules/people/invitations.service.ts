@@ -1,0 +1,77 @@
+/**
+ * Invitations: links by which a person chooses a password, the first or a new one for a forgotten one. A link works once, for
+ * 72 h, until a newer one is made. The secret stands in its query, since logs write paths only; the table has its SHA-256.
+ */
+import { Injectable } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { Env } from '../../config/env.js';
+import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
+import { AccountNotFoundError } from '../auth/auth.errors.js';
+import type { InvitationDto } from './invitation.dto.js';
+import { PasswordsService } from './passwords.service.js';
+import { DisabledAccountError, InvitationEndedError } from './people.errors.js';
+import { PeopleRepository } from './people.repository.js';
+import { SessionsService } from './sessions.service.js';
+
+/** Makes an invitation for an account. Only the answer has the link. @throws AccountNotFoundError, DisabledAccountError */
+export async function makeInvitation(
+  rows: PeopleRepository,
+  { baseUrl }: Env,
+  accountId: string,
+  createdBy: string,
+): Promise<InvitationDto> {
+  const secret = newSecret();
+  const expiresAt = await rows.addInvitation(accountId, createdBy, hashSecret(secret));
+  if (expiresAt === null) throw new AccountNotFoundError();
+  if (expiresAt === 'disabled') throw new DisabledAccountError();
+  return { url: `${baseUrl}/invite?token=${secret}`, expiresAt: expiresAt.toISOString() };
+}
+
+/** Makes and uses invitations. */
+@Injectable()
+export class InvitationsService {
+  constructor(
+    private readonly rows: PeopleRepository,
+    private readonly passwords: PasswordsService,
+    private readonly sessions: SessionsService,
+    private readonly env: Env,
+  ) {}
+
+  /** @throws as {@link makeInvitation} */
+  create(accountId: string, createdBy: string): Promise<InvitationDto> {
+    return makeInvitation(this.rows, this.env, accountId, createdBy);
+  }
+
+  /** Name of the account that a link is for. @throws InvitationEndedError */
+  async open(token: unknown): Promise<string> {
+    return (await this.invited(token)).accountName;
+  }
+
+  /**
+   * Uses a link up: sets the password, ends the sessions of the account, and signs the person in.
+   *
+   * @returns null; or the fault of the password, with the name of the account
+   * @throws InvitationEndedError, PasswordsBusyError
+   */
+  async use(
+    request: Request,
+    response: Response,
+    form: URLSearchParams,
+  ): Promise<{ fault: string; accountName: string } | null> {
+    const { hash, accountId, accountName } = await this.invited(request.query.token);
+    const password = form.get('password') ?? '';
+    const fault = this.passwords.faultOf(password, form.get('repeated') ?? '');
+    if (fault !== null) return { fault, accountName };
+    const passwordHash = await this.passwords.hash(password);
+    if (!(await this.rows.useInvitation(hash, accountId, passwordHash))) throw new InvitationEndedError();
+    await this.sessions.begin(request, response, { accountId, keyId: null, passwordHash });
+    return null;
+  }
+
+  private async invited(token: unknown): Promise<{ hash: Buffer; accountId: string; accountName: string }> {
+    const hash = isSecret(token) ? hashSecret(token) : null;
+    const account = hash && (await this.rows.invited(hash));
+    if (!account) throw new InvitationEndedError();
+    return { hash, ...account };
+  }
+}
