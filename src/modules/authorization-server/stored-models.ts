@@ -63,9 +63,9 @@ class StoredRecords extends SimpleAdapter {
     const { rows, vault, grantSeconds } = this.store;
     const hash = hashSecret(id);
     const { grantId = null } = payload;
-    const rotation = Number((payload as { rotations?: number }).rotations ?? 0);
+    const { rotations: rotation = 0, sessionUid: family = null } = payload as { rotations?: number; sessionUid?: string };
     const sealed = vault.seal(JSON.stringify(payload), this.owner(hash));
-    await rows.saveRecord(this.kind, hash, { grantId, rotation, sealed, lifeSeconds: expiresIn });
+    await rows.saveRecord(this.kind, hash, { grantId, family, rotation, sealed, lifeSeconds: expiresIn });
     if (this.kind === 'RefreshToken' && grantId !== null) await rows.extendGrant(grantId, grantSeconds);
   }
 
