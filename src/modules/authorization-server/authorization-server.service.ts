@@ -281,7 +281,7 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
         await this.rows.deleteGrant(id);
         this.tokens.end([id]);
       },
-      codeUsed: () => new errors.InvalidGrant('authorization code already consumed'),
+      invalidGrant: (words) => new errors.InvalidGrant(words),
     };
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
     const cookie = { signed: true, httpOnly: true, sameSite: 'lax' as const, secure: env.baseUrl.startsWith('https:') };

@@ -226,7 +226,7 @@ describe('a code', () => {
       const code = await codeOf(client);
       const answers = await Promise.all(Array.from({ length: 6 }, () => client.redeem(code)));
       expect(answers.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1);
-      expect(answers.every(({ status }) => status === 200 || status === 400)).toBe(true);
+      expect(answers.map(({ status }) => status).filter((status) => status !== 200 && status !== 400)).toEqual([]);
     }
   });
 
@@ -275,7 +275,7 @@ describe('the resource of a login', () => {
         const { searchParams } = new URL(String(headers.location), app.url);
         return [searchParams.get('error'), searchParams.get('error_description')];
       };
-      const words = expect.stringContaining('address of an MCP endpoint of this service');
+      const words = expect.stringMatching(/address of an MCP endpoint of this service|absolute URI/);
       for (const foreign of [
         `https://${UNKNOWN_HOST}${path}/mcp`,
         app.url,
@@ -331,13 +331,7 @@ describe('an access token', () => {
     ]) {
       expect([at, await statusOf(at, token)]).toEqual([at, 401]);
     }
-    for (const at of [
-      path,
-      `${path}/tools`,
-      '/accounts/me',
-      '/servers',
-      `/servers/${encodeURIComponent(server.name)}`,
-    ]) {
+    for (const at of [path, '/accounts/me', '/servers', `/servers/${encodeURIComponent(server.name)}`]) {
       const response = await fetch(app.url + at, { headers: { authorization: `Bearer ${token}` } });
       expect([at, response.status]).toEqual([at, 401]);
     }
@@ -634,7 +628,7 @@ describe('a client that registered itself', () => {
       '/introspect',
     ]) {
       const { status } = await send(at, new URLSearchParams({ client_id: client.id }));
-      expect([at, [401, 404].includes(status)]).toEqual([at, true]);
+      expect([at, [401, 404, 405].includes(status)]).toEqual([at, true]);
     }
   });
 
