@@ -374,17 +374,32 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
       renderError: (
         context: KoaContextWithOIDC,
         { error, error_description: description }: { error: string; error_description?: string },
-        { cause }: Error,
+        failure: Error,
       ) => {
-        const reason = sentenceOf(cause instanceof ClientDocumentError ? cause.message : description);
-        const text = `${reason} Go back to your app and begin again.`;
-        const { html, headers } = messagePage(env, 'This login cannot go on', text, error);
+        const { cause } = failure;
+        const word = failure instanceof errors.SessionNotFound ? 'session_not_found' : error;
+        const reason =
+          cause instanceof ClientDocumentError ? cause.message : (REASONS[word] ?? REASONS.invalid_request);
+        const note = description === undefined ? error : `${error}: ${description}`;
+        const { html, headers } = messagePage(env, 'This login cannot go on', String(reason), note);
         context.set(headers);
         context.body = html;
       },
     } as Configuration;
   }
 }
+
+/** Why a person cannot log in, by the error of the library. Whatever the app can be told goes there instead. */
+const REASONS: Record<string, string> = {
+  invalid_client: 'This service does not know the app any more. Remove the server in your app, and add it again.',
+  invalid_redirect_uri:
+    'The app wants to return to an address that it did not register. Begin again in your app; if that does not help, its makers must mend it.',
+  invalid_request:
+    'The request of the app is not complete. Begin again in your app; if that does not help, its makers must mend it.',
+  server_error: 'The login failed here. The operator finds the reason in the log. Try again in a moment.',
+  // An authorization that is over, or was begun in another browser.
+  session_not_found: 'This login is over, or was begun in another browser. Go back to your app and connect again.',
+};
 
 /** What of a request the library reads differently. */
 interface Changes {
@@ -439,9 +454,4 @@ function sendJson(response: ServerResponse, status: number, body: object, header
   response
     .writeHead(status, { 'cache-control': 'no-store', ...headers, 'content-type': JSON_TYPE })
     .end(JSON.stringify(body));
-}
-
-function sentenceOf(description = 'The request of the app is not valid'): string {
-  const text = description.charAt(0).toUpperCase() + description.slice(1);
-  return text.endsWith('.') ? text : `${text}.`;
 }
