@@ -51,7 +51,7 @@ ${view.mayRemember && html`<p><label><input type="checkbox" name="remember" valu
 <p><button type="submit" name="answer" value="allow">Allow</button></p>
 <p><button type="submit" name="answer" value="deny" class="plain">Do not allow</button></p>
 <p class="soft">Go on only if you have just asked ${client.name} to connect. You can end this at any time under
-<a href="/me/access">What I let in</a>. Not you? <button type="submit" name="answer" value="other" class="link">Sign in as somebody else</button></p>
+<a href="/me/access">Apps that may act for you</a>. Not you? <button type="submit" name="answer" value="other" class="link">Sign in as somebody else</button></p>
 </form>`,
   );
 }
@@ -91,7 +91,7 @@ export function accessPage(env: PageEnv, grants: ShownGrant[], formToken: Html):
   );
   return page(
     env,
-    'What I let in',
+    'Apps that may act for you',
     html`${grants.length === 0 ? html`<p>No app may use anything in your name.</p>` : html`<dl>${rows}</dl>`}
 <p class="soft">An app whose access ended must ask you again. Your API keys are not listed here: ask the API for them.</p>
 <p class="soft"><a href="../me">Your account</a></p>`,
