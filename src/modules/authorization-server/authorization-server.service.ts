@@ -11,7 +11,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { generateKeyPairSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import type {
   Configuration,
   default as Provider,
@@ -24,6 +24,7 @@ import { Env } from '../../config/env.js';
 import { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { readBody } from '../../platform/http/body/request-body.js';
 import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
+import { logFailure } from '../../platform/errors/error.filter.js';
 import { clientAddress } from '../../platform/http/client-address.js';
 import { JSON_TYPE } from '../../platform/http/json-answer.js';
 import { keysFor } from '../../platform/http/secrets.js';
@@ -64,7 +65,7 @@ const BODY_BYTES_MAX = 64 * 1024;
 const NODE_20_LINE = 'Unsupported runtime';
 
 @Injectable()
-export class AuthorizationServerService implements OnApplicationBootstrap {
+export class AuthorizationServerService {
   private readonly logger = new Logger('login');
   private readonly addresses = new AsyncLocalStorage<string>();
   private provider: Provider | null = null;
@@ -82,7 +83,7 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
     private readonly env: Env,
   ) {}
 
-  /** Imports and configures the library. Before it, {@link take} takes nothing. */
+  /** Imports and configures the library, at the start of a process that serves logins. Before it, {@link take} takes nothing. */
   async start(): Promise<void> {
     const library = await importLibrary();
     const provider = new library.default(issuerOf(this.env), this.configuration(library));
@@ -99,9 +100,6 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
     this.callback = provider.callback();
     this.provider = provider;
     this.access.useTokens(this.tokens);
-  }
-
-  onApplicationBootstrap(): void {
     this.schedule.every('sweep of authorization codes', CODE_SECONDS * 1_000, async () => {
       for (const client of await this.rows.sweepCodes()) {
         this.logger.warn(
@@ -251,7 +249,7 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
           retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
         return sendJson(response, statusOf[kind], { error: word, error_description: message }, headers);
       }
-      this.logger.error(error);
+      logFailure(this.logger, error, request);
       sendJson(response, 500, {
         error: 'server_error',
         error_description: 'The login failed here. Try again in a moment.',
@@ -273,13 +271,13 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
       },
       codeUsed: () => new errors.InvalidGrant('authorization code already consumed'),
     };
-    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const cookie = { signed: true, httpOnly: true, sameSite: 'lax' as const, secure: env.baseUrl.startsWith('https:') };
     const none = { enabled: false };
     return {
       adapter: (name: string) => adapterOf(name, store),
       // Signs nothing: there are no ID tokens. Without a key the library warns.
-      jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256' }] },
+      jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'ES256' }] },
       routes: {
         authorization: paths.authorize,
         token: paths.token,
