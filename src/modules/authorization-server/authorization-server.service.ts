@@ -278,6 +278,7 @@ export class AuthorizationServerService {
       adapter: (name: string) => adapterOf(name, store),
       // Signs nothing: there are no ID tokens. Without a key the library warns.
       jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'ES256' }] },
+      clientDefaults: { id_token_signed_response_alg: 'ES256' },
       routes: {
         authorization: paths.authorize,
         token: paths.token,
