@@ -1,0 +1,2 @@
+import { afterEach, describe, expect } from '@jest/globals';
+import { PinoLoggerService } from '../../../src/platform/telemetry/logger.js';
