@@ -28,7 +28,8 @@ import { logFailure } from '../../platform/errors/error.filter.js';
 import { clientAddress } from '../../platform/http/client-address.js';
 import { JSON_TYPE } from '../../platform/http/json-answer.js';
 import { keysFor } from '../../platform/http/secrets.js';
-import { messagePage } from '../../platform/pages/page.js';
+import { requireOwnHost } from '../../platform/pages/own-host.js';
+import { messagePage, PageError } from '../../platform/pages/page.js';
 import { Schedule } from '../../platform/schedule/schedule.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { AccessService } from '../auth/access.service.js';
@@ -60,6 +61,9 @@ const UNFINISHED_PER_ADDRESS_MAX = 100;
 export const UNFINISHED_MAX = 10_000;
 
 const BODY_BYTES_MAX = 64 * 1024;
+
+/** Parameters of OpenID Connect, and answers by other ways than the query: a form would run a script on our origin. */
+const IGNORED_PARAMETERS = 'nonce max_age acr_values claims claims_locales id_token_hint response_mode'.split(' ');
 
 /** What its authors print when it is imported by Node 20, which it works with. */
 const NODE_20_LINE = 'Unsupported runtime';
@@ -163,17 +167,15 @@ export class AuthorizationServerService {
     return this.provider;
   }
 
-  /** Scopes that a client does not know of us are dropped, and the resource has one spelling. */
+  /** Scopes that a client does not know of us are dropped, and the resource has one spelling. @throws WrongHostError */
   private async authorize(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    requireOwnHost(request, this.env);
     this.limits.admitStranger(request, response);
     const url = new URL(request.url ?? '', this.env.baseUrl);
     if (url.pathname !== paths.authorize) return this.serve(request, response);
     url.searchParams.set('scope', `${MCP_SCOPE} offline_access`);
-    for (const name of ['nonce', 'max_age', 'acr_values', 'claims', 'claims_locales', 'id_token_hint'])
-      url.searchParams.delete(name);
-    const resources = url.searchParams.getAll('resource').map((resource) => this.spelled(resource));
-    url.searchParams.delete('resource');
-    resources.forEach((resource) => url.searchParams.append('resource', resource));
+    for (const name of IGNORED_PARAMETERS) url.searchParams.delete(name);
+    this.spellResources(url.searchParams);
     await this.serve(request, response, { url: url.pathname + url.search });
   }
 
@@ -192,8 +194,7 @@ export class AuthorizationServerService {
   private async exchange(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const form = new URLSearchParams(await this.bodyOf(request, response));
     if (form.get('grant_type') !== 'refresh_token') this.limits.admitStranger(request, response);
-    const resource = form.get('resource');
-    if (resource !== null) form.set('resource', this.spelled(resource));
+    this.spellResources(form);
     await this.serve(request, response, { body: form.toString() });
   }
 
@@ -203,9 +204,14 @@ export class AuthorizationServerService {
     return readBody(request, BODY_BYTES_MAX);
   }
 
-  private spelled(resource: string): string {
-    const endpoint = endpointOfResource(resource, this.env);
-    return endpoint ? resourceOf(endpoint, this.env) : resource;
+  /** Gives each resource of a request the one spelling of its endpoint. */
+  private spellResources(parameters: URLSearchParams): void {
+    const resources = parameters.getAll('resource');
+    parameters.delete('resource');
+    for (const resource of resources) {
+      const endpoint = endpointOfResource(resource, this.env);
+      parameters.append('resource', endpoint ? resourceOf(endpoint, this.env) : resource);
+    }
   }
 
   private serve(request: IncomingMessage, response: ServerResponse, changes: Changes = {}): Promise<void> {
@@ -238,10 +244,14 @@ export class AuthorizationServerService {
     return Object.create(request, own) as IncomingMessage;
   }
 
-  /** Runs an answer in the background; its errors become those of RFC 6749. */
+  /** Runs an answer in the background; its errors become those of RFC 6749, or a page where a person reads them. */
   private answering(request: IncomingMessage, response: ServerResponse, answer: () => Promise<void>): void {
     answer().catch((error: unknown) => {
       if (response.headersSent) return void response.destroy();
+      if (error instanceof PageError) {
+        const { html, headers } = messagePage(this.env, error.title, error.message);
+        return void response.writeHead(statusOf[error.kind], headers).end(html);
+      }
       if (error instanceof DomainError) {
         const { kind, retryAfterSeconds, message } = error;
         const word = kind === 'rate_limited' ? 'temporarily_unavailable' : 'invalid_request';
@@ -269,7 +279,7 @@ export class AuthorizationServerService {
         await this.rows.deleteGrant(id);
         this.tokens.end([id]);
       },
-      codeUsed: () => new errors.InvalidGrant('authorization code already consumed'),
+      invalidGrant: (words) => new errors.InvalidGrant(words),
     };
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const cookie = { signed: true, httpOnly: true, sameSite: 'lax' as const, secure: env.baseUrl.startsWith('https:') };
@@ -335,7 +345,10 @@ export class AuthorizationServerService {
             );
           },
           useGrantedResource: () => true,
-          getResourceServerInfo: (_context: KoaContextWithOIDC, resource: string) => {
+          getResourceServerInfo: ({ oidc }: KoaContextWithOIDC, resource: string) => {
+            if (Array.isArray(oidc.params?.resource)) {
+              throw new errors.InvalidTarget('a login is for one resource, and more than one was sent');
+            }
             if (!endpointOfResource(resource, env)) {
               throw new errors.InvalidTarget('resource must be the address of an MCP endpoint of this service');
             }
@@ -358,6 +371,8 @@ export class AuthorizationServerService {
       expiresWithSession: () => false,
       issueRefreshToken: () => true,
       rotateRefreshToken: true,
+      // The revocation of an access token ends its login too: its streams end, and no client is left without a refresh token.
+      revokeGrantPolicy: () => true,
       findAccount: async (_context: unknown, accountId: string) => ({
         accountId,
         claims: () => Promise.resolve({ sub: accountId }),
