@@ -68,7 +68,7 @@ describe('a published service', () => {
       ];
       for (const [to, status, sent] of requests) {
         expect(await preflight(inspector, to, 'POST')).toBe('*');
-        const type = typeof sent === 'string' ? { 'content-type': 'application/json' } : {};
+        const type: Record<string, string> = typeof sent === 'string' ? { 'content-type': 'application/json' } : {};
         const answer = await fetch(app.url + to, {
           method: 'POST',
           headers: { origin: inspector, ...type },
