@@ -25,7 +25,7 @@ export const login = {
   'login:challenge': {
     source: 'Field',
     behavior:
-      'An MCP endpoint answers every method without a credential with 401, `resource_metadata` and `scope`, and a preflight before that with 204.',
+      'An MCP endpoint answers every method without a credential with 401, `resource_metadata` and `scope`, and the preflight of a page that may use it with 204.',
   },
   'login:cors': {
     source: 'Field',
