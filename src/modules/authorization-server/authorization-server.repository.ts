@@ -252,9 +252,11 @@ export class AuthorizationServerRepository {
   /** The grants of an account, newest first. */
   grantsOf(accountId: string): Promise<ShownGrant[]> {
     return this.database.query<ShownGrant[]>(
-      `SELECT id, client_name AS "clientName", client_host AS "clientHost", resource, created_at AS "createdAt",
-              last_used_at AS "lastUsedAt"
-         FROM as_grants WHERE account_id = $1 AND expires_at > now() ORDER BY created_at DESC, id`,
+      `SELECT g.id, g.client_name AS "clientName", g.client_host AS "clientHost", g.resource, g.created_at AS "createdAt",
+              g.last_used_at AS "lastUsedAt", coalesce(c.name, nullif(s.display_name, ''), s.slug, n.name) AS title
+         FROM as_grants g LEFT JOIN connections c ON c.id = g.connection_id
+         LEFT JOIN servers s ON s.id = g.server_id LEFT JOIN namespaces n ON n.id = g.namespace_id
+        WHERE g.account_id = $1 AND g.expires_at > now() ORDER BY g.created_at DESC, g.id`,
       [accountId],
     );
   }

@@ -11,7 +11,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { generateKeyPairSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import type {
   Configuration,
   default as Provider,
@@ -24,6 +24,7 @@ import { Env } from '../../config/env.js';
 import { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { readBody } from '../../platform/http/body/request-body.js';
 import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
+import { logFailure } from '../../platform/errors/error.filter.js';
 import { clientAddress } from '../../platform/http/client-address.js';
 import { JSON_TYPE } from '../../platform/http/json-answer.js';
 import { keysFor } from '../../platform/http/secrets.js';
@@ -37,7 +38,7 @@ import { TOKEN_PREFIX } from '../auth/mcp-endpoint.access.js';
 import { RequestLimits } from '../auth/request-limits.service.js';
 import { AuthorizationServerRepository } from './authorization-server.repository.js';
 import { MCP_SCOPE, paths } from './authorization-server.types.js';
-import { ClientDocuments } from './client-documents.js';
+import { CLIENT_DOCUMENT_BYTES_MAX, ClientDocumentError, ClientDocuments } from './client-documents.js';
 import { allowLoopbackPorts, clientMetadataExtension } from './client-metadata.js';
 import { endpointOfResource, issuerOf, resourceOf, wellKnown } from './protected-resource.js';
 import { adapterOf, type ModelStore } from './stored-models.js';
@@ -68,7 +69,7 @@ const IGNORED_PARAMETERS = 'nonce max_age acr_values claims claims_locales id_to
 const NODE_20_LINE = 'Unsupported runtime';
 
 @Injectable()
-export class AuthorizationServerService implements OnApplicationBootstrap {
+export class AuthorizationServerService {
   private readonly logger = new Logger('login');
   private readonly addresses = new AsyncLocalStorage<string>();
   private provider: Provider | null = null;
@@ -86,7 +87,7 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
     private readonly env: Env,
   ) {}
 
-  /** Imports and configures the library. Before it, {@link take} takes nothing. */
+  /** Imports and configures the library, at the start of a process that serves logins. Before it, {@link take} takes nothing. */
   async start(): Promise<void> {
     const library = await importLibrary();
     const provider = new library.default(issuerOf(this.env), this.configuration(library));
@@ -103,9 +104,6 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
     this.callback = provider.callback();
     this.provider = provider;
     this.access.useTokens(this.tokens);
-  }
-
-  onApplicationBootstrap(): void {
     this.schedule.every('sweep of authorization codes', CODE_SECONDS * 1_000, async () => {
       for (const client of await this.rows.sweepCodes()) {
         this.logger.warn(
@@ -261,7 +259,7 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
           retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
         return sendJson(response, statusOf[kind], { error: word, error_description: message }, headers);
       }
-      this.logger.error(error);
+      logFailure(this.logger, error, request);
       sendJson(response, 500, {
         error: 'server_error',
         error_description: 'The login failed here. Try again in a moment.',
@@ -283,13 +281,14 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
       },
       invalidGrant: (words) => new errors.InvalidGrant(words),
     };
-    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const cookie = { signed: true, httpOnly: true, sameSite: 'lax' as const, secure: env.baseUrl.startsWith('https:') };
     const none = { enabled: false };
     return {
       adapter: (name: string) => adapterOf(name, store),
       // Signs nothing: there are no ID tokens. Without a key the library warns.
-      jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256' }] },
+      jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'ES256' }] },
+      clientDefaults: { id_token_signed_response_alg: 'ES256' },
       routes: {
         authorization: paths.authorize,
         token: paths.token,
@@ -364,6 +363,10 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
       },
       extraClientMetadata: clientMetadataExtension(errors.CustomOIDCProviderError, env.oauthRedirectHosts),
       fetch: this.documents.fetch,
+      fetchResponseBodyLimits: {
+        'client_id metadata document': CLIENT_DOCUMENT_BYTES_MAX,
+        jwks_uri: CLIENT_DOCUMENT_BYTES_MAX,
+      },
       clientBasedCORS: () => true,
       expiresWithSession: () => false,
       issueRefreshToken: () => true,
@@ -385,19 +388,32 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
       renderError: (
         context: KoaContextWithOIDC,
         { error, error_description: description }: { error: string; error_description?: string },
+        failure: Error,
       ) => {
-        const { html, headers } = messagePage(
-          env,
-          'This login cannot go on',
-          `${sentenceOf(description)} Go back to your app and begin again.`,
-          error,
-        );
+        const { cause } = failure;
+        const word = failure instanceof errors.SessionNotFound ? 'session_not_found' : error;
+        const reason =
+          cause instanceof ClientDocumentError ? cause.message : (REASONS[word] ?? REASONS.invalid_request);
+        const note = description === undefined ? error : `${error}: ${description}`;
+        const { html, headers } = messagePage(env, 'This login cannot go on', String(reason), note);
         context.set(headers);
         context.body = html;
       },
     } as Configuration;
   }
 }
+
+/** Why a person cannot log in, by the error of the library. Whatever the app can be told goes there instead. */
+const REASONS: Record<string, string> = {
+  invalid_client: 'This service does not know the app any more. Remove the server in your app, and add it again.',
+  invalid_redirect_uri:
+    'The app wants to return to an address that it did not register. Begin again in your app; if that does not help, its makers must mend it.',
+  invalid_request:
+    'The request of the app is not complete. Begin again in your app; if that does not help, its makers must mend it.',
+  server_error: 'The login failed here. The operator finds the reason in the log. Try again in a moment.',
+  // An authorization that is over, or was begun in another browser.
+  session_not_found: 'This login is over, or was begun in another browser. Go back to your app and connect again.',
+};
 
 /** What of a request the library reads differently. */
 interface Changes {
@@ -452,9 +468,4 @@ function sendJson(response: ServerResponse, status: number, body: object, header
   response
     .writeHead(status, { 'cache-control': 'no-store', ...headers, 'content-type': JSON_TYPE })
     .end(JSON.stringify(body));
-}
-
-function sentenceOf(description = 'The request of the app is not valid'): string {
-  const text = description.charAt(0).toUpperCase() + description.slice(1);
-  return text.endsWith('.') ? text : `${text}.`;
 }

@@ -61,7 +61,9 @@ function namesOf(names: string[]): Buffer {
 /** One DER element: tag, length, content. */
 function der(tag: number, ...content: Buffer[]): Buffer {
   const body = Buffer.concat(content);
-  const length = body.length < 128 ? [body.length] : [0x82, body.length >> 8, body.length & 0xff];
+  // The shortest form of a length: browsers accept no other.
+  const { length: size } = body;
+  const length = size < 128 ? [size] : size < 256 ? [0x81, size] : [0x82, size >> 8, size & 0xff];
   return Buffer.concat([Buffer.from([tag, ...length]), body]);
 }
 
