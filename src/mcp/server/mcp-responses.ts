@@ -130,10 +130,9 @@ export function elicitingFailureText(id: string, method: string, error: unknown,
   if (setupUrl === undefined || (era === 'modern' && !mayRequireInput.has(method))) {
     return failureText(id, method, bound, era);
   }
-  const sentence = setupSentence(bound);
   return era === 'modern'
-    ? resultText(id, inputOfSetup(sentence, setupUrl))
-    : rpcErrorText(id, setupError(sentence, setupUrl, randomUUID()));
+    ? resultText(id, inputOfSetup(setupUrl))
+    : rpcErrorText(id, setupError(setupSentence(bound), setupUrl, randomUUID()));
 }
 
 /** Instruction for a person to authorize at the upstream. */

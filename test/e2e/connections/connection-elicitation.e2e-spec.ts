@@ -96,7 +96,7 @@ function linkIn(error: unknown): string {
   expect(code).toBe(-32042);
   const [elicitation] = data.elicitations;
   expect(elicitation).toMatchObject({ mode: 'url', elicitationId: expect.any(String) });
-  expect(elicitation.message).toContain(elicitation.url);
+  expect(elicitation.message).toMatch(/^The MCP server asks for your authorization/);
   return elicitation.url;
 }
 
@@ -134,6 +134,14 @@ describe('a person with an OAuth token', () => {
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain('echo');
     await authorize(linkIn(await failureOf(client.callTool(echo))), owner);
     expect(textOf(await client.callTool(echo))).toBe('hi');
+  });
+
+  verifies('connection:elicitation:url', 'is led by the first request of the client v2', async () => {
+    const { url } = await connect();
+    const token = await tokenFor(owner, url);
+    const open = () => connectV2(url, token, 'auto', () => Promise.reject(new Error('It was asked')));
+    await authorize(linkIn(await failureOf(open())), owner);
+    expect(textOf(await (await open()).callTool(echo))).toBe('hi');
   });
 
   for (const mode of ['legacy', 'auto', { pin: '2026-07-28' }] as const) {
@@ -188,7 +196,7 @@ async function elicited(url: string, { key }: TestAccount): Promise<string> {
   const begin = { jsonrpc: '2.0', id: 0, method: 'initialize', params };
   const { body } = await ask(url, begin, { authorization: `Bearer ${key}` });
   const link = linkIn(body.error);
-  expect(body.error.data.setupUrl).toBe(link);
+  expect(body.error).toMatchObject({ message: expect.stringContaining(`Open ${link}`), data: { setupUrl: link } });
   return link;
 }
 

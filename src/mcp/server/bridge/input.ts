@@ -9,6 +9,10 @@ const URL_ELICITATION_REQUIRED = -32042;
 /** Key of our own request among the `inputRequests` of a call. */
 const SETUP_KEY = 'slipway-setup';
 
+/** Message of our own request, for the person whom the client shows the link. */
+const SETUP_MESSAGE =
+  'The MCP server asks for your authorization. Open the page, sign in and allow the access; then let the call be repeated.';
+
 /** Capability a client must declare for URL elicitation. */
 export const urlCapability = { elicitation: { url: {} } };
 
@@ -115,14 +119,18 @@ export function inputOfUrlError({ code, data }: RpcError): string | null {
 }
 
 /** Input request for our setup page. */
-export function inputOfSetup(message: string, url: string): string {
-  return inputResult([pageRequest(SETUP_KEY, message, url)]);
+export function inputOfSetup(url: string): string {
+  return inputResult([pageRequest(SETUP_KEY, SETUP_MESSAGE, url)]);
 }
 
-/** The same for a client of 2025-11-25, as a -32042 error. `setupUrl` is for clients that read the -33001 error. */
-export function setupError(message: string, url: string, elicitationId: string): RpcError {
-  const elicitations = [{ mode: 'url', elicitationId, url, message }];
-  return { code: URL_ELICITATION_REQUIRED, message, data: { setupUrl: url, elicitations } };
+/**
+ * The same for a client of 2025-11-25, as a -32042 error.
+ *
+ * @param hint message of the error; it and `setupUrl` are for clients that read no `elicitations`
+ */
+export function setupError(hint: string, url: string, elicitationId: string): RpcError {
+  const elicitations = [{ mode: 'url', elicitationId, url, message: SETUP_MESSAGE }];
+  return { code: URL_ELICITATION_REQUIRED, message: hint, data: { setupUrl: url, elicitations } };
 }
 
 /** True if the user declined one of the pages that a modern client was sent to; `params` are those of the retry. */
