@@ -256,7 +256,7 @@ const settings = {
     'AUTH_FAILURES_MAX',
     integer(1, 1_000_000_000),
     '1000',
-    'Requests with a wrong key of one address in 15 minutes. Further ones are 429, with a longer `Retry-After` each time.',
+    'Wrong keys and passwords of one address in 15 minutes. Further ones are 429, with a longer `Retry-After` for each key.',
   ),
   jsonDepthMax: setting(
     'JSON_DEPTH_MAX',

@@ -52,6 +52,12 @@ export const access = {
       'Every route answers each kind of caller (no key, a wrong, expired or revoked one, another account, keys of each scope and of another namespace, grantees, the owner, the operator) as a table says, around a public and a private server; a route without a row fails.',
   },
 
+  'auth:matrix-logins': {
+    source: 'House',
+    behavior:
+      'An OAuth token opens the MCP methods of its endpoint and no other route, one of another endpoint none of them; the session of a person who is signed in opens no route that needs a key, nor does one that was signed out.',
+  },
+
   // Accounts and keys: how keys are issued
   'account:create': {
     source: 'House',

@@ -36,7 +36,7 @@ import { TOKEN_PREFIX } from '../auth/mcp-endpoint.access.js';
 import { RequestLimits } from '../auth/request-limits.service.js';
 import { AuthorizationServerRepository } from './authorization-server.repository.js';
 import { MCP_SCOPE, paths } from './authorization-server.types.js';
-import { ClientDocuments } from './client-documents.js';
+import { CLIENT_DOCUMENT_BYTES_MAX, ClientDocumentError, ClientDocuments } from './client-documents.js';
 import { allowLoopbackPorts, clientMetadataExtension } from './client-metadata.js';
 import { endpointOfResource, issuerOf, resourceOf, wellKnown } from './protected-resource.js';
 import { adapterOf, type ModelStore } from './stored-models.js';
@@ -351,6 +351,10 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
       },
       extraClientMetadata: clientMetadataExtension(errors.CustomOIDCProviderError, env.oauthRedirectHosts),
       fetch: this.documents.fetch,
+      fetchResponseBodyLimits: {
+        'client_id metadata document': CLIENT_DOCUMENT_BYTES_MAX,
+        jwks_uri: CLIENT_DOCUMENT_BYTES_MAX,
+      },
       clientBasedCORS: () => true,
       expiresWithSession: () => false,
       issueRefreshToken: () => true,
@@ -370,13 +374,11 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
       renderError: (
         context: KoaContextWithOIDC,
         { error, error_description: description }: { error: string; error_description?: string },
+        { cause }: Error,
       ) => {
-        const { html, headers } = messagePage(
-          env,
-          'This login cannot go on',
-          `${sentenceOf(description)} Go back to your app and begin again.`,
-          error,
-        );
+        const reason = sentenceOf(cause instanceof ClientDocumentError ? cause.message : description);
+        const text = `${reason} Go back to your app and begin again.`;
+        const { html, headers } = messagePage(env, 'This login cannot go on', text, error);
         context.set(headers);
         context.body = html;
       },

@@ -9,12 +9,11 @@ import { Controller, Get, Post, Req, Res, UseFilters } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
-import { BodyBudget } from '../../platform/http/body/body-budget.js';
-import { readBody } from '../../platform/http/body/request-body.js';
 import { Public } from '../../platform/http/public.decorator.js';
-import { formToken, requireFormToken } from '../../platform/pages/form-token.js';
+import { formToken } from '../../platform/pages/form-token.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
-import { PageFilter, redirectTo, requireOwnPage, sendPage } from '../../platform/pages/page.js';
+import { PageFilter, redirectTo, sendPage } from '../../platform/pages/page.js';
+import { PageFormsService } from '../people/page-forms.service.js';
 import type { SignedIn } from '../people/people.types.js';
 import { SessionsService } from '../people/sessions.service.js';
 import { AuthorizationServerRepository, type NewGrant } from './authorization-server.repository.js';
@@ -38,7 +37,7 @@ export class ConsentController {
     private readonly rows: AuthorizationServerRepository,
     private readonly targets: EndpointTargets,
     private readonly sessions: SessionsService,
-    private readonly bodies: BodyBudget,
+    private readonly forms: PageFormsService,
     private readonly env: Env,
   ) {}
 
@@ -70,11 +69,7 @@ export class ConsentController {
 
   @Post(':uid')
   async decide(@Req() request: Request, @Res() response: Response): Promise<void> {
-    requireOwnHost(request, this.env);
-    requireOwnPage(request, this.env, () => ConsentError.otherPage());
-    this.bodies.admitStranger(request, response);
-    const form = new URLSearchParams(await readBody(request, Infinity));
-    requireFormToken(this.env, request, form, () => ConsentError.otherPage());
+    const form = await this.forms.read(request, response);
     const asked = await this.asked(request, response);
     const answer = form.get('answer');
     if (answer === 'other') return signIn(response, request.path);

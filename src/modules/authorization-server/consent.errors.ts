@@ -21,14 +21,6 @@ export class ConsentError extends PageError {
     );
   }
 
-  static otherPage(): ConsentError {
-    return new ConsentError(
-      'forbidden',
-      'This form is not from here',
-      'The form was sent by another web site or is too old. Go back to your app and connect again.',
-    );
-  }
-
   static otherPerson(): ConsentError {
     return new ConsentError(
       'conflict',

@@ -3,16 +3,14 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import { isUUID } from 'class-validator';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
-import { BodyBudget } from '../../platform/http/body/body-budget.js';
-import { readBody } from '../../platform/http/body/request-body.js';
 import { Public } from '../../platform/http/public.decorator.js';
-import { formToken, requireFormToken } from '../../platform/pages/form-token.js';
+import { formToken } from '../../platform/pages/form-token.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
-import { PageFilter, redirectTo, requireOwnPage, sendPage } from '../../platform/pages/page.js';
+import { PageFilter, redirectTo, sendPage } from '../../platform/pages/page.js';
+import { PageFormsService } from '../people/page-forms.service.js';
 import { SessionsService } from '../people/sessions.service.js';
 import { AuthorizationServerRepository } from './authorization-server.repository.js';
 import { accessPage } from './consent-page.js';
-import { ConsentError } from './consent.errors.js';
 import { TokensService } from './tokens.service.js';
 
 /** `/me/access`: what a person let in, its last use, and its end. */
@@ -25,7 +23,7 @@ export class GrantedAccessController {
     private readonly rows: AuthorizationServerRepository,
     private readonly tokens: TokensService,
     private readonly sessions: SessionsService,
-    private readonly bodies: BodyBudget,
+    private readonly forms: PageFormsService,
     private readonly env: Env,
   ) {}
 
@@ -40,11 +38,7 @@ export class GrantedAccessController {
 
   @Post()
   async end(@Req() request: Request, @Res() response: Response): Promise<void> {
-    requireOwnHost(request, this.env);
-    requireOwnPage(request, this.env, () => ConsentError.otherPage());
-    this.bodies.admitStranger(request, response);
-    const form = new URLSearchParams(await readBody(request, Infinity));
-    requireFormToken(this.env, request, form, () => ConsentError.otherPage());
+    const form = await this.forms.read(request, response);
     const person = await this.sessions.current(request);
     if (!person) return redirectTo(response, '../login?next=/me/access');
     const id = form.get('grant');

@@ -1,4 +1,4 @@
-import { Generated, Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
+import { Column, CreateDateColumn, Entity, ForeignKey, Generated, Index, PrimaryColumn } from 'typeorm';
 import { Account, ApiKey } from '../auth/account.entity.js';
 
 /** The person who signs in as an account. Exists from the first password on. */
@@ -23,8 +23,8 @@ export class Session {
   hash: Buffer;
 
   @Index('sessions_id', { unique: true })
-  @Column('uuid')
   @Generated('uuid')
+  @Column('uuid')
   id: string;
 
   /** CASCADE: a session goes with its account. */

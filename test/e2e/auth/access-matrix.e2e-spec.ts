@@ -5,6 +5,8 @@ import { documented, Estates, nameOf, pathOf, type Estate } from '../../support/
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { pathOf as pathTo } from '../../support/database/server-rows.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
+import { LoginClient } from '../../support/oauth-clients/login.js';
+import { signedInBrowser } from '../../support/people/browser-session.js';
 import { verifies } from '../../support/verifies.js';
 
 const SLOW_MS = 180_000;
@@ -116,8 +118,15 @@ const UPGRADE = 'WS /connect/{namespace}/{connectionId}/uplink';
 
 /** The status of each route, by its documented name, for a caller in an estate. */
 async function walk(estate: Estate & { uplink: string }, caller: CallerName): Promise<Map<string, number>> {
+  return walkWith(estate, await headerOf(caller, estate));
+}
+
+async function walkWith(
+  estate: Estate & { uplink: string },
+  authorization: string | undefined,
+  cookie?: string,
+): Promise<Map<string, number>> {
   const statuses = new Map<string, number>();
-  const authorization = await headerOf(caller, estate);
   statuses.set(UPGRADE, await upgrade(`${estate.uplink}/uplink`, authorization));
   const guarded = estates.bySafety;
   const open = estates.routes.filter((route) => !guarded.includes(route) && route.method !== 'HEAD');
@@ -125,7 +134,7 @@ async function walk(estate: Estate & { uplink: string }, caller: CallerName): Pr
     // The key that is rotated or revoked on the way is not the one that asks.
     const isOfKey = route.path.includes(':keyId');
     const target = isOfKey ? { ...estate, keyId: (await keyOf(estate.owner)).id } : estate;
-    const { response } = await estates.visit(route, target, authorization, { path: pathOf(route, target) });
+    const { response } = await estates.visit(route, target, authorization, { path: pathOf(route, target), cookie });
     statuses.set(documented(nameOf(route)), response.status);
   }
   return statuses;
@@ -163,6 +172,53 @@ describe.each(['public', 'private'] as const)('every route, around a %s server',
       for (const path of [pathTo(shared.server), `/connect/${shared.namespace}/${shared.connectionId}/.tools`]) {
         expect([path, (await app.as(shared.owner).get(path)).status]).toEqual([path, 200]);
       }
+    },
+    SLOW_MS,
+  );
+
+  verifies(
+    'auth:matrix-logins',
+    'opens the endpoint of an OAuth token to it and nothing else, and nothing to a session of a browser',
+    async () => {
+      const estate = await estateOf(visibility);
+      const { namespace, connectionId, owner } = estate;
+      const before = await thingsOf(estate);
+      const browser = await signedInBrowser(app, owner);
+      const tokenFor = async (path: string) =>
+        `Bearer ${(await new LoginClient(app, app.url + path).login(browser)).access_token}`;
+      const own = new Set(
+        ['GET', 'POST', 'DELETE'].map((method) => `${method} /connect/{namespace}/{connectionId}/mcp`),
+      );
+      const cookies = () => [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+      const statuses = {
+        none: await walkWith(estate, undefined),
+        token: await walkWith(estate, await tokenFor(`/connect/${namespace}/${connectionId}/mcp`)),
+        foreign: await walkWith(estate, await tokenFor(`${estate.uplink}/mcp`)),
+        person: await walkWith(estate, undefined, cookies()),
+      };
+      const signedIn = cookies();
+      await browser.submit('/logout', {}, '/me');
+      const all = { ...statuses, signedOut: await walkWith(estate, undefined, signedIn) };
+      for (const name of Object.keys(matrix[visibility])) {
+        const seen = Object.fromEntries(Object.entries(all).map(([who, found]) => [who, found.get(name)]));
+        // Pages answer a person with themselves, and others with the way to sign in.
+        const isPage = /^GET \/(?:login|me|me\/access)$/.test(name);
+        const open = [200, 202, 204, 400, 405].includes(seen.token ?? 0);
+        expect({
+          name,
+          ...seen,
+          token: own.has(name) ? open : seen.token,
+          ...(isPage && { person: seen.none }),
+        }).toEqual({
+          name,
+          none: seen.none,
+          token: own.has(name) ? true : seen.none,
+          foreign: seen.none,
+          person: seen.none,
+          signedOut: seen.none,
+        });
+      }
+      expect(await thingsOf(estate)).toEqual(before);
     },
     SLOW_MS,
   );

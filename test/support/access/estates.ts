@@ -262,10 +262,16 @@ export class Estates {
     route: Route,
     estate: Estate,
     authorization: string | undefined,
-    { path = pathOf(route, estate), method = route.method, body = this.bodyOf(route, estate) } = {},
+    {
+      path = pathOf(route, estate),
+      method = route.method,
+      body = this.bodyOf(route, estate),
+      cookie = undefined as string | undefined,
+    } = {},
   ): Promise<Visit> {
     const request = supertest(this.app.url)[method.toLowerCase() as Method](path);
     if (authorization !== undefined) void request.set('authorization', authorization);
+    if (cookie !== undefined) void request.set('cookie', cookie);
     if (route.path.endsWith('/logs/stream')) void request.buffer(true).parse(headOf);
     const form = body === undefined ? undefined : this.forms[`${method} ${route.path}`];
     const response = await (form ? form(request) : body === undefined ? request : request.send(body));
