@@ -3,7 +3,7 @@
  *
  *   connections ─► run ─► releases ─► logs, tool-schemas, oauth ─► servers ─► namespaces ─► auth
  *   skills ─────► namespaces
- *   people ─────► auth
+ *   oauth ──────► people ─► auth
  *   modules ────► hosting, mcp ─► platform ─► config
  */
 
@@ -12,7 +12,7 @@ const uses = {
   auth: [],
   namespaces: ['auth'],
   servers: ['namespaces', 'auth'],
-  oauth: ['servers', 'namespaces', 'auth'],
+  oauth: ['servers', 'namespaces', 'people', 'auth'],
   logs: ['servers', 'namespaces', 'auth'],
   'tool-schemas': ['servers', 'namespaces', 'auth'],
   releases: ['logs', 'tool-schemas', 'oauth', 'servers', 'namespaces', 'auth'],

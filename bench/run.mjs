@@ -7,14 +7,14 @@
 // second of the machine falls on every target alike; a ratio is taken inside its round first, then over the rounds.
 //
 //   npm run bench -- [--rounds 24] [--calls 1000] [--callers 1,16,64] [--quick] [--json]
-//                    [--only direct,nginx,pass-through,rest,mcp,session,run,rest64k,rest1m] [--against <folder>]
+//                    [--only direct,nginx,pass-through,rest,mcp,oauth,session,run,rest64k,rest1m] [--against <folder>]
 //
 // --against: the folder of another checkout of this repository that has been built; its service runs on a port and an
 // embedded database of its own.
 
 import { Blob } from 'node:buffer';
 import { spawn, spawnSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -266,6 +266,48 @@ const localResults = {
   'tools/call': { content: [{ type: 'text', text: 'here' }] },
 };
 
+/** Logs in at an MCP endpoint as a client that knows its address only, for the holder of the key; gives the access token. */
+export async function logIn({ url, key }, resource) {
+  const cookies = new Map();
+  const browse = async (address, form) => {
+    const response = await fetch(new URL(address, url), {
+      method: form ? 'POST' : 'GET',
+      redirect: 'manual',
+      headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') },
+      body: form && new URLSearchParams(form),
+    });
+    for (const line of response.headers.getSetCookie()) {
+      const [, name, value] = /^([^=]+)=([^;]*)/.exec(line);
+      cookies.set(name, value);
+    }
+    return { next: response.headers.get('location'), text: await response.text() };
+  };
+  const field = (text, name) => new RegExp(`name="${name}" value="([^"]+)"`).exec(text)?.[1] ?? '';
+  const redirectUri = 'http://127.0.0.1:43110/callback';
+  const verifier = randomBytes(32).toString('base64url');
+  const registered = await fetch(`${url}/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ client_name: 'bench', redirect_uris: [redirectUri], token_endpoint_auth_method: 'none' }),
+  });
+  const { client_id: client } = await registered.json();
+  const page = await browse('/login');
+  await browse('/login', { 'form-token': field(page.text, 'form-token'), key });
+  const challenge = createHash('sha256').update(verifier).digest('base64url');
+  const asked = { client_id: client, response_type: 'code', redirect_uri: redirectUri, resource };
+  const proof = { code_challenge: challenge, code_challenge_method: 'S256' };
+  const { next: consent } = await browse(`/authorize?${new URLSearchParams({ ...asked, ...proof })}`);
+  const { text } = await browse(consent);
+  const answer = { 'form-token': field(text, 'form-token'), account: field(text, 'account'), answer: 'allow' };
+  const { next: resume } = await browse(consent, answer);
+  const code = new URL((await browse(resume)).next).searchParams.get('code');
+  const exchange = { grant_type: 'authorization_code', client_id: client, redirect_uri: redirectUri, code };
+  const body = new URLSearchParams({ ...exchange, code_verifier: verifier });
+  const tokens = await (await fetch(`${url}/token`, { method: 'POST', body })).json();
+  if (!tokens.access_token) throw new Error(`no token: ${JSON.stringify(tokens)}`);
+  return tokens.access_token;
+}
+
 /** Pairs a local server that answers; resolves when it was greeted. */
 export function pairUplink({ url, key }, address) {
   const socket = new WebSocket(`${url.replace('http', 'ws')}${address}`, {
@@ -390,7 +432,7 @@ export async function setUp(wanted, ...builds) {
   }
   // Has sessions, so that the client's session is not made up by the service.
   const stateful = wanted('session') ? await startEcho('--sessions') : null;
-  if (![...always.slice(3), ...payloads.map(({ name }) => name)].some(wanted)) return targets;
+  if (![...always.slice(3), 'oauth', ...payloads.map(({ name }) => name)].some(wanted)) return targets;
   for (const [at, build] of (builds.length > 0 ? builds : [{}]).entries()) {
     const service = await startService(build);
     await service.request('PUT', '/namespaces/bench');
@@ -401,6 +443,11 @@ export async function setUp(wanted, ...builds) {
       add(name, `${at === 0 ? 'slipway' : 'old'} ${label}`, service, url, { headers, build: at, ...more });
     if (wanted('rest')) addOurs('rest', 'REST', `${connection}/.tools/echo`, { mode: 'rest' });
     if (wanted('mcp')) addOurs('mcp', 'MCP', `${connection}/mcp`);
+    if (wanted('oauth')) {
+      const token = await logIn(service, `${connection}/mcp`);
+      const more = { headers: [`Authorization: Bearer ${token}`], yardstick: 'slipway MCP' };
+      addOurs('oauth', 'MCP, OAuth', `${connection}/mcp`, more);
+    }
     if (stateful) {
       await service.connect('bench', 'sessions', `${stateful.url}/mcp`);
       addOurs('session', 'session', `${service.url}/connect/bench/sessions/mcp`, { session: true });
@@ -517,7 +564,7 @@ async function main() {
   const roundCount = integerOption('rounds', options.rounds ?? (options.quick ? 6 : 24), 1, 100);
   const calls = integerOption('calls', options.calls ?? (options.quick ? 500 : 1000), 100, 50_000);
   const levels = options.callers.split(',').map((text) => integerOption('callers', text, 1, 1000));
-  const names = [...always, ...payloads.map(({ name }) => name)];
+  const names = [...always, 'oauth', ...payloads.map(({ name }) => name)];
   const only = options.only?.split(',') ?? always;
   const unknown = only.filter((name) => !names.includes(name));
   if (unknown.length > 0) throw new Error(`--only takes: ${names.join(', ')}`);

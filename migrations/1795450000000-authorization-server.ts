@@ -42,6 +42,7 @@ export class AuthorizationServer1795450000000 implements MigrationInterface {
         kind text NOT NULL,
         id_hash bytea NOT NULL,
         grant_id uuid CONSTRAINT as_records_grant_fk REFERENCES as_grants (id) ON DELETE CASCADE,
+        family text,
         rotation integer NOT NULL DEFAULT 0,
         sealed text NOT NULL,
         created_at timestamptz(3) NOT NULL DEFAULT now(),

@@ -68,6 +68,24 @@ export const connectionSetup = {
     source: 'House',
     behavior: 'The page that authorizes a release shows the title, description and icon of the server.',
   },
+  'connection:elicitation:url': {
+    source: 'Field',
+    behavior:
+      'A client that declares URL elicitation and calls a connection that needs authorization gets it in the form of its revision: error -32042 with `elicitations` and `setupUrl`, or an `input_required` result; the next call after the authorization succeeds.',
+  },
+  'connection:elicitation:person': {
+    source: 'Field',
+    behavior:
+      'An elicited link opens, page and form, only in a browser that is signed in as the account that called; signed out it leads to the sign-in and on, and to anybody else it says that it is for somebody else.',
+  },
+  'connection:elicitation:without': {
+    source: 'House',
+    behavior: 'REST answers, and clients without URL elicitation, have a link that whoever has it may use.',
+  },
+  'connection:elicitation:namespace': {
+    source: 'House',
+    behavior: 'The endpoint of a namespace elicits authorization for the connection that a call names.',
+  },
   'connection:setup:return': {
     source: 'House',
     behavior:

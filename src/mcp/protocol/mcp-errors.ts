@@ -79,6 +79,11 @@ export class UpstreamAuthRequiredError extends failureOf('conflict', 'auth_requi
   ) {
     super(message);
   }
+
+  /** This error with a setup page that opens only for people signed in as this account; itself without a setup page. */
+  boundTo(_accountId: string): UpstreamAuthRequiredError {
+    return this;
+  }
 }
 
 /** The setup page in a message, where its address is not known. */

@@ -1,11 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { isObject } from '../../platform/text/json.js';
 import type { CallerProfile, McpReply, RpcError } from '../protocol/channel.js';
 import { deadlineFromFirstUse } from '../protocol/deadline.js';
 import { slice } from '../protocol/json-text.js';
-import { UpstreamAuthRequiredError } from '../protocol/mcp-errors.js';
 import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
 import { resultTypeOf } from '../protocol/messages.js';
 import {
@@ -14,8 +12,6 @@ import {
   withOwnError,
   hopError,
   resultText,
-  rpcErrorText,
-  setupSentence,
   toolFailureText,
   withResult,
   agreedVersion,
@@ -23,10 +19,10 @@ import {
 } from './mcp-responses.js';
 import type { McpRequest } from './mcp-request.js';
 import { withLogLevel } from './bridge/hop.js';
-import { inputRequired, retryParams, setupError } from './bridge/input.js';
+import { inputRequired, retryParams } from './bridge/input.js';
 import { legacyError, legacyResult } from './bridge/to-legacy.js';
 import { isLogLevel } from './classify.js';
-import { passedCapabilities, takesPages } from './client-capabilities.js';
+import { passedCapabilities } from './client-capabilities.js';
 import { ClientInput, INPUT_MS_MAX } from './pending-client-requests.js';
 import { LiveSessions, URI_CHARS_MAX } from './sessions/live-sessions.js';
 import { SessionIds } from './sessions/session-ids.js';
@@ -158,20 +154,14 @@ export class LegacyServer {
     const era = isTask ? 'legacy' : session ? this.sessions.eraOf(session, principal) : undefined;
     let next = params;
     for (let round = 0; ; round += 1) {
-      let reply: McpReply;
-      try {
-        reply = await this.calls.send(incoming, {
-          params: next,
-          accepts,
-          era,
-          session: isTask ? '' : undefined,
-          profile: responder?.profile,
-          onRequest: responder?.onRequest,
-        });
-      } catch (error) {
-        if (this.opensSetupPage(incoming, error)) return;
-        throw error;
-      }
+      const reply = await this.calls.send(incoming, {
+        params: next,
+        accepts,
+        era,
+        session: isTask ? '' : undefined,
+        profile: responder?.profile,
+        onRequest: responder?.onRequest,
+      });
       if (isTask) return sink.reply(200, await this.tasks.started(incoming, reply));
       if (reply.era === 'legacy') return sink.reply(200, withOwnError(reply, id, reply.error && hopError(reply.error)));
       const wanted = reply.result && inputRequired(slice(reply.text, reply.result));
@@ -197,16 +187,6 @@ export class LegacyServer {
     if (!responder) profile.mayShare = true;
     profile.level = level;
     return { profile, onRequest: responder?.onRequest };
-  }
-
-  /** Sends the client to the setup page of an upstream that requires authorization. @returns false if it opens no pages */
-  private opensSetupPage({ request, id, sink }: McpRequest, error: unknown): boolean {
-    const { session, observer } = request;
-    if (!(error instanceof UpstreamAuthRequiredError) || error.setupUrl === undefined) return false;
-    if (session === null || !takesPages(session.capabilities)) return false;
-    observer?.failed(error);
-    sink.reply(200, rpcErrorText(id, setupError(setupSentence(error), error.setupUrl, randomUUID())));
-    return true;
   }
 
   /** Replies to the client. Rejects task results, since these revisions have no client capability for them. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { DomainError } from '../../platform/errors/domain-error.js';
 import type { McpReply, RpcError } from '../protocol/channel.js';
 import { spliceAll } from '../protocol/json-edit.js';
@@ -15,6 +16,7 @@ import type { McpRequest } from './mcp-request.js';
 import { McpRefusal } from './mcp-server.errors.js';
 import { isObject } from '../../platform/text/json.js';
 import { serverMeta } from './bridge/hop.js';
+import { inputOfSetup, mayRequireInput, setupError } from './bridge/input.js';
 import { SERVED_VERSIONS } from './classify.js';
 
 /** JSON-RPC result; `id` and `result` are JSON text. */
@@ -114,6 +116,24 @@ export function failureText(id: string, method: string, error: unknown, era: Era
   if (error instanceof HostedAwayError) throw error;
   if (error instanceof DomainError) return errorText(id, rpcCode.upstreamError, error.message);
   throw error;
+}
+
+/**
+ * {@link failureText} for a client that sends its user to web pages: required authorization is the URL elicitation of its
+ * revision, an `input_required` result of MCP 2026-07-28 or error -32042 of 2025-11-25. Methods of 2026-07-28 that require
+ * no input have -33001. Every link opens only for people signed in as the calling account.
+ */
+export function elicitingFailureText(id: string, method: string, error: unknown, era: Era, accountId: string): string {
+  if (!(error instanceof UpstreamAuthRequiredError)) return failureText(id, method, error, era);
+  const bound = error.boundTo(accountId);
+  const { setupUrl } = bound;
+  if (setupUrl === undefined || (era === 'modern' && !mayRequireInput.has(method))) {
+    return failureText(id, method, bound, era);
+  }
+  const sentence = setupSentence(bound);
+  return era === 'modern'
+    ? resultText(id, inputOfSetup(sentence, setupUrl))
+    : rpcErrorText(id, setupError(sentence, setupUrl, randomUUID()));
 }
 
 /** Instruction for a person to authorize at the upstream. */

@@ -7,10 +7,12 @@ import { DuplicateMemberError, members, slice, type Span } from '../protocol/jso
 import { CallerLeftError } from '../protocol/mcp-errors.js';
 import type { RpcHead } from '../protocol/messages.js';
 import { rpcCode } from '../protocol/protocol.js';
-import { errorText, failureText } from './mcp-responses.js';
+import { agreedVersion, elicitingFailureText, errorText, failureText } from './mcp-responses.js';
 import type { McpRequestContext, McpResponseSink } from './mcp-request.js';
 import { batchFault, serveBatch } from './batch.js';
-import { classify, clientNameIn, invalid, shapeFault, type Fault } from './classify.js';
+import { takesUrls } from './bridge/input.js';
+import { classify, clientNameIn, invalid, shapeFault, type Classified, type Fault } from './classify.js';
+import { capabilityNames, takesPages } from './client-capabilities.js';
 import { McpRefusal } from './mcp-server.errors.js';
 import { LegacyServer } from './legacy-server.js';
 import { ModernServer } from './modern-server.js';
@@ -108,8 +110,11 @@ export class McpServer {
       else await this.legacy.answer(incoming);
     } catch (error) {
       request.observer?.failed(error as Error);
-      const text = failureText(id, method, error, classified.era);
-      if (classified.era === 'legacy' && error instanceof CallerLeftError) return sink.cancelled(text);
+      const { era } = classified;
+      const text = opensPages(classified, request, message)
+        ? elicitingFailureText(id, method, error, era, request.account)
+        : failureText(id, method, error, era);
+      if (era === 'legacy' && error instanceof CallerLeftError) return sink.cancelled(text);
       sink.reply(error instanceof McpRefusal ? statusOf[error.kind] : 200, text);
     }
   }
@@ -130,6 +135,19 @@ export class McpServer {
     const raw = memberText(memberText(request.text, 'params') ?? '{}', 'requestId');
     if (raw) this.calls.cancel(request, raw);
   }
+}
+
+/** True if the client declared URL elicitation, in its session or in this request. */
+function opensPages(
+  classified: Exclude<Classified, { era: null }>,
+  { session }: McpRequestContext,
+  { method, params }: RpcHead,
+): boolean {
+  if (classified.era === 'modern') return takesUrls(classified.envelope?.capabilities ?? {});
+  const isBegun = method === 'initialize' && isObject(params);
+  return takesPages(
+    (isBegun ? capabilityNames(params.capabilities, agreedVersion(params)) : session?.capabilities) ?? [],
+  );
 }
 
 function refuse(sink: McpResponseSink, { status, code, message, data }: Fault, id = 'null'): void {

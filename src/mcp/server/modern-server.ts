@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { isObject } from '../../platform/text/json.js';
 import type { CallerProfile, McpReply, RpcError } from '../protocol/channel.js';
-import { UpstreamAuthRequiredError, UpstreamError } from '../protocol/mcp-errors.js';
+import { UpstreamError } from '../protocol/mcp-errors.js';
 import { isList } from '../protocol/list-pages.js';
 import { extrasOf, sharedProfile } from '../protocol/session.js';
 import { rpcCode, type Era } from '../protocol/protocol.js';
@@ -13,7 +13,6 @@ import {
   hopError,
   resultText,
   rpcErrorText,
-  setupSentence,
   withId,
   withResult,
   discoverResult,
@@ -23,7 +22,6 @@ import { paramFault } from './bridge/header-params.js';
 import { paramsForLegacy, paramsForModern } from './bridge/hop.js';
 import {
   mayRequireInput,
-  inputOfSetup,
   inputOfUrlError,
   isDeclined,
   withoutAnswers,
@@ -84,7 +82,7 @@ export class ModernServer {
   }
 
   private async call(incoming: McpRequest, envelope: Envelope): Promise<void> {
-    const { method, id, sink, request, channel } = incoming;
+    const { method, id, sink, channel } = incoming;
     if (tasks.has(method) && (await channel.open(this.env.upstreamCallTimeoutMs)).era === 'legacy') {
       return replyError(incoming, rpcCode.methodNotFound, 'The MCP server has no tasks of MCP 2026-07-28', 404);
     }
@@ -100,11 +98,8 @@ export class ModernServer {
       reply = state ? await this.pending.resume(incoming, state) : await this.begin(incoming, envelope);
       if (reply === null) return replyFailure(incoming, DECLINED, 'modern');
     } catch (error) {
-      if (error instanceof StateRefusedError) return this.refused(incoming, error);
-      const setup = this.setupInput(incoming, envelope, error);
-      if (setup === null) throw error;
-      request.observer?.failed(error as Error);
-      return sink.reply(200, resultText(id, setup));
+      if (!(error instanceof StateRefusedError)) throw error;
+      return this.refused(incoming, error);
     }
     if (method === 'tools/list') this.notes.learn(channel, reply);
     if (reply.error) return this.failed(incoming, envelope, reply, reply.error);
@@ -166,17 +161,6 @@ export class ModernServer {
     incoming.request.observer?.failed(new UpstreamError(message));
     if (isLost) replyFailure(incoming, message, 'modern');
     else replyError(incoming, rpcCode.invalidParams, message);
-  }
-
-  /**
-   * `input_required` result with our setup page, in place of an upstream's authorization error; null without such a
-   * page.
-   */
-  private setupInput({ method }: McpRequest, { capabilities }: Envelope, error: unknown): string | null {
-    if (!(error instanceof UpstreamAuthRequiredError) || error.setupUrl === undefined) return null;
-    return mayRequireInput.has(method) && takesUrls(capabilities)
-      ? inputOfSetup(setupSentence(error), error.setupUrl)
-      : null;
   }
 
   private failed(incoming: McpRequest, { capabilities }: Envelope, reply: McpReply, error: RpcError): void {

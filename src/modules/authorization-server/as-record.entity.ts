@@ -19,6 +19,10 @@ export class AsRecord {
   @Column('uuid', { name: 'grant_id', nullable: true })
   grantId: string | null;
 
+  /** The same for all that came of one authorization. */
+  @Column('text', { nullable: true })
+  family: string | null;
+
   /** Of a refresh token: how many came before it. */
   @Column('integer', { default: 0 })
   rotation: number;

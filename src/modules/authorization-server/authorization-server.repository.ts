@@ -122,16 +122,23 @@ export class AuthorizationServerRepository {
     hash: Buffer,
     {
       grantId,
+      family,
       rotation,
       sealed,
       lifeSeconds,
-    }: { grantId: string | null; rotation: number; sealed: string; lifeSeconds: number },
+    }: {
+      grantId: string | null;
+      family: string | null;
+      rotation: number;
+      sealed: string;
+      lifeSeconds: number;
+    },
   ): Promise<void> {
     await this.database.query(
-      `INSERT INTO as_records (kind, id_hash, grant_id, rotation, sealed, expires_at)
-       VALUES ($1, $2, $3, $4, $5, now() + make_interval(secs => $6))
+      `INSERT INTO as_records (kind, id_hash, grant_id, family, rotation, sealed, expires_at)
+       VALUES ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7))
        ON CONFLICT (kind, id_hash) DO UPDATE SET sealed = excluded.sealed, expires_at = excluded.expires_at`,
-      [kind, hash, grantId, rotation, sealed, lifeSeconds],
+      [kind, hash, grantId, family, rotation, sealed, lifeSeconds],
     );
   }
 
@@ -140,19 +147,19 @@ export class AuthorizationServerRepository {
   }
 
   /**
-   * Marks a code or token as used. The use of a refresh token ends the ones before it, and others of its own rotation (which a
-   * second use of their predecessor made), after 60 s.
+   * Marks a code or token as used. The use of a refresh token ends those of its family (of one login) before it, and others of
+   * its own rotation (which a second use of their predecessor made), after 60 s.
    *
    * @returns false when it had been used before, or is gone
    */
   async consume(kind: string, hash: Buffer): Promise<boolean> {
     const rows = await this.database.query<{ isFirst: boolean }[]>(
-      `WITH old AS (SELECT grant_id, rotation, consumed_at FROM as_records WHERE kind = $1 AND id_hash = $2 FOR UPDATE),
+      `WITH old AS (SELECT grant_id, family, rotation, consumed_at FROM as_records WHERE kind = $1 AND id_hash = $2 FOR UPDATE),
          used AS (UPDATE as_records SET consumed_at = coalesce(consumed_at, now()) WHERE kind = $1 AND id_hash = $2),
          ended AS (
            UPDATE as_records r SET grace_until = least(r.grace_until, now() + make_interval(secs => $3)) FROM old
             WHERE r.kind = 'RefreshToken' AND $1 = 'RefreshToken' AND r.grant_id = old.grant_id AND r.id_hash <> $2
-              AND r.rotation <= old.rotation)
+              AND r.family IS NOT DISTINCT FROM old.family AND r.rotation <= old.rotation)
        SELECT consumed_at IS NULL AS "isFirst" FROM old`,
       [kind, hash, GRACE_SECONDS],
     );
@@ -245,9 +252,11 @@ export class AuthorizationServerRepository {
   /** The grants of an account, newest first. */
   grantsOf(accountId: string): Promise<ShownGrant[]> {
     return this.database.query<ShownGrant[]>(
-      `SELECT id, client_name AS "clientName", client_host AS "clientHost", resource, created_at AS "createdAt",
-              last_used_at AS "lastUsedAt"
-         FROM as_grants WHERE account_id = $1 AND expires_at > now() ORDER BY created_at DESC, id`,
+      `SELECT g.id, g.client_name AS "clientName", g.client_host AS "clientHost", g.resource, g.created_at AS "createdAt",
+              g.last_used_at AS "lastUsedAt", coalesce(c.name, nullif(s.display_name, ''), s.slug, n.name) AS title
+         FROM as_grants g LEFT JOIN connections c ON c.id = g.connection_id
+         LEFT JOIN servers s ON s.id = g.server_id LEFT JOIN namespaces n ON n.id = g.namespace_id
+        WHERE g.account_id = $1 AND g.expires_at > now() ORDER BY g.created_at DESC, g.id`,
       [accountId],
     );
   }

@@ -11,7 +11,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { generateKeyPairSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import type {
   Configuration,
   default as Provider,
@@ -24,10 +24,12 @@ import { Env } from '../../config/env.js';
 import { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { readBody } from '../../platform/http/body/request-body.js';
 import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
+import { logFailure } from '../../platform/errors/error.filter.js';
 import { clientAddress } from '../../platform/http/client-address.js';
 import { JSON_TYPE } from '../../platform/http/json-answer.js';
 import { keysFor } from '../../platform/http/secrets.js';
-import { messagePage } from '../../platform/pages/page.js';
+import { requireOwnHost } from '../../platform/pages/own-host.js';
+import { messagePage, PageError } from '../../platform/pages/page.js';
 import { Schedule } from '../../platform/schedule/schedule.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { AccessService } from '../auth/access.service.js';
@@ -60,11 +62,14 @@ export const UNFINISHED_MAX = 10_000;
 
 const BODY_BYTES_MAX = 64 * 1024;
 
+/** Parameters of OpenID Connect, and answers by other ways than the query: a form would run a script on our origin. */
+const IGNORED_PARAMETERS = 'nonce max_age acr_values claims claims_locales id_token_hint response_mode'.split(' ');
+
 /** What its authors print when it is imported by Node 20, which it works with. */
 const NODE_20_LINE = 'Unsupported runtime';
 
 @Injectable()
-export class AuthorizationServerService implements OnApplicationBootstrap {
+export class AuthorizationServerService {
   private readonly logger = new Logger('login');
   private readonly addresses = new AsyncLocalStorage<string>();
   private provider: Provider | null = null;
@@ -82,7 +87,7 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
     private readonly env: Env,
   ) {}
 
-  /** Imports and configures the library. Before it, {@link take} takes nothing. */
+  /** Imports and configures the library, at the start of a process that serves logins. Before it, {@link take} takes nothing. */
   async start(): Promise<void> {
     const library = await importLibrary();
     const provider = new library.default(issuerOf(this.env), this.configuration(library));
@@ -99,9 +104,6 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
     this.callback = provider.callback();
     this.provider = provider;
     this.access.useTokens(this.tokens);
-  }
-
-  onApplicationBootstrap(): void {
     this.schedule.every('sweep of authorization codes', CODE_SECONDS * 1_000, async () => {
       for (const client of await this.rows.sweepCodes()) {
         this.logger.warn(
@@ -165,17 +167,15 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
     return this.provider;
   }
 
-  /** Scopes that a client does not know of us are dropped, and the resource has one spelling. */
+  /** Scopes that a client does not know of us are dropped, and the resource has one spelling. @throws WrongHostError */
   private async authorize(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    requireOwnHost(request, this.env);
     this.limits.admitStranger(request, response);
     const url = new URL(request.url ?? '', this.env.baseUrl);
     if (url.pathname !== paths.authorize) return this.serve(request, response);
     url.searchParams.set('scope', `${MCP_SCOPE} offline_access`);
-    for (const name of ['nonce', 'max_age', 'acr_values', 'claims', 'claims_locales', 'id_token_hint'])
-      url.searchParams.delete(name);
-    const resources = url.searchParams.getAll('resource').map((resource) => this.spelled(resource));
-    url.searchParams.delete('resource');
-    resources.forEach((resource) => url.searchParams.append('resource', resource));
+    for (const name of IGNORED_PARAMETERS) url.searchParams.delete(name);
+    this.spellResources(url.searchParams);
     await this.serve(request, response, { url: url.pathname + url.search });
   }
 
@@ -194,8 +194,7 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
   private async exchange(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const form = new URLSearchParams(await this.bodyOf(request, response));
     if (form.get('grant_type') !== 'refresh_token') this.limits.admitStranger(request, response);
-    const resource = form.get('resource');
-    if (resource !== null) form.set('resource', this.spelled(resource));
+    this.spellResources(form);
     await this.serve(request, response, { body: form.toString() });
   }
 
@@ -205,9 +204,14 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
     return readBody(request, BODY_BYTES_MAX);
   }
 
-  private spelled(resource: string): string {
-    const endpoint = endpointOfResource(resource, this.env);
-    return endpoint ? resourceOf(endpoint, this.env) : resource;
+  /** Gives each resource of a request the one spelling of its endpoint. */
+  private spellResources(parameters: URLSearchParams): void {
+    const resources = parameters.getAll('resource');
+    parameters.delete('resource');
+    for (const resource of resources) {
+      const endpoint = endpointOfResource(resource, this.env);
+      parameters.append('resource', endpoint ? resourceOf(endpoint, this.env) : resource);
+    }
   }
 
   private serve(request: IncomingMessage, response: ServerResponse, changes: Changes = {}): Promise<void> {
@@ -240,10 +244,14 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
     return Object.create(request, own) as IncomingMessage;
   }
 
-  /** Runs an answer in the background; its errors become those of RFC 6749. */
+  /** Runs an answer in the background; its errors become those of RFC 6749, or a page where a person reads them. */
   private answering(request: IncomingMessage, response: ServerResponse, answer: () => Promise<void>): void {
     answer().catch((error: unknown) => {
       if (response.headersSent) return void response.destroy();
+      if (error instanceof PageError) {
+        const { html, headers } = messagePage(this.env, error.title, error.message);
+        return void response.writeHead(statusOf[error.kind], headers).end(html);
+      }
       if (error instanceof DomainError) {
         const { kind, retryAfterSeconds, message } = error;
         const word = kind === 'rate_limited' ? 'temporarily_unavailable' : 'invalid_request';
@@ -251,7 +259,7 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
           retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
         return sendJson(response, statusOf[kind], { error: word, error_description: message }, headers);
       }
-      this.logger.error(error);
+      logFailure(this.logger, error, request);
       sendJson(response, 500, {
         error: 'server_error',
         error_description: 'The login failed here. Try again in a moment.',
@@ -271,15 +279,16 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
         await this.rows.deleteGrant(id);
         this.tokens.end([id]);
       },
-      codeUsed: () => new errors.InvalidGrant('authorization code already consumed'),
+      invalidGrant: (words) => new errors.InvalidGrant(words),
     };
-    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const cookie = { signed: true, httpOnly: true, sameSite: 'lax' as const, secure: env.baseUrl.startsWith('https:') };
     const none = { enabled: false };
     return {
       adapter: (name: string) => adapterOf(name, store),
       // Signs nothing: there are no ID tokens. Without a key the library warns.
-      jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256' }] },
+      jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'ES256' }] },
+      clientDefaults: { id_token_signed_response_alg: 'ES256' },
       routes: {
         authorization: paths.authorize,
         token: paths.token,
@@ -336,7 +345,10 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
             );
           },
           useGrantedResource: () => true,
-          getResourceServerInfo: (_context: KoaContextWithOIDC, resource: string) => {
+          getResourceServerInfo: ({ oidc }: KoaContextWithOIDC, resource: string) => {
+            if (Array.isArray(oidc.params?.resource)) {
+              throw new errors.InvalidTarget('a login is for one resource, and more than one was sent');
+            }
             if (!endpointOfResource(resource, env)) {
               throw new errors.InvalidTarget('resource must be the address of an MCP endpoint of this service');
             }
@@ -359,6 +371,8 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
       expiresWithSession: () => false,
       issueRefreshToken: () => true,
       rotateRefreshToken: true,
+      // The revocation of an access token ends its login too: its streams end, and no client is left without a refresh token.
+      revokeGrantPolicy: () => true,
       findAccount: async (_context: unknown, accountId: string) => ({
         accountId,
         claims: () => Promise.resolve({ sub: accountId }),
@@ -374,17 +388,32 @@ export class AuthorizationServerService implements OnApplicationBootstrap {
       renderError: (
         context: KoaContextWithOIDC,
         { error, error_description: description }: { error: string; error_description?: string },
-        { cause }: Error,
+        failure: Error,
       ) => {
-        const reason = sentenceOf(cause instanceof ClientDocumentError ? cause.message : description);
-        const text = `${reason} Go back to your app and begin again.`;
-        const { html, headers } = messagePage(env, 'This login cannot go on', text, error);
+        const { cause } = failure;
+        const word = failure instanceof errors.SessionNotFound ? 'session_not_found' : error;
+        const reason =
+          cause instanceof ClientDocumentError ? cause.message : (REASONS[word] ?? REASONS.invalid_request);
+        const note = description === undefined ? error : `${error}: ${description}`;
+        const { html, headers } = messagePage(env, 'This login cannot go on', String(reason), note);
         context.set(headers);
         context.body = html;
       },
     } as Configuration;
   }
 }
+
+/** Why a person cannot log in, by the error of the library. Whatever the app can be told goes there instead. */
+const REASONS: Record<string, string> = {
+  invalid_client: 'This service does not know the app any more. Remove the server in your app, and add it again.',
+  invalid_redirect_uri:
+    'The app wants to return to an address that it did not register. Begin again in your app; if that does not help, its makers must mend it.',
+  invalid_request:
+    'The request of the app is not complete. Begin again in your app; if that does not help, its makers must mend it.',
+  server_error: 'The login failed here. The operator finds the reason in the log. Try again in a moment.',
+  // An authorization that is over, or was begun in another browser.
+  session_not_found: 'This login is over, or was begun in another browser. Go back to your app and connect again.',
+};
 
 /** What of a request the library reads differently. */
 interface Changes {
@@ -439,9 +468,4 @@ function sendJson(response: ServerResponse, status: number, body: object, header
   response
     .writeHead(status, { 'cache-control': 'no-store', ...headers, 'content-type': JSON_TYPE })
     .end(JSON.stringify(body));
-}
-
-function sentenceOf(description = 'The request of the app is not valid'): string {
-  const text = description.charAt(0).toUpperCase() + description.slice(1);
-  return text.endsWith('.') ? text : `${text}.`;
 }

@@ -25,6 +25,8 @@ export interface ShownGrant {
   id: string;
   clientName: string;
   clientHost: string | null;
+  /** The name of the connection, namespace or server. */
+  title: string;
   resource: string;
   createdAt: Date;
   lastUsedAt: Date | null;

@@ -10,6 +10,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest 
 import { clients } from '../../../test/support/oauth-clients/clients.js';
 import { issuedCertificate } from '../../../test/support/special-upstreams/faulty-tls.js';
 import { listen, shut } from '../../../test/support/upstream/upstream-net.js';
+import { verifies } from '../../../test/support/verifies.js';
 import { AddressPolicy } from '../../platform/egress/address-policy.js';
 import { Egress } from '../../platform/egress/egress.js';
 import {
@@ -111,7 +112,7 @@ const maxAge = (response: Response): string | null => response.headers.get('cach
 const later = (seconds: number): void => void (now += seconds * 1000);
 
 describe('a document', () => {
-  it('is fetched once while it is fresh, and stored', async () => {
+  verifies('login:client-documents', 'is fetched once while it is fresh, and stored', async () => {
     const { documents, store } = open();
     for (let i = 0; i < 3; i++) expect(await (await documents.fetch(url)).text()).toBe(documentOf(url));
     expect(asked).toEqual([`GET ${HOST}${new URL(url).pathname}`]);
@@ -175,19 +176,21 @@ describe('a failure', () => {
     ['a cut', (request) => void request.socket.destroy(), `${HOST} cannot be reached`],
   ];
 
-  it.each(answers)('by %s is in words, and counts for 60 s', async (_, listener, words) => {
-    answer = listener;
-    const { documents, store } = open();
-    const message = await refusal(documents.fetch(url));
-    expect(message).toContain(`The client's document ${url} cannot be used: `);
-    expect(message).toContain(words);
-    later(59);
-    expect(await refusal(documents.fetch(url))).toBe(message);
-    expect([asked.length, store.copies.size]).toEqual([1, 0]);
-    answer = (_request, response) => void response.end(documentOf(url));
-    later(1);
-    expect((await documents.fetch(url)).status).toBe(200);
-  });
+  for (const [what, listener, words] of answers) {
+    verifies('login:client-documents', `by ${what} is in words, and counts for 60 s`, async () => {
+      answer = listener;
+      const { documents, store } = open();
+      const message = await refusal(documents.fetch(url));
+      expect(message).toContain(`The client's document ${url} cannot be used: `);
+      expect(message).toContain(words);
+      later(59);
+      expect(await refusal(documents.fetch(url))).toBe(message);
+      expect([asked.length, store.copies.size]).toEqual([1, 0]);
+      answer = (_request, response) => void response.end(documentOf(url));
+      later(1);
+      expect((await documents.fetch(url)).status).toBe(200);
+    });
+  }
 
   it.each(['headers', 'body'])('by a server that never sends its %s ends at the time limit', async (what) => {
     answer = (_, response) => {
@@ -240,7 +243,7 @@ describe('a failure', () => {
 });
 
 describe('a pinned document', () => {
-  it('is used when nothing newer is known', async () => {
+  verifies('login:client-documents', 'is used when nothing newer is known', async () => {
     answer = (_, response) => void response.writeHead(403).end();
     const { documents, store } = open();
     expect(await (await documents.fetch(CLAUDE)).json()).toMatchObject({ client_id: CLAUDE, client_name: 'Claude' });

@@ -51,7 +51,7 @@ ${view.mayRemember && html`<p><label><input type="checkbox" name="remember" valu
 <p><button type="submit" name="answer" value="allow">Allow</button></p>
 <p><button type="submit" name="answer" value="deny" class="plain">Do not allow</button></p>
 <p class="soft">Go on only if you have just asked ${client.name} to connect. You can end this at any time under
-<a href="/me/access">What I let in</a>. Not you? <button type="submit" name="answer" value="other" class="link">Sign in as somebody else</button></p>
+<a href="/me/access">Apps that may act for you</a>. Not you? <button type="submit" name="answer" value="other" class="link">Sign in as somebody else</button></p>
 </form>`,
   );
 }
@@ -82,20 +82,19 @@ export function nothingHerePage(
 /** The page of everything that a person let in. */
 export function accessPage(env: PageEnv, grants: ShownGrant[], formToken: Html): Page {
   const rows = grants.map(
-    (
-      grant,
-    ) => html`<div><dt>${grant.clientName} <span class="hint">${grant.clientHost === null ? 'unverified' : grant.clientHost}</span></dt>
-<dd><code>${grant.resource}</code>
-<span class="hint">since ${dayOf(grant.createdAt)}, last used ${grant.lastUsedAt ? dayOf(grant.lastUsedAt) : 'never'}</span>
-<form method="post" action="access">${formToken}<input type="hidden" name="grant" value="${grant.id}">
-<p><button type="submit">End access</button></p></form></dd></div>\n`,
+    ({ id, clientName, clientHost, title, resource, createdAt, lastUsedAt }) => html`<div>
+<dt>${clientName} (${clientHost === null ? 'unverified' : clientHost}) may use</dt>
+<dd><strong>${title}</strong> <span class="hint">${resource}</span>
+<span class="hint">since ${dayOf(createdAt)}, last used ${lastUsedAt ? dayOf(lastUsedAt) : 'never'}</span>
+<form method="post" action="access">${formToken}<input type="hidden" name="grant" value="${id}">
+<p><button type="submit" class="plain">End access</button></p></form></dd></div>\n`,
   );
   return page(
     env,
-    'What I let in',
+    'Apps that may act for you',
     html`${grants.length === 0 ? html`<p>No app may use anything in your name.</p>` : html`<dl>${rows}</dl>`}
-<p class="soft">An app whose access ends must ask you again. API keys are listed by <code>GET /accounts/me/api-keys</code>.</p>
-<p><a href="../me">Back</a></p>`,
+<p class="soft">An app whose access ended must ask you again. Your API keys are not listed here: ask the API for them.</p>
+<p class="soft"><a href="../me">Your account</a></p>`,
   );
 }
 

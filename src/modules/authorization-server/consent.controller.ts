@@ -72,7 +72,10 @@ export class ConsentController {
     const form = await this.forms.read(request, response);
     const asked = await this.asked(request, response);
     const answer = form.get('answer');
-    if (answer === 'other') return signIn(response, request.path);
+    if (answer === 'other') {
+      await this.sessions.end(request, response);
+      return signIn(response, request.path);
+    }
     if (answer === 'deny') {
       const refusal = { error: 'access_denied', error_description: 'the person did not allow it' };
       return redirectTo(response, await this.server.finish(request, response, refusal));

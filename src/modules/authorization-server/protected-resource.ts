@@ -59,9 +59,10 @@ export function resourceOf(endpoint: McpEndpoint, env: Env): string {
   return issuerOf(env) + pathOfEndpoint(endpoint);
 }
 
-/** The address of the metadata of an endpoint, as the request spells it. */
+/** The address of the metadata of an endpoint, as the request spells it; to stand in quotes in a header. */
 export function metadataUrl(request: IncomingMessage, env: Env): string {
-  return askedOrigin(request, env) + RESOURCE_METADATA + (askedUrl(request).split('?')[0] ?? '');
+  const [path = ''] = askedUrl(request).split('?');
+  return askedOrigin(request, env) + RESOURCE_METADATA + path.replace(/["\\]/g, encodeURIComponent);
 }
 
 /** The document at a well-known address; null for an address without one. */

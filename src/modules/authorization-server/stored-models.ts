@@ -8,6 +8,7 @@
  */
 import type { Logger } from '@nestjs/common';
 import type { Adapter, AdapterPayload } from 'oidc-provider';
+import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { hashSecret } from '../../platform/http/secrets.js';
 import type { Vault } from '../../platform/vault/vault.js';
 import type { AuthorizationServerRepository } from './authorization-server.repository.js';
@@ -24,8 +25,8 @@ export interface ModelStore {
   address: () => string | null;
   /** Ends a grant in all processes. */
   endGrant: (id: string) => Promise<void>;
-  /** The error for a code that is used twice. */
-  codeUsed: () => Error;
+  /** The error `invalid_grant` of the token endpoint. */
+  invalidGrant: (words: string) => Error;
 }
 
 /** The adapter of one model. @param name the name of the model, such as `RefreshToken` */
@@ -63,9 +64,17 @@ class StoredRecords extends SimpleAdapter {
     const { rows, vault, grantSeconds } = this.store;
     const hash = hashSecret(id);
     const { grantId = null } = payload;
-    const rotation = Number((payload as { rotations?: number }).rotations ?? 0);
+    const { rotations: rotation = 0, sessionUid: family = null } = payload as {
+      rotations?: number;
+      sessionUid?: string;
+    };
     const sealed = vault.seal(JSON.stringify(payload), this.owner(hash));
-    await rows.saveRecord(this.kind, hash, { grantId, rotation, sealed, lifeSeconds: expiresIn });
+    try {
+      await rows.saveRecord(this.kind, hash, { grantId, family, rotation, sealed, lifeSeconds: expiresIn });
+    } catch (error) {
+      // The grant was ended since it was read, such as by another use of the same code.
+      throw isForeignKeyViolation(error) ? this.store.invalidGrant('the login has ended') : error;
+    }
     if (this.kind === 'RefreshToken' && grantId !== null) await rows.extendGrant(grantId, grantSeconds);
   }
 
@@ -98,7 +107,8 @@ class StoredRecords extends SimpleAdapter {
 
   override async consume(id: string): Promise<void> {
     const isFirst = await this.store.rows.consume(this.kind, hashSecret(id));
-    if (!isFirst && this.kind === 'AuthorizationCode') throw this.store.codeUsed();
+    if (!isFirst && this.kind === 'AuthorizationCode')
+      throw this.store.invalidGrant('authorization code already consumed');
   }
 
   /** oidc-provider ends each kind of a grant by itself, and the grant last. */

@@ -24,7 +24,9 @@ export class ConnectionMcpController {
    * Use the connection as an MCP server. Any MCP client of any revision works with this URL over streamable HTTP, with the
    * API key as bearer. No handshake and no session are needed; a client that sends `initialize` gets a session, in which
    * the server may send it requests. Without authorization at the MCP server the status is 200, with the JSON-RPC error
-   * -33001 and `data.setupUrl`.
+   * -33001 and `data.setupUrl`, or for `tools/call` an `isError` result. A client that declares URL elicitation
+   * gets one instead, with a link that only people signed in as the calling account can use: error -32042, or in MCP
+   * 2026-07-28 an `input_required` result.
    */
   @Post()
   @FastPath()

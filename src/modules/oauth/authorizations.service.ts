@@ -62,7 +62,7 @@ export class AuthorizationsService {
   /** `CredentialsService.begin`. @throws OAuthSetupError */
   async begin(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationSetup> {
     const { id, expiresAt } = await this.open(owner, request);
-    return { setupUrl: this.links.url(AUTHORIZATION_LINKS, { id, epoch: 1 }), expiresAt };
+    return { setupUrl: this.links.url({ kind: AUTHORIZATION_LINKS, id, epoch: 1 }), expiresAt };
   }
 
   /**

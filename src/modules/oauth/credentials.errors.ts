@@ -1,5 +1,7 @@
+import type { Env } from '../../config/env.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 import { PageError } from '../../platform/pages/page.js';
+import type { SignedIn } from '../people/people.types.js';
 
 /** Thrown by `CredentialsService.begin`. */
 export { OAuthClientNeededError, OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
@@ -59,6 +61,14 @@ export class SetupPageError extends PageError {
     'Begin and end in one browser, and let it accept cookies. Nothing was authorized. Open the link again and stay in that ' +
       'browser.',
   );
+  static otherPerson({ accountName }: SignedIn, { baseUrl }: Env): SetupPageError {
+    return new SetupPageError(
+      'forbidden',
+      'This link is for somebody else',
+      `It opens only for the person who was asked, and you are signed in as ${accountName}. Nothing was authorized. If you are ` +
+        `that person under another name, sign out at ${baseUrl}/me and open the link again.`,
+    );
+  }
   static readonly unknownState = page(
     'gone',
     'This authorization is over',

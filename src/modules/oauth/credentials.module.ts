@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../config/role-module.js';
+import { PeopleModule } from '../people/people.module.js';
 import { AuthAdaptersService } from './auth-adapters.service.js';
 import { AuthorizationsService } from './authorizations.service.js';
 import { ClientDocumentController } from './client-document.controller.js';
@@ -28,7 +29,7 @@ const services = [
 /** OAuth towards upstreams: clients, tokens, and the setup page. */
 @Module({})
 export class CredentialsModule {
-  static readonly forRoles = roleModule(() => ({
+  static readonly forRoles = roleModule((env) => ({
     module: CredentialsModule,
     'api or worker': {
       imports: [TypeOrmModule.forFeature([OAuthClient, UpstreamCredential, PendingAuthorization])],
@@ -36,6 +37,7 @@ export class CredentialsModule {
       exports: services,
     },
     api: {
+      imports: [PeopleModule.forRoles(env)],
       controllers: [SetupController, ClientDocumentController],
       providers: [AuthorizationFlowService, SetupPageService],
       exports: [SetupPageService],

@@ -88,6 +88,7 @@ button { width: 100%; padding: .75rem 1rem; border: 0; border-radius: .5rem; bac
 button:focus-visible { outline: 3px solid var(--ring); outline-offset: 3px; }
 .server { color: var(--soft); display: flow-root; }
 .server img { float: left; width: 3rem; height: 3rem; margin-right: .75rem; border-radius: .5rem; object-fit: contain; }
+dd form { margin-top: .6rem; }
 button.plain { border: 1px solid var(--edge); background: none; color: var(--ink); }
 button.link { width: auto; padding: 0; background: none; color: var(--button); font-weight: 400; text-decoration: underline; }
 input[type="checkbox"] { width: auto; margin: 0 .5rem 0 0; }

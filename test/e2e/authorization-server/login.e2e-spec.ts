@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
 import { LoginClient } from '../../support/oauth-clients/login.js';
 import { signedInBrowser } from '../../support/people/browser-session.js';
+import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;
 let person: TestAccount;
@@ -36,7 +37,7 @@ function call(token: string | undefined, at = `${path}/mcp`): Promise<Response> 
 }
 
 describe('a login by URL', () => {
-  it('leads from a 401 to tools', async () => {
+  verifies('login:url', 'leads from a 401 to tools', async () => {
     const resource = `${app.url}${path}/mcp`;
     const refused = await call(undefined);
     expect(refused.status).toBe(401);
@@ -73,7 +74,7 @@ describe('a login by URL', () => {
 });
 
 describe('a token', () => {
-  it('opens no other endpoint and no REST route', async () => {
+  verifies('login:token', 'opens no other endpoint and no REST route', async () => {
     const client = new LoginClient(app, `${app.url}${path}/mcp`);
     const { access_token: token } = await client.login(await signedInBrowser(app, person));
     const { path: other } = await createConnection(

@@ -2,7 +2,7 @@
  * Every client of test/support/oauth-clients at the whole service: from its registration to the end of its login, with calls of
  * the MCP endpoint between. Documents of clients are answered in the place of the hosts that publish them.
  */
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { Egress } from '../../../src/platform/egress/egress.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
@@ -10,6 +10,7 @@ import { clients, machineClient, refusedClients } from '../../support/oauth-clie
 import { FlowClient, live, publishDocuments, wholeLife } from '../../support/oauth-clients/flow.js';
 import { formTokenIn, signedInBrowser, type BrowserSession } from '../../support/people/browser-session.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
+import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;
 let person: TestAccount;
@@ -67,25 +68,23 @@ function register(metadata: object): Promise<Response> {
 }
 
 describe('a client that logs in by URL', () => {
-  it.each(clients.map((client) => [client.name, client] as const))(
-    '%s logs in, calls, refreshes and logs out',
-    async (_, client) => {
+  for (const client of clients) {
+    verifies('login:clients', `${client.name} logs in, calls, refreshes and logs out`, async () => {
       const steps = await live(new FlowClient(client, app.url, resource), { allow, call });
       expect(steps).toEqual(wholeLife);
-    },
-  );
+    });
+  }
 
-  it.each(refusedClients.map((client) => [client.name, client] as const))(
-    'with %s is refused in words',
-    async (_, client) => {
+  for (const client of refusedClients) {
+    verifies('login:clients', `with ${client.name} is refused in words`, async () => {
       const response = await register(client.metadata);
       expect(response.status).toBe(400);
       const { error, error_description } = (await response.json()) as Record<string, string>;
       expect([error, error_description]).toEqual(['invalid_redirect_uri', expect.stringMatching(client.refusal)]);
-    },
-  );
+    });
+  }
 
-  it('gets no token without a person', async () => {
+  verifies('login:machine', 'gets no token without a person', async () => {
     const response = await register(machineClient.metadata);
     expect(response.status).toBe(201);
     const { client_id, client_secret } = (await response.json()) as Record<string, string>;

@@ -360,7 +360,7 @@ describe('one process with the embedded Postgres, open to the network', () => {
 
   verifies('start:open-host', 'links begin with localhost, and a warning states that', () => {
     expect(url).toMatch(/^http:\/\/localhost:\d+$/);
-    const warned = service.logs().filter(({ msg }) => String(msg).includes('PUBLIC_URL is not set'));
+    const warned = service.logs().filter(({ msg }) => String(msg).startsWith('PUBLIC_URL is not set'));
     expect(warned).toMatchObject([{ level: 'warn', msg: expect.stringContaining(url) }]);
   });
 

@@ -119,10 +119,10 @@ export function inputOfSetup(message: string, url: string): string {
   return inputResult([pageRequest(SETUP_KEY, message, url)]);
 }
 
-/** The same for a client of 2025-11-25, as a -32042 error. */
+/** The same for a client of 2025-11-25, as a -32042 error. `setupUrl` is for clients that read the -33001 error. */
 export function setupError(message: string, url: string, elicitationId: string): RpcError {
   const elicitations = [{ mode: 'url', elicitationId, url, message }];
-  return { code: URL_ELICITATION_REQUIRED, message, data: { elicitations } };
+  return { code: URL_ELICITATION_REQUIRED, message, data: { setupUrl: url, elicitations } };
 }
 
 /** True if the user declined one of the pages that a modern client was sent to; `params` are those of the retry. */

@@ -80,7 +80,8 @@ class ConnectionOwner implements HandleOwner {
     const status = isAboutConnection(method, error) ? statusAfter(error) : null;
     if (status) this.observer.failed(status);
     // A person authorizes the connection or enters missing values there.
-    return withSetupUrl(error, () => this.urls.setup(this.target.id, this.target.setupEpoch));
+    const { id, setupEpoch } = this.target;
+    return withSetupUrl(error, (accountId) => this.urls.setup(id, setupEpoch, accountId));
   }
 }
 

@@ -18,8 +18,11 @@ export class ConnectionUrls {
     return this.servers.run(slug);
   }
 
-  /** The page where a person authorizes the connection or enters missing values. It opens while the row has this epoch. */
-  setup(id: string, epoch: number): string {
-    return this.links.url(CONNECTION_LINKS, { id, epoch });
+  /**
+   * The page where a person authorizes the connection or enters missing values. It opens while the row has this epoch, and
+   * with an account only for people signed in as it.
+   */
+  setup(id: string, epoch: number, accountId?: string): string {
+    return this.links.url({ kind: CONNECTION_LINKS, id, epoch, accountId });
   }
 }

@@ -10,13 +10,18 @@ import { InputInvalidError, InputRequiredError, type RequiredInputs } from '../.
 class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
   constructor(
     readonly original: UpstreamAuthRequiredError | AuthorizationRequiredError,
-    setupUrl: string,
+    private readonly setupUrlFor: (accountId?: string) => string,
   ) {
+    const setupUrl = setupUrlFor();
     const isUpstream = original instanceof UpstreamAuthRequiredError;
     const message = original.message.includes(SETUP_PAGE)
       ? original.message.replace(SETUP_PAGE, () => setupUrl)
       : `${original.message} Or open ${setupUrl} in a browser.`;
     super(message, isUpstream ? original.challenges : [], isUpstream && original.wantsMore, setupUrl);
+  }
+
+  override boundTo(accountId: string): UpstreamAuthRequiredError {
+    return new ConnectionAuthRequiredError(this.original, () => this.setupUrlFor(accountId));
   }
 }
 
@@ -137,10 +142,14 @@ export function missingText({ data: { missing } }: InputRequiredError): string {
   return `Input required: ${names.join(', ')}.`;
 }
 
-/** Adds the setup page to a failure that a person can end there. */
-export function withSetupUrl(failure: Error, setupUrl: () => string): Error {
+/**
+ * Adds the setup page to a failure that a person can end there.
+ *
+ * @param setupUrl the page; with an account the one that opens only for people signed in as it
+ */
+export function withSetupUrl(failure: Error, setupUrl: (accountId?: string) => string): Error {
   if (failure instanceof UpstreamAuthRequiredError || failure instanceof AuthorizationRequiredError) {
-    return new ConnectionAuthRequiredError(failure, setupUrl());
+    return new ConnectionAuthRequiredError(failure, setupUrl);
   }
   if (failure instanceof InputRequiredError || failure instanceof InputInvalidError) {
     return new ConnectionInputError(failure, setupUrl());

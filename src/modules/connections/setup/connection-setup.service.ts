@@ -20,7 +20,7 @@ import type { RunFormField, StoredValues } from '../../releases/releases.types.j
 import { NotRunnableError, ServerGoneError } from '../../run/run.errors.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
 import { requestedScopes } from '../core/connection-status.js';
-import { CONNECTION_LINKS, ConnectionUrls } from '../core/connection-urls.js';
+import { CONNECTION_LINKS } from '../core/connection-urls.js';
 import { ConnectionValues } from '../core/connection-values.js';
 import { Connection } from '../core/connection.entity.js';
 import { ConnectionRepository } from '../core/connection.repository.js';
@@ -59,7 +59,6 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
     private readonly repository: ConnectionRepository,
     private readonly checks: ConnectionCheck,
     private readonly values: ConnectionValues,
-    private readonly urls: ConnectionUrls,
     private readonly servers: ServerChannelsService,
     private readonly credentials: CredentialsService,
     private readonly links: SetupLinksService,
@@ -77,7 +76,7 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
     this.credentials.onAuthorized('connection', (id) => this.authorized(id));
   }
 
-  async open({ id, epoch }: SetupLink): Promise<Connection> {
+  async open({ id, epoch }: Pick<SetupLink, 'id' | 'epoch'>): Promise<Connection> {
     const row = await this.repository.findForSetup(id);
     if (!row) throw SetupPageError.unknownLink();
     if (row.setupEpoch !== epoch) throw SetupPageError.usedLink();
@@ -183,11 +182,7 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
     const { label, upstreamHost, name, title, description, iconUrl } = target;
     const fields: SetupField[] = target.fields.map((field) => ({ ...field, name: nameInForm(field) }));
     if (takesKey(row.statusState, target.fields)) fields.push(...keyFieldsFor(entered));
-    return { label, upstreamHost, name, title, description, iconUrl, action: this.linkTo(row), fields };
-  }
-
-  private linkTo({ id, setupEpoch }: Connection): string {
-    return this.urls.setup(id, setupEpoch);
+    return { label, upstreamHost, name, title, description, iconUrl, epoch: row.setupEpoch, fields };
   }
 
   /** Stores values if they are complete, and checks the connection with them. */

@@ -59,7 +59,7 @@ export class AuthorizationFlowService implements SetupSubject<PendingAuthorizati
     this.links.register(AUTHORIZATION_LINKS, this);
   }
 
-  async open({ id }: SetupLink): Promise<PendingAuthorization> {
+  async open({ id }: Pick<SetupLink, 'id' | 'epoch'>): Promise<PendingAuthorization> {
     const pending = await this.dataSource.manager.findOneBy(PendingAuthorization, { id });
     if (!pending) throw SetupPageError.unknownLink();
     if (pending.completedAt !== null) throw SetupPageError.usedLink();

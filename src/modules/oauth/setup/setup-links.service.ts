@@ -4,7 +4,10 @@ import { LinkExpiredError, SignedUrls } from '../../../platform/http/signed-urls
 import { SetupPageError } from '../credentials.errors.js';
 import type { SetupLink, SetupSubject } from './setup.types.js';
 
-/** Signed links of the setup page, `/setup/<kind>/<id>/<epoch>`, and the subject of each kind. */
+/**
+ * Signed links of the setup page, and the subject of each kind: `/setup/<kind>/<id>/<epoch>` for whoever has the link, and
+ * `/setup/<kind>/<id>/<epoch>/<accountId>` for people signed in as that account. The signature covers the whole path.
+ */
 @Injectable()
 export class SetupLinksService {
   private readonly subjects = new Map<string, SetupSubject<unknown>>();
@@ -19,9 +22,10 @@ export class SetupLinksService {
     this.subjects.set(kind, subject);
   }
 
-  /** A link that opens for OAUTH_SETUP_TTL_MINUTES at least. Whoever has it may use it. */
-  url(kind: string, { id, epoch }: SetupLink): string {
-    return this.signed.sign(`/setup/${kind}/${id}/${epoch}`, 2 * 60 * this.env.oauthSetupTtlMinutes);
+  /** A link that opens for OAUTH_SETUP_TTL_MINUTES at least. */
+  url({ kind, id, epoch, accountId }: SetupLink): string {
+    const person = accountId === undefined ? '' : `/${accountId}`;
+    return this.signed.sign(`/setup/${kind}/${id}/${epoch}${person}`, 2 * 60 * this.env.oauthSetupTtlMinutes);
   }
 
   /**
@@ -37,9 +41,9 @@ export class SetupLinksService {
       if (!(error instanceof LinkExpiredError)) throw error;
       throw Number(query.expires) * 1_000 <= Date.now() ? SetupPageError.expiredLink() : SetupPageError.unknownLink();
     }
-    const [kind = '', id = '', epoch] = path.split('/');
+    const [kind = '', id = '', epoch, accountId] = path.split('/');
     const subject = this.subjects.get(kind);
     if (!subject) throw SetupPageError.unknownLink();
-    return [subject, { id, epoch: Number(epoch) }];
+    return [subject, { kind, id, epoch: Number(epoch), accountId }];
   }
 }

@@ -22,17 +22,17 @@ const field = {
   fault: HOSTILE,
 };
 const token = (): Html => html`<input type="hidden" name="form-token" value="t">`;
-const shown = (view: SetupView) => setupPage(env, view, token);
+const shown = (view: SetupView, action?: string) => setupPage(env, view, token, action);
 const pages = [
   shown({ kind: 'authorize', ...hosts, scopes: [HOSTILE] }),
-  shown({ kind: 'authorize', ...hosts, scopes: [], action: HOSTILE }),
+  shown({ kind: 'authorize', ...hosts, scopes: [], epoch: 1 }, HOSTILE),
   shown({ kind: 'authorized', ...named }),
   shown({ kind: 'connected', ...named }),
   shown({ kind: 'message', title: HOSTILE, text: HOSTILE }),
   shown({
     kind: 'form',
     ...presented,
-    action: HOSTILE,
+    epoch: 1,
     reason: HOSTILE,
     fault: HOSTILE,
     fields: [

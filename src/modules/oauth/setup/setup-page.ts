@@ -26,8 +26,13 @@ const VISIBLE = /^[\x20-\x7e]*$/;
 /** The submitted client; null to use the stored one further; or the error of the form. */
 type SubmittedClient = { client: PreregisteredClient | null } | { fault: string };
 
-/** Renders the setup page. @param token makes the hidden input of a form; called for a page with one */
-export function setupPage(env: PageEnv, view: SetupView, token: () => Html): Page {
+/**
+ * Renders the setup page.
+ *
+ * @param token makes the hidden input of a form; called for a page with one
+ * @param action the address that the form posts to; by default that of the page
+ */
+export function setupPage(env: PageEnv, view: SetupView, token: () => Html, action?: string): Page {
   switch (view.kind) {
     case 'message':
       return messagePage(env, view.title, view.text, view.note);
@@ -35,9 +40,9 @@ export function setupPage(env: PageEnv, view: SetupView, token: () => Html): Pag
     case 'connected':
       return resultPage(env, view);
     case 'authorize':
-      return authorizePage(env, view, token());
+      return authorizePage(env, view, openForm(token(), action));
     case 'form':
-      return formPage(env, view, token());
+      return formPage(env, view, openForm(token(), action));
   }
 }
 
@@ -72,9 +77,13 @@ function ownName({ name, title }: PageServer): Html | null {
   return name && title && name !== title ? html` (${title})` : null;
 }
 
-function authorizePage(env: PageEnv, view: AuthorizeView, token: Html): Page {
+function openForm(token: Html, action: string | undefined): Html {
+  return html`<form method="post"${action !== undefined && html` action="${action}"`} autocomplete="off">${token}`;
+}
+
+function authorizePage(env: PageEnv, view: AuthorizeView, form: Html): Page {
   const { appName } = env;
-  const { upstreamHost, issuerHost, signInHost, scopes, action } = view;
+  const { upstreamHost, issuerHost, signInHost, scopes } = view;
   const known = knownName(view);
   const list = scopes.map((scope) => html`<li><code>${scope}</code></li>`);
   const row = (name: string, value: Html) => html`<div><dt>${name}</dt><dd>${value}</dd></div>\n`;
@@ -89,16 +98,16 @@ ${row('You sign in at', html`<code>${signInHost}</code>`)}
 ${issuerHost !== signInHost && row('in the name of', html`<code>${issuerHost}</code>`)}
 ${row('It will be asked for', list.length === 0 ? html`what is given by default` : html`<ul>${list}</ul>`)}
 </dl>
-<form method="post"${action !== undefined && html` action="${action}"`}>${token}<button type="submit">Continue to ${signInHost}</button></form>
+${form}<button type="submit">Continue to ${signInHost}</button></form>
 <p class="soft">Whoever can use ${known} through ${appName} then acts with the access you give. Go on only if you expected this
 page; otherwise close it, and nothing happens.</p>
 ${identity(view)}`,
   );
 }
 
-function formPage(env: PageEnv, view: FormView, token: Html): Page {
+function formPage(env: PageEnv, view: FormView, form: Html): Page {
   const { appName } = env;
-  const { upstreamHost, action, reason, fields, client, fault, note } = view;
+  const { upstreamHost, reason, fields, client, fault, note } = view;
   const known = knownName(view);
   const clientHost = client && new URL(client.issuer).host;
   return page(
@@ -107,7 +116,7 @@ function formPage(env: PageEnv, view: FormView, token: Html): Page {
     html`${presentation(view)}<p>${appName} cannot use <strong>${known}</strong>${ownName(view)} yet. ${reason}</p>
 ${fault !== null && html`<p role="alert" class="fault">${fault}</p>`}
 ${client && html`<dl><div><dt>Redirect URI</dt><dd><code>${client.redirectUri}</code></dd></div></dl>`}
-<form method="post" action="${action}" autocomplete="off">${token}
+${form}
 ${client && clientInputs(client)}
 ${fields.map(inputOf)}
 <button type="submit">${fields.length === 0 && client === null ? 'Try again' : 'Save and connect'}</button></form>

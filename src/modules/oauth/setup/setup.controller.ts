@@ -12,14 +12,18 @@ import { bindBrowser, readCookie, sendCookie } from '../../../platform/pages/bro
 import { formToken, requireFormToken } from '../../../platform/pages/form-token.js';
 import { requireOwnHost } from '../../../platform/pages/own-host.js';
 import { PageFilter, redirectTo, requireOwnPage, sendPage } from '../../../platform/pages/page.js';
+import { SessionsService } from '../../people/sessions.service.js';
 import { SetupPageError } from '../credentials.errors.js';
 import { AuthorizationFlowService } from './authorization-flow.service.js';
 import { CallbackQueryDto } from './callback.dto.js';
 import { SetupLinksService } from './setup-links.service.js';
 import { setupPage, withEntered } from './setup-page.js';
-import type { SetupAnswer, SetupView } from './setup.types.js';
+import type { SetupAnswer, SetupLink, SetupView } from './setup.types.js';
 
-/** The pages for people who authorize Slipway or enter values. They have no API key: the signed link gives access. */
+/**
+ * The pages for people who authorize Slipway or enter values. The signed link gives access; one that names an account opens
+ * only in a browser that is signed in as it.
+ */
 @ApiExcludeController()
 @Public()
 @UseFilters(PageFilter)
@@ -30,11 +34,12 @@ export class SetupController {
     private readonly flow: AuthorizationFlowService,
     private readonly env: Env,
     private readonly bodies: BodyBudget,
+    private readonly sessions: SessionsService,
   ) {}
 
   /** Shows the page of a link, and binds the browser to it. Changes nothing else. */
   @Get('setup/*path')
-  @ApiErrors(404, 410)
+  @ApiErrors(403, 404, 410)
   async show(
     @Param('path') path: string[],
     @Query() query: Record<string, unknown>,
@@ -43,6 +48,7 @@ export class SetupController {
   ): Promise<void> {
     requireOwnHost(request, this.env);
     const [subject, link] = this.links.verify(path.join('/'), query);
+    if (!(await this.isPersonOf(link, request))) return signIn(this.env, request, response);
     const view = await subject.view(await subject.open(link));
     bindBrowser(this.env, request, response, link.id);
     if (query.returnUrl !== undefined) {
@@ -50,7 +56,7 @@ export class SetupController {
       if (returnUrl === null) throw SetupPageError.wrongReturn();
       sendReturnUrl(this.env, response, link.id, returnUrl);
     }
-    this.send(request, response, view);
+    this.send(request, response, view, { link });
   }
 
   /** Handles the form of the page. */
@@ -65,6 +71,7 @@ export class SetupController {
     requireOwnHost(request, this.env);
     requireOwnPage(request, this.env, () => SetupPageError.otherBrowser());
     const [subject, link] = this.links.verify(path.join('/'), query);
+    if (!(await this.isPersonOf(link, request))) return signIn(this.env, request, response);
     this.bodies.admitStranger(request, response);
     const form = new URLSearchParams(await readBody(request, Infinity));
     const row = await subject.open(link);
@@ -74,7 +81,7 @@ export class SetupController {
     const answer = await subject.submit(row, form, cookie);
     if ('view' in answer) {
       const { view, status } = answer;
-      return this.finish(request, response, link.id, { view: withEntered(view, form), status });
+      return this.finish(request, response, link, { view: withEntered(view, form), status });
     }
     sendCookie(this.env, response, answer.linkId, cookie);
     const returnUrl = readReturnUrl(this.env, request, link.id);
@@ -89,7 +96,7 @@ export class SetupController {
     try {
       const cookieOf = (id: string) => readCookie(this.env, request.headers.cookie, id);
       const { view, linkId } = await this.flow.complete(query, cookieOf);
-      this.finish(request, response, linkId, { view, status: 200 });
+      this.finish(request, response, { id: linkId }, { view, status: 200 });
     } catch (error) {
       const refused = error instanceof SetupPageError ? error.refusedLinkId : undefined;
       const returnUrl = refused === undefined ? null : readReturnUrl(this.env, request, refused);
@@ -98,21 +105,50 @@ export class SetupController {
     }
   }
 
+  /**
+   * True if the browser may use a link: one without an account, or one of the account that it is signed in as. False for a
+   * browser that has to sign in.
+   *
+   * @throws SetupPageError if it is signed in as another account
+   */
+  private async isPersonOf({ accountId }: SetupLink, request: Request): Promise<boolean> {
+    if (accountId === undefined) return true;
+    const person = await this.sessions.current(request);
+    // eslint-disable-next-line no-restricted-syntax -- The account that was asked: it has no right to a thing by that.
+    if (person && person.accountId !== accountId) throw SetupPageError.otherPerson(person, this.env);
+    return person !== null;
+  }
+
   /** Returns to the app after success, and shows a page where there is none or something is left to do. */
-  private finish(request: Request, response: Response, linkId: string, { view, status }: ShownAnswer): void {
+  private finish(
+    request: Request,
+    response: Response,
+    link: SetupLink | Pick<SetupLink, 'id'>,
+    { view, status }: ShownAnswer,
+  ): void {
     const isDone = view.kind === 'connected' || view.kind === 'authorized';
-    const returnUrl = isDone ? readReturnUrl(this.env, request, linkId) : null;
-    if (returnUrl === null) this.send(request, response, view, status);
+    const returnUrl = isDone ? readReturnUrl(this.env, request, link.id) : null;
+    if (returnUrl === null) this.send(request, response, view, { status, link: 'kind' in link ? link : undefined });
     else redirectTo(response, returnUrl);
   }
 
-  private send(request: Request, response: Response, view: SetupView, status = 200): void {
-    sendPage(
-      response,
-      setupPage(this.env, view, () => formToken(this.env, request, response)),
-      status,
-    );
+  /** @param link the link of the page; its form posts to one for the same person */
+  private send(
+    request: Request,
+    response: Response,
+    view: SetupView,
+    { status = 200, link }: { status?: number; link?: SetupLink },
+  ): void {
+    const epoch = 'epoch' in view ? view.epoch : undefined;
+    const action = link && epoch !== undefined ? this.links.url({ ...link, epoch }) : undefined;
+    const token = () => formToken(this.env, request, response);
+    sendPage(response, setupPage(this.env, view, token, action), status);
   }
+}
+
+/** Leads to the sign-in, and from there to the page that was asked for. */
+function signIn({ baseUrl }: Env, request: Request, response: Response): void {
+  redirectTo(response, `${baseUrl}/login?next=${encodeURIComponent(request.originalUrl)}`);
 }
 
 type ShownAnswer = Extract<SetupAnswer, { view: SetupView }>;

@@ -1,15 +1,19 @@
 /** The owner of a setup link, and the state of that owner for which it was made. */
 export interface SetupLink {
+  /** The kind of its owner. */
+  kind: string;
   /** A UUID. The cookie of the browser is bound to it. */
   id: string;
   /** A change that ends the earlier links of the owner counts it up. Starts at 1. */
   epoch: number;
+  /** The account of the only person who may use the link; absent for a link that whoever has it may use. */
+  accountId?: string;
 }
 
 /** An owner of setup links. `Row` is what {@link open} reads and the other two use. */
 export interface SetupSubject<Row> {
   /** Reads the row behind a link whose signature is valid. @throws SetupPageError if the link was used or is gone */
-  open(link: SetupLink): Promise<Row>;
+  open(link: Pick<SetupLink, 'id' | 'epoch'>): Promise<Row>;
   /** Changes nothing: programs follow links too. @throws SetupPageError */
   view(row: Row): Promise<SetupView>;
   /**
@@ -69,14 +73,15 @@ export interface AuthorizeView extends PageServer {
   /** Not always the issuer's own host. */
   signInHost: string;
   scopes: string[];
-  /** The address that the button posts to; absent for the address of the page. */
-  action?: string;
+  /** The epoch of the link that the button posts to; absent for the address of the page. */
+  epoch?: number;
 }
 
 /** A form for values and for a client of an authorization server. It holds no stored value and no secret. */
 export interface FormView extends PageServer {
   kind: 'form';
-  action: string;
+  /** The epoch of the link that the form posts to. */
+  epoch: number;
   /** The reason for the form, in sentences. */
   reason: string;
   fields: SetupField[];
