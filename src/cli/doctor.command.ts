@@ -1,9 +1,11 @@
 import { access, constants } from 'node:fs/promises';
 import { NestFactory } from '@nestjs/core';
+import { createApp } from '../app.setup.js';
 import { ConfigModule } from '../config/config.module.js';
 import { loadEnv, type Env } from '../config/env.js';
 import { Sandbox } from '../hosting/sandbox/sandbox.js';
 import { startDatabase } from '../infrastructure.js';
+import { issuerOf, offReason } from '../modules/authorization-server/protected-resource.js';
 import { BlobsModule, blobStore } from '../platform/blobs/blobs.module.js';
 import { DatabaseModule } from '../platform/database/database.module.js';
 import { DatabaseSnapshot } from '../platform/database/database-copy.js';
@@ -14,6 +16,7 @@ import { egressChecks } from '../platform/egress/egress.module.js';
 import { holdsDatabase } from '../platform/embedded/server-account.js';
 import type { DomainError } from '../platform/errors/domain-error.js';
 import { loadExternalModules } from '../platform/external-modules/load-external-modules.js';
+import { RESERVED_NAMESPACES } from '../platform/http/resource-names.js';
 import { openFilesFault } from '../platform/open-files.js';
 import { chooseQueueBackend, POSTGRES_CONNECTIONS_MAX } from '../platform/queue/queue-backend.js';
 import { QueueModule } from '../platform/queue/queue.module.js';
@@ -63,6 +66,7 @@ export async function run(): Promise<number> {
   const readSettings = () => loadEnv(undefined, egressChecks);
   const env = await check('settings', readSettings, ({ roles }) => `roles ${roles.join(', ')}`);
   if (env === null) return 1;
+  if (env.roles.includes('api')) await check('login', () => loginOf(env));
   if (env.databaseUrl === null && !holdsDatabase(env.dataDir)) {
     await check('database', () => `none in ${env.dataDir}: the first start makes it`);
   } else await checkDatabase(env);
@@ -122,6 +126,7 @@ async function checkService(env: Env): Promise<void> {
     () => 'open what is stored',
   );
   await check('connections', () => withSnapshot(env, (snapshot) => connectionsOf(env, snapshot)));
+  if (env.roles.includes('api')) await check('namespaces', () => withSnapshot(env, (rows) => namespacesOf(env, rows)));
   chooseQueueBackend(env);
   const imports = [ConfigModule.forRoot(env), DatabaseModule, QueueModule, BlobsModule, TelemetryModule];
   const quiet = { logger: false, abortOnError: false } as const;
@@ -151,6 +156,29 @@ async function connectionsOf(env: Env, snapshot: DatabaseSnapshot): Promise<stri
   const text = `${processes} process${processes === 1 ? '' : 'es'} may hold ${sum}, and Postgres has ${usable}`;
   if (sum > usable) throw new Warning(`${text}: lower DATABASE_POOL_MAX or raise max_connections.`);
   return text;
+}
+
+/** States whether MCP clients log in by URL. That they do not is what many services want, so it is no warning. */
+function loginOf(env: Env): string {
+  const reason = offReason(env);
+  if (reason !== null) return `clients need an API key, since they cannot log in by URL: ${reason}`;
+  return `clients${env.isLocalOnly ? ' on this machine' : ''} log in by URL at ${issuerOf(env)}`;
+}
+
+/**
+ * Compares all namespaces with the words that paths begin with, those of routes of external modules included.
+ *
+ * @throws Warning that names the namespaces whose short form is a route
+ */
+async function namespacesOf(env: Env, snapshot: DatabaseSnapshot): Promise<string> {
+  // Reserves the words of the routes.
+  await createApp(env, { preview: true });
+  const shadowed = await snapshot.namespacesAmong([...RESERVED_NAMESPACES]);
+  if (shadowed.length === 0) return 'each is reached by its short form /{namespace}';
+  throw new Warning(
+    `The short form /{namespace} does not reach ${shadowed.join(', ')}: paths of the service begin with these words. ` +
+      'Use /connect/{namespace} in clients and scripts; /run and /servers are not concerned.',
+  );
 }
 
 /** Members of `/ready`, and what to do where one is not ok. */

@@ -27,11 +27,13 @@ async function doctor(settings: Record<string, string>) {
 
 const all = [
   'settings',
+  'login',
   'database',
   'postgres',
   'migrations',
   'keys',
   'connections',
+  'namespaces',
   'queue',
   'clock',
   'storage',
@@ -104,6 +106,28 @@ describe('slipway doctor', () => {
       for (const { output } of [wrong, newer, gone, bad]) {
         for (const secret of secrets) expect(output).not.toContain(secret);
       }
+    },
+    SLOW_MS,
+  );
+
+  verifies(
+    'doctor:login',
+    'says whether clients log in by URL and why not, and names namespaces whose short form is a path of ours',
+    async () => {
+      const settings = await readySettings(generateApiKey());
+      const run = async (more: Record<string, string>) => (await doctor({ ...settings, ROLES: 'api', ...more })).output;
+      const published = await run({ PUBLIC_URL: 'https://slipway.example' });
+      expect(published).toMatch(/^ok +login +clients log in by URL at https:\/\/slipway\.example$/m);
+      expect(published).toMatch(/^ok +namespaces +each is reached/m);
+
+      await query(
+        settings.DATABASE_URL,
+        `WITH owner AS (INSERT INTO accounts (name, kind) VALUES ('ann', 'user') RETURNING id)
+         INSERT INTO namespaces (name, account_id) SELECT unnest(ARRAY['jwks', 'authorize', 'acme']), id FROM owner`,
+      );
+      const plain = await run({ PUBLIC_URL: 'http://slipway.example' });
+      expect(plain).toMatch(/^ok +login +clients need an API key, .*: PUBLIC_URL is not https: /m);
+      expect(plain).toMatch(/^warning +namespaces +The short form .* does not reach authorize, jwks: .*\/connect\//m);
     },
     SLOW_MS,
   );

@@ -32,4 +32,10 @@ export const loginPrograms = {
     behavior:
       'Without an https `PUBLIC_URL` that has no path, a service that others reach starts without authorization server, logs the reason in one line, and takes API keys as before.',
   },
+  'doctor:login': {
+    source: 'House',
+    behavior:
+      '`slipway doctor` says whether MCP clients can log in by URL, and if not, why; it warns of namespaces whose short form is shadowed by a path of the service, and says what to use instead.',
+    isLong: true,
+  },
 } as const satisfies Record<string, Requirement>;

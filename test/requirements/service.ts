@@ -837,7 +837,7 @@ export const service = {
   'doctor:checks': {
     source: 'House',
     behavior:
-      '`slipway doctor` checks settings, database, migrations, keys, connections, queue, clock, storage, open files, isolation and egress: one line each with the next step, exit code 1 if a check failed, and no secret.',
+      '`slipway doctor` checks settings, login, database, migrations, keys, connections, namespaces, queue, clock, storage, open files, isolation and egress: one line each with the next step, exit code 1 if a check failed, and no secret.',
     isLong: true,
   },
   'start:secret-file': {

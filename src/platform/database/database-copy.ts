@@ -91,6 +91,15 @@ export class DatabaseSnapshot {
     return version;
   }
 
+  /** Those of these names that are namespaces, by name. */
+  async namespacesAmong(names: string[]): Promise<string[]> {
+    const rows = await this.query<{ name: string }[]>(
+      'SELECT name FROM namespaces WHERE name = ANY ($1) ORDER BY name',
+      [names],
+    );
+    return rows.map(({ name }) => name);
+  }
+
   /** Number of registered processes, and the connections that accounts which are not superusers may open together. */
   async connections(): Promise<{ registered: number; usable: number }> {
     const [found] = await this.query<[{ registered: number; usable: number }]>(

@@ -24,7 +24,7 @@ endpoints, \`{error, code}\` where a skill is published, \`{error}\` everywhere 
 **Guides**, as text: [Concepts](/docs/concepts.md), [Connect](/docs/connect.md), [MCP endpoints](/docs/mcp.md),
 [protocol versions](/docs/protocol-versions.md), [Publish](/docs/publish.md), [Host](/docs/host.md),
 [Elicitation](/docs/elicitation.md), [Logs](/docs/logs.md), [Mocks](/docs/mocks.md), [Uplink](/docs/uplink.md),
-[Clients](/docs/clients.md), [Compatibility](/docs/compatibility.md), [People and keys](/docs/people-and-keys.md),
+[Log in by URL](/docs/log-in-by-url.md), [Clients](/docs/clients.md), [Compatibility](/docs/compatibility.md), [People and keys](/docs/people-and-keys.md),
 [Errors](/docs/errors.md), [Contract](/docs/contract.md). For operators: [Operate](/docs/operate.md), [Metrics](/docs/metrics.md), [Scale](/docs/scale.md),
 [Kubernetes](/docs/kubernetes.md), [Networks](/docs/networks.md), [Settings](/docs/settings.md), [Extend](/docs/extend.md).
 `.trim();
