@@ -68,6 +68,7 @@ const IGNORED_PARAMETERS = 'nonce max_age acr_values claims claims_locales id_to
 /** What its authors print when it is imported by Node 20, which it works with. */
 const NODE_20_LINE = 'Unsupported runtime';
 
+/** `oidc-provider` with our policy, and its place in front of the routes. */
 @Injectable()
 export class AuthorizationServerService {
   private readonly logger = new Logger('login');
@@ -142,9 +143,15 @@ export class AuthorizationServerService {
     return true;
   }
 
-  /** The authorization that waits for this browser's person. @throws when there is none or it is over */
-  async interaction(request: IncomingMessage, response: ServerResponse): Promise<Interaction> {
-    return this.started.interactionDetails(this.forLibrary(request), response);
+  /** The authorization that waits for this browser's person; null where there is none, or it is over. */
+  async interaction(request: IncomingMessage, response: ServerResponse): Promise<Interaction | null> {
+    if (!this.provider) return null;
+    try {
+      return await this.provider.interactionDetails(this.forLibrary(request), response);
+    } catch (error) {
+      if ((error as Error).name === 'SessionNotFound') return null;
+      throw error;
+    }
   }
 
   /** Name, host and redirect URIs of a client; null for one that is gone. */

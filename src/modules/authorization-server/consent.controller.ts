@@ -27,6 +27,7 @@ import { endpointOfResource } from './protected-resource.js';
 /** What a client asks for, read anew for each request of a browser. */
 type Asked = Awaited<ReturnType<ConsentController['asked']>>;
 
+/** Shows what a client asks for, and takes the decision. */
 @ApiExcludeController()
 @Public()
 @UseFilters(PageFilter)
@@ -92,7 +93,7 @@ export class ConsentController {
 
   /** @throws ConsentError when no authorization of this browser waits */
   private async asked(request: Request, response: Response) {
-    const interaction = await this.server.interaction(request, response).catch(() => null);
+    const interaction = await this.server.interaction(request, response);
     if (!interaction || interaction.uid !== request.params.uid) throw ConsentError.expired();
     const {
       client_id: clientId,

@@ -33,6 +33,7 @@ interface KnownToken {
   expiresAt: number;
 }
 
+/** The OAuth access tokens of this process' requests, cached for 5 s. */
 @Injectable()
 export class TokensService implements TokenSource, OnModuleInit, OnApplicationShutdown {
   private readonly known = new RowCache<KnownToken>((token) => this.load(token), { max: CACHED_MAX, ttlMs: CACHE_MS });

@@ -35,6 +35,7 @@ describe.each(installations)('a service with %s', (_, settings, reason) => {
     for (const own of ['/authorize', '/token', '/register', '/revoke']) {
       expect((await app.as().post(own, {})).status).toBe(404);
     }
+    expect([403, 410]).toContain((await app.as().get('/consent/none')).status);
     const accept = 'application/json, text/event-stream';
     const refused = await app.as().post(`${path}/mcp`, call).set('accept', accept);
     expect(refused.status).toBe(401);
