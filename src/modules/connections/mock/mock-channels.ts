@@ -114,12 +114,11 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
 
   /** @throws ResourceNotFoundError */
   private async load(target: MockTarget): Promise<SimulatedServer> {
-    const { id, scenario } = target;
+    const { id } = target;
     const row = await this.mocks.findOneBy({ connectionId: id });
     if (!row) throw new ResourceNotFoundError();
-    const { seed } = row;
     const server = { ...row.server, tools: row.server.tools?.map(withUncheckedPatterns) ?? null };
-    const schema = new SchemaSimulator(server, { seed, scenario }, target.namespaceId);
+    const schema = new SchemaSimulator(server, target.namespaceId);
     const { simulator, chars } = await this.simulatorFor(target, schema);
     const simulated: SimulatedServer = { server, simulator, history: this.historyOf(id) };
     this.cache.set(id, { server: Promise.resolve(simulated), chars: JSON.stringify(server).length + chars });

@@ -96,7 +96,7 @@ export class ConnectionMock {
   @PrimaryColumn('uuid', { name: 'connection_id' })
   connectionId: string;
 
-  /** The connection id. With the scenario it seeds every value. */
+  /** The connection id. Read by earlier versions only, which run beside this one during an update. */
   @Column('text')
   seed: string;
 

@@ -10,7 +10,7 @@ import type { Answer, UseCounts } from './simulator.js';
 function mockOf(tools: JsonObject): (tool: string, given?: JsonObject) => Promise<Answer> {
   const fixture = parseFixture(JSON.stringify({ tools }));
   if (!fixture) throw new Error('no fixture');
-  const simulator = new FixtureSimulator(new SchemaSimulator(tracker, { seed: 'a', scenario: null }, 'acme'), fixture);
+  const simulator = new FixtureSimulator(new SchemaSimulator(tracker, 'acme'), fixture);
   let uses: UseCounts = {};
   return async (tool, given = {}) => {
     const call = { tool, arguments: given, recent: () => Promise.resolve([]), timeoutMs: 1_000 };

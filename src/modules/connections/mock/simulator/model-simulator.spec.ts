@@ -10,7 +10,7 @@ import type { PastCall, ToolResult } from './simulator.js';
 
 let model: LanguageModel;
 const egress = new Egress(new AddressPolicy(parseEgressAllow('127.0.0.1')));
-const schema = new SchemaSimulator(tracker, { seed: 'a', scenario: null }, 'acme');
+const schema = new SchemaSimulator(tracker, 'acme');
 
 beforeAll(async () => {
   model = await startLanguageModel();

@@ -1,10 +1,10 @@
 import type { job as checkJob } from '../../../../platform/json-schema/schema-check.job.js';
 import { tenantThread, ThreadJobEndedError } from '../../../../platform/threads/fair-thread.js';
-import { canonicalJson, isObject, type JsonObject } from '../../../../platform/text/json.js';
-import { plainName } from './sample-text.js';
+import { isObject, type JsonObject } from '../../../../platform/text/json.js';
 import type { job as valueJob } from './schema-value.job.js';
 import {
   errorResult,
+  plainName,
   structuredResult,
   textResult,
   type Answerer,
@@ -29,30 +29,19 @@ export interface ToolModel {
   outputSchema: string | null;
 }
 
-/** Inputs of a mock's values. Equal seeds give equal values. */
-export interface MockSeed {
-  seed: string;
-  /** Any text; null without a scenario. */
-  scenario: string | null;
-}
-
 /**
  * Answers from the schemas of a server alone: no network, no clock, no randomness, no state. A result is a function of
- * seed, scenario, tool and arguments.
+ * tool and arguments.
  */
 export class SchemaSimulator implements Simulator {
   /** Made on first use. */
   private readonly models = new Map<string, ToolModel>();
-  private readonly seed: string;
 
   /** @param namespaceId of the mock; the schemas are compiled at its turn */
   constructor(
     private readonly server: FrozenServer,
-    { seed, scenario }: MockSeed,
     private readonly namespaceId: string,
-  ) {
-    this.seed = `${seed}\0${scenario ?? ''}`;
-  }
+  ) {}
 
   async prepare(call: ToolCall): Promise<Answerer> {
     return (await this.refusal(call)) ?? this.accepted(call);
@@ -100,8 +89,7 @@ export class SchemaSimulator implements Simulator {
   async accepted({ tool: name, arguments: args }: ToolCall): Promise<Answerer> {
     const { outputSchema } = this.tool(name);
     if (outputSchema === null) return always(textResult(textOf(name, args)));
-    const seed = `${this.seed}\0${name}\0${canonicalJson(args)}`;
-    const input = { schema: outputSchema, seed, known: args };
+    const input = { schema: outputSchema, known: args };
     const made = await orWhenEnded(tenantThread.run<typeof valueJob>(this.namespaceId, VALUE, input), null);
     if (made) return always(structuredResult(made.value));
     const why = 'the simulator cannot make a value of its output schema.';

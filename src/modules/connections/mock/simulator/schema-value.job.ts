@@ -1,7 +1,7 @@
 import '../../../../platform/json-schema/schemas-in-thread.js';
 import { schemaCheck } from '../../../../platform/json-schema/schema-check.js';
 import type { JsonObject } from '../../../../platform/text/json.js';
-import { satisfyingValue, UnsatisfiableError, type ValueWish } from './schema-value.js';
+import { satisfyingValue, UnsatisfiableError } from './schema-value.js';
 
 /**
  * Runs in the thread for tenants' work: {@link satisfyingValue}.
@@ -9,10 +9,10 @@ import { satisfyingValue, UnsatisfiableError, type ValueWish } from './schema-va
  * @param schema as JSON text
  * @returns null when no value is found
  */
-export function job({ schema: text, ...wish }: ValueWish & { schema: string }): { value: unknown } | null {
+export function job({ schema: text, known }: { schema: string; known: unknown }): { value: unknown } | null {
   const schema = JSON.parse(text) as JsonObject;
   try {
-    return { value: satisfyingValue(schema, schemaCheck(schema), wish) };
+    return { value: satisfyingValue(schema, schemaCheck(schema), known) };
   } catch (error) {
     if (error instanceof UnsatisfiableError) return null;
     throw error;

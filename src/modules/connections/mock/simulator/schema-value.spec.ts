@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { schemaCheck } from '../../../../platform/json-schema/schema-check.js';
-import { UnsatisfiableError, valueFor } from './schema-value.js';
+import { satisfyingValue, UnsatisfiableError, valueFor } from './schema-value.js';
 import { randomRuns } from '../../../../../test/support/random-runs.js';
 
 /** Schemas as tools have them, each one satisfiable. */
@@ -52,11 +52,11 @@ const { schema: schemas } = fc.letrec<{ schema: object; leaf: object }>((tie) =>
 describe('a generated value for a schema', () => {
   it('matches the schema and is the same each time', () => {
     fc.assert(
-      fc.property(schemas, fc.string(), fc.option(fc.jsonValue()), (schema, seed, known) => {
+      fc.property(schemas, fc.option(fc.jsonValue()), (schema, known) => {
         const check = schemaCheck(schema);
-        const value = valueFor(schema, { seed, known: known ?? undefined });
+        const value = valueFor(schema, known ?? undefined);
         expect(check?.(value)).toBeNull();
-        expect(valueFor(schema, { seed, known: known ?? undefined })).toEqual(value);
+        expect(valueFor(schema, known ?? undefined)).toEqual(value);
       }),
       { numRuns: randomRuns(500) },
     );
@@ -76,7 +76,7 @@ describe('a generated value for a schema', () => {
         },
       },
     };
-    expect(schemaCheck(schema)?.(valueFor(schema, { seed: 'a' }))).toBeNull();
+    expect(schemaCheck(schema)?.(valueFor(schema))).toBeNull();
   });
 
   it.each([
@@ -89,7 +89,7 @@ describe('a generated value for a schema', () => {
     ['an empty range', { type: 'integer', minimum: 3, maximum: 2 }],
     ['alternatives of itself', { type: 'object', required: ['x'], properties: { x: { anyOf: [{ $ref: '#' }] } } }],
   ])('is refused with UnsatisfiableError for %s', (_name, schema) => {
-    expect(() => valueFor(schema, { seed: 'a' })).toThrow(UnsatisfiableError);
+    expect(() => valueFor(schema)).toThrow(UnsatisfiableError);
   });
 
   it('uses known values that match, by names in any spelling, and generates the rest', () => {
@@ -105,9 +105,27 @@ describe('a generated value for a schema', () => {
       additionalProperties: false,
     };
     const known = { issueNumber: 7, title: 'longer than ten letters', state: 'closed', email: 'no email', more: true };
-    const value = valueFor(schema, { seed: 'a', known }) as Record<string, unknown>;
+    const value = valueFor(schema, known) as Record<string, unknown>;
     expect(value).toMatchObject({ issue_number: 7, state: 'CLOSED' });
     expect(value).not.toHaveProperty('more');
     expect(schemaCheck(schema)?.(value)).toBeNull();
+  });
+
+  it.each([
+    ['the first example', { type: 'string', examples: ['b', 'a'], default: 'c' }, 'b'],
+    ['else the default', { type: 'string', default: 'c' }, 'c'],
+    ['the first word of an enumeration', { enum: ['b', 'a'] }, 'b'],
+    ['the example among its words', { enum: ['b', 'a'], default: 'a' }, 'a'],
+    ['the name of the member', { type: 'object', properties: { title: { type: 'string' } } }, { title: 'title' }],
+    ['the shortest text of a pattern', { type: 'string', pattern: '^[A-Z]{2,}-(?:\\d+|x)\\.y?$' }, 'AA-0.'],
+    ['a longer text of a pattern', { type: 'string', pattern: '^a+$', minLength: 4 }, 'aaaa'],
+    ['the number nearest to 0', { type: 'integer', minimum: 3 }, 3],
+    [
+      'different items',
+      { type: 'array', minItems: 3, uniqueItems: true, items: { type: 'string', maxLength: 1 } },
+      ['t', '1', '2'],
+    ],
+  ])('is %s', (_name, schema, value) => {
+    expect(satisfyingValue(schema, schemaCheck(schema), undefined)).toEqual(value);
   });
 });

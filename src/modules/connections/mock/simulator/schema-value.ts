@@ -4,7 +4,7 @@ import type { SchemaCheck } from '../../../../platform/json-schema/schema-check.
 import { isObject, type JsonObject } from '../../../../platform/text/json.js';
 import { mergedSchema, variantsOf } from './merged-schema.js';
 import { textOfPattern } from './pattern-text.js';
-import { plainName, textOfFormat, textOfName, words, SeededRandom } from './sample-text.js';
+import { plainName } from './simulator.js';
 
 /** Below this depth only required members are made, and lists are as short as allowed. */
 const GENEROUS_DEPTH = 5;
@@ -17,19 +17,15 @@ const TEXT_CHARS_MAX = 100_000;
 /** A schema that no value satisfies, or that needs a value larger than an answer may be. */
 export class UnsatisfiableError extends Error {}
 
-/** Inputs of a value. */
-export interface ValueWish {
-  /** The same seed and place give the same value. */
-  seed: string;
-  /** Known values, such as a call's arguments: used under equal names where the schema allows them. */
-  known?: unknown;
-  /** Selects other alternatives of the schema, for another try. */
-  attempt?: number;
-}
-
-/** A value for a JSON Schema. Each keyword is considered once, so the value may break the schema: check it. */
-export function valueFor(schema: unknown, wish: ValueWish): unknown {
-  return new ValueMaker(schema, wish).value(schema, [], wish.known);
+/**
+ * A value for a JSON Schema: the first example, the default, the first word of an enumeration, or a minimal value. Each
+ * keyword is considered once, so the value may break the schema: check it.
+ *
+ * @param known values such as a call's arguments: used under equal names where the schema allows them
+ * @param attempt selects other alternatives of the schema, for another try
+ */
+export function valueFor(schema: unknown, known?: unknown, attempt = 0): unknown {
+  return new ValueMaker(schema).value(schema, [], known, attempt);
 }
 
 /** Tries with other alternatives when a value does not satisfy its schema: keywords may contradict each other. */
@@ -40,11 +36,11 @@ const ATTEMPTS_MAX = 12;
  *
  * @throws UnsatisfiableError when none is found
  */
-export function satisfyingValue(schema: unknown, check: SchemaCheck | null, wish: ValueWish): unknown {
-  for (const known of wish.known === undefined ? [undefined] : [wish.known, undefined]) {
+export function satisfyingValue(schema: unknown, check: SchemaCheck | null, wanted: unknown): unknown {
+  for (const known of wanted === undefined ? [undefined] : [wanted, undefined]) {
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
       try {
-        const value = valueFor(schema, { ...wish, known, attempt });
+        const value = valueFor(schema, known, attempt);
         if (check === null || check(value) === null) return value;
       } catch (error) {
         if (!(error instanceof UnsatisfiableError)) throw error;
@@ -56,44 +52,39 @@ export function satisfyingValue(schema: unknown, check: SchemaCheck | null, wish
 
 class ValueMaker {
   private made = 0;
-  private readonly attempt: number;
 
-  constructor(
-    private readonly root: unknown,
-    private readonly wish: ValueWish,
-  ) {
-    this.attempt = wish.attempt ?? 0;
-  }
+  constructor(private readonly root: unknown) {}
 
-  /** @throws UnsatisfiableError */
-  value(declared: unknown, path: string[], known: unknown): unknown {
+  /**
+   * @param turn 0 for the value to prefer; each other number selects another alternative
+   * @throws UnsatisfiableError
+   */
+  value(declared: unknown, path: string[], known: unknown, turn: number): unknown {
     this.made += 1;
     if (declared === false || path.length > DEPTH_MAX || this.made > VALUES_MAX) throw new UnsatisfiableError();
-    const random = new SeededRandom(`${this.wish.seed}\0${this.attempt}\0${path.join('\0')}`);
-    const schema = this.variant(mergedSchema(declared, this.root), path, known, random);
+    const schema = this.variant(mergedSchema(declared, this.root), path, known, turn);
     if ('const' in schema) return schema.const;
-    if (Array.isArray(schema.enum)) return pickEnum(schema.enum, known, random);
-    const type = typeOf(schema, known, path.at(-1), random);
-    if (type === 'object') return this.object(schema, path, known);
-    if (type === 'array') return this.array(schema, path, known, random);
+    if (Array.isArray(schema.enum)) return pickEnum(schema, schema.enum, known, turn);
+    const type = typeOf(schema, known);
+    if (type === 'object') return this.object(schema, path, known, turn);
+    if (type === 'array') return this.array(schema, path, known, turn);
     if (known !== undefined && fits(schema, type, known)) return known;
-    return this.scalar(schema, type, path, random);
+    return scalarFor(schema, type, path, turn);
   }
 
-  /** The alternative that accepts the known value; on later attempts each alternative in turn. */
-  private variant(schema: JsonObject, path: string[], known: unknown, random: SeededRandom): JsonObject {
+  /** The alternative that accepts the known value, else the first one; on later turns each alternative. */
+  private variant(schema: JsonObject, path: string[], known: unknown, turn: number): JsonObject {
     const variants = variantsOf(schema, this.root);
     if (variants.length === 0) return schema;
-    if (this.attempt > 0) return variants[(this.attempt - 1) % variants.length];
+    if (turn > 0) return variants[(turn - 1) % variants.length];
     const fitting = variants.findIndex((variant) => known !== undefined && suits(variant, known));
     if (fitting >= 0) return variants[fitting];
-    const generous = variants.filter(({ type }) => type !== 'null');
-    return path.length > GENEROUS_DEPTH
-      ? (variants.find(({ type }) => type !== 'object' && type !== 'array') ?? variants[0])
-      : random.pick(generous.length > 0 ? generous : variants);
+    const isWanted = ({ type }: JsonObject) =>
+      path.length > GENEROUS_DEPTH ? type !== 'object' && type !== 'array' : type !== 'null';
+    return variants.find(isWanted) ?? variants[0];
   }
 
-  private object(schema: JsonObject, path: string[], known: unknown): JsonObject {
+  private object(schema: JsonObject, path: string[], known: unknown, turn: number): JsonObject {
     const properties = isObject(schema.properties) ? schema.properties : {};
     const required = Array.isArray(schema.required) ? schema.required.filter((name) => typeof name === 'string') : [];
     const source = isObject(known) ? known : {};
@@ -105,9 +96,10 @@ class ValueMaker {
       if (!required.includes(name) && from === undefined && !isGenerous) continue;
       const member = Object.hasOwn(properties, name) ? properties[name] : schemaOfOther(schema, name);
       if (member === false && !required.includes(name)) continue;
-      this.set(value, name, () => this.value(member, [...path, name], from && source[from]), required.includes(name));
+      const make = () => this.value(member, [...path, name], from && source[from], turn);
+      this.set(value, name, make, required.includes(name));
     }
-    this.addOthers(schema, value, source, path);
+    this.addOthers(schema, value, source, path, turn);
     return value;
   }
 
@@ -121,19 +113,20 @@ class ValueMaker {
   }
 
   /** Adds known members where the schema names none, and members up to `minProperties`. */
-  private addOthers(schema: JsonObject, value: JsonObject, source: JsonObject, path: string[]): void {
+  private addOthers(schema: JsonObject, value: JsonObject, source: JsonObject, path: string[], turn: number): void {
     const isOpen = schema.additionalProperties !== false && schema.unevaluatedProperties !== false;
     const hasNoNames = isOpen && !isObject(schema.properties);
     for (const name of hasNoNames ? Object.keys(source) : []) {
       if (Object.hasOwn(value, name)) continue;
-      this.set(value, name, () => this.value(schemaOfOther(schema, name), [...path, name], source[name]), false);
+      const make = () => this.value(schemaOfOther(schema, name), [...path, name], source[name], turn);
+      this.set(value, name, make, false);
     }
     const min = Math.max(countOf(schema.minProperties) ?? 0, this.wantsExample(schema, value) ? 1 : 0);
     if (min > VALUES_MAX) throw new UnsatisfiableError();
     for (let at = 1; Object.keys(value).length < min && isOpen; at += 1) {
-      const name = this.otherName(schema, path, at);
+      const name = this.otherName(schema, path, at + turn);
       if (at > min + 20) throw new UnsatisfiableError();
-      this.set(value, name, () => this.value(schemaOfOther(schema, name), [...path, name], undefined), true);
+      this.set(value, name, () => this.value(schemaOfOther(schema, name), [...path, name], undefined, turn), true);
     }
   }
 
@@ -146,14 +139,14 @@ class ValueMaker {
     const pattern = isObject(schema.patternProperties) ? Object.keys(schema.patternProperties)[0] : undefined;
     const names = isObject(schema.propertyNames) ? schema.propertyNames : pattern === undefined ? {} : { pattern };
     if (Object.keys(names).length === 0) return `key${at}`;
-    return String(this.value({ ...names, type: 'string' }, [...path, `name ${at}`], undefined));
+    return String(this.value({ ...names, type: 'string' }, [...path, 'key'], undefined, at - 1));
   }
 
-  private array(schema: JsonObject, path: string[], known: unknown, random: SeededRandom): unknown[] {
+  private array(schema: JsonObject, path: string[], known: unknown, turn: number): unknown[] {
     const prefix = [schema.prefixItems, schema.items].find((items): items is unknown[] => Array.isArray(items)) ?? [];
     const rest = Array.isArray(schema.items) ? (schema.additionalItems ?? true) : (schema.items ?? true);
     const isGenerous = path.length < GENEROUS_DEPTH;
-    const wanted = Array.isArray(known) ? known.length : isGenerous ? Math.max(prefix.length, random.between(1, 3)) : 0;
+    const wanted = Array.isArray(known) ? known.length : isGenerous ? Math.max(prefix.length, 1) : 0;
     const count = countFor(schema, wanted, prefix.length, rest);
     const list: unknown[] = [];
     const seen = new Set<string>();
@@ -161,7 +154,8 @@ class ValueMaker {
       if (at > count + 50) throw new UnsatisfiableError();
       const member =
         prefix[list.length] ?? (isObject(schema.contains) && list.length === prefix.length ? schema.contains : rest);
-      const one = this.value(member, [...path, String(at)], Array.isArray(known) ? known[at] : undefined);
+      const itemTurn = schema.uniqueItems === true ? turn + at : turn;
+      const one = this.value(member, [...path, String(at)], Array.isArray(known) ? known[at] : undefined, itemTurn);
       const text = schema.uniqueItems === true ? JSON.stringify(one) : '';
       if (schema.uniqueItems === true && seen.has(text)) {
         if (at > count + 20 && list.length >= (countOf(schema.minItems) ?? 0)) break;
@@ -172,18 +166,20 @@ class ValueMaker {
     }
     return list;
   }
+}
 
-  private scalar(schema: JsonObject, type: string, path: string[], random: SeededRandom): unknown {
-    const examples = Array.isArray(schema.examples) ? (schema.examples as unknown[]) : [];
-    const example = examples.length > 0 ? random.pick(examples) : schema.default;
-    if (example !== undefined && example !== null && this.attempt === 0 && fits(schema, type, example)) {
-      return example;
-    }
-    if (type === 'null') return null;
-    if (type === 'boolean') return random.next() < 0.5;
-    if (type === 'number' || type === 'integer') return numberFor(schema, type, path.at(-1) ?? '', random);
-    return textFor(schema, path.findLast((name) => !/^\d+$/.test(name)) ?? '', random);
-  }
+function scalarFor(schema: JsonObject, type: string, path: string[], turn: number): unknown {
+  const example = exampleOf(schema);
+  if (turn === 0 && example !== undefined && example !== null && fits(schema, type, example)) return example;
+  if (type === 'null') return null;
+  if (type === 'boolean') return turn % 2 === 1;
+  if (type === 'number' || type === 'integer') return numberFor(schema, type, turn);
+  return textFor(schema, path.findLast((name) => !/^\d+$/.test(name)) ?? 'text', turn);
+}
+
+/** The first example, else the default. */
+function exampleOf({ examples, default: usual }: JsonObject): unknown {
+  return Array.isArray(examples) && examples.length > 0 ? examples[0] : usual;
 }
 
 /** The length of a list nearest to `wanted` that the schema allows. */
@@ -204,12 +200,12 @@ function schemaOfOther(schema: JsonObject, name: string): unknown {
   return isObject(schema.additionalProperties) ? schema.additionalProperties : (first ?? true);
 }
 
-function pickEnum(choices: unknown[], known: unknown, random: SeededRandom): unknown {
+/** The choice that the known value spells, else the example, else the first one. */
+function pickEnum(schema: JsonObject, choices: unknown[], known: unknown, turn: number): unknown {
   if (choices.length === 0) throw new UnsatisfiableError();
-  const isSame = (choice: unknown) =>
-    choice === known || (known !== undefined && plainText(choice) === plainText(known));
-  const same = choices.find(isSame);
-  return same === undefined ? random.pick(choices) : same;
+  const preferred = known !== undefined || turn > 0 ? known : exampleOf(schema);
+  const same = choices.find((choice) => preferred !== undefined && plainText(choice) === plainText(preferred));
+  return same === undefined ? choices[turn % choices.length] : same;
 }
 
 function plainText(value: unknown): string {
@@ -217,7 +213,7 @@ function plainText(value: unknown): string {
 }
 
 /** The type to make: that of the known value if allowed, else the first one that is not null. */
-function typeOf(schema: JsonObject, known: unknown, name: string | undefined, random: SeededRandom): string {
+function typeOf(schema: JsonObject, known: unknown): string {
   const types = Array.isArray(schema.type) ? (schema.type as string[]) : [schema.type as string | undefined];
   const own = known === undefined ? undefined : jsonType(known);
   if (own !== undefined && types.includes(own)) return own;
@@ -225,7 +221,7 @@ function typeOf(schema: JsonObject, known: unknown, name: string | undefined, ra
   const [type] = types.filter((one) => one !== 'null');
   if (type !== undefined) return type;
   if (types.includes('null')) return 'null';
-  return impliedType(schema) ?? own ?? (name === undefined || random.next() < 2 ? 'string' : 'null');
+  return impliedType(schema) ?? own ?? 'string';
 }
 
 const keywordsOf: Record<string, readonly string[]> = {
@@ -301,17 +297,16 @@ function range(schema: JsonObject, step: number): { min: number; max: number } {
   };
 }
 
-function numberFor(schema: JsonObject, type: string, name: string, random: SeededRandom): number {
+/** The allowed number nearest to 0; on later turns the next ones. */
+function numberFor(schema: JsonObject, type: string, turn: number): number {
   const multiple = typeof schema.multipleOf === 'number' && schema.multipleOf > 0 ? schema.multipleOf : null;
   const step = multiple ?? (type === 'integer' ? 1 : 0.01);
-  const wide = range(schema, Math.min(step, 1));
-  const [usualMin, usualMax] = usualRange(name);
-  const min = Number.isFinite(wide.min) ? wide.min : Math.min(usualMin, wide.max - 100);
-  const max = Number.isFinite(wide.max) ? Math.min(wide.max, Math.max(usualMax, min)) : Math.max(usualMax, min + 100);
+  const { min, max } = range(schema, Math.min(step, 1));
   const first = Math.ceil(min / step - 1e-9);
   const last = Math.floor(max / step + 1e-9);
   if (last < first) return narrow(schema, type, multiple);
-  const number = random.between(first, last) * step;
+  const nearest = Math.min(Math.max(0, first), last);
+  const number = (nearest + turn <= last ? nearest + turn : Math.max(first, nearest - turn)) * step;
   if (type === 'integer' && !Number.isInteger(number)) return Math.round(number);
   return Number(number.toPrecision(15));
 }
@@ -323,26 +318,48 @@ function narrow(schema: JsonObject, type: string, multiple: number | null): numb
   return (min + max) / 2;
 }
 
-function usualRange(name: string): [number, number] {
-  const plain = plainName(name);
-  if (/^lat(itude)?$/.test(plain)) return [-90, 90];
-  if (/^(lon|lng|longitude)$/.test(plain)) return [-180, 180];
-  if (/percent|humidity/.test(plain)) return [0, 100];
-  if (/temp/.test(plain)) return [-5, 30];
-  if (/year/.test(plain)) return [2020, 2026];
-  if (/price|amount|cost|salary/.test(plain)) return [1, 500];
-  return /(id|number)$/.test(plain) ? [1, 9_999] : [0, 100];
+/** Texts by JSON Schema format; `n` makes them differ. Hosts and addresses are reserved ones (RFC 2606, RFC 5737). */
+const byFormat: Record<string, (n: number) => string> = {
+  'date-time': dateOf,
+  'iso-date-time': dateOf,
+  date: (n) => dateOf(n).slice(0, 10),
+  time: timeOf,
+  'iso-time': timeOf,
+  duration: (n) => `PT${n + 1}M`,
+  email: (n) => `user${n}@example.com`,
+  hostname: (n) => `host${n}.example.com`,
+  ipv4: (n) => `192.0.2.${n % 256}`,
+  ipv6: (n) => `2001:db8::${(n % 9_999) + 1}`,
+  uri: (n) => `https://example.com/${n}`,
+  url: (n) => `https://example.com/${n}`,
+  'uri-reference': (n) => `/${n}`,
+  'uri-template': (n) => `https://example.com/${n}/{id}`,
+  uuid: (n) => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
+  'json-pointer': (n) => `/${n}`,
+  'relative-json-pointer': (n) => String(n),
+  regex: (n) => `^${n}$`,
+  byte: (n) => Buffer.from(String(n)).toString('base64'),
+};
+
+function dateOf(n: number): string {
+  return new Date(Date.UTC(2026, 0, 1) + n * 86_400_000).toISOString();
 }
 
-function textFor(schema: JsonObject, name: string, random: SeededRandom): string {
+function timeOf(n: number): string {
+  return `${new Date(n * 1_000).toISOString().slice(11, 19)}Z`;
+}
+
+/** A text of the pattern, else of the format, else the name of its place; within the allowed lengths. */
+function textFor(schema: JsonObject, name: string, turn: number): string {
   const min = countOf(schema.minLength) ?? 0;
   const max = countOf(schema.maxLength) ?? Infinity;
   if (min > TEXT_CHARS_MAX || min > max) throw new UnsatisfiableError();
-  if (typeof schema.pattern === 'string') return textOfPattern(schema.pattern, random) ?? words(random, 2);
-  const made = (typeof schema.format === 'string' && textOfFormat(schema.format, random)) || textOfName(name, random);
-  const long = made.length < min ? made + ` ${words(random, 8)}`.repeat(Math.ceil(min / 20) + 1) : made;
-  return long
-    .slice(0, Math.min(max, Math.max(min, made.length)))
-    .trim()
-    .padEnd(min, 'x');
+  const byPattern = typeof schema.pattern === 'string' ? textOfPattern(schema.pattern, turn) : null;
+  if (byPattern !== null) return byPattern;
+  const { format } = schema;
+  if (typeof format === 'string' && Object.hasOwn(byFormat, format)) {
+    return byFormat[format](turn).slice(0, max).padEnd(min, 'x');
+  }
+  const suffix = turn === 0 ? '' : String(turn).slice(0, max);
+  return `${name.slice(0, max - suffix.length)}${suffix}`.padStart(min, 'x');
 }

@@ -14,7 +14,6 @@ import { members } from '../../../../mcp/protocol/json-text.js';
 import { answerText } from '../../../../mcp/protocol/messages.js';
 import { LEGACY_VERSIONS, rpcCode, type UpstreamIdentity, type ServerInfo } from '../../../../mcp/protocol/protocol.js';
 import type { Answer, Answerer, FrozenServer, PastCall, Simulator, ToolCall, ToolResult } from './simulator.js';
-import { words, SeededRandom } from './sample-text.js';
 
 const TEMPLATE_CHARS_MAX = 2_000;
 
@@ -171,15 +170,13 @@ function resourceResult({ resources, resourceTemplates }: FrozenServer, { uri }:
     resourceTemplates?.find(({ uriTemplate }) => typeof uriTemplate === 'string' && isFrom(uriTemplate, uri));
   if (!found) return null;
   const mimeType = typeof found.mimeType === 'string' ? found.mimeType : 'text/plain';
-  const random = new SeededRandom(uri);
-  const body = `${words(random, 8)}.`;
+  const text = `${String(found.name)}: simulated.`;
   const own = { uri, mimeType };
-  if (/json/.test(mimeType))
-    return { contents: [{ ...own, text: JSON.stringify({ uri, simulated: true, text: body }) }] };
+  if (/json/.test(mimeType)) return { contents: [{ ...own, text: JSON.stringify({ uri, simulated: true }) }] };
   if (/^(image|audio|video)\/|octet-stream|pdf|zip/.test(mimeType)) {
-    return { contents: [{ ...own, blob: Buffer.from(body).toString('base64') }] };
+    return { contents: [{ ...own, blob: Buffer.from(text).toString('base64') }] };
   }
-  return { contents: [{ ...own, text: `${String(found.name)}: ${body}` }] };
+  return { contents: [{ ...own, text }] };
 }
 
 /** True when a URI may come from a template (RFC 6570); each expression matches any text. Linear in both. */

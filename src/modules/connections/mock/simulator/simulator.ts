@@ -108,3 +108,8 @@ export function errorResult(text: string): ToolResult {
 export function structuredResult(value: unknown): ToolResult {
   return { ...textResult(JSON.stringify(value)), structuredContent: value };
 }
+
+/** A name without case and separators: `issueNumber` and `issue_number` are equal. */
+export function plainName(name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]/g, '');
+}
