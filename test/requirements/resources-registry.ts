@@ -274,10 +274,6 @@ export const registryResources = {
     source: 'House',
     behavior: '`fields` lists every path of the results with its types and the share of results that have it.',
   },
-  'output-schema:drift': {
-    source: 'House',
-    behavior: '`drift` lists where results differ from the output schema that the tool declares.',
-  },
   'output-schema:paste-safe': {
     source: 'House',
     behavior: 'The expression contains only calls of Zod, whatever names the results have.',

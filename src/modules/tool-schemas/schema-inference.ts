@@ -43,15 +43,13 @@ export function inferObject({ count, fields, rest }: ObjectShape): InferredObjec
   return { fields: [], rest: all.reduce((sum, [, field]) => merged(sum, field), rest ?? emptyShape()) };
 }
 
-/** Types of JSON Schema at a place; empty when unknown. @param integersMin fewer integers are numbers */
-export function inferTypes(
-  { isOpaque, nulls, booleans, integers, decimals, texts, lists, objects }: Shape,
-  integersMin = UNIFORM_MIN,
-): string[] {
+/** Types of JSON Schema at a place; empty when unknown. */
+export function inferTypes(shape: Shape): string[] {
+  const { isOpaque, nulls, booleans, integers, decimals, texts, lists, objects } = shape;
   if (isOpaque) return [];
   return [
     ...(texts ? ['string'] : []),
-    ...(decimals + integers > 0 ? [decimals > 0 || integers < integersMin ? 'number' : 'integer'] : []),
+    ...(decimals + integers > 0 ? [decimals > 0 || integers < UNIFORM_MIN ? 'number' : 'integer'] : []),
     ...(booleans > 0 ? ['boolean'] : []),
     ...(lists ? ['array'] : []),
     ...(objects ? ['object'] : []),

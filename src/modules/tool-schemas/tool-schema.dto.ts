@@ -1,5 +1,4 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { driftKinds, type DriftKind } from './schema-drift.js';
 
 /** One place of a tool's results. */
 export class OutputFieldDto {
@@ -21,20 +20,6 @@ export class OutputFieldDto {
   types: string[];
   /** @example 'date-time' */
   format?: string;
-}
-
-/** One deviation of results from the declared output schema. */
-export class OutputDriftDto {
-  /** @example '$.items[*].id' */
-  path: string;
-  /**
-   * `unstructured`: no `structuredContent`. `type`: a value of another type. `missing`: a required member was absent.
-   * `forbidden`: a member that the schema forbids. `undeclared`: a member that the schema does not mention.
-   */
-  @ApiProperty({ enum: driftKinds, example: 'type' })
-  kind: DriftKind;
-  /** @example 'It is declared as string, and was integer.' */
-  message: string;
 }
 
 /** The output schema inferred from recent successful results of a tool. Holds no values but those of enums. Spec 2.6. */
@@ -63,7 +48,4 @@ export class ToolOutputSchemaDto {
   @ApiProperty({ type: 'object', additionalProperties: true })
   jsonSchema: Record<string, unknown>;
   fields: OutputFieldDto[];
-  /** Deviations from the declared output schema; empty without any. Absent when the tool declares none. */
-  @ApiProperty({ type: [OutputDriftDto], required: false })
-  drift?: OutputDriftDto[];
 }

@@ -1,6 +1,5 @@
 import { pathStep } from '../../platform/text/json.js';
 import { formatQualifiedName, type ServerRef } from '../servers/server.types.js';
-import type { Drift } from './schema-drift.js';
 import {
   toJsonSchema,
   inferFormat,
@@ -34,12 +33,10 @@ interface ShapeField {
   format?: string;
 }
 
-/** @param drift null without a declared schema */
 export function toToolOutputSchemaDto(
   server: ServerRef,
   toolName: string,
   { samples, shape }: Observed,
-  drift: Drift[] | null,
 ): ToolOutputSchemaDto {
   const zodSchema = toZodText(shape);
   return {
@@ -50,7 +47,6 @@ export function toToolOutputSchemaDto(
     zodSchema,
     jsonSchema: toJsonSchema(shape),
     fields: fieldsOf(shape),
-    ...(drift && { drift }),
   };
 }
 

@@ -1,9 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { toStorableText } from '../../platform/database/storable.js';
-import { ServerReleasesService } from '../servers/server-releases.service.js';
 import type { ServerRef } from '../servers/server.types.js';
 import { NotFoundError } from '../../platform/errors/domain-error.js';
-import { driftOf } from './schema-drift.js';
 import type { ToolOutputSchemaDto } from './tool-schema.dto.js';
 import { toToolOutputSchemaDto } from './tool-schema.mapper.js';
 import { ToolShapeRepository } from './tool-shape.repository.js';
@@ -11,27 +9,12 @@ import { ToolShapeRepository } from './tool-shape.repository.js';
 /** Inferred output schemas of a server's tools. */
 @Injectable()
 export class ToolSchemasService {
-  constructor(
-    private readonly shapes: ToolShapeRepository,
-    private readonly servers: ServerReleasesService,
-  ) {}
+  constructor(private readonly shapes: ToolShapeRepository) {}
 
   /** The schema inferred from a tool's recent results (Spec 4.8). @throws NotFoundError without samples */
   async infer(server: ServerRef, toolName: string): Promise<ToolOutputSchemaDto> {
     const observed = await this.shapes.find(server.id, toStorableText(toolName));
     if (!observed) throw new NotFoundError('No output samples found');
-    const declared = await this.declared(server.id, toolName);
-    return toToolOutputSchemaDto(
-      server,
-      toolName,
-      observed,
-      declared === undefined ? null : driftOf(declared, observed),
-    );
-  }
-
-  /** The output schema that the tool declares in the current release. */
-  private async declared(serverId: string, toolName: string): Promise<unknown> {
-    const current = await this.servers.currentOf(serverId);
-    return current?.tools?.find(({ name }) => name === toolName)?.outputSchema;
+    return toToolOutputSchemaDto(server, toolName, observed);
   }
 }

@@ -154,45 +154,6 @@ describe('the output schema of a tool', () => {
     expect(await app.as(owner).get(pathOf(namespaceOnly, 'repo/search'))).toMatchObject({ status: 200 });
     expect(await app.as(owner).get(pathOf(namespaceOnly, '%ff'))).toMatchObject({ status: 400 });
   });
-
-  verifies('output-schema:drift', 'lists where results differ from the declared schema of the tool', async () => {
-    const name = await createServer(app, owner);
-    const outputSchema = {
-      type: 'object',
-      properties: {
-        id: { type: 'string' },
-        count: { type: 'number' },
-        owner: { $ref: '#/$defs/person' },
-        tags: { type: 'array', items: { type: 'string' } },
-        either: { anyOf: [{ type: 'string' }, { type: 'null' }] },
-        free: { type: 'object' },
-      },
-      required: ['id', 'count'],
-      additionalProperties: false,
-      $defs: { person: { type: 'object', properties: { name: { type: 'string' } } } },
-    };
-    const tools = [
-      { name: 'get', inputSchema: {}, outputSchema },
-      { name: 'plain', inputSchema: {} },
-    ];
-    const { id } = await serverRow(app, name);
-    await app.database.query('UPDATE servers SET snapshot = $2 WHERE id = $1', [id, { tools }]);
-
-    await answered(name, 'get', [structured({ id: 'a', count: 1, tags: ['x'], either: null, free: { any: 1 } })]);
-    expect((await schemaOf(name, 'get')).drift).toEqual([]);
-    const other = { id: 7, owner: { name: 'A', age: 3 }, tags: [1], either: 'x', extra: true };
-    await answered(name, 'get', [structured(other), text('{"id": "a", "count": 1}')]);
-    expect((await schemaOf(name, 'get')).drift).toEqual([
-      { path: '$', kind: 'unstructured', message: expect.stringContaining('1 of 3 answers had no structuredContent') },
-      { path: '$.count', kind: 'missing', message: '"count" is required, and was missing in 1 of 3.' },
-      { path: '$.extra', kind: 'forbidden', message: expect.stringContaining('forbids it') },
-      { path: '$.id', kind: 'type', message: 'It is declared as string, and was integer.' },
-      { path: '$.owner.age', kind: 'undeclared', message: expect.stringContaining('does not mention it') },
-      { path: '$.tags[*]', kind: 'type', message: 'It is declared as string, and was integer.' },
-    ]);
-    await answered(name, 'plain', [structured({ a: 1 })]);
-    expect(await schemaOf(name, 'plain')).not.toHaveProperty('drift');
-  });
 });
 
 describe('samples', () => {
