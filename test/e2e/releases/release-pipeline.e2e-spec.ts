@@ -168,26 +168,6 @@ describe('an external server that cannot be used', () => {
       message: expect.stringMatching(reason),
     });
   });
-
-  it('is reported with the path at which an MCP server answers, if its own path is wrong', async () => {
-    const upstream = await startGuarded();
-    const [release] = await outcomeOf(`${upstream.origin}/api`, 'FAILURE');
-    expect(errorOf(release)).toContain(`${upstream.origin}/api answered 404`);
-    expect(errorOf(release)).toMatch(
-      new RegExp(` Slipway tried ${upstream.url}, and an MCP server answers there: publish that URL\\.$`),
-    );
-    const locked = await startGuarded({ wants: 'bare' });
-    const [other] = await outcomeOf(`${locked.origin}/`, 'FAILURE');
-    expect(errorOf(other)).toContain(
-      `Slipway tried ${locked.url}, which wants authorization: it may be the right URL.`,
-    );
-    const nothing = await startFaulty('not-found');
-    const [last] = await outcomeOf(nothing.url.replace('/mcp', '/v1'), 'FAILURE');
-    expect(errorOf(last)).toContain(`Slipway tried ${nothing.url} too, in vain.`);
-    const [usual] = await outcomeOf(nothing.url, 'FAILURE');
-    expect(errorOf(usual)).not.toContain('Slipway tried');
-    await Promise.all([upstream.close(), locked.close(), nothing.close()]);
-  });
 });
 
 describe('a server that requires authorization', () => {

@@ -23,10 +23,6 @@ import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './
 /** A card is a small file; a slower server counts as one without a card. */
 const CARD_TIMEOUT_MS = 5_000;
 
-/** The path of most MCP servers; tried when the published one fails. */
-const USUAL_PATH = '/mcp';
-const USUAL_PATH_TIMEOUT_MS = 5_000;
-
 /** The facts about a server, or the outcome that ends or pauses its release. */
 type ScanResult = { facts: ServerFacts; source: FactsSource } | { outcome: StageOutcome };
 
@@ -56,7 +52,10 @@ export class ExternalScan {
         const facts = await this.factsOfPublishedCard(release, lease);
         if (facts) return { facts, source: 'claims' };
       }
-      if (error instanceof UpstreamFailure) return { outcome: await this.unreachable(target, error) };
+      if (error instanceof UpstreamFailure) {
+        const note = isForbidden(error) ? target.note : '';
+        return { outcome: failed('FAILURE', 'scan', `${redactCredentials(error.message, target)}${note}`) };
+      }
       throw error;
     }
   }
@@ -143,30 +142,6 @@ export class ExternalScan {
         { stage: 'scan', level: 'info', message: `Authorize at ${setupUrl} and the release goes on by itself.` },
       ],
     };
-  }
-
-  private async unreachable(target: ScanTarget, failure: UpstreamFailure): Promise<StageOutcome> {
-    const isWrongPath = failure instanceof UpstreamError && failure.hint === 'wrong path';
-    const hint = isWrongPath ? await this.triedUsualPath(target) : isForbidden(failure) ? target.note : '';
-    return failed('FAILURE', 'scan', `${redactCredentials(failure.message, target)}${hint}`);
-  }
-
-  /** Tries the usual path. @returns a sentence for the publisher */
-  private async triedUsualPath(target: ScanTarget): Promise<string> {
-    const url = new URL(USUAL_PATH, target.url);
-    if (url.pathname === target.url.pathname) return '';
-    const channel = this.channels.channelTo({ ...target, url, connectTimeoutMs: USUAL_PATH_TIMEOUT_MS });
-    try {
-      await channel.open(USUAL_PATH_TIMEOUT_MS);
-      return ` Slipway tried ${url.href}, and an MCP server answers there: publish that URL.`;
-    } catch (error) {
-      const answers = error instanceof UpstreamAuthRequiredError;
-      return answers
-        ? ` Slipway tried ${url.href}, which wants authorization: it may be the right URL.`
-        : ` Slipway tried ${url.href} too, in vain.`;
-    } finally {
-      void channel.close();
-    }
   }
 }
 
