@@ -4,7 +4,7 @@ import { Repository, type EntityManager } from 'typeorm';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
 import { project } from '../../platform/http/input-values.js';
-import { FairSemaphore } from '../../platform/limits/fair-semaphore.js';
+import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
@@ -45,8 +45,8 @@ export interface Publication {
 /** Searches, reads, publishes and deletes skills. */
 @Injectable()
 export class SkillsService {
-  private readonly slots = new FairSemaphore(PUBLICATIONS_MAX, PUBLICATION_WAIT_MS);
-  private readonly fetches = new FairSemaphore(FETCHES_MAX, PUBLICATION_WAIT_MS);
+  private readonly slots = KeyedLimiter.fair(PUBLICATIONS_MAX, PUBLICATION_WAIT_MS);
+  private readonly fetches = KeyedLimiter.fair(FETCHES_MAX, PUBLICATION_WAIT_MS);
 
   constructor(
     @InjectRepository(Skill) private readonly rows: Repository<Skill>,

@@ -10,7 +10,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
 import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
-import { NoSlotError, FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
+import { KeyedLimiter, NoSlotError } from '../../../platform/limits/keyed-limiter.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
 import { LeaseLostError, Hold } from '../release-lease.js';
@@ -97,7 +97,7 @@ class RescanHold extends Hold implements ScanHold {
 @Injectable()
 export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('releases');
-  private readonly slots: FairSemaphore;
+  private readonly slots: KeyedLimiter;
   private readonly running = new Map<Promise<void>, RescanHold>();
   private taking: Promise<void> = Promise.resolve();
   private isEnding = false;
@@ -110,7 +110,7 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
     private readonly schedule: Schedule,
     env: Env,
   ) {
-    this.slots = new FairSemaphore(SCANS_MAX, env.upstreamConnectTimeoutMs);
+    this.slots = KeyedLimiter.fair(SCANS_MAX, env.upstreamConnectTimeoutMs);
   }
 
   async onModuleInit(): Promise<void> {
