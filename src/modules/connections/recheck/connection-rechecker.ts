@@ -8,6 +8,7 @@ import {
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
 import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
+import { groupBy } from '../../../platform/group-by.js';
 import { KeyedLimiter, NoSlotError } from '../../../platform/limits/keyed-limiter.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
@@ -70,13 +71,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
   /** Checks a batch. @returns the number of connections that were due */
   async run(): Promise<number> {
     const claimed = await this.repository.claimDue();
-    const groups = new Map<string, ClaimedConnection[]>();
-    for (const one of claimed) {
-      const key = (one.isShared && one.mcpUrl) || one.id;
-      const group = groups.get(key);
-      if (group) group.push(one);
-      else groups.set(key, [one]);
-    }
+    const groups = groupBy(claimed, ({ id, mcpUrl, isShared }) => (isShared && mcpUrl) || id);
     await Promise.all([...groups.values()].map((group) => this.check(group)));
     return claimed.length;
   }
