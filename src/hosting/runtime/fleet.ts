@@ -114,7 +114,8 @@ export class Fleet {
    * @throws HostedFailure during a back-off, without a free place, or while the service stops
    */
   programFor(asked: ProgramRef): LiveProgram {
-    const owner = this.ownerOf(asked);
+    let owner = this.owners.get(asked.ownerId);
+    if (!owner) this.owners.set(asked.ownerId, (owner = new OwnerVersions(asked)));
     const ref = owner.versionFor(asked);
     return owner.takingOf(ref) ?? this.launch(owner, ref);
   }
@@ -189,12 +190,6 @@ export class Fleet {
     await withTimeout(CLOSE_BY_FORCE_MS, ended, undefined);
     this.watchdog.close();
     await this.setting.runDirs.close();
-  }
-
-  private ownerOf(ref: ProgramRef): OwnerVersions {
-    let owner = this.owners.get(ref.ownerId);
-    if (!owner) this.owners.set(ref.ownerId, (owner = new OwnerVersions(ref)));
-    return owner;
   }
 
   private launch(owner: OwnerVersions, ref: ProgramRef): LiveProgram {

@@ -65,7 +65,8 @@ export class SkillsService {
 
   /** Reads a skill. @throws SkillNotFoundError */
   async get(ref: SkillRef): Promise<SkillDto> {
-    return toSkillDto(await this.find(ref));
+    const skill = await this.find(ref);
+    return { ...toSkillSummaryDto(skill), prompt: skill.prompt, owner: skill.namespace.accountId };
   }
 
   /**
@@ -173,11 +174,6 @@ function toSkillSummaryDto(skill: Skill): SkillSummaryDto {
     servers: skill.servers,
     gitUrl: skill.gitUrl,
   };
-}
-
-/** @param skill with its namespace and prompt */
-function toSkillDto(skill: Skill): SkillDto {
-  return { ...toSkillSummaryDto(skill), prompt: skill.prompt, owner: skill.namespace.accountId };
 }
 
 function toPublishedSkillDto(namespace: string, skill: Skill): PublishedSkillDto {
