@@ -4,7 +4,7 @@ import type { Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { parseUrl } from '../../config/parse-url.js';
 import type { Egress } from '../../platform/egress/egress.js';
-import { FairSemaphore, NoSlotError } from '../../platform/limits/fair-semaphore.js';
+import { KeyedLimiter, NoSlotError } from '../../platform/limits/keyed-limiter.js';
 import { requireWebSocket, sendOut, upgradeOut } from './outbound-request.js';
 import { OutboundRules, type OutboundKind } from './outbound-rules.js';
 import { OutboundDeniedError, OutboundError, outboundErrorOf } from './outbound.errors.js';
@@ -75,7 +75,7 @@ export type ProxyPlace = string | NetServer;
 export class ProgramProxy {
   private readonly server: Server;
   private readonly rules: OutboundRules;
-  private readonly slots: FairSemaphore;
+  private readonly slots: KeyedLimiter;
   private readonly lines: RefusalLines;
   /** Sockets of the program, and the far ends of its tunnels. */
   private readonly sockets = new Set<Duplex>();
@@ -90,7 +90,7 @@ export class ProgramProxy {
     private readonly limits: ProxyLimits,
   ) {
     this.rules = new OutboundRules(allow);
-    this.slots = new FairSemaphore(limits.atOnceMax, limits.waitMs);
+    this.slots = KeyedLimiter.fair(limits.atOnceMax, limits.waitMs);
     this.lines = new RefusalLines(limits.linesPerMinute, onRefused);
     this.server = this.createServer();
   }

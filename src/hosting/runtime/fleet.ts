@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { isUUID } from 'class-validator';
@@ -13,9 +14,9 @@ import { LiveProgram, type RuntimeCounts } from './live-program.js';
 import { OwnerVersions } from './owner-versions.js';
 import { isOutdated } from './restart-coalescer.js';
 import type { RunDirs } from './run-dirs.js';
-import { StartSemaphore } from './start-semaphore.js';
 import { removeUnusedState } from './unused-state.js';
 import { Watchdog } from './watchdog.js';
+import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { withTimeout } from '../../platform/limits/with-timeout.js';
 
 /** Upper limit of the sweep interval for idle programs. */
@@ -27,6 +28,12 @@ const STATE_SWEEP_MS = 3_600_000;
 /** Time for programs to exit when the service stops, and then after being killed. */
 const CLOSE_MS = 4_000;
 const CLOSE_BY_FORCE_MS = 1_000;
+
+/**
+ * Limit of concurrent starts. One takes a core for about 80 ms, and more starts than cores delay each other; two on one
+ * core, since a start also waits for files.
+ */
+const STARTS_MAX = Math.max(2, availableParallelism());
 
 /** Longest wait of a start: for its turn, and for older versions whose requests are in flight. */
 const AWAITED_MS_MAX = 60_000;
@@ -66,7 +73,7 @@ export class Fleet {
   private readonly owners = new Map<string, OwnerVersions>();
   private readonly programs = new Set<LiveProgram>();
   private readonly watchdog = new Watchdog(() => this.relieveMemory());
-  private readonly starts: StartSemaphore;
+  private readonly starts: KeyedLimiter;
   /** Parent of each owner's session data folder. */
   private readonly stateRoot: string;
   private readonly sweeper: Repeat;
@@ -86,7 +93,7 @@ export class Fleet {
 
   constructor(private readonly setting: FleetSetting) {
     this.stateRoot = join(setting.env.dataDir, 'hosting', 'state');
-    this.starts = new StartSemaphore(Math.min(setting.limits.wallMs, AWAITED_MS_MAX));
+    this.starts = KeyedLimiter.fair(STARTS_MAX, Math.min(setting.limits.wallMs, AWAITED_MS_MAX));
     this.sweeper = repeat(Math.min(SWEEP_MS, setting.env.runtimeIdleMs / 2), () => this.sweep());
     this.stateSweeper = repeat(STATE_SWEEP_MS, () => void this.sweepState());
     void this.sweepState();
@@ -107,7 +114,8 @@ export class Fleet {
    * @throws HostedFailure during a back-off, without a free place, or while the service stops
    */
   programFor(asked: ProgramRef): LiveProgram {
-    const owner = this.ownerOf(asked);
+    let owner = this.owners.get(asked.ownerId);
+    if (!owner) this.owners.set(asked.ownerId, (owner = new OwnerVersions(asked)));
     const ref = owner.versionFor(asked);
     return owner.takingOf(ref) ?? this.launch(owner, ref);
   }
@@ -182,12 +190,6 @@ export class Fleet {
     await withTimeout(CLOSE_BY_FORCE_MS, ended, undefined);
     this.watchdog.close();
     await this.setting.runDirs.close();
-  }
-
-  private ownerOf(ref: ProgramRef): OwnerVersions {
-    let owner = this.owners.get(ref.ownerId);
-    if (!owner) this.owners.set(ref.ownerId, (owner = new OwnerVersions(ref)));
-    return owner;
   }
 
   private launch(owner: OwnerVersions, ref: ProgramRef): LiveProgram {

@@ -1,4 +1,4 @@
-import { NoSlotError } from '../../platform/limits/fair-semaphore.js';
+import { NoSlotError, type KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import type { Engine, Instance, InstanceExit, ProgramLog } from '../engine.js';
 import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { ProgramLimits, ProgramRef } from '../hosting.types.js';
@@ -20,10 +20,12 @@ import { ProgramCalls } from './program-calls.js';
 import { ProgramTraces } from './program-traces.js';
 import { digestOf } from './restart-coalescer.js';
 import type { RunDirs } from './run-dirs.js';
-import type { StartSemaphore } from './start-semaphore.js';
 
 /** Time to exit in order. workerd takes 65 ms. */
 const STOP_GRACE_MS = 2_000;
+
+/** Time after which a start releases its place: a module that never finishes loading must not block other starts. */
+const START_SLOT_MS = 5_000;
 
 /** Counters of all programs of a process. */
 export interface RuntimeCounts {
@@ -49,7 +51,7 @@ export interface ProgramSetting {
   /** Counts it for its account. @throws ProgramBusyError */
   admit(program: LiveProgram): Promise<void>;
   /** Limits concurrent starts. */
-  starts: StartSemaphore;
+  starts: KeyedLimiter;
   counts: RuntimeCounts;
   /** Called when it becomes active, to be followed by the watchdog. */
   watch(program: LiveProgram): void;
@@ -206,7 +208,7 @@ export class LiveProgram {
 
   private async start(after: Promise<unknown>): Promise<void> {
     await after;
-    await this.setting.starts.run(this.ref.ownerId, () => this.startNow());
+    await this.setting.starts.run(this.ref.ownerId, () => this.startNow(), START_SLOT_MS);
   }
 
   private async startNow(): Promise<void> {

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { groupBy } from '../../platform/group-by.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { ListenFilter, Listening, ListenOptions, UpstreamListener } from '../protocol/channel.js';
 import { members as membersOf, slice, splice } from '../protocol/json-text.js';
@@ -261,10 +262,6 @@ export function withQualifiedUpdate(text: string, method: string, connectionId: 
 
 /** Groups URIs of an aggregate by connection. */
 export function byConnection(uris: string[]): [connectionId: string, uris: string[]][] {
-  const found = new Map<string, string[]>();
-  for (const uri of uris) {
-    const read = readUri(uri);
-    if (read) found.set(read.connectionId, [...(found.get(read.connectionId) ?? []), read.rest]);
-  }
-  return [...found];
+  const read = uris.flatMap((uri) => readUri(uri) ?? []);
+  return [...groupBy(read, ({ connectionId }) => connectionId)].map(([id, own]) => [id, own.map(({ rest }) => rest)]);
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { groupBy } from '../../platform/group-by.js';
 import type { McpReply } from '../protocol/channel.js';
 import { memberText, rewriteItems, rewriteList, rewriteMembers, withMember } from '../protocol/json-edit.js';
 import { members as membersOf, slice, splice } from '../protocol/json-text.js';
@@ -128,8 +129,7 @@ function sanitized(text: string): string {
 
 /** The texts that become equal to another one when {@link sanitized}, except the one that is already sanitized. */
 function collisions(texts: Iterable<string>): Set<string> {
-  const byForm = new Map<string, string[]>();
-  for (const text of texts) byForm.set(sanitized(text), [...(byForm.get(sanitized(text)) ?? []), text]);
+  const byForm = groupBy(texts, sanitized);
   return new Set([...byForm].flatMap(([form, alike]) => (alike.length > 1 ? alike.filter((one) => one !== form) : [])));
 }
 

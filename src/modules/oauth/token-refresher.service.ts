@@ -6,7 +6,7 @@ import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
 import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
 import { isClientRefusal, refreshTokens, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { Egress } from '../../platform/egress/egress.js';
-import { NoSlotError, FairSemaphore } from '../../platform/limits/fair-semaphore.js';
+import { KeyedLimiter, NoSlotError } from '../../platform/limits/keyed-limiter.js';
 import { LogNamesRepository } from '../../platform/telemetry/log-names.repository.js';
 import { Metrics, type LabeledCounter } from '../../platform/telemetry/metrics.js';
 import { Vault } from '../../platform/vault/vault.js';
@@ -79,7 +79,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
   /** Outcomes of refreshes in this process. Callers that share one are counted once. */
   private readonly results: LabeledCounter<'result'>;
   /** Each refresh holds a database connection during its request: together they get a quarter of the pool. */
-  private readonly slots: FairSemaphore;
+  private readonly slots: KeyedLimiter;
 
   constructor(
     private readonly dataSource: DataSource,
@@ -91,7 +91,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     env: Env,
     metrics: Metrics,
   ) {
-    this.slots = new FairSemaphore(Math.max(1, Math.floor(env.databasePoolMax / 4)), SLOT_WAIT_MS);
+    this.slots = KeyedLimiter.fair(Math.max(1, Math.floor(env.databasePoolMax / 4)), SLOT_WAIT_MS);
     this.results = metrics.labeledCounter(
       'slipway_oauth_refreshes_total',
       'Refreshes of tokens by result: a token; authorization required anew; the token endpoint away; the credential gone.',

@@ -5,9 +5,11 @@
  * An unknown account, one without a password and a wrong password take the same work and have the same answer. Attempts are
  * counted by address and by the name that was typed, before they are checked.
  */
-import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
+import { randomBytes, scrypt, timingSafeEqual, type ScryptOptions } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { promisify } from 'node:util';
 import { Injectable } from '@nestjs/common';
+import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { RequestLimits } from '../auth/request-limits.service.js';
 import { PasswordsBusyError } from './people.errors.js';
 import { PeopleRepository } from './people.repository.js';
@@ -20,8 +22,11 @@ const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 
 const AT_ONCE = 2;
-/** About a second of work. */
+/** About a second of work, with a limit of its time. */
 const WAITING_MAX = 20;
+const WAIT_MS_MAX = 60_000;
+
+const scryptOf = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt);
 
 export const PASSWORD_CHARS_MIN = 12;
 export const PASSWORD_CHARS_MAX = 200;
@@ -38,8 +43,8 @@ export interface RightPassword {
 export class PasswordsService {
   /** A hash of no password: checked where there is none. */
   private readonly dummy = format(randomBytes(SALT_BYTES), randomBytes(HASH_BYTES));
-  private running = 0;
-  private readonly waiting: (() => void)[] = [];
+  private readonly accepted = new KeyedLimiter(Infinity, AT_ONCE + WAITING_MAX);
+  private readonly slots = new KeyedLimiter(Infinity, AT_ONCE, WAIT_MS_MAX);
 
   constructor(
     private readonly rows: PeopleRepository,
@@ -116,21 +121,13 @@ export class PasswordsService {
   }
 
   private async derive(password: string, salt: Buffer, logN: number, r: number, p: number): Promise<Buffer> {
-    if (this.running < AT_ONCE) this.running += 1;
-    else if (this.waiting.length >= WAITING_MAX) throw new PasswordsBusyError();
-    // The place is handed on by the one that ends.
-    else await new Promise<void>((resolve) => this.waiting.push(resolve));
+    const leave = this.accepted.enter([]);
+    if (!leave) throw new PasswordsBusyError();
     try {
       const options = { N: 2 ** logN, r, p, maxmem: 256 * 2 ** logN * r };
-      return await new Promise((resolve, reject) => {
-        scrypt(password.normalize('NFC'), salt, HASH_BYTES, options, (error, key) =>
-          error ? reject(error) : resolve(key),
-        );
-      });
+      return await this.slots.run([], () => scryptOf(password.normalize('NFC'), salt, HASH_BYTES, options));
     } finally {
-      const next = this.waiting.shift();
-      if (next) next();
-      else this.running -= 1;
+      leave();
     }
   }
 }

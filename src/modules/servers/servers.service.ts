@@ -8,7 +8,7 @@ import { PubSub } from '../../platform/queue/pub-sub.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
-import { CountBehind } from '../../platform/database/write-behind.js';
+import { WriteBehind } from '../../platform/database/write-behind.js';
 import type { CreateServerDto, DeletedServerDto, ServerDetailDto, ServerDto } from './server.dto.js';
 import { Server } from './server.entity.js';
 import { toServerDetailDto, toServerDto } from './server.mapper.js';
@@ -32,7 +32,9 @@ function withTail(slug: string): string {
 /** Creates, finds and deletes the registry's servers. */
 @Injectable()
 export class ServersService implements OnApplicationShutdown {
-  private readonly uses = new CountBehind<string>('server uses', (counts) => this.rows.addUses(counts));
+  private readonly uses = new WriteBehind<string, number>('server uses', (counts) => this.rows.addUses(counts), {
+    merge: (newer, older) => newer + older,
+  });
   private readonly deletionSteps: ((server: ServerRef) => Promise<void>)[] = [];
 
   constructor(
@@ -125,7 +127,7 @@ export class ServersService implements OnApplicationShutdown {
 
   /** Counts connections to a server and calls through it, in memory at first: cheap enough for every call. */
   countUse(serverId: string, uses = 1): void {
-    this.uses.add(serverId, uses);
+    this.uses.set(serverId, uses);
   }
 
   /** Publishes that a server's slug, secrets or runtime settings changed. New current releases have a topic of their own. */

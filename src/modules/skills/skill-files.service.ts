@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import type * as Yazl from 'yazl';
-import { CountBehind } from '../../platform/database/write-behind.js';
+import { WriteBehind } from '../../platform/database/write-behind.js';
 import { NotFoundError, UnavailableError } from '../../platform/errors/domain-error.js';
 import { lazyRequire } from '../../platform/lazy-require.js';
 import { isSkillRef, type SkillRef } from './skills.access.js';
@@ -31,8 +31,10 @@ export interface SkillBundle {
 /** Reads the files of skills for installers, one by one or as a zip. */
 @Injectable()
 export class SkillFilesService implements OnApplicationShutdown {
-  private readonly activations = new CountBehind<string>('skill activations', (counts) =>
-    this.skills.addActivations(counts),
+  private readonly activations = new WriteBehind<string, number>(
+    'skill activations',
+    (counts) => this.skills.addActivations(counts),
+    { merge: (newer, older) => newer + older },
   );
 
   constructor(private readonly skills: SkillsRepository) {}
@@ -59,7 +61,7 @@ export class SkillFilesService implements OnApplicationShutdown {
     const long = inside === null ? null : await this.skills.findFile(id, inside);
     const file = long ?? (await this.skills.findFile(id, path));
     if (!file) throw new NotFoundError('The skill holds no such file');
-    if (file.path === 'SKILL.md') this.activations.add(id);
+    if (file.path === 'SKILL.md') this.activations.set(id, 1);
     return { path: file.path, content: file.content };
   }
 
@@ -73,7 +75,7 @@ export class SkillFilesService implements OnApplicationShutdown {
     const files = await this.skills.listFiles(skillId, contentHash);
     // Every publication has a SKILL.md.
     if (files.length === 0) throw replaced();
-    this.activations.add(skillId);
+    this.activations.set(skillId, 1);
     const zip = new (yazl().ZipFile)();
     const stream = zip.outputStream as Readable;
     zip.on('error', (error: Error) => stream.destroy(error));

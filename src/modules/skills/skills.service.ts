@@ -4,7 +4,7 @@ import { Repository, type EntityManager } from 'typeorm';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
 import { project } from '../../platform/http/input-values.js';
-import { FairSemaphore } from '../../platform/limits/fair-semaphore.js';
+import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { AccountLimitsService } from '../auth/account-limits.service.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
@@ -45,8 +45,8 @@ export interface Publication {
 /** Searches, reads, publishes and deletes skills. */
 @Injectable()
 export class SkillsService {
-  private readonly slots = new FairSemaphore(PUBLICATIONS_MAX, PUBLICATION_WAIT_MS);
-  private readonly fetches = new FairSemaphore(FETCHES_MAX, PUBLICATION_WAIT_MS);
+  private readonly slots = KeyedLimiter.fair(PUBLICATIONS_MAX, PUBLICATION_WAIT_MS);
+  private readonly fetches = KeyedLimiter.fair(FETCHES_MAX, PUBLICATION_WAIT_MS);
 
   constructor(
     @InjectRepository(Skill) private readonly rows: Repository<Skill>,
@@ -65,7 +65,8 @@ export class SkillsService {
 
   /** Reads a skill. @throws SkillNotFoundError */
   async get(ref: SkillRef): Promise<SkillDto> {
-    return toSkillDto(await this.find(ref));
+    const skill = await this.find(ref);
+    return { ...toSkillSummaryDto(skill), prompt: skill.prompt, owner: skill.namespace.accountId };
   }
 
   /**
@@ -173,11 +174,6 @@ function toSkillSummaryDto(skill: Skill): SkillSummaryDto {
     servers: skill.servers,
     gitUrl: skill.gitUrl,
   };
-}
-
-/** @param skill with its namespace and prompt */
-function toSkillDto(skill: Skill): SkillDto {
-  return { ...toSkillSummaryDto(skill), prompt: skill.prompt, owner: skill.namespace.accountId };
 }
 
 function toPublishedSkillDto(namespace: string, skill: Skill): PublishedSkillDto {

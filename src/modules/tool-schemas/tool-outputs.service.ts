@@ -77,7 +77,7 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
     metrics.counter(
       'slipway_tool_samples_dropped_total',
       'Tool results that were selected as samples and dropped because a buffer was full.',
-      () => this.dropped + shapes.dropped,
+      () => this.dropped + shapes.buffer.dropped,
     );
   }
 
@@ -111,7 +111,7 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   /** Processes the whole buffer and writes the samples. */
   async settle(): Promise<void> {
     while (this.buffer.length > 0) this.processNext();
-    await this.shapes.flush();
+    await this.shapes.buffer.flush();
   }
 
   async beforeApplicationShutdown(): Promise<void> {

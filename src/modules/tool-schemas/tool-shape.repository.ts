@@ -1,6 +1,7 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
+import { WriteBehind } from '../../platform/database/write-behind.js';
 import { isDatabaseAway, isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { emptyShape, merged, shapeOf, type Shape } from './shape.js';
 
@@ -13,9 +14,6 @@ const TOOLS_MAX = 200;
 
 /** Most tools with buffered samples. */
 const BUFFERED_MAX = 200;
-
-/** Interval of writes: a busy tool's row is written once in it. */
-const FLUSH_MS = 2_000;
 
 /** The value of a tool's result. */
 export interface AnswerSample {
@@ -43,29 +41,23 @@ interface Row {
 }
 
 /**
- * The shapes of tools. Samples of a process are buffered for {@link FLUSH_MS} and then added to the row of this week under
- * its lock, so that concurrent processes lose none.
+ * The shapes of tools. Samples of a process are buffered and then added to the row of this week under its lock, so that
+ * concurrent processes lose none.
  */
 @Injectable()
-export class ToolShapeRepository {
+export class ToolShapeRepository implements OnApplicationShutdown {
   private readonly logger = new Logger('tool schemas');
-  private buffer = new Map<string, BufferedSamples>();
-  private timer: NodeJS.Timeout | null = null;
-  private flushing: Promise<void> = Promise.resolve();
-  /** Samples dropped because the buffer was full, since the process started. */
-  dropped = 0;
+  readonly buffer = new WriteBehind<string, BufferedSamples>('tool schemas', (batch) => this.writeAll(batch), {
+    rowsMax: BUFFERED_MAX,
+    merge: (newer, older) => ({ ...newer, ...together(newer, older) }),
+  });
 
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /** Buffers one sample, or drops it when the buffer is full. */
   add(serverId: string, toolName: string, { value, isStructured }: AnswerSample): void {
-    const key = `${serverId} ${toolName}`;
-    if (this.buffer.size >= BUFFERED_MAX && !this.buffer.has(key)) {
-      this.dropped += 1;
-      return;
-    }
     const sample = { samples: 1, structured: isStructured ? 1 : 0, shape: shapeOf(value) };
-    this.put(key, { serverId, toolName, ...together(sample, this.buffer.get(key)) });
+    this.buffer.set(`${serverId} ${toolName}`, { serverId, toolName, ...together(sample) });
   }
 
   /** The samples of a tool; null without recent ones. */
@@ -79,22 +71,12 @@ export class ToolShapeRepository {
     return rows.map(fromRow).reduce((sum, row) => together(row, sum));
   }
 
-  /** Writes the buffer. Never rejects: samples stay buffered while the database is away, and are dropped on other errors. */
-  flush(): Promise<void> {
-    if (this.timer) clearTimeout(this.timer);
-    this.timer = null;
-    this.flushing = this.flushing.then(() => this.writeAll());
-    return this.flushing;
+  onApplicationShutdown(): Promise<void> {
+    return this.buffer.onApplicationShutdown();
   }
 
-  private put(key: string, samples: BufferedSamples): void {
-    this.buffer.set(key, samples);
-    this.timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref();
-  }
-
-  private async writeAll(): Promise<void> {
-    const batch = this.buffer;
-    this.buffer = new Map();
+  /** Never rejects: samples are buffered again while the database is away, and are dropped on other errors. */
+  private async writeAll(batch: Map<string, BufferedSamples>): Promise<void> {
     for (const [key, samples] of batch) {
       try {
         await this.database.transaction((tx) => write(samples, tx));
@@ -102,7 +84,7 @@ export class ToolShapeRepository {
         // The server was deleted.
         if (isForeignKeyViolation(error)) continue;
         this.logger.warn({ msg: 'samples of tool results could not be written', err: error as Error });
-        if (isDatabaseAway(error)) this.put(key, { ...samples, ...together(samples, this.buffer.get(key)) });
+        if (isDatabaseAway(error)) this.buffer.set(key, samples);
       }
     }
   }

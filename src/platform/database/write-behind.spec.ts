@@ -226,6 +226,29 @@ describe('WriteBehind', () => {
     });
   });
 
+  it('merges values of one key, those of a failed write under newer ones, and drops those of further keys', async () => {
+    const batches: Record<string, string>[] = [];
+    let fail: (error: Error) => void = () => undefined;
+    const write = (batch: Map<string, string>) => {
+      batches.push(Object.fromEntries(batch));
+      return batches.length > 1 ? Promise.resolve() : new Promise<void>((_, reject) => (fail = reject));
+    };
+    const merge = (newer: string, older: string) => older + newer;
+    const behind = new WriteBehind<string, string>('merged', write, { rowsMax: 2, merge });
+    for (const [key, value] of ['a1', 'b1', 'c1', 'a2']) behind.set(key, value);
+    const failing = behind.flush();
+    await Promise.resolve();
+    behind.set('a', '3');
+    fail(new Error('the database is away'));
+    await failing;
+    await behind.flush();
+    expect(batches).toEqual([
+      { a: '12', b: '1' },
+      { a: '123', b: '1' },
+    ]);
+    expect(behind.dropped).toBe(1);
+  });
+
   it('does not put back values that were deleted during their write', async () => {
     const batches: Record<string, number>[] = [];
     let fail: (error: Error) => void = () => undefined;

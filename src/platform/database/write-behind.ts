@@ -3,17 +3,20 @@ import { Logger, type OnApplicationShutdown } from '@nestjs/common';
 /** Delay before values are written: bookkeeping may be a second old. */
 const FLUSH_INTERVAL_MS = 1_000;
 
-/** Limit of waiting rows, of some hundred bytes each. Above it new rows are dropped and counted. */
+/** Limit of waiting rows, of some hundred bytes each. */
 const WAITING_MAX = 50_000;
 
-/** Largest weight of all waiting values and those being written. Beyond it, new values are dropped and counted. */
-export interface WeightBound<Value> {
-  of: (value: Value) => number;
-  max: number;
+/** Bounds of a buffer, beyond which new values are dropped and counted, and the way to combine values. */
+export interface BufferOptions<Value> {
+  /** Most rows that wait; 50,000 by default. */
+  rowsMax?: number;
+  /** Weight of a value. For values of a few hundred bytes the limit of their number suffices. */
+  of?: (value: Value) => number;
+  /** Largest weight of all waiting values and those being written. */
+  max?: number;
+  /** Combines two values of one key. By default the newer one counts. */
+  merge?: (newer: Value, older: Value) => Value;
 }
-
-/** For values of a few hundred bytes the limit of their number suffices. */
-const WEIGHTLESS = { of: () => 0, max: Infinity };
 
 /** Waiting values of all buffers of one name, and dropped values since the process started. */
 export interface BufferStats {
@@ -40,8 +43,8 @@ export function bufferStats(): BufferStats[] {
 }
 
 /**
- * Buffer for bookkeeping, which must not cost a call a database round trip: the latest value per key is written in one
- * statement a second later. While the database cannot be reached the values wait, up to a limit.
+ * Buffer for bookkeeping, which must not cost a call a database round trip: the latest value per key, or all of them
+ * merged, is written in one statement a second later. While the database cannot be reached the values wait, up to a limit.
  */
 export class WriteBehind<Key, Value> implements OnApplicationShutdown {
   private waiting = new Map<Key, Value>();
@@ -50,19 +53,26 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
   private timer: NodeJS.Timeout | null = null;
   private flushing: Promise<void> = Promise.resolve();
   private weight = 0;
-  private dropped = 0;
+  private unreported = 0;
   private readonly logger: Logger;
   private readonly group: Group;
+  private readonly options: Required<BufferOptions<Value>>;
 
   constructor(
     name: string,
     private readonly write: (batch: Map<Key, Value>) => Promise<void>,
-    private readonly bound: WeightBound<Value> = WEIGHTLESS,
+    options: BufferOptions<Value> = {},
   ) {
+    this.options = { rowsMax: WAITING_MAX, of: () => 0, max: Infinity, merge: (newer) => newer, ...options };
     this.logger = new Logger(name);
     this.group = groups.get(name) ?? { live: new Set(), dropped: 0 };
     this.group.live.add(this);
     groups.set(name, this.group);
+  }
+
+  /** Dropped values of all buffers of this name, since the process started. */
+  get dropped(): number {
+    return this.group.dropped;
   }
 
   /** Rows that wait. */
@@ -70,13 +80,10 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
     return this.waiting.size;
   }
 
-  /** Adds a value to the next flush, in place of an earlier one with the same key. */
+  /** Adds a value to the next flush, in place of an earlier one with the same key or merged with it. */
   set(key: Key, value: Value): void {
-    const more = this.bound.of(value) - this.weightOf(key);
-    const isSurplus = this.waiting.size >= WAITING_MAX && !this.waiting.has(key);
-    if (isSurplus || (more > 0 && this.weight + more > this.bound.max)) return this.lose();
-    this.weight += more;
-    this.put(key, value);
+    const older = this.waiting.get(key);
+    this.put(key, older === undefined ? value : this.options.merge(value, older));
   }
 
   /** The value that waits for this key, if any. */
@@ -106,13 +113,22 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
   }
 
   private put(key: Key, value: Value): void {
+    const { of, max, rowsMax } = this.options;
+    const more = of(value) - this.weightOf(key);
+    const isSurplus = this.waiting.size >= rowsMax && !this.waiting.has(key);
+    if (isSurplus || (more > 0 && this.weight + more > max)) {
+      this.unreported += 1;
+      this.group.dropped += 1;
+      return;
+    }
+    this.weight += more;
     this.waiting.set(key, value);
     this.timer ??= setTimeout(() => void this.flush(), FLUSH_INTERVAL_MS).unref();
   }
 
   private weightOf(key: Key, batch = this.waiting): number {
     const value = batch.get(key);
-    return value === undefined ? 0 : this.bound.of(value);
+    return value === undefined ? 0 : this.options.of(value);
   }
 
   private async writeBatch(): Promise<void> {
@@ -122,41 +138,19 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
     this.waiting = new Map();
     try {
       await this.write(batch);
-      for (const value of batch.values()) this.weight -= this.bound.of(value);
+      for (const value of batch.values()) this.weight -= this.options.of(value);
     } catch (error) {
       this.logger.warn({ msg: `${batch.size} updates wait for the database`, err: error as Error });
-      for (const [key, value] of batch) this.putBack(key, value);
+      for (const [key, value] of batch) {
+        this.weight -= this.options.of(value);
+        const newer = this.waiting.get(key);
+        this.put(key, newer === undefined ? value : this.options.merge(newer, value));
+      }
     }
     this.writing = new Map();
-    if (this.dropped > 0) {
-      this.logger.warn(`${this.dropped} updates were dropped: too many were waiting`);
-      this.dropped = 0;
+    if (this.unreported > 0) {
+      this.logger.warn(`${this.unreported} updates were dropped: too many were waiting`);
+      this.unreported = 0;
     }
-  }
-
-  /** Restores the value of a failed write, unless there is a newer one. */
-  protected putBack(key: Key, value: Value): void {
-    const isReplaced = this.waiting.has(key);
-    if (!isReplaced && this.waiting.size < WAITING_MAX) return this.put(key, value);
-    this.weight -= this.bound.of(value);
-    if (!isReplaced) this.lose();
-  }
-
-  private lose(): void {
-    this.dropped += 1;
-    this.group.dropped += 1;
-  }
-}
-
-/** Counts per key, added to their rows a second later. A killed process loses that second. */
-export class CountBehind<Key> extends WriteBehind<Key, number> {
-  /** Counts in memory only. */
-  add(key: Key, count = 1): void {
-    this.set(key, (this.get(key) ?? 0) + count);
-  }
-
-  /** Counts of a failed batch are added to newer ones. */
-  protected override putBack(key: Key, count: number): void {
-    this.add(key, count);
   }
 }

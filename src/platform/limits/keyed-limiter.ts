@@ -1,13 +1,40 @@
-/** Limits concurrent work, for each key and in all. Keys without work take no memory. */
+/**
+ * Limits concurrent work, for each key and in all. `enter` refuses work above a limit at once; `run` lets it wait for its turn,
+ * up to a time. Work with several keys, such as a host and an account, counts for each. Keys without work take no memory.
+ *
+ * Waiting work starts in order, but for work whose keys have no room yet: one slow host or busy account does not delay the
+ * others. Fails: {@link NoSlotError}, when work could not start in time.
+ */
+import { UnavailableError } from '../errors/domain-error.js';
+
+/** The work could not start in time because too much other work was running. */
+export class NoSlotError extends UnavailableError {
+  constructor() {
+    super('Too many requests of this kind are at work: try again in a few seconds', 5);
+  }
+}
+
+/** A limit of concurrent work, see above. */
 export class KeyedLimiter {
   private readonly counts = new Map<string, number>();
+  private readonly waiting = new Set<() => boolean>();
   private total = 0;
 
-  /** @param maxEach limit of one key @param maxAll limit of all keys */
+  /**
+   * @param maxEach limit of one key
+   * @param maxAll limit of all keys
+   * @param waitMs how long {@link run} waits
+   */
   constructor(
     private readonly maxEach: number,
     private readonly maxAll: number,
+    private readonly waitMs = 0,
   ) {}
+
+  /** A limiter whose keys may have half of the limit each. */
+  static fair(max: number, waitMs: number): KeyedLimiter {
+    return new KeyedLimiter(Math.max(1, Math.floor(max / 2)), max, waitMs);
+  }
 
   /** Work in progress of all keys. */
   get size(): number {
@@ -15,24 +42,65 @@ export class KeyedLimiter {
   }
 
   /**
-   * Starts work of a key.
+   * Starts work of a key, or of several.
    *
-   * @param maxEach limit of this key where keys have limits of their own
+   * @param maxEach limit of these keys where keys have limits of their own
    * @returns a function to call at its end; null above a limit
    */
-  enter(whom: string, maxEach = this.maxEach): (() => void) | null {
-    const count = this.counts.get(whom) ?? 0;
-    if (count >= maxEach || this.total >= this.maxAll) return null;
-    this.counts.set(whom, count + 1);
-    this.total += 1;
+  enter(key: string | readonly string[], maxEach = this.maxEach): (() => void) | null {
+    const keys = typeof key === 'string' ? [key] : key;
+    if (this.total >= this.maxAll || keys.some((name) => (this.counts.get(name) ?? 0) >= maxEach)) return null;
+    this.count(keys, 1);
     let isOver = false;
     return () => {
       if (isOver) return;
       isOver = true;
-      this.total -= 1;
-      const left = (this.counts.get(whom) ?? 1) - 1;
-      if (left === 0) this.counts.delete(whom);
-      else this.counts.set(whom, left);
+      this.count(keys, -1);
+      // The end of work with several keys may make room for several others.
+      for (const start of this.waiting) if (start()) this.waiting.delete(start);
     };
+  }
+
+  /**
+   * Does work when there is room for it.
+   *
+   * @param slotMs time after which it stops counting although it goes on
+   * @throws NoSlotError when the work could not start in time; what it throws otherwise
+   */
+  async run<T>(key: string | readonly string[], work: () => Promise<T>, slotMs?: number): Promise<T> {
+    const leave = this.enter(key) ?? (await this.turn(key));
+    const timer = slotMs === undefined ? undefined : setTimeout(leave, slotMs);
+    try {
+      return await work();
+    } finally {
+      clearTimeout(timer);
+      leave();
+    }
+  }
+
+  private turn(key: string | readonly string[]): Promise<() => void> {
+    return new Promise((resolve, reject) => {
+      const start = () => {
+        const leave = this.enter(key);
+        if (!leave) return false;
+        clearTimeout(timer);
+        resolve(leave);
+        return true;
+      };
+      const timer = setTimeout(() => {
+        this.waiting.delete(start);
+        reject(new NoSlotError());
+      }, this.waitMs);
+      this.waiting.add(start);
+    });
+  }
+
+  private count(keys: readonly string[], by: 1 | -1): void {
+    this.total += by;
+    for (const key of keys) {
+      const count = (this.counts.get(key) ?? 0) + by;
+      if (count === 0) this.counts.delete(key);
+      else this.counts.set(key, count);
+    }
   }
 }

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { compiledRoot } from '../child-process/run-in-child-process.js';
-import { NoSlotError } from '../limits/fair-semaphore.js';
+import { NoSlotError } from '../limits/keyed-limiter.js';
 import type { ThreadMessage, ThreadRequest } from './fair-thread.worker.js';
 
 /** Longest run of one job. */

@@ -37,33 +37,9 @@ const PENDING_MAX = 2_000;
 
 /**
  * Limit of concurrent calls per caller that may receive upstream requests, each in an upstream session of its own;
- * further calls run without.
+ * further calls run without. A client without sessions may act for many people, and an upstream session knows one.
  */
 const SLOTS_MAX = 8;
-
-/**
- * Allocates one of 8 upstream sessions per caller, lowest free number first, so that two concurrent calls that may
- * receive upstream requests never share a session. A client without sessions may act for many people, and an upstream
- * session knows one.
- */
-class SlotAllocator {
-  private readonly taken = new Map<string, Set<number>>();
-
-  /** @returns null when all are taken */
-  enter(whom: string): { number: number; leave: () => void } | null {
-    const taken = this.taken.get(whom) ?? new Set<number>();
-    let number = 0;
-    while (taken.has(number)) number += 1;
-    if (number >= SLOTS_MAX) return null;
-    taken.add(number);
-    this.taken.set(whom, taken);
-    const leave = () => {
-      taken.delete(number);
-      if (taken.size === 0) this.taken.delete(whom);
-    };
-    return { number, leave };
-  }
-}
 
 interface Entry {
   readonly name: string;
@@ -89,7 +65,8 @@ interface Entry {
 @Injectable()
 export class PendingInputCalls {
   private readonly own = randomBytes(9).toString('base64url');
-  private readonly slots = new SlotAllocator();
+  /** Upstream sessions in use, by owner and number. */
+  private readonly slots = new KeyedLimiter(1, Infinity);
   private readonly limiter = new KeyedLimiter(PENDING_EACH_MAX, PENDING_MAX);
   private readonly entries = new Map<string, Entry>();
   private isClosed = false;
@@ -110,8 +87,11 @@ export class PendingInputCalls {
     capabilities: Record<string, unknown>,
   ): { profile: CallerProfile; leave: () => void } | null {
     const whom = this.isClosed ? null : whomOf(request.caller, capabilities);
-    const slot = whom === null ? null : this.slots.enter(whom);
-    return whom === null || !slot ? null : { profile: profileOf(whom, slot.number, capabilities), leave: slot.leave };
+    for (let slot = 0; whom !== null && slot < SLOTS_MAX; slot += 1) {
+      const leave = this.slots.enter(`${whom} ${slot}`);
+      if (leave) return { profile: profileOf(whom, slot, capabilities), leave };
+    }
+    return null;
   }
 
   /**

@@ -21,6 +21,9 @@ const STEP_UP_MS = 60 * 60_000;
 /** Connections in one statement; the challenges of each may have 16 KB. */
 const ROWS_MAX = 500;
 
+/** The columns of a status and of its begin, in the order of all statements that write them. */
+export const STATUS_COLUMNS = 'status_state, status_reason, status_message, status_inputs, status_since';
+
 /** The outcome of a call or check of a connection. */
 export interface Observation {
   id: string;
@@ -69,9 +72,8 @@ export class StatusRepository {
     const infos = [...new Set(rows.flatMap(({ serverInfo }) => serverInfo ?? []))];
     const [written] = await this.connections.query<[{ id: string }[]]>(
       `UPDATE connections c
-          SET status_seen_at = LEAST(o.at, now()), status_state = o.state, status_reason = o.reason, status_message = o.message, status_inputs = o.inputs,
-              status_challenges = COALESCE(o.challenges, c.status_challenges),
-              status_since = CASE WHEN c.status_state = o.state THEN c.status_since ELSE o.at END,
+          SET (${STATUS_COLUMNS}) = (o.state, o.reason, o.message, o.inputs, CASE WHEN c.status_state = o.state THEN c.status_since ELSE o.at END),
+              status_seen_at = LEAST(o.at, now()), status_challenges = COALESCE(o.challenges, c.status_challenges),
               last_ok_at = GREATEST(c.last_ok_at, o.ok_at),
               server_info = COALESCE($6::jsonb -> o.info, c.server_info),
               check_failures = CASE WHEN o.pace <> 'soon' THEN 0 WHEN $2 THEN c.check_failures + 1 ELSE c.check_failures END,

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { deadlineIn } from '../../../mcp/protocol/deadline.js';
 import { Egress } from '../../../platform/egress/egress.js';
-import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
+import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
 import { ServerGoneError } from '../../run/run.errors.js';
@@ -39,7 +39,7 @@ const planned: Record<ConnectionTarget['kind'], readonly DiagnosisStepName[]> = 
 /** Finds out why a connection does not work, and writes the result into its status. */
 @Injectable()
 export class DiagnosisService {
-  private readonly slots = new FairSemaphore(CONCURRENT_MAX, SLOT_WAIT_MS);
+  private readonly slots = KeyedLimiter.fair(CONCURRENT_MAX, SLOT_WAIT_MS);
   private readonly running = new Map<string, Promise<DiagnosisDto>>();
 
   constructor(

@@ -6,6 +6,7 @@ import { slice } from '../../../mcp/protocol/json-text.js';
 import { resultOf } from '../../../mcp/protocol/messages.js';
 import { DEPTH_MAX, toStorableText } from '../../../platform/database/storable.js';
 import { WriteBehind } from '../../../platform/database/write-behind.js';
+import { groupBy } from '../../../platform/group-by.js';
 import { isObject, isWithinDepth } from '../../../platform/text/json.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import { RecordingsRepository } from './recordings.repository.js';
@@ -74,14 +75,10 @@ export class CallRecorder implements OnApplicationShutdown {
   }
 
   private async write(batch: Map<number, BufferedCall>): Promise<void> {
-    const calls = [...batch.values()];
-    // One order of locks in all processes, against deadlocks.
-    const ids = [...new Set(calls.map(({ connectionId }) => connectionId))].sort();
+    const calls = groupBy(batch.values(), ({ connectionId }) => connectionId);
     await this.database.transaction(async (tx) => {
-      for (const id of ids) {
-        const own = calls.filter(({ connectionId }) => connectionId === id);
-        await this.writeOf(id, own, tx);
-      }
+      // One order of locks in all processes, against deadlocks.
+      for (const id of [...calls.keys()].sort()) await this.writeOf(id, calls.get(id) ?? [], tx);
     });
   }
 

@@ -2,7 +2,7 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { egressTo } from '../../../platform/egress/egress.module.js';
 import type { Egress } from '../../../platform/egress/egress.js';
-import { FairSemaphore, NoSlotError } from '../../../platform/limits/fair-semaphore.js';
+import { KeyedLimiter, NoSlotError } from '../../../platform/limits/keyed-limiter.js';
 import { MockRepository } from './mock.repository.js';
 import { ModelClient, ModelFailure, ModelSimulator } from './simulator/model-simulator.js';
 import type { SchemaSimulator } from './simulator/schema-simulator.js';
@@ -17,7 +17,7 @@ const NAMESPACE_PART = 4;
 /** The operator's language model. Loaded only with `SIMULATOR_URL`. */
 @Injectable()
 export class MockModel implements OnApplicationShutdown {
-  private readonly slots = new FairSemaphore(PARALLEL_MAX, SLOT_WAIT_MS);
+  private readonly slots = KeyedLimiter.fair(PARALLEL_MAX, SLOT_WAIT_MS);
   private readonly egress: Egress;
   private readonly client: ModelClient;
 

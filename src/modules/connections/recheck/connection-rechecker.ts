@@ -8,7 +8,8 @@ import {
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
 import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
-import { NoSlotError, FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
+import { groupBy } from '../../../platform/group-by.js';
+import { KeyedLimiter, NoSlotError } from '../../../platform/limits/keyed-limiter.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
 import { Metrics, type LabeledCounter } from '../../../platform/telemetry/metrics.js';
@@ -33,7 +34,7 @@ const CHECKS_MAX = 4;
 @Injectable()
 export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
   private readonly logger = new Logger('connections');
-  private readonly slots: FairSemaphore;
+  private readonly slots: KeyedLimiter;
   private isEnding = false;
   /** Checks of this process, each for all connections that share it; `late` found no slot in time. */
   private readonly results: LabeledCounter<'result'>;
@@ -46,7 +47,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
     env: Env,
     metrics: Metrics,
   ) {
-    this.slots = new FairSemaphore(CHECKS_MAX, env.upstreamConnectTimeoutMs);
+    this.slots = KeyedLimiter.fair(CHECKS_MAX, env.upstreamConnectTimeoutMs);
     const help = 'Rechecks of connections, by result.';
     this.results = metrics.labeledCounter('slipway_connection_rechecks_total', help, {
       result: ['done', 'late', 'failed'],
@@ -70,13 +71,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
   /** Checks a batch. @returns the number of connections that were due */
   async run(): Promise<number> {
     const claimed = await this.repository.claimDue();
-    const groups = new Map<string, ClaimedConnection[]>();
-    for (const one of claimed) {
-      const key = (one.isShared && one.mcpUrl) || one.id;
-      const group = groups.get(key);
-      if (group) group.push(one);
-      else groups.set(key, [one]);
-    }
+    const groups = groupBy(claimed, ({ id, mcpUrl, isShared }) => (isShared && mcpUrl) || id);
     await Promise.all([...groups.values()].map((group) => this.check(group)));
     return claimed.length;
   }

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
+import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import {
   ChildProcessKilledError,
   compiledRoot,
@@ -40,7 +40,7 @@ const VERSION = '2';
 @Injectable()
 export class SourceCompiler {
   private readonly logger = new Logger('connections');
-  private readonly slots = new FairSemaphore(CONCURRENT_MAX, SLOT_WAIT_MS);
+  private readonly slots = KeyedLimiter.fair(CONCURRENT_MAX, SLOT_WAIT_MS);
   private readonly folder: string;
 
   constructor(

@@ -7,6 +7,7 @@ import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/l
 import type { ConnectionStatus } from '../core/connection-status.js';
 import type { ChangedConnection } from '../core/connection-handles.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
+import { STATUS_COLUMNS } from '../core/status.repository.js';
 
 /** One tunnel of one connection (`connections.id`). */
 export interface TunnelName {
@@ -101,9 +102,8 @@ export class UplinkTunnelsRepository {
   async opened({ connectionId, tunnel }: TunnelName, serverInfo: ServerInfo): Promise<ChangedConnection | null> {
     const [[row]] = await this.database.query<[ChangedConnection[]]>(
       `UPDATE connections c
-          SET status_state = 'connected', status_reason = 'ok', status_message = NULL, status_inputs = NULL,
-              status_since = now(), last_ok_at = now(),
-              server_info = $3, revision = c.revision + 1
+          SET (${STATUS_COLUMNS}) = ('connected', 'ok', NULL, NULL, now()),
+              last_ok_at = now(), server_info = $3, revision = c.revision + 1
          FROM uplink_tunnels t
         WHERE c.id = $1 AND t.connection_id = c.id AND t.tunnel = $2
         RETURNING ${changed}`,
@@ -128,7 +128,7 @@ export class UplinkTunnelsRepository {
                           WHERE t.connection_id = locked.id AND t.connection_id = names.id AND t.tunnel = names.tunnel
                       RETURNING t.connection_id)
        UPDATE connections c
-          SET status_state = $3, status_reason = $4, status_message = $5, status_inputs = NULL, status_since = now(),
+          SET (${STATUS_COLUMNS}) = ($3, $4, $5, NULL, now()),
               server_info = NULL, revision = c.revision + 1
          FROM released WHERE c.id = released.connection_id
        RETURNING ${changed}`,

@@ -4,7 +4,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { codeOf } from '../../../platform/database/postgres-errors.js';
-import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
+import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import type { ConnectionCall, ConnectionCallQuery, FoundCall, Invocation, NamedCaller } from '../invocation.types.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import { DAY_MS, dayOf, dayOfId, HOUR_MS, searchRanges, type IndexedRange } from '../store/invocation-days.js';
@@ -133,7 +133,7 @@ interface Partitions {
  */
 @Injectable()
 export class InvocationSearchRepository {
-  private readonly slots: FairSemaphore;
+  private readonly slots: KeyedLimiter;
   private readonly cache = new RowCache<Partitions>(() => this.readPartitions(), {
     max: 1,
     ttlMs: PARTITIONS_AGE_MS_MAX,
@@ -145,7 +145,7 @@ export class InvocationSearchRepository {
     @Inject(Env) env: Env,
   ) {
     // Half of the pool at most, and a quarter of it for one server or connection.
-    this.slots = new FairSemaphore(Math.max(2, Math.floor(env.databasePoolMax / 2)), WAIT_MS_MAX);
+    this.slots = KeyedLimiter.fair(Math.max(2, Math.floor(env.databasePoolMax / 2)), WAIT_MS_MAX);
   }
 
   /**

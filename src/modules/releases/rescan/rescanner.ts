@@ -10,7 +10,8 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
 import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
-import { NoSlotError, FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
+import { groupBy } from '../../../platform/group-by.js';
+import { KeyedLimiter, NoSlotError } from '../../../platform/limits/keyed-limiter.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
 import { LeaseLostError, Hold } from '../release-lease.js';
@@ -97,7 +98,7 @@ class RescanHold extends Hold implements ScanHold {
 @Injectable()
 export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('releases');
-  private readonly slots: FairSemaphore;
+  private readonly slots: KeyedLimiter;
   private readonly running = new Map<Promise<void>, RescanHold>();
   private taking: Promise<void> = Promise.resolve();
   private isEnding = false;
@@ -110,7 +111,7 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
     private readonly schedule: Schedule,
     env: Env,
   ) {
-    this.slots = new FairSemaphore(SCANS_MAX, env.upstreamConnectTimeoutMs);
+    this.slots = KeyedLimiter.fair(SCANS_MAX, env.upstreamConnectTimeoutMs);
   }
 
   async onModuleInit(): Promise<void> {
@@ -144,7 +145,9 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
     try {
       const free = SCANS_MAX - this.running.size;
       if (this.isEnding || free <= 0) return;
-      for (const group of groupsOf(await this.rows.claim(free))) this.begin(group);
+      const claimed = await this.rows.claim(free);
+      const groups = groupBy(claimed, (one) => (one.isShared ? `url ${one.upstreamUrl}` : one.serverId));
+      for (const group of groups.values()) this.begin(group);
     } catch (error) {
       this.report(error, 'no rescans were claimed');
     }
@@ -189,14 +192,4 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
   private report(error: unknown, msg: string): void {
     this.logger[isDatabaseAway(error) ? 'debug' : 'error']({ msg, err: error });
   }
-}
-
-/** Claims that share a scan. */
-function groupsOf(claimed: ClaimedRescan[]): ClaimedRescan[][] {
-  const groups = new Map<string, ClaimedRescan[]>();
-  for (const one of claimed) {
-    const key = one.isShared ? `url ${one.upstreamUrl}` : one.serverId;
-    groups.set(key, [...(groups.get(key) ?? []), one]);
-  }
-  return [...groups.values()];
 }

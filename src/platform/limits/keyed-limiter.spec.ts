@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { NoSlotError, FairSemaphore } from './fair-semaphore.js';
+import { KeyedLimiter, NoSlotError } from './keyed-limiter.js';
 
 /** Work that ends when told, with a count of what runs. */
 function gauge() {
@@ -15,9 +15,9 @@ function gauge() {
 
 const turn = () => new Promise(setImmediate);
 
-describe('FairSemaphore', () => {
+describe('KeyedLimiter', () => {
   it('one kind has at most half of the slots, and waiting work starts in order', async () => {
-    const slots = new FairSemaphore(4, 10_000);
+    const slots = KeyedLimiter.fair(4, 10_000);
     const { work, ends, now } = gauge();
     const all = ['a', 'a', 'a', 'b', 'b', 'b', 'c'].map((kind) => slots.run(kind, work(kind)));
     await turn();
@@ -35,7 +35,7 @@ describe('FairSemaphore', () => {
   });
 
   it('rejects work that cannot start in time, and keeps its slot free', async () => {
-    const slots = new FairSemaphore(1, 20);
+    const slots = KeyedLimiter.fair(1, 20);
     const { work, ends } = gauge();
     const first = slots.run('a', work('a'));
     await expect(slots.run('a', work('a'))).rejects.toMatchObject({
@@ -52,13 +52,13 @@ describe('FairSemaphore', () => {
   });
 
   it('frees the slot of work that throws', async () => {
-    const slots = new FairSemaphore(1, 1_000);
+    const slots = KeyedLimiter.fair(1, 1_000);
     await expect(slots.run('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     await expect(slots.run('a', async () => 'yes')).resolves.toBe('yes');
   });
 
   it('limits work of several kinds to half of the slots for each of them', async () => {
-    const slots = new FairSemaphore(4, 5_000);
+    const slots = KeyedLimiter.fair(4, 5_000);
     const started: string[] = [];
     const ends: (() => void)[] = [];
     const run = (name: string, kinds: string[]) =>
@@ -85,8 +85,19 @@ describe('FairSemaphore', () => {
     await Promise.all(all);
   });
 
+  it('gives the slot of slow work to the next, and still waits for its end', async () => {
+    const slots = KeyedLimiter.fair(2, 10_000);
+    const { work, ends, now } = gauge();
+    const slow = ['a', 'b'].map((kind) => slots.run(kind, work(kind), 5));
+    await slots.run('c', () => Promise.resolve());
+    expect([...now.values()]).toEqual([1, 1]);
+    for (const end of ends) end();
+    await Promise.all(slow);
+    expect(slots.size).toBe(0);
+  });
+
   it('starts all work for which one end makes room', async () => {
-    const slots = new FairSemaphore(4, 5_000);
+    const slots = KeyedLimiter.fair(4, 5_000);
     const { work, ends, now } = gauge();
     const all = [
       ['host a', 'account x'],
