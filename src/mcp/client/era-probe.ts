@@ -1,3 +1,15 @@
+/**
+ * Era of an endpoint: `modern` (MCP 2026-07-28, no sessions), `streamable` (2025-11-25 and older, sessions that begin
+ * with `initialize`) or `sse` (HTTP+SSE of 2024-11-05).
+ *
+ * Probe: `server/discover` goes first, since a legacy server cannot mistake it for a call. Its answer decides, or leads
+ * to `initialize`, and where that is answered as no MCP at all, to a GET that waits for the event `endpoint`. The probe
+ * sends `server/discover` twice when the answer names our version or says that a header is missing, which proxies drop.
+ * What was opened on the way, an identity or a session, is kept for the first call.
+ *
+ * No era is decided, and the probe fails, on redirects, 403, 429 and 5xx except 500 and 501, on a demand for
+ * authorization, and without an answer. The decision is stored by `eras/era.repository.ts`.
+ */
 import type { McpReply } from '../protocol/channel.js';
 import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
 import { resultOf, withEnvelope, unansweredRequest } from '../protocol/messages.js';
@@ -21,13 +33,7 @@ export interface Found {
   opened?: OpenedSession;
 }
 
-/**
- * Determines which MCP era an endpoint speaks. Sends `server/discover` first: a legacy server cannot mistake it for a
- * call, and the reply distinguishes the eras (MCP 2026-07-28, backward compatibility).
- *
- * @throws UpstreamFailure when the era cannot be determined: no answer, authorization required, failure, or no MCP
- * endpoint
- */
+/** Determines the era of an endpoint. @throws UpstreamFailure when it cannot be determined */
 export async function findEra(wire: HttpWire): Promise<Found> {
   let probe = await sendDiscover(wire);
   const code = probe.reply?.error?.code;

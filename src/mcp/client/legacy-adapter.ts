@@ -1,3 +1,19 @@
+/**
+ * Client side of MCP 2025-11-25 and older, over streamable HTTP or HTTP+SSE.
+ *
+ * Sessions: callers that cannot answer requests of the server share one session. A caller with a profile has one of its
+ * own, or shares that of callers with equal capabilities; where all are taken and it may share, it uses the common one.
+ * A lost session is replaced by a new one, and the call is sent again only if `may-resend.ts` allows it.
+ *
+ * Notifications: list changes arrive on the stream of a session (GET), resource updates after `resources/subscribe`,
+ * once per resource however many listen. Messages that name no call go to the only call of a session.
+ * `logging/setLevel` is sent when the caller's level differs from that of its session. Tools that run only as tasks are
+ * left to `legacy-tasks.ts`.
+ *
+ * Failures: a server that refuses the handshake as a modern server does, or loses sessions under an old verdict,
+ * contradicts its era (`EraContradictedError`), and the channel probes again. A task whose session is lost is answered
+ * with -32602.
+ */
 import { someAtOnce } from '../../platform/limits/some-at-once.js';
 import type {
   CallerProfile,
@@ -39,10 +55,7 @@ const UNSUBSCRIBE_MS = 5_000;
 /** Part of a session that {@link LegacyListening} uses. */
 type ListeningSession = Pick<LegacySession, 'identity' | 'request' | 'startListening' | 'stopListening'>;
 
-/**
- * Notifications of a legacy server in one session. List changes arrive on its stream. Resource updates
- * are subscribed to once per resource, however many listeners want them.
- */
+/** Notifications of a legacy server in one session. */
 export class LegacyListening<Session extends ListeningSession> {
   private handlers: ListenStreamHandlers | null = null;
   /** Session of the last stream. */
@@ -161,7 +174,7 @@ export interface LegacyOptions {
   sessionsMax?: number;
 }
 
-/** MCP of 2025-11-25 and older: sessions that begin with `initialize`, over streamable HTTP or HTTP+SSE. */
+/** MCP of 2025-11-25 and older. One per channel. */
 export class LegacyAdapter implements ProtocolAdapter {
   /** Session shared by all callers that cannot answer server requests. */
   private readonly plain: SessionSlot;

@@ -1,3 +1,14 @@
+/**
+ * Tools of legacy servers that run only as tasks (`execution.taskSupport: required`, MCP 2025-11-25), called like any
+ * other tool.
+ *
+ * A call of such a tool is sent with `task: {ttl}`; the answer names a task, whose result is awaited with
+ * `tasks/result`. When the caller leaves or the time is over, `tasks/cancel` follows. A call that names a task itself
+ * passes unchanged. Lists show the tools as `optional`, since callers need not know.
+ *
+ * Which tools require a task is learned from every `tools/list` that passes. An unknown tool makes us list them once
+ * more, at most every 5 s; if the list fails, the tool is called without a task, and the server says what is wrong.
+ */
 import { Logger } from '@nestjs/common';
 import { isObject } from '../../platform/text/json.js';
 import type { McpCall, McpReply } from '../protocol/channel.js';
@@ -29,10 +40,7 @@ export function offersTasks({ capabilities: { tasks } }: UpstreamIdentity): bool
   return isObject(requests) && isObject(requests.tools) && isObject(requests.tools.call);
 }
 
-/**
- * Tools of legacy servers that run only as tasks (`taskSupport: required`). Creates the task and awaits its result, so
- * that callers call them like any other tool. A call that names a task itself passes: its caller follows the task.
- */
+/** Sends requests to a server that runs tools as tasks. */
 export class LegacyTasks {
   private readonly logger = new Logger('mcp');
   private readonly required = new Map<string, boolean>();

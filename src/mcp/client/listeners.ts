@@ -1,3 +1,14 @@
+/**
+ * Listeners of one upstream, which share one stream. Its filter is the union of theirs.
+ *
+ * When the union changes, an adapter that can change an open stream does so; otherwise a new stream is opened before
+ * the old one closes, so that no notification is lost. Changes run one after the other. Each listener receives what its
+ * own filter names, never more than the upstream said it honours.
+ *
+ * A broken stream is opened again after 1 s, 2 s and so on up to 30 s; afterwards all lists count as changed. After 6
+ * failures in a row the listeners end with an UpstreamError. A stream that lasted 30 s is no failure: proxies close
+ * silent ones. Refused: more than 1,000 listeners of a channel. Cut: more than 1,000 resources.
+ */
 import type { Listening, ListenFilter, UpstreamListener } from '../protocol/channel.js';
 import { withinDeadline } from '../protocol/deadline.js';
 import { isOfSession, listChanges, listFilter, RESOURCE_UPDATED } from '../protocol/list-pages.js';
@@ -64,7 +75,7 @@ interface SharedStream {
   next?: ListenFilter;
 }
 
-/** Listeners of one upstream. They share one stream whose filter is the union of theirs. */
+/** Listeners of one upstream, and their stream. */
 export class Listeners {
   private readonly members = new Set<Member>();
   private stream: SharedStream | null = null;

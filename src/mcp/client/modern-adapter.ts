@@ -1,3 +1,17 @@
+/**
+ * Client side of MCP 2026-07-28 over streamable HTTP. There is no session: every request carries the protocol version
+ * and the capabilities of its caller in `_meta`.
+ *
+ * Headers of a request: `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name` (tool, prompt or URI), and `Mcp-Param-…` for
+ * arguments that a tool marks (`tool-headers.ts`). `server/discover` gives the identity, cached for its `ttlMs` within
+ * 30 s and an hour. Results with `ttlMs` are cached (`result-cache.ts`). Notifications come on one
+ * `subscriptions/listen`; a server that does not know the method honours nothing.
+ *
+ * When the server says that a header is missing or wrong, the tools are listed again and the call is sent once more. An
+ * answer without `resultType` raises a doubt about the era; a refusal as legacy servers send it proves that the call
+ * did not run (`EraContradictedError`). A `resultType` other than `complete`, `input_required` and `task` is an
+ * UpstreamError.
+ */
 import type {
   Listening,
   ListenFilter,
@@ -57,7 +71,7 @@ export interface ModernOptions {
   onDoubt(): void;
 }
 
-/** MCP 2026-07-28 over streamable HTTP: no sessions; every request carries version and capabilities in its `_meta`. */
+/** MCP 2026-07-28. One per channel. */
 export class ModernAdapter implements ProtocolAdapter {
   private readonly headers: Record<string, string>;
   private readonly discovery: SingleFlight<Discovered>;

@@ -1,3 +1,11 @@
+/**
+ * The choice of an owner which tools of a server are offered: exact names, or `prefix*`. A denied tool is not offered,
+ * even if it is also allowed.
+ *
+ * Lists are filtered. A call of another tool is answered as one of an unknown tool (-32602) and does not reach the
+ * server. A call whose params name a tool twice (`name` and `Name`, or `name` two times) is refused as well: the server
+ * might read the other name.
+ */
 import { quoted } from '../../platform/text/quoted.js';
 import type { Channel, Listening, McpCall, McpReply } from '../protocol/channel.js';
 import { DuplicateMemberError, members } from '../protocol/json-text.js';
@@ -5,14 +13,14 @@ import { mcpLists } from '../protocol/list-pages.js';
 import { errorReply, withList } from '../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
 
-/** The tools that are offered: exact names, or `prefix*`. A denied tool is not offered, also if it is allowed. */
+/** The tools that are offered: exact names, or `prefix*`. */
 export interface ToolChoice {
   /** Absent: all tools. */
   allow?: string[];
   deny?: string[];
 }
 
-/** A channel that lists and calls the chosen tools only. A call of another tool is answered as one of an unknown tool. */
+/** A channel that lists and calls the chosen tools only. */
 export class ChosenToolsChannel implements Channel {
   constructor(
     private readonly channel: Channel,

@@ -1,3 +1,16 @@
+/**
+ * MCP over HTTP to a server of any era: modern, legacy streamable HTTP, HTTP+SSE, or modern and streamable HTTP at
+ * once.
+ *
+ * The first call learns the era of the endpoint, from the table of eras or by a probe (`era-probe.ts`), and makes the
+ * adapter of it. Calls of the legacy era to a modern endpoint use a second adapter with sessions, where the endpoint
+ * has them. When a reply contradicts the era, the verdict is discarded, the endpoint is probed once more, and the call
+ * is resent once, if it certainly did not run. A verdict younger than 5 s is trusted: its failures are reported.
+ *
+ * Requests to servers outside carry `Via`, by which a loop through this service is noticed; hosted programs do not get
+ * it. Errors leave with the caller's whole time in them, the note that a tool call may have run, and the server's name
+ * in place of its address.
+ */
 import type {
   Channel,
   Listening,
@@ -72,11 +85,7 @@ interface Choice {
   legacy: SingleFlight<ProtocolAdapter> | null;
 }
 
-/**
- * MCP over HTTP to a server of any era: modern, legacy streamable HTTP, HTTP+SSE, or modern and streamable HTTP at once.
- * Remembers the era of the endpoint. When a reply contradicts it, probes once more and resends the call once, if the call
- * certainly did not run.
- */
+/** MCP over HTTP to one server. */
 export class HttpChannel implements Channel {
   private readonly wire: HttpWire;
   private readonly choice: SingleFlight<Choice>;
