@@ -1,3 +1,15 @@
+/**
+ * Requests of clients of 2025-11-25 and older, which begin with `initialize`, for an upstream of any era.
+ *
+ * Answered here: `ping`, `initialize` (mints the session id, which goes into `Mcp-Session-Id`), `logging/setLevel` and
+ * `resources/subscribe` (kept in the session). `tasks/*` are relayed. All others go to the upstream. A modern upstream
+ * may answer `input_required`: then the client is sent the requests it can answer, and the call is made again with the
+ * answers, up to 8 rounds and 10 minutes. Results of a modern upstream are rewritten for the client's revision
+ * (`bridge/to-legacy.ts`).
+ *
+ * What fails: methods that the upstream does not declare, and stateful ones without a session, -32601; a task where the
+ * upstream has none, before anything runs; a task that a modern upstream starts, which this client cannot follow.
+ */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { isObject } from '../../platform/text/json.js';
@@ -37,7 +49,7 @@ type Responder = Pick<UpstreamRequestOptions, 'onRequest'> & { profile: CallerPr
 const NO_TASKS =
   'The MCP server has no tasks of MCP 2025-11-25. Nothing ran: call the tool without "task" to get its result';
 
-/** Answers requests of revisions that begin with `initialize`, for an upstream of any era. */
+/** Answers requests of revisions that begin with `initialize`. */
 @Injectable()
 export class LegacyServer {
   constructor(

@@ -1,3 +1,19 @@
+/**
+ * Entry point of all MCP endpoints (connections, namespaces, servers by name) over streamable HTTP and HTTP+SSE: POST,
+ * GET and DELETE.
+ *
+ * It checks `Origin`, reads the body (16 MB), finds the target and the session, and hands the message to `McpServer`. A
+ * GET opens the stream of a session, resumes a stream (`Last-Event-ID`, from 2025-06-18 on), or opens the stream of an
+ * HTTP+SSE client, which sends neither a session id nor a revision. DELETE ends a session in all processes.
+ *
+ * Headers read: `Mcp-Session-Id`, `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name`, `Last-Event-ID`, `Origin`, `Via` (a
+ * call that passed this service already is refused as a loop). Limits: 1,024 requests at once for an account, 20,000
+ * for the process.
+ *
+ * Errors before the message is read are HTTP errors with a JSON-RPC body (`mcp-server.errors.ts`): 404 makes a client
+ * open a new session. Failures of the upstream are answers of `McpServer`. At shutdown streams end first, so that
+ * closing does not wait for clients.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
 import { Env } from '../../config/env.js';
@@ -63,10 +79,7 @@ export interface McpServerTarget {
   grant?: HoldingGrant;
 }
 
-/**
- * Entry point of all MCP endpoints over streamable HTTP and HTTP+SSE, for upstreams of any kind. One instance per process,
- * since the answer to a server request may arrive on any of its routes.
- */
+/** One instance per process: the answer to a server request may arrive on any of its routes. */
 @Injectable()
 export class McpHttpServer implements BeforeApplicationShutdown {
   private readonly inFlight = new KeyedLimiter(IN_FLIGHT_EACH_MAX, IN_FLIGHT_MAX);

@@ -1,3 +1,15 @@
+/**
+ * Requests of clients of 2026-07-28, which have no session, for an upstream of any era.
+ *
+ * Answered here: `server/discover` and `subscriptions/listen`; methods that the revision removed get 404 with -32601.
+ * All others go to the upstream. A legacy upstream may send requests to its client during a call: the call then answers
+ * `input_required` with a `requestState`, stays open, and goes on when the client repeats it with `inputResponses`
+ * (`pending-input/`). Results of a legacy upstream get `resultType`, `ttlMs` and `cacheScope` (`bridge/to-modern.ts`).
+ *
+ * The upstream's era is read only where the answer depends on it, since it costs a dial. What fails: headers that
+ * contradict marked arguments, a state that was changed or has expired, tasks at an upstream without them, and a
+ * capability that the client did not declare (400 with the names).
+ */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { isObject } from '../../platform/text/json.js';
@@ -54,7 +66,7 @@ const tasks: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/
 
 const DECLINED = 'The call was not carried out: its user declined to open the page it needs.';
 
-/** Answers requests of 2026-07-28, for an upstream of any era. */
+/** Answers requests of 2026-07-28. */
 @Injectable()
 export class ModernServer {
   constructor(

@@ -1,3 +1,16 @@
+/**
+ * Requests of upstreams to legacy clients (`sampling/createMessage`, `elicitation/create`, `roots/list`), until they
+ * are answered.
+ *
+ * A request is sent on the stream of the call that needs it, or on the GET stream of the client's session, in whichever
+ * process holds it: topic `mcp.requests`. The answer is a POST of its own and may arrive at any process. The request id
+ * is `<process>.<random>`; the other process publishes the answer on `mcp.answers.<process>`. An id is unguessable and
+ * counts in its own session only.
+ *
+ * Every request resolves, with an error for the upstream when the client left, did not answer in 10 minutes, has 32
+ * requests open, or when no process has a stream within 2 s. Other processes get messages of up to 400 KB; a longer
+ * answer becomes an error. An answer that nobody waits for is dropped.
+ */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { PubSub } from '../../platform/queue/pub-sub.js';
@@ -54,12 +67,7 @@ interface Pending {
   settle: (answer: ClientAnswer) => void;
 }
 
-/**
- * Upstream requests to legacy clients, sent on the stream of the call that needs them, or on the client's GET stream in
- * any process. The answer arrives as a separate
- * POST, possibly at another process. The request id names the waiting process, is unguessable, and is valid in its
- * session only.
- */
+/** Sends requests to clients and receives their answers. */
 @Injectable()
 export class PendingClientRequests implements OnModuleInit {
   private readonly own = randomBytes(9).toString('base64url');

@@ -1,3 +1,14 @@
+/**
+ * The step from a client's request to a call on a channel: progress token, cancellation, trace headers, caller and
+ * notifications.
+ *
+ * Each call gets a progress token of ours, since tokens of different clients may be equal; `notifications/progress`
+ * returns with the client's own. A client that accepts no event stream gets the answer only. `notifications/cancelled`
+ * finds its call by caller, session and JSON-RPC id. Ids are not unique even for one caller, as some clients number
+ * every request 1: when two calls match, neither is cancelled.
+ *
+ * Timeout: `MCP_CALL_TIMEOUT` without a message. Errors are UpstreamFailures of the channel, unchanged.
+ */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import type { CallerProfile, McpCall, McpReply } from '../protocol/channel.js';
@@ -13,10 +24,7 @@ import { VIA_HEADER } from '../protocol/via.js';
 import type { ResponseTarget } from './pending-input/pending-input-call.js';
 import type { Cancellation } from '../protocol/cancellation.js';
 
-/**
- * Running calls by caller and JSON-RPC id, for `notifications/cancelled`. Ids are not unique even for one caller (some
- * clients number every request 1): when two calls match, neither is cancelled.
- */
+/** Running calls by caller and JSON-RPC id. */
 export class CancellableCalls {
   private readonly running = new CallList<{ caller: string; id: string; cancellation: Cancellation }>();
 
@@ -53,7 +61,7 @@ export interface UpstreamRequestOptions {
   target?: ResponseTarget;
 }
 
-/** Sends requests to channels, each with our progress token in place of the client's. */
+/** Sends requests to channels. */
 @Injectable()
 export class UpstreamCalls {
   private readonly running = new CancellableCalls();

@@ -1,3 +1,14 @@
+/**
+ * Input that a call needs from its client, in the forms of both eras, and our own request for it.
+ *
+ * Modern: a result with `resultType: input_required`, `inputRequests` by key and `requestState`; the client repeats the
+ * call with `inputResponses`. Legacy (2025-11-25): requests of the server during the call, or the error -32042 with
+ * `elicitations` of mode `url`. Our own request, key `slipway-setup`, sends a person to the set-up page of a
+ * connection. It is answered here, so the upstream never sees its answer.
+ *
+ * Everything is JSON text, since params and states must pass byte for byte. Malformed requests of an upstream are left
+ * out.
+ */
 import { isObject } from '../../../platform/text/json.js';
 import { memberText, withoutMembers, withFirst, withMember } from '../../protocol/json-edit.js';
 import { members, slice } from '../../protocol/json-text.js';

@@ -1,3 +1,12 @@
+/**
+ * Results of a legacy upstream, completed for clients of 2026-07-28. Pure functions over JSON text.
+ *
+ * Added: `resultType: complete`, and for lists and resources `ttlMs: 0` with `cacheScope: private`, since changes
+ * upstream are not known here. Removed: `execution` of tools, which the revision lacks, and tools whose header marks
+ * are invalid. Codes -32000 to -32099 have other meanings now: a missing resource becomes -32602, all others -32603
+ * with the original in `data.upstream`. Answers of modern upstreams that lack required members are completed likewise,
+ * because official clients refuse them.
+ */
 import { isObject } from '../../../platform/text/json.js';
 import type { RpcError } from '../../protocol/channel.js';
 import { withFirst, withoutMembers, rewriteItems } from '../../protocol/json-edit.js';
@@ -5,8 +14,6 @@ import { members } from '../../protocol/json-text.js';
 import { listChanges, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
 import { rpcCode } from '../../protocol/protocol.js';
 import { headerParamsOf } from './header-params.js';
-
-/** Converts answers of upstreams, mostly legacy ones, for clients of 2026-07-28. Pure functions over JSON text. */
 
 /** Methods whose results require `ttlMs` and `cacheScope`. */
 const cacheable: ReadonlySet<string> = new Set([

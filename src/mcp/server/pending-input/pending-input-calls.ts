@@ -1,3 +1,17 @@
+/**
+ * Calls of modern clients (2026-07-28, no session) that wait for the client's answers, at an upstream that asks during
+ * the call (2025-11-25).
+ *
+ * Round: the upstream's requests become an `input_required` result, the upstream call stays open, and the client
+ * repeats its request with `inputResponses` and `requestState`. The state is `sw1.pending.` and a sealed name, process
+ * address and deadline. It opens for the same caller only; any process forwards the retry to the one that holds the
+ * call (`remote-pending-calls.ts`), and a call ends with its process.
+ *
+ * An upstream session knows one person, and a client without sessions may act for many, so concurrent calls of a caller
+ * use up to 8 separate sessions, the lowest free number first. Limits: 64 open calls for an account, 2,000 for a
+ * process, 10 minutes for all answers. A wrong or late state is a StateRefusedError; a call without a free session runs
+ * in the shared one, where requests of the upstream are refused.
+ */
 import { createHash, randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
@@ -80,12 +94,7 @@ interface Entry {
   release?: () => void;
 }
 
-/**
- * Bridges server-to-client requests (elicitation, sampling) of a 2025-11-25 upstream to a 2026-07-28 client: answers
- * `input_required`, holds the upstream call open, and resumes it when the client retries with `requestState`. The state
- * is sealed for the caller and names the process, so that any process can forward the retry to it. A call ends with its
- * process.
- */
+/** Open calls of this process, and the way to those of others. */
 @Injectable()
 export class PendingInputCalls {
   private readonly own = randomBytes(9).toString('base64url');

@@ -1,3 +1,15 @@
+/**
+ * Streams of legacy clients that outlive a broken connection (from 2025-06-18 on). GET with `Last-Event-ID` sends what
+ * the client missed, then the rest.
+ *
+ * An event id is `<sealed name>.<number>`; the name holds the process that has the stream and opens only for this
+ * session and caller. Another process forwards the request to it: `POST /internal/resumed-streams`. Clients of
+ * 2025-11-25 get an id at once, by an event without data and `retry: 1000`.
+ *
+ * A stream keeps 256 events or 1 MB, for 5 minutes after it ended or its client left. An account has at most 32 MB, the
+ * process 128 MB: above that the oldest stream of the largest account cannot be resumed any more, and a call without a
+ * reader is cancelled. A client that missed an event which is no longer stored gets McpStreamGoneError (404).
+ */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { InternalClient, isProcessGone } from '../../../platform/internal-http/internal-client.js';
@@ -164,7 +176,7 @@ interface Share {
   names: Set<string>;
 }
 
-/** Streams of clients with a session, which GET with `Last-Event-ID` resumes at any process. */
+/** Streams of this process, and the way to those of others. */
 @Injectable()
 export class ResumableStreams {
   private readonly refs: StreamRefs;

@@ -1,3 +1,15 @@
+/**
+ * What legacy clients set in their sessions: log level, subscribed resources, and the end of the session.
+ *
+ * Every change is published (`mcp.sessions`) and kept in memory by every process, without a store. A lost message costs
+ * a level or a subscription, which the client may set again. A process that started later knows nothing of an older
+ * session. The row in `session_marks` says that the session had state, and the client then gets 404 and begins anew,
+ * instead of silence.
+ *
+ * A session has one GET stream: a new one ends that of another process. The end of a session ends its upstream
+ * sessions; the end of a key ends all its sessions. Limits: 500 sessions per key, 100 subscriptions and 64 KB of URIs
+ * each; unused state is dropped after 30 minutes.
+ */
 import { randomUUID } from 'node:crypto';
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
@@ -73,11 +85,7 @@ export interface SessionListener {
   end(): void;
 }
 
-/**
- * State that legacy clients set in their sessions: log level, subscribed resources, and the end of the session.
- * Published to every process; a lost message costs a level or a subscription, which the client may set again. A process
- * that starts later does not know it and refuses the session, by its mark in the database.
- */
+/** State of the sessions in this process, kept equal in all. */
 @Injectable()
 export class LiveSessions implements OnModuleInit {
   private readonly memories = new Map<string, Map<string, Memory>>();

@@ -1,3 +1,15 @@
+/**
+ * Tasks of 2025-11-25 between a legacy client and a legacy server: `tasks/get`, `tasks/result`, `tasks/list`,
+ * `tasks/cancel`.
+ *
+ * A task belongs to the account and the endpoint by which it was started. The id that the client gets is sealed for
+ * both and holds the upstream's id and session, so any process can ask about it. `tasks/list` reads the newest ids of
+ * the account from the table `mcp_tasks` and asks the upstream for each, 8 at a time, because a shared upstream session
+ * would list the tasks of everybody. A task without `ttl` is listed for a day, others for at most 7.
+ *
+ * An id of somebody else, or one that was changed, is -32602 "Task not found". Tasks that the upstream does not know
+ * any more are left out of the list.
+ */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { someAtOnce } from '../../../platform/limits/some-at-once.js';
@@ -38,11 +50,7 @@ interface UpstreamTask {
 /** How the client answers requests of the upstream; null for a client that answers none. */
 type Responder = Pick<UpstreamRequestOptions, 'profile' | 'onRequest'> | null;
 
-/**
- * Tasks of 2025-11-25 between a legacy client and a legacy server. A task belongs to the account and the endpoint by which
- * it was started. The id that the client has is sealed for both and holds the upstream's id and session, so that any
- * process can send requests about it.
- */
+/** Relays tasks with sealed ids. */
 @Injectable()
 export class TaskRelay {
   constructor(
