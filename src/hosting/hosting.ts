@@ -1,3 +1,15 @@
+/**
+ * Runs programs: uploaded modules and bundles of releases, and the TypeScript sources of connections. This file has the
+ * contract; `runtime/` runs programs in this process, `cluster/` finds the process, `worker/` and `bundle/` are the two
+ * engines, `egress/` is the programs' way out, `sandbox/` their isolation.
+ *
+ * A module that owns programs registers a `ProgramOwner` for its kind. It hands over files and values, says how many
+ * programs an account may run, and receives what the runtime observes. Callers know `Hosting` only: `dispatch` sends
+ * one HTTP request to a program somewhere in the service and starts it when needed.
+ *
+ * Failures arrive at the handler as HostedFailures, which tell whether the request may have run; nothing is thrown. A
+ * deleted owner is forgotten with its state, and a new version replaces the old one when it is ready.
+ */
 import type { Dispatcher } from 'undici';
 import type { LogNames } from '../platform/telemetry/log-names.repository.js';
 import type {
@@ -59,10 +71,7 @@ export class Programs {
   }
 }
 
-/**
- * Sends requests to hosted programs anywhere in the service. Starts programs on demand, enforces limits, and reports
- * the outcome of each request to the program's owner.
- */
+/** Sends requests to hosted programs anywhere in the service. Starts programs on demand and enforces limits. */
 export abstract class Hosting {
   /**
    * Sends one request. Failures go to the handler as a HostedFailure, or as an undici error when the answer breaks;

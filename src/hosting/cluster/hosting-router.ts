@@ -1,3 +1,16 @@
+/**
+ * Hosting for the whole service: sends each request to the process ("host") that runs its program, in this process or
+ * by internal HTTP (`/internal/hosting/<host>/<epoch>`) in another one. A request takes at most one such hop: the other
+ * host runs the program or refuses.
+ *
+ * `HostSelector` chooses the host. A stateless program may run on any host; a stateful one runs on the host of its
+ * placement, a row that one host at a time holds by its lease. A host that stops ends its stateful programs first and
+ * hands them over; requests wait for that and go to the next host.
+ *
+ * Topics: `hosting.current`, `hosting.forgotten`, `hosting.renewed`. A lost message does no harm: the next call names
+ * its version, unused programs are stopped (`RUNTIME_IDLE_MS`), stateful programs whose placement was deleted are ended
+ * within a third of a lease, and changed values are found when they are compared, every four leases (60 s by default).
+ */
 import {
   Inject,
   Injectable,
@@ -31,14 +44,7 @@ declare module '../../platform/queue/pub-sub.js' {
 /** Time for requests to stateful programs when this process stops; other requests wait for the next host meanwhile. */
 const DRAIN_MS = 5_000;
 
-/**
- * Hosting for the whole service: sends each request to the host that {@link HostSelector} chooses, in this process or by
- * internal HTTP in another one. A request takes at most one such hop: the other host runs the program or refuses.
- *
- * Changes of versions and owners are published to all processes. A lost message does no harm: the next call names its
- * version, unused programs are stopped (`RUNTIME_IDLE_MS`), stateful programs whose placement was deleted are ended within a
- * third of a lease, and changed values are found when they are compared, every four leases (60 s by default).
- */
+/** Hosting for the whole service. */
 @Injectable()
 export class HostingRouter extends Hosting implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('hosting');

@@ -1,3 +1,14 @@
+/**
+ * One request to a program, tried at up to three hosts. The caller sees one request and one controller.
+ *
+ * Another host gets the request only when the first certainly did not begin with it (it was not reached, or refused),
+ * no answer has begun, and the body can still be sent: a stream that was read cannot. A host that was not reached is
+ * tried last for a while by everybody.
+ *
+ * When no host is left, the caller gets the failure that says most: that of a host which refused, rather than that
+ * there is none. Errors of the database, which has the placements, become HostAwayErrors with the advice to try
+ * again.
+ */
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
@@ -33,10 +44,7 @@ export interface Place {
 /** Chooses a host that is not in `passedOver`. @throws HostedFailure when there is none */
 export type ChoosePlace = (passedOver: ReadonlySet<string>) => Promise<Place>;
 
-/**
- * Sends one request to the host of its program. When a host certainly did not begin with the request and the body can still
- * be sent, another host gets it. The caller sees one request; its controller acts on the current attempt.
- */
+/** One request, with its attempts. */
 export class RetryingDispatch extends ForwardedRequest implements AttemptHandler {
   private readonly passedOver = new Set<string>();
   private place: Place | null = null;

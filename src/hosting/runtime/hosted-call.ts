@@ -1,3 +1,15 @@
+/**
+ * One request to a program and its streamed answer, limited in time and size. It ends once, by the first of: the
+ * answer, the caller, a limit, or the program's exit.
+ *
+ * Headers: `x-slipway-…` are internal and not passed on, except the name of the session; hop-by-hop headers never are.
+ * The invocation id comes with the request if a connection or run endpoint recorded it, else it is made here. At its
+ * end the call reports outcome, times and CPU share as a trace to the owner, and a span to OpenTelemetry.
+ *
+ * When the connection to the program breaks, the call waits up to 500 ms for the exit of the program, which is the
+ * better reason. Otherwise the caller gets a cut-off answer, or ProgramCrashedError if nothing had been answered. An
+ * event stream has no limit of time or size.
+ */
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import { Logger } from '@nestjs/common';
@@ -46,10 +58,7 @@ interface Ending {
   outcome?: RuntimeOutcome;
 }
 
-/**
- * One request to a program and its streamed answer, limited in time and size. Ends once, by the first of: the answer,
- * the caller, a limit, or the program's exit.
- */
+/** One request to a program, and its answer. */
 export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchHandler {
   private static readonly logger = new Logger('hosting');
   readonly invocationId: string;

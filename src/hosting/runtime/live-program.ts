@@ -1,3 +1,15 @@
+/**
+ * One version of a program in this process, from start to exit: `starting`, `ready`, `stopping`, `gone`. A stopped
+ * program never returns; its successor is another object.
+ *
+ * Start: wait for older versions where needed, take a turn among the starts, count it for its account, make a run
+ * folder, and let the engine start it. Requests that arrive meanwhile wait. Stop: refuse new requests, wait for running
+ * ones up to a limit, ask the process to exit, and kill it after 2 s.
+ *
+ * A program killed for a limit (`cpu`, `stall`, `memory`) fails the request that caused it with that limit, and the
+ * others with a retryable error; for memory all fail alike, since all used it. A failed start or an unexpected exit
+ * counts as a crash, after which the owner rests for growing times.
+ */
 import { NoSlotError } from '../../platform/limits/fair-semaphore.js';
 import type { Engine, Instance, InstanceExit, ProgramLog } from '../engine.js';
 import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
@@ -62,7 +74,7 @@ export interface ProgramSetting {
 
 type State = 'starting' | 'ready' | 'stopping' | 'gone';
 
-/** One version of a program in this process, from start to exit. */
+/** One version of a program in this process. */
 export class LiveProgram {
   readonly calls: ProgramCalls;
   private readonly traces: ProgramTraces;

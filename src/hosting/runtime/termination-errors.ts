@@ -1,3 +1,12 @@
+/**
+ * The errors of requests whose program was refused, killed or has exited. Each names the limit or the last words of the
+ * program, and what its author can do.
+ *
+ * `LimitExceededError` goes to the request that exceeded a limit, `ProgramCrashedError` to others in flight: it may
+ * have run in part, so only the caller knows if a repetition is safe. Busy, resting, not started and unavailable mean
+ * that the request did not run. From the fifth crash in a row on, the refusal quotes the program's output. Outcomes
+ * (`exceededCpu`, `exceededMemory`, `exceededWall`, `exceededResponse`) appear in the runtime logs.
+ */
 import {
   HostAwayError,
   HostingUnavailableError,

@@ -1,3 +1,14 @@
+/**
+ * The file tree that a bundle sees: system programs and libraries, its own folder at `/bundle`, its interpreter, five
+ * devices, `/proc`, and a `/tmp` in memory. All but `/tmp` is read-only; the host's files are not there.
+ *
+ * `makePivotRoot` writes folders, links and a list of mounts in the format of fstab(5). The first process of the
+ * program (`ENTER_ROOT`) mounts them in its own namespace, makes the tree its root and detaches the host's. Each
+ * session that enters has its own `/tmp`, limited in size and in files (256 per MB).
+ *
+ * Needs `unshare` with mount and process namespaces: `isolation-checks.ts` tries it with the same mounts. Files of the
+ * host that a library expects and that are missing are left out.
+ */
 import { lstat, mkdir, readlink, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 
@@ -63,12 +74,7 @@ shift 3
 unshare --root=${TREE} --wd="$into" -- "$@"
 exit`;
 
-/**
- * Creates the tree: system programs, the program's folder and interpreter, five devices, a separate `/proc`, and
- * `/tmp`. Everything except `/tmp` is read-only.
- *
- * @throws file system errors
- */
+/** Creates the tree, and the file that lists its mounts. */
 export async function makePivotRoot({ dir, folders, runtime, scratchMb, hidden }: PivotRootPlan): Promise<PivotRoot> {
   const tree = path.join(dir, TREE);
   const mounts = [mount(dir, dir, READ_ONLY)];

@@ -1,3 +1,15 @@
+/**
+ * Engine for ES modules: each program is a workerd process in the sandbox, connected by unix sockets only (requests,
+ * health, egress, trace).
+ *
+ * Start: write configuration, code and secrets into the run folder, open the sockets, spawn workerd through the
+ * sandbox's wrappers, wait until it listens, and remove the files, which workerd has read by then. workerd gets the
+ * folders as open descriptors, because its account cannot pass the folders above them. A stateful program has its
+ * sessions as SQLite files in the owner's state folder, at most 1 GB.
+ *
+ * Fails: a module that does not load in 30 s, or exits before, is a ProgramStartError with its output; one that has
+ * used up its memory says so. `whyNot` is the sandbox's reason not to run modules here.
+ */
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { Injectable } from '@nestjs/common';
@@ -84,7 +96,7 @@ class WorkerdInstance implements Instance {
   }
 }
 
-/** Runs ES modules, each in its own workerd process in the sandbox, connected by unix sockets only. */
+/** Runs ES modules, each in its own workerd process. */
 @Injectable()
 export class WorkerdEngine extends Engine {
   readonly name = 'worker';

@@ -1,3 +1,15 @@
+/**
+ * OAuth credentials of servers and connections towards their upstreams: the token for a call, and the link to the page
+ * on which a person authorizes.
+ *
+ * A token is read from a cache of 5 s; `credentials.changed` drops it in every process. It is refreshed 60 s or a tenth
+ * of its life before its end, or after a 401 with it. A token counts for the URL that it was made for only. Modules
+ * that have the owners register three things by kind: a step after an authorization (a release resumes), the test that
+ * something still waits, and the names for the page.
+ *
+ * Fails: AuthorizationRequiredError when the authorization has ended, CredentialUnavailableError when no new token can
+ * be had now. Removal also revokes the tokens (RFC 7009), in the background and if the server can be reached.
+ */
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { DataSource, In } from 'typeorm';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
@@ -56,7 +68,7 @@ interface CachedCredential {
   tokenHost: string;
 }
 
-/** The OAuth credentials of servers and connections: access tokens, and links to the page that authorizes again. */
+/** Tokens and authorizations of servers and connections. */
 @Injectable()
 export class CredentialsService implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger('credentials');

@@ -1,3 +1,17 @@
+/**
+ * Refreshes OAuth tokens, each once. Callers of this process share one attempt; processes wait for each other on the
+ * row of `upstream_credentials`, where the second one finds a newer `generation` and sends nothing. The row is locked
+ * during the request, 10 s at most, because servers that rotate refresh tokens treat a second use as theft and revoke
+ * the grant.
+ *
+ * A new token is used only after it is stored; if the database fails then, storing is tried again for 10 s. If the
+ * process dies between answer and commit, the rotated refresh token is lost: servers that tolerate a repetition issue
+ * it again, others need a new authorization.
+ *
+ * Outcomes: `token`; `required` (the grant has ended, a person must authorize again); `away` (the token endpoint does
+ * not answer; pauses from 2 s to 5 min, and the old token serves until it expires); `gone` (the credential was
+ * deleted). A quarter of the database pool at most waits in refreshes.
+ */
 import { setTimeout as wait } from 'node:timers/promises';
 import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
@@ -63,15 +77,7 @@ interface AttemptHandlers {
   onRefused: (client: OAuthClient) => void;
 }
 
-/**
- * Refreshes tokens, each once: callers of this process share one attempt, and processes wait for each other on the row of
- * the credential, where the second one finds a newer generation and sends nothing. The row is locked during the request, for
- * 10 s at most, so that no two processes send the same refresh token: servers that rotate them treat that as theft and
- * revoke the grant.
- *
- * A new token is used only after it is stored. If this process dies between the answer and the commit, the rotated refresh
- * token is lost: servers that tolerate a repetition issue it again, others require a new authorization.
- */
+/** Refreshes tokens, each once. */
 @Injectable()
 export class TokenRefresherService implements BeforeApplicationShutdown {
   private readonly logger = new Logger('credentials');

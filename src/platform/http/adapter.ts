@@ -1,3 +1,16 @@
+/**
+ * The HTTP server in front of Express. Each request gets its canonical path, an `x-request-id` (that of the client if
+ * it is harmless) and the headers that forbid browsers to run an answer. Then it goes to CORS, the authorization
+ * server, the fast path, or Express.
+ *
+ * Sockets: connections of one address and in all (`HTTP_CONNECTIONS_…`), unread answers (`unread-answers.ts`) and the
+ * time of a request are bounded; who is over a bound is cut off or gets no further requests executed. Pipelined
+ * requests, and those with a body and without a key, take turns of two per event loop, because refusing many at once
+ * delays the calls of others. WebSocket handshakes go to `upgrade`; any other `Upgrade` is read anew as if it had not
+ * been asked for (RFC 9110 section 7.8).
+ *
+ * Shutdown: no new connections; after 25 s running calls are answered with an error, a second later sockets are closed.
+ */
 import { randomUUID } from 'node:crypto';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -42,10 +55,7 @@ const CHECK_MS = 1_000;
 /** Node 20 does not close a kept-alive socket that was busy when `close()` was called, so such sockets are closed here. */
 const IDLE_SWEEP_MS = 100;
 
-/**
- * Express with our code in front: every path is canonical and every request has an id before anything routes it, and
- * routes that are served directly never reach Express.
- */
+/** Express with our code in front. */
 export class SlipwayAdapter extends ExpressAdapter {
   /** The OAuth authorization server, before the routes; true when it took the request. */
   authorizationServer: (request: IncomingMessage, response: ServerResponse) => boolean = () => false;

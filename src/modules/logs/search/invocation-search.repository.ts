@@ -1,3 +1,15 @@
+/**
+ * Finds invocations of one server, or of one connection; each view reads its own columns only.
+ *
+ * For a word the newest 4,000 invocations of the server are read along `(server_id, id)` first: a common word is found
+ * there at once, whatever the planner estimates. Older ones are read range by range (`searchRanges`), because Postgres
+ * uses a search index only for a condition within its range, and newest first, which ends the search once enough are
+ * found. Without a word, whole hours are counted from `invocation_hours`.
+ *
+ * Totals are exact up to 100,000 matches of a word, 1,000 if counting takes more than 3 s (`totalIsExact`). A search
+ * runs on one core for at most 10 s (SearchTooLongError, 504) and waits 10 s for others (NoSlotError, 503); one server
+ * or connection has at most half of the slots.
+ */
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
@@ -77,10 +89,7 @@ const COLUMNS = `id, release_id AS "releaseId", at, method, url, rpc_method AS "
     'accountName', (SELECT name FROM accounts WHERE id = caller_account),
     'credentialName', ${credentialName('caller_id')}) END AS caller`;
 
-/**
- * Searches at most the 1,000 newest requests, which are read along the index of the connection. One row at least: without an
- * id when nothing matches.
- */
+/** The newest 1,000 requests of a connection, filtered. One row at least: without an id when nothing matches. */
 const CALLS = `
   WITH newest AS (
     SELECT id, call FROM invocations WHERE connection_id = $1 AND call -> 'status' IS NOT NULL
@@ -125,12 +134,7 @@ interface Partitions {
   indexed: IndexedRange[];
 }
 
-/**
- * Finds invocations of one server, or of one connection; each view reads its own columns only. For a word the newest
- * invocations of the server are read along `(server_id, id)` first: a common word is found there at once, whatever the
- * planner estimates. Older ones are read range by range (`searchRanges`), because Postgres uses a search index only for a
- * condition within its range, and newest first, which ends the search once enough are found.
- */
+/** Finds invocations. */
 @Injectable()
 export class InvocationSearchRepository {
   private readonly slots: FairSemaphore;

@@ -1,3 +1,15 @@
+/**
+ * One authorization from the page to the stored token (RFC 6749 with PKCE): the page of its link, the redirect to the
+ * authorization server, and the answer at `/oauth/callback`.
+ *
+ * A row of `pending_authorizations` is bound to the browser that begins (cookie) and to a `state`. The state works
+ * once, for 10 minutes and in that browser; the issuer is checked by `iss` (RFC 9207). The code is exchanged, the
+ * tokens are stored in place of the owner's earlier ones, other links of the owner end, and the owner's module is told.
+ *
+ * Faults are SetupPageErrors, pages with a sentence and the next step: link unknown, used or expired, another browser,
+ * refusal by the person (which returns to the app), refusal or silence of the server. A client that the server refuses
+ * is registered anew at the next attempt.
+ */
 import { randomUUID } from 'node:crypto';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { DataSource, Not, type EntityManager } from 'typeorm';
@@ -40,7 +52,7 @@ const ANSWER_MS_MAX = 10 * 60_000;
 /** Reads the cookie that the browser has for a setup link. */
 export type CookieOf = (linkId: string) => string | undefined;
 
-/** The steps of an authorization: the page of its link, the redirect to the authorization server, and the answer. */
+/** The steps of an authorization. */
 @Injectable()
 export class AuthorizationFlowService implements SetupSubject<PendingAuthorization>, OnModuleInit {
   constructor(

@@ -1,3 +1,14 @@
+/**
+ * Pages for people who authorize this service at an upstream, or enter values for one: `/setup/<kind>/<id>/<epoch>`
+ * with a signature, and `/oauth/callback`.
+ *
+ * The signed link gives access; one that names an account opens only in a browser that is signed in as it, and leads to
+ * the sign-in otherwise. GET binds the browser to the link by a cookie and changes nothing else. POST needs the cookie,
+ * the form token and our own page as its origin. `returnUrl` (origins of `SETUP_RETURN_ORIGINS`) leads back to an app
+ * after success, and after a refusal at the authorization server; a second cookie keeps it on the way.
+ *
+ * Faults are pages with 400, 403, 404, 410 or 502, never redirects to an unchecked address.
+ */
 import { Controller, Get, Param, Post, Query, Req, Res, UseFilters } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
@@ -20,10 +31,7 @@ import { SetupLinksService } from './setup-links.service.js';
 import { setupPage, withEntered } from './setup-page.js';
 import type { SetupAnswer, SetupLink, SetupView } from './setup.types.js';
 
-/**
- * The pages for people who authorize Slipway or enter values. The signed link gives access; one that names an account opens
- * only in a browser that is signed in as it.
- */
+/** Pages of set-up links, and the answer of authorization servers. */
 @ApiExcludeController()
 @Public()
 @UseFilters(PageFilter)

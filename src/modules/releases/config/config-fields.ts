@@ -1,3 +1,16 @@
+/**
+ * The configuration values of a server's callers (Smithery's session configuration): from `configSchema` to fields, and
+ * from a request to the values for the upstream.
+ *
+ * `x-from` names the header or query parameter in which a caller sends a value, `x-to` the one in which the upstream
+ * gets it; without them it is a query parameter of the property's name. Objects with properties are flattened
+ * (`db.host`). Nothing else of the request is passed on, and an empty value counts as not sent. Hosted modules get
+ * their values in the query of the worker's URL.
+ *
+ * Types and allowed values are checked here. Other keywords need the whole schema: it is compiled in a thread
+ * (`config-values.job.ts`), in turns of the namespaces. A fault names the place and never repeats the value, which may
+ * be a secret.
+ */
 import type { IncomingHttpHeaders } from 'node:http';
 import { HEADER_VALUE } from '../../../platform/http/header-value.js';
 import { isObject } from '../../../platform/text/json.js';
@@ -96,11 +109,7 @@ const VALUES = 'modules/releases/config/config-values.job.js';
 
 const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean']);
 
-/**
- * The fields of a schema, in its order. Objects with properties are flattened: `db.host` is a field of its own, required if
- * it and all objects around it are. Hosted modules read their configuration from the query of the
- * worker's URL under that dotted name, wherever the caller passed it.
- */
+/** The fields of a schema, in its order. */
 export function configFields(schema: ConfigSchema, kind: ConfigKind): ConfigField[] {
   return fieldsBelow(schema, { path: [], isAroundRequired: true, kind, root: schema });
 }
@@ -179,11 +188,9 @@ function placeOf(value: unknown): ConfigPlace | null {
 }
 
 /**
- * Maps the values of a schema from the place in the request (`x-from`) to the place for the upstream (`x-to`). Nothing else
- * is passed on. An empty value counts as not sent. Use the result only if `missing` and `faults` are empty.
- *
- * @param namespaceId of the server; its schema is compiled at its turn
- * @returns a promise only for a schema with more than types and allowed values
+ * Maps the values of a request to those for the upstream. Use the result only if `missing` and `faults` are empty.
+ * @param namespaceId of the server; its schema is compiled at its turn @returns a promise only for a schema with more
+ * than types and allowed values
  */
 export function mapConfig(
   fields: readonly ConfigField[],

@@ -1,3 +1,15 @@
+/**
+ * Scans published releases again, in every worker process: when they are due (`RELEASE_RESCAN_HOURS`), and at once on
+ * request (`releases.rescan`).
+ *
+ * Due rows are claimed in Postgres by moving their time past the end of the scan, so scans of a process that dies
+ * become due again. Servers at one URL to which no credentials are sent share a scan. Four scans run at once, two of
+ * them at one host, and two of one account in the whole service. `rescan-verdict.ts` tells what follows from a result:
+ * a new snapshot, contract changes, log lines, or a failed security check.
+ *
+ * A failed scan changes nothing that callers see and is repeated later and later. The result of a scan whose release is
+ * no longer current is dropped.
+ */
 import {
   Injectable,
   Logger,
@@ -90,10 +102,7 @@ class RescanHold extends Hold implements ScanHold {
   }
 }
 
-/**
- * Scans published releases in every worker process: when they are due, and at once on request. Servers at one URL to which
- * no credentials are sent share a scan.
- */
+/** Claims due scans and runs them. */
 @Injectable()
 export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('releases');

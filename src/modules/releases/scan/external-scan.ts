@@ -1,3 +1,14 @@
+/**
+ * Scans a server that runs elsewhere: opens a channel with the publisher's `scanCredentials` or with the token that its
+ * owner authorized, and reads all lists without calling a tool.
+ *
+ * A server that wants authorization and publishes a card (`/.well-known/mcp/server-card.json`) is taken at its word:
+ * source `claims`. Without a card the release pauses as AUTH_REQUIRED with a link for its owner; its log then has the
+ * line `auth_required`, which published tools look for. A server that answers at another path gets one try at `/mcp`,
+ * for a hint to the publisher.
+ *
+ * Failures end the release with FAILURE and a sentence for the publisher, without the credentials that were sent.
+ */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { HttpChannels } from '../../../mcp/client/http/http-channel.js';

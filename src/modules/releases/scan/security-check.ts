@@ -1,3 +1,16 @@
+/**
+ * Checks what a server offers for faults that make it dangerous or unusable: text hidden from people
+ * (`hidden-characters.ts`), texts that flood the model's context, tools that pass for each other, names and schemas
+ * that clients refuse, schemas that refer elsewhere (`schema-lint.ts`).
+ *
+ * Each part (server info, instructions, tool, prompt, resource, template) is checked by itself, its texts and member
+ * names at any depth included; `_meta` and icons are not, as models do not see them. A finding has a rule, its place
+ * and a sentence for the publisher, and never quotes hidden text as it is. The meaning of visible text is not judged;
+ * `wordWarnings` warns of phrases that known attacks use.
+ *
+ * At most 100 findings, 8 per part. What cannot be checked, because it is nested too deeply or brings a check down, is
+ * a finding: nothing passes by breaking the check.
+ */
 import { DEPTH_MAX } from '../../../platform/database/storable.js';
 import { isObject, isWithinDepth } from '../../../platform/text/json.js';
 import { quoted } from '../../../platform/text/quoted.js';
@@ -68,13 +81,7 @@ const UNSHOWN = new Set(['_meta', 'icons']);
 
 type Part = Record<string, unknown>;
 
-/**
- * Checks a server for faults that make it dangerous or unusable: text hidden from people, texts that flood
- * the model's context, tools that pass for each other, names and schemas clients refuse, schemas that fetch from elsewhere.
- * The meaning of visible text is not judged; {@link wordWarnings} warns of some.
- *
- * @returns at most 100 findings; none means passed. Never throws: what cannot be checked is a finding.
- */
+/** Checks a server. Never throws. @returns at most 100 findings; none means passed */
 export function checkServer(input: ServerText): Finding[] {
   const findings: Finding[] = [];
   for (const part of partsOf(input)) {
