@@ -1,3 +1,14 @@
+/**
+ * Assembles the HTTP application that `main.ts`, the tests and the OpenAPI generator share: Nest on `SlipwayAdapter`,
+ * global pipe, filter and guards, the fast path, the authorization server, WebSocket handshakes, API documentation.
+ *
+ * Limits that hold for the process (size of answers, depth of JSON) are set here, before the first request. Parts of
+ * modules that only some roles load, and modules outside the tree (`SLIPWAY_MODULES`), are imported before Nest sees
+ * any module. The first words of all routes are reserved, so that no namespace has a name that its short form
+ * `/{namespace}` could not reach.
+ *
+ * A route without an access rule, and a module that cannot be loaded, fail the start.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -35,7 +46,7 @@ import { useJsonBounds } from './platform/text/json-bounds.js';
 import { Draining } from './platform/telemetry/draining.js';
 import { HttpMeter } from './platform/telemetry/http-meter.js';
 
-/** Creates the app with everything that main, the tests and the OpenAPI generator share. */
+/** Creates the app. */
 export async function createApp(
   env: Env,
   options: { preview?: boolean; logger?: LoggerService } = {},

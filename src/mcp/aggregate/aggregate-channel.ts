@@ -1,3 +1,16 @@
+/**
+ * All connections of a namespace as one MCP server.
+ *
+ * Tools and prompts are named `connection__tool` or `connection.tool` (`member-names.ts`), resources have
+ * `connection://connectionId/` in front of their URI, in lists, results and notifications. A resource that was read by
+ * another URI keeps it. With `isSearched` the aggregate offers three tools instead (`search-tools.ts`): search,
+ * describe, call. Methods that name no connection go to one connection after another, until one knows them. Results
+ * pass unchanged otherwise.
+ *
+ * One failing upstream never fails the rest: lists name it in `_meta["slipway/failed"]`. Unknown names are -32602, in
+ * search mode a tool result, which the model reads. A call that claims to continue another one is refused where the
+ * server could not know it, since it would run as a new one.
+ */
 import { withMember, withoutMeta } from '../protocol/json-edit.js';
 import { quoted } from '../../platform/text/quoted.js';
 import type {
@@ -40,11 +53,7 @@ export interface AggregateForm {
 
 const listOf = new Map<string, ListKind>(Object.values(mcpLists).map((kind) => [kind.method, kind]));
 
-/**
- * All connections of a namespace as one MCP server. Tools and prompts are named as by `MemberNames`, resources have
- * `connection://connectionId/` in front of their URI, in lists, results and notifications. A resource that was read by
- * another URI keeps it. Results otherwise pass unchanged. One failing upstream never fails the rest.
- */
+/** All connections of a namespace as one MCP server. */
 export class AggregateChannel implements Channel {
   private readonly gathering: MemberRequests;
   private readonly lists: AggregateLists;

@@ -1,3 +1,16 @@
+/**
+ * Finds the authorization server of an MCP server, with everything required to authorize, refresh and revoke.
+ *
+ * Order: the URL in the challenge (`WWW-Authenticate: Bearer resource_metadata=…`), the well-known protected resource
+ * metadata (RFC 9728), or the server's own origin without them (MCP 2025-03-26); then the metadata of the authorization
+ * server (RFC 8414, OpenID Connect Discovery). A server without either has the default endpoints `/authorize`, `/token`
+ * and `/register`, if its token endpoint answers as one. Of several authorization servers those at which we have a
+ * client are tried first, four at most.
+ *
+ * Every fault is an OAuthSetupError that names what is missing or invalid, and where: no PKCE with S256 (unless listed
+ * in `OAUTH_PKCE_UNANNOUNCED`), another issuer than announced, a resource that is not the called server, endpoints
+ * without https, DPoP. An HTML page in place of a document counts as none; a 5xx does not, as it may be temporary.
+ */
 import type {
   AuthorizationServerMetadata,
   FetchLike,
@@ -63,13 +76,7 @@ export interface DiscoveryRequest {
   pkceUnannounced: readonly string[] | null;
 }
 
-/**
- * Discovers the authorization server of an MCP server: protected resource metadata (RFC 9728), or the server's own
- * origin without them (MCP 2025-03-26), then the authorization server's metadata (RFC 8414, OpenID Connect Discovery). A
- * server without either has the default endpoints of that revision, if its token endpoint answers as one.
- *
- * @throws OAuthSetupError naming what is missing or invalid, and where
- */
+/** Discovers the authorization server of an MCP server. @throws OAuthSetupError */
 export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest): Promise<AuthorizationTarget> {
   const upstream = new URL(request.upstreamUrl);
   const challenge = bearerChallenge(request.challenge);

@@ -1,3 +1,16 @@
+/**
+ * Channels of connections to registry servers, which follow the server's current release: the next call after a publish
+ * uses the new one, calls under way finish on the old one.
+ *
+ * A connection has its own configuration values, token and upstream sessions; its account must be allowed to call the
+ * server at each call. Calls are recorded in the log of the server like those at the run endpoint, without HTTP in
+ * between, and under the id of the connection's own record. A call that is refused before the server was reached
+ * appears in the log of the connection only.
+ *
+ * Calls reject with ServerGoneError (deleted, or no longer allowed), NotRunnableError (no release that can run),
+ * InputRequiredError and InputInvalidError for values, and AdapterAuthRequiredError where hosted code with an auth
+ * adapter has no token.
+ */
 import { Injectable } from '@nestjs/common';
 import type { Channel, McpCall, McpReply, Listening } from '../../mcp/protocol/channel.js';
 import { memberText } from '../../mcp/protocol/json-edit.js';
@@ -30,10 +43,7 @@ type CallableServer = ResolvedServer & { release: ResolvedRelease };
 /** The handle that a call is sent by; a promise only if it must be opened. */
 type OpenHandle = () => UpstreamHandle | Promise<UpstreamHandle>;
 
-/**
- * A channel to a server's current release. When another release becomes current, the next call uses it; calls under way
- * finish on the previous one.
- */
+/** A channel to a server's current release. */
 class ServerChannel implements Channel {
   private current: ReleaseHandle | null = null;
   private isClosed = false;

@@ -1,3 +1,15 @@
+/**
+ * The contract of a release: everything that its callers depend on, in canonical form. Tools with schemas and
+ * annotations, resources, templates and prompts, with the texts that models read; icons and `_meta` are no part of it.
+ *
+ * Schemas that spell the same constraints differently are equal: annotations and defaults of the dialect are removed,
+ * sets sorted, `const` becomes `enum`, and `anyOf` with null a list of types. Equal contracts have one hash (SHA-256 of
+ * the canonical JSON). `contract-diff.ts` compares two contracts, and `release-contracts.ts` stores the changes of each
+ * version.
+ *
+ * A list that is unknown (null) is not compared. The functions are recursive: the security check bounds the depth of
+ * schemas before.
+ */
 import { createHash } from 'node:crypto';
 import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
@@ -74,10 +86,7 @@ function canonicalMember(member: string, value: unknown): unknown {
   );
 }
 
-/**
- * A JSON Schema in canonical form: equal for schemas that spell the same constraints differently. Without annotations and
- * defaults of the dialect, with sets sorted, and with `anyOf: [x, null]` as a type. Recursive: the caller bounds the depth.
- */
+/** A JSON Schema in canonical form. Recursive: the caller bounds the depth. */
 export function canonicalSchema(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
   const entries = Object.entries(schema)
