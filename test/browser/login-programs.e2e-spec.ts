@@ -19,7 +19,7 @@ import { startSite, type Site } from '../support/people/site.js';
 import { until } from '../support/until.js';
 import { startUpstream, type Upstream } from '../support/upstream/upstream.js';
 import { closing, textOf } from '../support/upstream/upstream-clients.js';
-import { verifies } from '../support/verifies.js';
+import { longVerifies, verifies } from '../support/verifies.js';
 
 /** A real browser on a busy machine takes its time. */
 const SLOW_MS = 300_000;
@@ -76,27 +76,41 @@ beforeEach(async () => {
 
 afterEach(() => page.context().close(), SLOW_MS);
 
+/** The whole way of `mcp-remote`: login, calls, the end of its access, and a second login for the call that waits. */
+async function useRemote(path: string, name: string): Promise<void> {
+  const remote = await startMcpRemote(url + path);
+  const { asked, back } = await letIn(page, await remote.opened(), key);
+  expect(asked).toContain('acme');
+  expect(back.hostname).toMatch(/^(localhost|127\.0\.0\.1)$/);
+  await remote.connected;
+  const { tools } = await remote.client.listTools();
+  expect(tools.map((tool) => tool.name)).toContain(name);
+  expect(textOf(await remote.client.callTool({ name, arguments: { message: 'hi' } }))).toContain('hi');
+  expect(await endAllAccess(page, url)).toBe(1);
+  const waiting = remote.client.callTool({ name, arguments: { message: 'again' } });
+  const { asked: askedAgain } = await letIn(page, await remote.opened(2), key);
+  expect(askedAgain).toContain('MCP CLI Proxy');
+  expect(textOf(await waiting)).toContain('again');
+  expect(await endAllAccess(page, url)).toBe(1);
+}
+
 describe('mcp-remote with nothing but a URL', () => {
   verifies(
     'login:programs:mcp-remote',
     'logs in through the browser, calls tools, and must log in again after its access ended',
     async () => {
-      for (const path of ['/connect/acme/weather/mcp', '/run/acme--weather']) {
-        const remote = await startMcpRemote(url + path);
-        const { asked, back } = await letIn(page, await remote.opened(), key);
-        expect(asked).toContain('weather');
-        expect(back.hostname).toMatch(/^(localhost|127\.0\.0\.1)$/);
-        await remote.connected;
-        const { tools } = await remote.client.listTools();
-        expect(tools.map(({ name }) => name)).toContain('echo');
-        expect(textOf(await remote.client.callTool({ name: 'echo', arguments: { message: 'hi' } }))).toContain('hi');
-        expect(await endAllAccess(page, url)).toBe(1);
-        const waiting = remote.client.callTool({ name: 'echo', arguments: { message: 'again' } });
-        const { asked: askedAgain } = await letIn(page, await remote.opened(2), key);
-        expect(askedAgain).toContain('weather');
-        expect(textOf(await waiting)).toContain('again');
-        expect(await endAllAccess(page, url)).toBe(1);
-      }
+      await useRemote('/connect/acme/weather/mcp', 'echo');
+      await useRemote('/run/acme--weather', 'echo');
+    },
+    SLOW_MS,
+  );
+
+  longVerifies(
+    'login:programs:mcp-remote',
+    'logs in at a namespace and at the short form of a connection, too',
+    async () => {
+      await useRemote('/connect/acme/.mcp', 'weather__echo');
+      await useRemote('/acme/weather/mcp', 'echo');
     },
     SLOW_MS,
   );

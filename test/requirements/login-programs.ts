@@ -5,7 +5,7 @@ export const loginPrograms = {
   'login:programs:mcp-remote': {
     source: 'Field',
     behavior:
-      '`mcp-remote` with the URL of a connection or a run endpoint and no header logs in through the browser and calls tools; after `/me/access` ended it, its next call waits for a new login.',
+      '`mcp-remote` with the URL of a connection, a namespace or a run endpoint and no header logs in through the browser and calls tools; after `/me/access` ended it, its next call waits for a new login.',
   },
   'login:programs:sdk': {
     source: 'Field',

@@ -153,7 +153,7 @@ export interface TokenSource {
    * @throws UnauthenticatedError, with a challenge where the request is for an MCP endpoint
    */
   verify(token: string, request: IncomingMessage): Caller | Promise<Caller>;
-  /** `WWW-Authenticate` of a 401 without a token; undefined where the request is for no MCP endpoint. */
+  /** Parameters of `WWW-Authenticate` of a 401 without a token; undefined where the request is for no MCP endpoint. */
   challenge(request: IncomingMessage): string | undefined;
   /** Those of these ids ({@link Caller.keyId}) whose tokens are good. */
   validAmong(ids: string[]): Promise<Set<string>>;

@@ -11,21 +11,24 @@ export class UnauthenticatedError extends DomainError {
   /** True when the request carried a key, and so may be one of many guesses. */
   isAttempt = true;
 
-  /** @param challenge `WWW-Authenticate` of an MCP endpoint whose clients may log in */
+  /** @param challenge where clients may log in: the parameters of `WWW-Authenticate` that say how */
   static missing(challenge?: string): UnauthenticatedError {
     const error = new UnauthenticatedError('The API key is missing: send it as "Authorization: Bearer <API key>".');
-    return Object.assign(error, { isAttempt: false, headers: headersOf(challenge) });
+    return Object.assign(error, { isAttempt: false, challenge });
   }
-  static invalid(): UnauthenticatedError {
-    return new UnauthenticatedError('The API key is not valid: it is misspelt, revoked or from another service.');
+  static invalid(challenge?: string): UnauthenticatedError {
+    const error = new UnauthenticatedError(
+      'The API key is not valid: it is misspelt, revoked or from another service.',
+    );
+    return Object.assign(error, { challenge });
   }
   static malformed(challenge?: string): UnauthenticatedError {
     const error = new UnauthenticatedError('The Authorization header must be "Authorization: Bearer <API key>".');
-    return Object.assign(error, { headers: headersOf(challenge) });
+    return Object.assign(error, { challenge });
   }
   /** An OAuth token that opens nothing here. @param reason whole sentences */
   static token(reason: string, challenge?: string): UnauthenticatedError {
-    return Object.assign(new UnauthenticatedError(reason), { headers: headersOf(challenge) });
+    return Object.assign(new UnauthenticatedError(reason), { challenge });
   }
   static expired(): UnauthenticatedError {
     return new UnauthenticatedError('The API key has expired: make a new one.');
@@ -33,10 +36,6 @@ export class UnauthenticatedError extends DomainError {
   static disabled(): UnauthenticatedError {
     return new UnauthenticatedError('The account of this API key is disabled: ask the operator.');
   }
-}
-
-function headersOf(challenge: string | undefined): Record<string, string> | undefined {
-  return challenge === undefined ? undefined : { 'www-authenticate': challenge };
 }
 
 /** The account may do this, but not with this key. */

@@ -7,12 +7,14 @@
  * A failure counts for 60 s. Meanwhile the last good copy is used, which the store keeps for all processes, then a pinned
  * document. After 404 or 410 no copy is used: the client withdrew its document.
  *
- * What fails is a ClientDocumentError, which oidc-provider makes the `cause` of its own error (`invalid_client`).
+ * Anybody can name a URL, so one URL is fetched once at a time, and a few at once: this service is no tool to flood others.
+ *
+ * What fails is a ClientDocumentError, which oidc-provider makes the `cause` of its own error (`invalid_client`). Its words do not
+ * say why a host cannot be reached: strangers would learn which names exist in the network of the service. The log does (debug).
  */
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { Egress } from '../../platform/egress/egress.js';
 import { follow, readWithin, RedirectRefusedError } from '../../platform/egress/follow.js';
-import { DomainError } from '../../platform/errors/domain-error.js';
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import { boundExceeded } from '../../platform/text/json-bounds.js';
 import { pinnedClients } from './pinned-clients.js';
@@ -27,6 +29,9 @@ const FAILED_S = 60;
 
 /** Documents of which a process remembers the last answer: at most 64 KB each. */
 const REMEMBERED_MAX = 200;
+
+/** Documents that a process fetches at once. */
+export const FETCHES_MAX = 20;
 
 /** The last good copies of documents, for all processes. */
 export abstract class ClientDocumentStore {
@@ -54,7 +59,9 @@ export class ClientDocuments {
   /** Time limit of one request, body included. */
   fetchMsMax = 5_000;
 
+  private readonly logger = new Logger('login');
   private readonly remembered = growingLru<Remembered>(REMEMBERED_MAX);
+  private readonly loading = new Map<string, Promise<Remembered>>();
 
   constructor(
     private readonly egress: Egress,
@@ -71,7 +78,12 @@ export class ClientDocuments {
     const url = String(input);
     let last = this.remembered.get(url);
     if (!last || last.until <= Date.now()) {
-      last = await this.load(url);
+      let loading = this.loading.get(url);
+      if (!loading) {
+        loading = this.load(url).finally(() => this.loading.delete(url));
+        this.loading.set(url, loading);
+      }
+      last = await loading;
       this.remembered.set(url, last);
     }
     if (typeof last.outcome !== 'string') throw last.outcome;
@@ -99,6 +111,7 @@ export class ClientDocuments {
     const refuse = (why: string) => new ClientDocumentError(`The client's document ${shown} cannot be used: ${why}`);
     // A default port is no part of a URL.
     if (url.protocol !== 'https:' || url.port !== '') throw refuse('only https on port 443 is read.');
+    if (this.loading.size >= FETCHES_MAX) throw refuse('too many are being read. Try again in a minute.');
     const headers = { accept: 'application/json', 'user-agent': 'Slipway' };
     const signal = AbortSignal.timeout(this.fetchMsMax);
     let status: number;
@@ -111,10 +124,10 @@ export class ClientDocuments {
       bytes = await readWithin(answer.body, CLIENT_DOCUMENT_BYTES_MAX);
     } catch (error) {
       if (error instanceof RedirectRefusedError) throw refuse('it redirects, and redirects are not followed.');
-      if (error instanceof DomainError) throw refuse(error.message);
-      const { name, code } = error as { name?: string; code?: string };
+      this.logger.debug({ msg: `The client's document ${shown} could not be read`, err: error });
+      const { name } = error as { name?: string };
       if (name === 'TimeoutError') throw refuse(`${url.host} did not answer within ${this.fetchMsMax / 1000} s.`);
-      throw refuse(`${url.host} cannot be reached${code === undefined ? '' : ` (${code})`}.`);
+      throw refuse(`${url.host} cannot be reached.`);
     }
     if (status === 404 || status === 410) throw new WithdrawnError(refuse(`${url.host} answered ${status}.`).message);
     if (status !== 200) throw refuse(`${url.host} answered ${status}.`);

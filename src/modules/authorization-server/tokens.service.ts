@@ -25,6 +25,9 @@ import { metadataUrl } from './protected-resource.js';
 const CACHE_MS = 5_000;
 const CACHED_MAX = 10_000;
 
+/** RFC 6750 section 3.1. */
+const INVALID_TOKEN = 'error="invalid_token", ';
+
 interface KnownToken {
   caller: Caller;
   expiresAt: number;
@@ -56,8 +59,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
   }
 
   verify(token: string, request: IncomingMessage): Caller | Promise<Caller> {
-    if (!token.startsWith(TOKEN_PREFIX))
-      throw this.refusal(request, 'The access token is not one of this service: log in again.');
+    if (!token.startsWith(TOKEN_PREFIX)) throw UnauthenticatedError.invalid(this.challenge(request, INVALID_TOKEN));
     const cached = this.known.peek(token);
     if (cached) return this.use(cached, request);
     return this.known.get(token).then((known) => {
@@ -69,7 +71,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
 
   challenge(request: IncomingMessage, error = ''): string | undefined {
     if (!endpointOf(request)) return undefined;
-    return `Bearer realm="slipway", ${error}resource_metadata="${metadataUrl(request, this.env)}", scope="${MCP_SCOPE}"`;
+    return `${error}resource_metadata="${metadataUrl(request, this.env)}", scope="${MCP_SCOPE}"`;
   }
 
   validAmong(ids: string[]): Promise<Set<string>> {
@@ -94,8 +96,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
   }
 
   private refusal(request: IncomingMessage, reason: string): UnauthenticatedError {
-    const error = `error="invalid_token", error_description="${reason}", `;
-    return UnauthenticatedError.token(reason, this.challenge(request, error));
+    return UnauthenticatedError.token(reason, this.challenge(request, INVALID_TOKEN));
   }
 
   private async load(token: string): Promise<KnownToken | null> {

@@ -58,6 +58,8 @@ export abstract class DomainError extends Error {
   readonly advice?: string;
   /** Headers of the answer. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Of a 401: further parameters of `WWW-Authenticate`, such as `scope="mcp"`. */
+  readonly challenge?: string;
   /** True with `retryAfterSeconds` when clients must still not repeat the request by themselves. */
   readonly noRetry?: boolean;
 

@@ -19,8 +19,6 @@ export interface McpRemote {
   connected: Promise<void>;
   /** The address that it opens in a browser for the n-th time, from 1. */
   opened(count?: number): Promise<string>;
-  /** Everything it wrote on its standard error. */
-  output(): string;
 }
 
 /** A login may wait for a browser on a busy machine. */
@@ -62,6 +60,5 @@ export async function startMcpRemote(url: string): Promise<McpRemote> {
       ).catch((error: unknown) => {
         throw new Error(`It wrote:\n${output}`, { cause: error });
       }),
-    output: () => output,
   };
 }
