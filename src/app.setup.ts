@@ -26,7 +26,7 @@ import { offReason } from './modules/authorization-server/protected-resource.js'
 import { AccessService, checkRoutes } from './modules/auth/access.service.js';
 import { RequestLimits } from './modules/auth/request-limits.service.js';
 import { FastPathRouter, globalEnhancers } from './modules/auth/fast-path-router.js';
-import { abandonCalls } from './mcp/client/call-registry.js';
+import { failPendingCalls } from './mcp/client/call-registry.js';
 import { useMessageLimits } from './mcp/client/message-budget.js';
 import { startPage } from './modules/people/people-pages.js';
 import { SessionsService } from './modules/people/sessions.service.js';
@@ -103,7 +103,7 @@ export async function createApp(
     } else if (env.oauth !== 'off') new Logger('login').log(`MCP clients cannot log in by URL: ${reason}`);
     adapter.fastPath = (request, response) => fastPath.take(request, response);
     const uplinks = part(UplinkGateway);
-    adapter.abandon = abandonCalls;
+    adapter.failPendingCalls = failPendingCalls;
     adapter.upgrade = (request, socket, head) => void uplinks.take(request, socket, head);
     serveDocs(app, env, part(RequestLimits), part(SessionsService));
   }

@@ -44,7 +44,7 @@ export interface ProgramOwner {
 
 /** Registry of program owners, one per kind, which register at start. */
 @Injectable()
-export class Programs {
+export class ProgramOwners {
   private readonly logger = new Logger('hosting');
   private readonly owners = new Map<ProgramKind, ProgramOwner>();
 

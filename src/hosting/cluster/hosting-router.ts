@@ -31,7 +31,7 @@ import { HostClient } from './host-client.js';
 import { HostSelector } from './host-selector.js';
 import { HostDirectory, type HostDetails } from './host-directory.js';
 import { DataFolder, Placements } from './placements.js';
-import { placementFailure, RetryingDispatch, type AttemptHandler, type Place } from './retrying-dispatch.js';
+import { placementFailure, RetryingDispatch, type AttemptHandler, type Candidate } from './retrying-dispatch.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -111,7 +111,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   }
 
   dispatch(ref: ProgramRef, request: HostedRequest, handler: Dispatcher.DispatchHandler): void {
-    new RetryingDispatch((passedOver) => this.choose(ref, passedOver), request, handler, this.onThrown).start();
+    new RetryingDispatch((excluded) => this.choose(ref, excluded), request, handler, this.onThrown).start();
   }
 
   /**
@@ -174,14 +174,14 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     return { worker: await whyNot('worker'), bundle: await whyNot('bundle') };
   }
 
-  private async choose(ref: ProgramRef, passedOver: ReadonlySet<string>): Promise<Place> {
+  private async choose(ref: ProgramRef, excluded: ReadonlySet<string>): Promise<Candidate> {
     // A host refused the request, so the cached placement and list are outdated.
-    if (passedOver.size > 0) {
+    if (excluded.size > 0) {
       this.directory.forget();
       this.placements.forgetCached(ref.ownerId);
     }
     const mayRunHere = this.local !== null && !this.isStopping;
-    const host = await this.choice.choose(ref, { passedOver, mayRunHere });
+    const host = await this.choice.choose(ref, { excluded, mayRunHere });
     if (host) {
       return {
         id: host.id,

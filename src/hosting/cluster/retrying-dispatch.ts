@@ -33,7 +33,7 @@ export interface AttemptHandler extends Dispatcher.DispatchHandler {
 }
 
 /** The host that receives one attempt. */
-export interface Place {
+export interface Candidate {
   /** The host's id; null for this process when it is none at the moment. */
   id: string | null;
   send(request: HostedRequest, handler: AttemptHandler): void;
@@ -41,20 +41,20 @@ export interface Place {
   suspect(): void;
 }
 
-/** Chooses a host that is not in `passedOver`. @throws HostedFailure when there is none */
-export type ChoosePlace = (passedOver: ReadonlySet<string>) => Promise<Place>;
+/** Chooses a host that is not in `excluded`. @throws HostedFailure when there is none */
+export type ChooseCandidate = (excluded: ReadonlySet<string>) => Promise<Candidate>;
 
 /** One request, with its attempts. */
 export class RetryingDispatch extends ForwardedRequest implements AttemptHandler {
-  private readonly passedOver = new Set<string>();
-  private place: Place | null = null;
+  private readonly excluded = new Set<string>();
+  private candidate: Candidate | null = null;
   private attempts = 0;
   private isStarted = false;
   private hasHead = false;
   private isEnded = false;
 
   constructor(
-    private readonly choose: ChoosePlace,
+    private readonly choose: ChooseCandidate,
     private readonly request: HostedRequest,
     private readonly handler: Dispatcher.DispatchHandler,
     /** Receives errors thrown by the handler, which must not end the process. */
@@ -100,13 +100,13 @@ export class RetryingDispatch extends ForwardedRequest implements AttemptHandler
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, cause: Error): void {
-    const { place } = this;
+    const { candidate: place } = this;
     const isUnreached = cause instanceof ProcessUnreachedError;
     if (isUnreached) place?.suspect();
     const error = isUnreached ? new HostAwayError(NO_ANSWER, 1) : cause;
     if (this.isEnded || !place || !this.mayRetry(error)) return this.finish(error);
-    if (place.id !== null) this.passedOver.add(place.id);
-    this.place = null;
+    if (place.id !== null) this.excluded.add(place.id);
+    this.candidate = null;
     this.start(error as HostedFailure);
   }
 
@@ -114,9 +114,9 @@ export class RetryingDispatch extends ForwardedRequest implements AttemptHandler
     this.attempts += 1;
     this.inner = null;
     try {
-      this.place = await this.choose(this.passedOver);
+      this.candidate = await this.choose(this.excluded);
       if (this.aborted) this.finish(this.reason ?? new Error('aborted'));
-      else this.place.send(this.request, this);
+      else this.candidate.send(this.request, this);
     } catch (error) {
       // Without another host, the answer of the one that refused says more than that there is none.
       const isLessSpecific = failedBefore instanceof HostingUnavailableError && error instanceof HostAwayError;

@@ -39,7 +39,11 @@ const WORDS_MAX = 500;
 const QUOTED_FROM = 5;
 
 /** Error of the request that caused the kill. */
-export function culprit(reason: KillReason, { cpuMs, memoryMb }: ProgramLimits, stallMs: number): LimitExceededError {
+export function limitError(
+  reason: KillReason,
+  { cpuMs, memoryMb }: ProgramLimits,
+  stallMs: number,
+): LimitExceededError {
   if (reason === 'memory') return overMemory(memoryMb);
   const used = reason === 'cpu' ? `used more than ${cpuMs} ms of CPU time` : `let nothing else run for ${stallMs} ms`;
   return new LimitExceededError(
@@ -49,7 +53,7 @@ export function culprit(reason: KillReason, { cpuMs, memoryMb }: ProgramLimits, 
 }
 
 /** Error of other requests in flight at the kill. */
-export function bystander(): ProgramCrashedError {
+export function collateralError(): ProgramCrashedError {
   return new ProgramCrashedError(
     'The program was ended because another request to it exceeded a limit. This one may have run in part: try again.',
   );

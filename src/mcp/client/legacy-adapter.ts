@@ -169,7 +169,7 @@ export interface LegacyOptions {
   /** True while the verdict is new: failures are then reported, not taken for an era change. */
   isFresh: () => boolean;
   /** True when the verdict is old enough to be doubted after the server has lost its sessions. */
-  isDoubtful: () => boolean;
+  isStale: () => boolean;
   /** Limit of concurrent sessions owned by callers. */
   sessionsMax?: number;
 }
@@ -337,8 +337,8 @@ export class LegacyAdapter implements ProtocolAdapter {
   private forget(slot: SessionSlot, session: LegacySession): void {
     slot.lose(session);
     if (slot === this.plain || !slot.listeners.isEmpty) slot.listeners.restart();
-    const { isDoubtful, url } = this.options;
-    if (!isDoubtful()) return;
+    const { isStale, url } = this.options;
+    if (!isStale()) return;
     throw new EraContradictedError(new UpstreamError(`${url.host} forgot the session again and again.`));
   }
 

@@ -68,7 +68,7 @@ export interface ModernOptions {
   /** True while the verdict is new: failures are then reported, not taken for an era change. */
   isFresh: () => boolean;
   /** Called for an answer that modern servers do not send. The answer is returned all the same. */
-  onDoubt(): void;
+  invalidateEra(): void;
 }
 
 /** MCP 2026-07-28. One per channel. */
@@ -106,7 +106,7 @@ export class ModernAdapter implements ProtocolAdapter {
       await this.readTools(left());
       reply = await this.repeated(call, left);
     }
-    this.judge(reply, call);
+    this.checkEra(reply, call);
     if (call.method === mcpLists.tools.method) reply = this.withoutInvalidTools(reply);
     if (key !== null) this.cache.keep(key, reply);
     return reply;
@@ -159,7 +159,7 @@ export class ModernAdapter implements ProtocolAdapter {
    *
    * @throws EraContradictedError when it proves that the request did not run
    */
-  private judge(reply: McpReply, { method }: McpCall): void {
+  private checkEra(reply: McpReply, { method }: McpCall): void {
     const { error } = reply;
     if (error) {
       if (error.code === rpcCode.invalidParams) this.cache.forgetPages(method);
@@ -167,7 +167,7 @@ export class ModernAdapter implements ProtocolAdapter {
       if (isRefused && !this.options.isFresh()) throw new EraContradictedError(reply);
       return;
     }
-    if (!reply.text.includes('"resultType"')) this.options.onDoubt();
+    if (!reply.text.includes('"resultType"')) this.options.invalidateEra();
     const type = resultTypeOf(reply);
     if (type === 'complete' || type === 'input_required' || type === 'task') return;
     throw new UpstreamError(`The MCP server answered with a result of type "${type?.slice(0, 40)}", which is not MCP.`);

@@ -39,7 +39,7 @@ import { ClientInput, INPUT_MS_MAX } from './pending-client-requests.js';
 import { LiveSessions, URI_CHARS_MAX } from './sessions/live-sessions.js';
 import { SessionIds } from './sessions/session-ids.js';
 import { TaskRelay, wantsTask } from './tasks/task-relay.js';
-import { ToolNotes } from './tool-notes.js';
+import { ToolMetadataCache } from './tool-metadata-cache.js';
 import { isLoudMessage, UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
 
 /** Profile of a client's upstream session, and the function that answers the requests sent there. */
@@ -57,7 +57,7 @@ export class LegacyServer {
     private readonly ids: SessionIds,
     private readonly sessions: LiveSessions,
     private readonly input: ClientInput,
-    private readonly notes: ToolNotes,
+    private readonly toolMetadata: ToolMetadataCache,
     private readonly tasks: TaskRelay,
     private readonly env: Env,
   ) {}
@@ -158,11 +158,11 @@ export class LegacyServer {
     const accepts = (method: string, text: string) =>
       level === null || method !== 'notifications/message' || isLoudMessage(text, level);
     const isModern = level !== null && (await channel.open(this.env.upstreamCallTimeoutMs, 'legacy')).era === 'modern';
-    const params = isModern ? withLogLevel(incoming.own, level) : incoming.own;
+    const params = isModern ? withLogLevel(incoming.paramsText, level) : incoming.paramsText;
     const left = deadlineFromFirstUse(INPUT_MS_MAX);
-    const own = this.ownSession(incoming, level, input.responderFor(incoming, left));
+    const ownSession = this.ownSession(incoming, level, input.responderFor(incoming, left));
     // The session of a task must not end while no call runs in it, as a shared one does.
-    const responder = own ?? (session?.shared && !isTask ? { profile: session.shared } : null);
+    const responder = ownSession ?? (session?.shared && !isTask ? { profile: session.shared } : null);
     const era = isTask ? 'legacy' : session ? this.sessions.eraOf(session, principal) : undefined;
     let next = params;
     for (let round = 0; ; round += 1) {
@@ -213,12 +213,12 @@ export class LegacyServer {
   private translated(incoming: McpRequest, reply: McpReply): string {
     const { channel, method, params, id, request } = incoming;
     if (reply.error) return this.translatedError(incoming, reply, reply.error);
-    if (method === 'tools/list') this.notes.learn(channel, reply);
+    if (method === 'tools/list') this.toolMetadata.learn(channel, reply);
     const name = method === 'tools/call' && isObject(params) ? params.name : undefined;
     const reader = {
       method,
       version: request.session?.version ?? request.headers.version ?? null,
-      isWrapped: name !== undefined && this.notes.isWrapped(channel, name),
+      isWrapped: name !== undefined && this.toolMetadata.isWrapped(channel, name),
     };
     return withResult(reply, id, (result) => legacyResult(result, reader));
   }

@@ -42,7 +42,7 @@ import { isResumable, ResumableStreams, type ResumableStream, type StreamReader 
 import { SessionIds, type ClientSession } from './sessions/session-ids.js';
 import { SessionStream } from './sessions/session-stream.js';
 import { opensSseStream, SseStreams, sseStreamOf } from './sse/sse-streams.js';
-import { Streams } from './sessions/streams.js';
+import { StreamLimiter } from './sessions/stream-limiter.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 
 /** Size limit of a JSON-RPC message from a client. */
@@ -93,7 +93,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     private readonly input: ClientInput,
     private readonly clientRequests: PendingClientRequests,
     private readonly pending: PendingInputCalls,
-    private readonly streams: Streams,
+    private readonly streams: StreamLimiter,
     private readonly sse: SseStreams,
     private readonly resumable: ResumableStreams,
   ) {
@@ -194,13 +194,13 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const leave = this.streams.enter(target, Infinity, () => sink.end());
     if (!leave) throw new McpTooManyError('streams');
     await this.sse.serve(request, response, sink, caller, {
-      serve: async (text, session, own, cancellation, observer) => {
+      serve: async (text, session, answers, cancellation, observer) => {
         const now = await find();
         const context = contextOf(request, now, text, { session, findSession: null, cancellation, observer });
-        return this.server.serve(this.channelFor(request, now), context, own);
+        return this.server.serve(this.channelFor(request, now), context, answers);
       },
       sessionOf: (id) => this.ids.open(id, caller),
-      listen: (session, own) => this.listen(session, principal, find, own),
+      listen: (session, events) => this.listen(session, principal, find, events),
       leave: (session) => {
         this.sessions.end(session, principal);
         void channel.release(session.key, true);
@@ -280,8 +280,8 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const open = async () => {
       const now = (await find()).channel;
       if (now instanceof McpRefusal) throw now;
-      const own = profile();
-      if (own && !own.isShared) this.sessions.uses(session, principal, now);
+      const callerProfile = profile();
+      if (callerProfile && !callerProfile.isShared) this.sessions.uses(session, principal, now);
       return now;
     };
     const profile = (): CallerProfile | undefined => {

@@ -109,10 +109,10 @@ export class McpServer {
     }
     const id = slice(request.text, parts.get('id') as Span);
     const params = parts.get('params');
-    const own = params && slice(request.text, params);
+    const paramsText = params && slice(request.text, params);
     try {
       if (channel instanceof McpRefusal) throw channel;
-      const incoming = { channel, method, params: message.params, own, id, request, sink };
+      const incoming = { channel, method, params: message.params, paramsText, id, request, sink };
       // The answer to `initialize` carries the session id as a header.
       if (request.acceptsStream && method !== 'initialize') sink.openWhenLate();
       if (classified.era === 'modern' && classified.envelope) await this.modern.answer(incoming, classified.envelope);

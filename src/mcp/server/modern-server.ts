@@ -47,7 +47,7 @@ import { PendingInputCalls } from './pending-input/pending-input-calls.js';
 import { foreign, isRequestState, StateRefusedError } from './pending-input/pending-input-call.js';
 import { Subscriptions } from './sessions/subscriptions.js';
 import { wantsTask } from './tasks/task-relay.js';
-import { ToolNotes } from './tool-notes.js';
+import { ToolMetadataCache } from './tool-metadata-cache.js';
 import { isLoudMessage, UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
 
 /** Methods of older revisions that this one removed. */
@@ -73,7 +73,7 @@ export class ModernServer {
     private readonly calls: UpstreamCalls,
     private readonly pending: PendingInputCalls,
     private readonly subscriptions: Subscriptions,
-    private readonly notes: ToolNotes,
+    private readonly toolMetadata: ToolMetadataCache,
     private readonly env: Env,
   ) {}
 
@@ -113,7 +113,7 @@ export class ModernServer {
       if (!(error instanceof StateRefusedError)) throw error;
       return this.refused(incoming, error);
     }
-    if (method === 'tools/list') this.notes.learn(channel, reply);
+    if (method === 'tools/list') this.toolMetadata.learn(channel, reply);
     if (reply.error) return this.failed(incoming, envelope, reply, reply.error);
     if (reply.era === 'modern' && namesDemanded(method, reply.text)) return sink.reply(200, withId(reply, id));
     sink.reply(
@@ -135,7 +135,7 @@ export class ModernServer {
 
   private headerFault({ channel, method, params, request }: McpRequest) {
     if (method !== 'tools/call' || !isObject(params)) return null;
-    const declared = this.notes.headerParams(channel, params.name);
+    const declared = this.toolMetadata.headerParams(channel, params.name);
     return declared.length === 0 ? null : paramFault(declared, params.arguments, (name) => request.header(name));
   }
 
@@ -147,7 +147,7 @@ export class ModernServer {
    * @throws StateRefusedError
    */
   private async optionsFor(
-    { channel, method, own = '{}', params, request }: McpRequest,
+    { channel, method, paramsText = '{}', params, request }: McpRequest,
     { capabilities, logLevel }: Envelope,
   ): Promise<{ era: Era | null; options: UpstreamRequestOptions }> {
     const accepts = (method: string, text: string) =>
@@ -159,12 +159,12 @@ export class ModernServer {
     if (era === 'legacy') {
       // An upstream of this era issues no states in our form: this one is ours and has expired.
       if (isRetry && isRequestState(params)) throw foreign();
-      const legacyParams = paramsForLegacy(isRetry ? withoutAnswers(own) : own);
+      const legacyParams = paramsForLegacy(isRetry ? withoutAnswers(paramsText) : paramsText);
       // A server may list a tool only to clients that it can ask, or that know an extension.
       const profile = sharedProfile(era, isList(method) ? capabilities : extrasOf(capabilities));
       return { era, options: { accepts, params: legacyParams, profile } };
     }
-    const forModern = paramsForModern(isRetry ? withoutSetupAnswer(own) : own);
+    const forModern = paramsForModern(isRetry ? withoutSetupAnswer(paramsText) : paramsText);
     const profile: CallerProfile | undefined = declares ? { key: request.caller, capabilities } : undefined;
     return { era, options: { accepts, params: forModern, profile } };
   }

@@ -70,7 +70,7 @@ interface Pending {
 /** Sends requests to clients and receives their answers. */
 @Injectable()
 export class PendingClientRequests implements OnModuleInit {
-  private readonly own = randomBytes(9).toString('base64url');
+  private readonly processId = randomBytes(9).toString('base64url');
   private readonly pending = new Map<string, Pending>();
   private readonly waiting = new KeyedLimiter(PENDING_EACH_MAX, PENDING_MAX);
   private isClosed = false;
@@ -88,7 +88,9 @@ export class PendingClientRequests implements OnModuleInit {
       stream.event(text);
       this.pubSub.publish(topicOf(processOf(id)), { id, session, text: '' });
     });
-    await this.pubSub.subscribe(topicOf(this.own), (answer) => this.settle(answer.session, answer.id, answer.text));
+    await this.pubSub.subscribe(topicOf(this.processId), (answer) =>
+      this.settle(answer.session, answer.id, answer.text),
+    );
   }
 
   /**
@@ -125,7 +127,7 @@ export class PendingClientRequests implements OnModuleInit {
     const isOff = this.isClosed || cancellation.isCancelled;
     const release = isOff ? null : this.waiting.enter(session.key);
     if (!release) return Promise.resolve(errorAnswer('The client cannot receive a request now'));
-    const id = `${this.own}.${randomBytes(18).toString('base64url')}`;
+    const id = `${this.processId}.${randomBytes(18).toString('base64url')}`;
     return new Promise((resolve) => {
       const settle = (answer: ClientAnswer) => {
         clearTimeout(timer);
@@ -154,7 +156,7 @@ export class PendingClientRequests implements OnModuleInit {
     if (!session || typeof id !== 'string') return;
     const [process = '', name, ...more] = id.split('.');
     if (name === undefined || more.length > 0 || !/^[\w-]{12}$/.test(process)) return;
-    if (process === this.own) return this.settle(session.key, id, text);
+    if (process === this.processId) return this.settle(session.key, id, text);
     const tooLong = JSON.stringify(errorAnswer('The answer is too long'));
     const carried = Buffer.byteLength(JSON.stringify(text)) > RELAYED_BYTES_MAX ? tooLong : text;
     this.pubSub.publish(topicOf(process), { id, session: session.key, text: carried });

@@ -21,7 +21,7 @@ import { CallList } from '../client/call-registry.js';
 import { isLoud } from './classify.js';
 import { traceHeaders } from '../protocol/trace-context.js';
 import { VIA_HEADER } from '../protocol/via.js';
-import type { ResponseTarget } from './pending-input/pending-input-call.js';
+import type { NotificationSink } from './pending-input/pending-input-call.js';
 import type { Cancellation } from '../protocol/cancellation.js';
 
 /** Running calls by caller and JSON-RPC id. */
@@ -58,7 +58,7 @@ export interface UpstreamRequestOptions {
   /** Selects the notifications before the answer that the client receives, besides its own progress. */
   accepts: (method: string, text: string) => boolean;
   /** Destination of messages before the answer, if not the stream of this request. */
-  target?: ResponseTarget;
+  target?: NotificationSink;
 }
 
 /** Sends requests to channels. */
@@ -130,7 +130,7 @@ function inFlightKey({ caller, session }: McpRequestContext): string {
 }
 
 /** Forwards progress with the client's own token; drops progress of other tokens. */
-function relayProgress(text: string, ours: string, { token: theirs, sink }: ResponseTarget): void {
+function relayProgress(text: string, ours: string, { token: theirs, sink }: NotificationSink): void {
   const params = members(text).get('params');
   const token = params && text[params[0]] === '{' ? members(text, params[0]).get('progressToken') : undefined;
   if (theirs !== null && token && slice(text, token) === ours) sink.event(splice(text, token, theirs));

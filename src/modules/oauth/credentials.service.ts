@@ -78,8 +78,8 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     { max: CACHED_MAX, ttlMs: CACHED_MS },
   );
   private readonly handlers = new Map<CredentialOwner['kind'], AuthorizedHandler[]>();
-  private readonly waiting = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<boolean>>();
-  private readonly presenters = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<Presentation>>();
+  private readonly pendingChecks = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<boolean>>();
+  private readonly describers = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<Presentation>>();
 
   constructor(
     private readonly dataSource: DataSource,
@@ -189,23 +189,23 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 
   /** Sets the test that an owner of this kind still waits for an authorization. Without one it always does. */
-  waitsWhile(kind: CredentialOwner['kind'], test: (ownerId: string) => Promise<boolean>): void {
-    this.waiting.set(kind, test);
+  registerPendingCheck(kind: CredentialOwner['kind'], test: (ownerId: string) => Promise<boolean>): void {
+    this.pendingChecks.set(kind, test);
   }
 
   /** False when nothing waits for an authorization of this owner: its links are over, and no token is stored. */
-  async isWaiting({ kind, id }: CredentialOwner): Promise<boolean> {
-    return (await this.waiting.get(kind)?.(id)) ?? true;
+  async isAuthorizationPending({ kind, id }: CredentialOwner): Promise<boolean> {
+    return (await this.pendingChecks.get(kind)?.(id)) ?? true;
   }
 
   /** Sets how people know the owners of this kind. */
-  presents(kind: CredentialOwner['kind'], presenter: (ownerId: string) => Promise<Presentation>): void {
-    this.presenters.set(kind, presenter);
+  registerDescription(kind: CredentialOwner['kind'], presenter: (ownerId: string) => Promise<Presentation>): void {
+    this.describers.set(kind, presenter);
   }
 
   /** Names, description and icon of an owner, for the page that asks for its authorization; empty when unknown. */
   async presentationOf({ kind, id }: CredentialOwner): Promise<Presentation> {
-    return (await this.presenters.get(kind)?.(id)) ?? {};
+    return (await this.describers.get(kind)?.(id)) ?? {};
   }
 
   /** Adds a handler for an owner kind: {@link authorized} awaits it. */

@@ -17,7 +17,7 @@ import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/comm
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
-import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
+import { AdapterFailedError, TokenEndpointUnreachableError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
 import { isClientRefusal, refreshTokens, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { NoSlotError, FairSemaphore } from '../../platform/limits/fair-semaphore.js';
@@ -190,7 +190,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
       return { kind: 'token', accessToken: tokens.accessToken };
     } catch (error) {
       if (error instanceof TokenRefusedError) return this.refused(tx, row, client, error, onRefused);
-      if (!(error instanceof TokenEndpointAwayError)) throw error;
+      if (!(error instanceof TokenEndpointUnreachableError)) throw error;
       const isHopeless = error instanceof AdapterFailedError && row.failures + 1 >= ADAPTER_FAILURES_MAX;
       const isOver = isPast(row.expiresAt) || held.accessToken === rejected;
       if (isHopeless && isOver) return this.drop(tx, row, error.message);
@@ -198,7 +198,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     }
   }
 
-  /** @param client null for an adapter. @throws TokenRefusedError, TokenEndpointAwayError */
+  /** @param client null for an adapter. @throws TokenRefusedError, TokenEndpointUnreachableError */
   private async renew(row: UpstreamCredential, client: OAuthClient | null, refreshToken: string): Promise<TokenSet> {
     const { server, resource, ownerKind: kind, ownerId: id } = row;
     if (client === null) return (await this.adapters.of({ kind, id })).refreshToken(refreshToken);

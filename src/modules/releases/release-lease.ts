@@ -39,7 +39,7 @@ export interface ReleaseStage {
 export class LeaseLostError extends Error {}
 
 /** The exclusive right to work on something, until it is lost. */
-export class Hold {
+export class LossSignal {
   private reject: (error: LeaseLostError) => void = () => undefined;
   private readonly lost = new Promise<never>((_, reject) => (this.reject = reject));
 
@@ -70,7 +70,7 @@ export interface LeaseContext {
 }
 
 /** The hold of one worker on a release, renewed until it is stopped. */
-export class ReleaseLease extends Hold {
+export class ReleaseLease extends LossSignal {
   private readonly logger = new Logger('releases');
   private readonly renewal: Repeat;
 

@@ -116,7 +116,7 @@ class ServerChannel implements Channel {
 }
 
 /** A connection to a server, with configuration values and upstream sessions of its own. */
-export interface ServerUser extends StoredValues {
+export interface ServerConnection extends StoredValues {
   /** The connection's id, which owns the sessions. */
   id: string;
   /** The account that the connection belongs to: it must be allowed to call the server. */
@@ -145,17 +145,17 @@ export class ServerChannelsService {
    * counted like those at the run endpoint, without HTTP in between. Its calls reject with ServerGoneError,
    * NotRunnableError, InputRequiredError, InputInvalidError.
    */
-  channelFor(serverId: string, user: ServerUser): Channel {
-    const caller = callerFor(user.accountId);
+  channelFor(serverId: string, connection: ServerConnection): Channel {
+    const caller = callerFor(connection.accountId);
     return new ServerChannel(
       () => this.resolver.peekFor(serverId, caller),
-      () => this.callable(serverId, user, caller),
-      (server) => valuesFor(server.release.config, user, server.namespaceId),
+      () => this.requireRunnable(serverId, connection, caller),
+      (server) => valuesFor(server.release.config, connection, server.namespaceId),
       (server, values) => {
-        const bearer = tokenFor(server, values, user);
+        const bearer = tokenFor(server, values, connection);
         return this.handles.to(server, server.release, values, {
-          accountId: user.accountId,
-          sessionsOf: `connection ${user.id}`,
+          accountId: connection.accountId,
+          sessionsOf: `connection ${connection.id}`,
           bearer,
         });
       },
@@ -181,9 +181,9 @@ export class ServerChannelsService {
    */
   async formOf(
     serverId: string,
-    { serverName, accountId, ...stored }: Omit<ServerUser, 'id' | 'bearer'>,
+    { serverName, accountId, ...stored }: Omit<ServerConnection, 'id' | 'bearer'>,
   ): Promise<{ upstream: string | null; adapter?: string; fields: RunFormField[]; presentation: Presentation }> {
-    const { release, name, namespaceId } = await this.callable(serverId, { serverName, accountId });
+    const { release, name, namespaceId } = await this.requireRunnable(serverId, { serverName, accountId });
     const { program, authAddress } = release;
     const upstream = program ? authAddress : release.upstream;
     return {
@@ -199,10 +199,10 @@ export class ServerChannelsService {
    *
    * @throws ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError
    */
-  async adapterFor(serverId: string, user: Omit<ServerUser, 'id' | 'bearer'>): Promise<AuthAdapter | null> {
-    const { release, name, namespaceId } = await this.callable(serverId, user);
+  async adapterFor(serverId: string, connection: Omit<ServerConnection, 'id' | 'bearer'>): Promise<AuthAdapter | null> {
+    const { release, name, namespaceId } = await this.requireRunnable(serverId, connection);
     if (!release.program || !release.authAddress) return null;
-    const { query } = await valuesFor(release.config, user, namespaceId);
+    const { query } = await valuesFor(release.config, connection, namespaceId);
     return this.hosted.adapterOf(release.program, { name, query });
   }
 
@@ -211,8 +211,11 @@ export class ServerChannelsService {
    *
    * @throws ServerGoneError, NotRunnableError
    */
-  async upstreamOf(serverId: string, user: Pick<ServerUser, 'accountId' | 'serverName'>): Promise<URL | null> {
-    const { program, upstream } = (await this.callable(serverId, user)).release;
+  async upstreamOf(
+    serverId: string,
+    connection: Pick<ServerConnection, 'accountId' | 'serverName'>,
+  ): Promise<URL | null> {
+    const { program, upstream } = (await this.requireRunnable(serverId, connection)).release;
     return program ? null : upstream;
   }
 
@@ -251,9 +254,9 @@ export class ServerChannelsService {
   }
 
   /** @throws ServerGoneError, NotRunnableError */
-  private async callable(
+  private async requireRunnable(
     serverId: string,
-    { accountId, serverName }: Pick<ServerUser, 'accountId' | 'serverName'>,
+    { accountId, serverName }: Pick<ServerConnection, 'accountId' | 'serverName'>,
     caller = callerFor(accountId),
   ): Promise<CallableServer> {
     const server = await this.resolver.byId(serverId, caller);
@@ -270,7 +273,7 @@ export class ServerChannelsService {
 function tokenFor(
   { name, release: { program, upstream, authAddress } }: CallableServer,
   { headers }: RunValues,
-  { bearer }: ServerUser,
+  { bearer }: ServerConnection,
 ) {
   const hasOwn = Object.keys(headers).some((name) => name.toLowerCase() === 'authorization');
   if (hasOwn || !bearer || (program && !authAddress)) return undefined;

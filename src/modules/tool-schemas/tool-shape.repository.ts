@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
-import { isDatabaseAway, isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
+import { isDatabaseUnreachable, isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { emptyShape, merged, shapeOf, type Shape } from './shape.js';
 
 /** Weeks that count, the current one included: samples expire after 28 to 35 days. */
@@ -102,7 +102,7 @@ export class ToolShapeRepository {
         // The server was deleted.
         if (isForeignKeyViolation(error)) continue;
         this.logger.warn({ msg: 'samples of tool results could not be written', err: error as Error });
-        if (isDatabaseAway(error)) this.put(key, { ...samples, ...together(samples, this.buffer.get(key)) });
+        if (isDatabaseUnreachable(error)) this.put(key, { ...samples, ...together(samples, this.buffer.get(key)) });
       }
     }
   }

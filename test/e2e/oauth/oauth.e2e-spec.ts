@@ -403,7 +403,7 @@ describe('an answer', () => {
   verifies('release:link:cancelled', 'for which nothing waits any more stores no token', async () => {
     const owner = newOwner();
     const { person, callback } = await backFromServer(await beginSetup(app, owner, guarded.url));
-    credentials.waitsWhile('server', () => Promise.resolve(false));
+    credentials.registerPendingCheck('server', () => Promise.resolve(false));
     expect(await person.open(callback)).toMatchObject({
       status: 410,
       html: expect.stringContaining('Nothing waits for this any more'),

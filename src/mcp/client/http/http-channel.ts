@@ -22,7 +22,7 @@ import type {
 } from '../../protocol/channel.js';
 import { deadlineIn } from '../../protocol/deadline.js';
 import { EraMemory } from '../../eras/era-memory.js';
-import { isDoubtful, type EraVerdict } from '../../eras/era.repository.js';
+import { isStale, type EraVerdict } from '../../eras/era.repository.js';
 import { asCallError, tooLate, UpstreamFailure, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import type { Era, UpstreamIdentity } from '../../protocol/protocol.js';
 import { EraContradictedError } from '../may-resend.js';
@@ -121,7 +121,7 @@ export class HttpChannel implements Channel {
     const sent = adapter ? adapter.request(call, call.timeoutMs) : send();
     return sent.catch(async (error: unknown) => {
       if (!(adapter && value && error instanceof EraContradictedError)) throw this.errorFor(error, call, from);
-      await this.doubt(value);
+      await this.invalidateEra(value);
       return send().catch((again: unknown) => {
         throw this.errorFor(again, call, from);
       });
@@ -204,7 +204,7 @@ export class HttpChannel implements Channel {
         // The outcome is a reply, and `T` too, for `request` only.
         if (isRepeat && error.outcome instanceof Error) throw error.outcome;
         if (isRepeat) return error.outcome as T;
-        await this.doubt(choice);
+        await this.invalidateEra(choice);
       }
     }
   }
@@ -244,14 +244,14 @@ export class HttpChannel implements Channel {
     const { wire } = this;
     const isFresh = () => found !== undefined && Date.now() - verdict.learnedAt < FRESH_MS;
     if (verdict.kind === 'modern' || verdict.kind === 'both') {
-      const onDoubt = () => {
+      const invalidateEra = () => {
         if (isFresh() || this.isConfirmed || !this.choice.value) return;
         this.isConfirmed = true;
-        void this.doubt(this.choice.value);
+        void this.invalidateEra(this.choice.value);
       };
-      return new ModernAdapter(wire, this.cache, { discovered: found?.discovered, isFresh, onDoubt });
+      return new ModernAdapter(wire, this.cache, { discovered: found?.discovered, isFresh, invalidateEra });
     }
-    return this.legacyAdapter(verdict.kind, { opened: found?.opened, isFresh, isDoubtful: () => isDoubtful(verdict) });
+    return this.legacyAdapter(verdict.kind, { opened: found?.opened, isFresh, isStale: () => isStale(verdict) });
   }
 
   private legacyAdapter(kind: 'streamable' | 'sse', options: Partial<LegacyOptions> = {}): LegacyAdapter {
@@ -259,14 +259,14 @@ export class HttpChannel implements Channel {
     return new LegacyAdapter((profile, handlers) => open(this.wire, profile, handlers), {
       url: this.target.url,
       isFresh: () => false,
-      isDoubtful: () => false,
+      isStale: () => false,
       sessionsMax: this.target.sessionsMax,
       ...options,
     });
   }
 
   /** Discards the verdict after a contradiction. Calls that run on the adapter continue. */
-  private async doubt(choice: Choice): Promise<void> {
+  private async invalidateEra(choice: Choice): Promise<void> {
     if (this.choice.value === choice) {
       this.choice.lose(choice);
       void closeChoice(choice);

@@ -33,7 +33,7 @@ import {
   aboutOf,
   discarded,
   PendingInputCall,
-  type ResponseTarget,
+  type NotificationSink,
   type Round,
   lost,
   StateRefusedError,
@@ -97,7 +97,7 @@ interface Entry {
 /** Open calls of this process, and the way to those of others. */
 @Injectable()
 export class PendingInputCalls {
-  private readonly own = randomBytes(9).toString('base64url');
+  private readonly processId = randomBytes(9).toString('base64url');
   private readonly slots = new SlotAllocator();
   private readonly limiter = new KeyedLimiter(PENDING_EACH_MAX, PENDING_MAX);
   private readonly entries = new Map<string, Entry>();
@@ -144,16 +144,16 @@ export class PendingInputCalls {
     capabilities: Record<string, unknown>,
     calls: UpstreamCalls,
   ): Promise<McpReply> {
-    const { request, method, own } = incoming;
+    const { request, method, paramsText } = incoming;
     const { timing, invocationId } = request.observer ?? {};
     // Silent: the record of the request that receives the outcome is notified instead.
     const observer = { received: () => undefined, failed: () => undefined, timing, invocationId };
     const names = capabilityNames(capabilities, LEGACY_VERSIONS[0]);
     const entry = {
-      name: `${this.own}.${randomBytes(18).toString('base64url')}`,
+      name: `${this.processId}.${randomBytes(18).toString('base64url')}`,
       caller: request.caller,
       principal: request.principal,
-      about: digestOf(aboutOf(method, own)),
+      about: digestOf(aboutOf(method, paramsText)),
       until: 0,
     } as Entry;
     const refusalOf = (asked: string, params: string | undefined) => {
@@ -200,24 +200,24 @@ export class PendingInputCalls {
   /** Continues a call. @throws StateRefusedError, UpstreamFailure */
   async resume(incoming: McpRequest, state: RequestState): Promise<McpReply> {
     const { name, url } = state;
-    const { request, method, own } = incoming;
-    const given = memberText(own ?? '{}', 'inputResponses');
-    const wanted = {
+    const { request, method, paramsText } = incoming;
+    const answersText = memberText(paramsText ?? '{}', 'inputResponses');
+    const retry = {
       name,
       caller: request.caller,
-      about: digestOf(aboutOf(method, own)),
-      answers: given?.startsWith('{') ? given : '{}',
+      about: digestOf(aboutOf(method, paramsText)),
+      answers: answersText?.startsWith('{') ? answersText : '{}',
     };
-    const round = name.startsWith(`${this.own}.`)
-      ? await this.nextRound(wanted, targetOf(incoming), request.cancellation)
-      : await remoteRound(this.client, url, wanted, targetOf(incoming), request.cancellation);
+    const round = name.startsWith(`${this.processId}.`)
+      ? await this.nextRound(retry, targetOf(incoming), request.cancellation)
+      : await remoteRound(this.client, url, retry, targetOf(incoming), request.cancellation);
     return this.replyOf(incoming, round, state);
   }
 
   /** Next round of a call of this process. @throws StateRefusedError, UpstreamFailure */
   async nextRound(
     { name, caller, about, answers }: RoundRequest,
-    target: ResponseTarget,
+    target: NotificationSink,
     left: Cancellation,
   ): Promise<Round> {
     const entry = this.entries.get(name);
@@ -238,7 +238,7 @@ export class PendingInputCalls {
     for (const entry of [...this.entries.values()]) this.forget(entry, true);
   }
 
-  private async next(entry: Entry, target: ResponseTarget, left: Cancellation): Promise<Round> {
+  private async next(entry: Entry, target: NotificationSink, left: Cancellation): Promise<Round> {
     const next = entry.call.nextRound(target, left);
     if (!next) throw new StateRefusedError('Another request waits for this call already', false);
     clearTimeout(entry.timer);
@@ -296,9 +296,9 @@ function profileOf(whom: string, slot: number, capabilities: Record<string, unkn
   return { key, capabilities, mayShare: true };
 }
 
-function targetOf({ own, request, sink }: McpRequest): ResponseTarget {
-  const token = own && request.acceptsStream ? progressTokenIn(own) : null;
-  return { sink: request.acceptsStream ? sink : discarded.sink, token: token && slice(own ?? '', token) };
+function targetOf({ paramsText, request, sink }: McpRequest): NotificationSink {
+  const token = paramsText && request.acceptsStream ? progressTokenIn(paramsText) : null;
+  return { sink: request.acceptsStream ? sink : discarded.sink, token: token && slice(paramsText ?? '', token) };
 }
 
 function ownerOf(caller: string): string {

@@ -10,10 +10,10 @@ import { CallerLeftError, UpstreamError } from '../../protocol/mcp-errors.js';
 import { parseMessage, replyTo } from '../../protocol/messages.js';
 import type { Era } from '../../protocol/protocol.js';
 import type { InputRequest } from '../bridge/input.js';
-import { type ResponseTarget, type Round, lost, StateRefusedError, type RoundRequest } from './pending-input-call.js';
+import { type NotificationSink, type Round, lost, StateRefusedError, type RoundRequest } from './pending-input-call.js';
 
 /** Head of a request to the process that holds a call. The body contains the client's answers. */
-export type PendingCallHead = Omit<RoundRequest, 'answers'> & Pick<ResponseTarget, 'token'>;
+export type PendingCallHead = Omit<RoundRequest, 'answers'> & Pick<NotificationSink, 'token'>;
 
 /** One message of the answer. */
 export type PendingCallMessage =
@@ -37,7 +37,7 @@ export async function remoteRound(
   client: InternalClient,
   url: string | null,
   { answers, ...incoming }: RoundRequest,
-  target: ResponseTarget,
+  target: NotificationSink,
   left: Cancellation,
 ): Promise<Round> {
   if (url === null) {

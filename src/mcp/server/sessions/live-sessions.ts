@@ -96,7 +96,7 @@ export class LiveSessions implements OnModuleInit {
   private readonly sweeper = repeat(SWEEP_EVERY_MS, () => this.forgetIdle());
   private readonly logger = new Logger('mcp');
   /** Id of this process. */
-  private readonly own = randomUUID();
+  private readonly processId = randomUUID();
   /** Start of this process in epoch milliseconds. */
   private readonly startedAt = Date.now();
 
@@ -192,7 +192,7 @@ export class LiveSessions implements OnModuleInit {
     if (memory.budget.spend(text.length) !== null) return;
     this.notifyUpstreams(memory, key, text);
     if (Buffer.byteLength(JSON.stringify(text)) > RELAYED_BYTES_MAX) return;
-    this.pubSub.publish('mcp.sessions', { session: key, principal, kind: 'notified', by: this.own, text });
+    this.pubSub.publish('mcp.sessions', { session: key, principal, kind: 'notified', by: this.processId, text });
   }
 
   /** The GET stream of the session in this process; null without one. */
@@ -209,7 +209,7 @@ export class LiveSessions implements OnModuleInit {
     const memory = this.memory(principal, key);
     if (memory.stream) return null;
     memory.stream = stream;
-    this.pubSub.publish('mcp.sessions', { session: key, principal, kind: 'streaming', by: this.own });
+    this.pubSub.publish('mcp.sessions', { session: key, principal, kind: 'streaming', by: this.processId });
     return () => {
       if (memory.stream === stream) memory.stream = null;
       memory.usedAt = Date.now();
@@ -255,10 +255,10 @@ export class LiveSessions implements OnModuleInit {
         this.setUri(this.memory(principal, session), event.uri, event.kind === 'subscribed');
         return;
       case 'streaming':
-        if (event.by !== this.own) this.find(principal, session)?.stream?.end();
+        if (event.by !== this.processId) this.find(principal, session)?.stream?.end();
         return;
       case 'notified':
-        if (event.by !== this.own) this.notifyUpstreams(this.find(principal, session), session, event.text);
+        if (event.by !== this.processId) this.notifyUpstreams(this.find(principal, session), session, event.text);
     }
   }
 
@@ -290,7 +290,7 @@ export class LiveSessions implements OnModuleInit {
     if (known) return known;
     const others = this.memories.get(principal);
     if (others && others.size >= REMEMBERED_EACH_MAX) this.forget(principal, others.keys().next().value as string);
-    const own = this.memories.get(principal) ?? this.begin(principal);
+    const sessions = this.memories.get(principal) ?? this.begin(principal);
     const made = {
       level: null,
       uris: new Set<string>(),
@@ -299,17 +299,17 @@ export class LiveSessions implements OnModuleInit {
       stream: null,
       usedAt: Date.now(),
     };
-    own.set(key, made);
+    sessions.set(key, made);
     return made;
   }
 
   /** Begins to remember the sessions of a key, which end with it. */
   private begin(principal: string): Map<string, Memory> {
-    const own = new Map<string, Memory>();
-    const end = () => [...own.keys()].forEach((key) => this.forget(principal, key, true));
-    this.memories.set(principal, own);
+    const sessions = new Map<string, Memory>();
+    const end = () => [...sessions.keys()].forEach((key) => this.forget(principal, key, true));
+    this.memories.set(principal, sessions);
     this.releases.set(principal, this.held.add(principal, end));
-    return own;
+    return sessions;
   }
 
   /**

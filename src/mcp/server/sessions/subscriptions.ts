@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { rpcCode } from '../../protocol/protocol.js';
 import { replyError, resultText } from '../mcp-responses.js';
 import type { McpRequest } from '../mcp-request.js';
-import { Streams } from './streams.js';
+import { StreamLimiter } from './stream-limiter.js';
 import { isObject } from '../../../platform/text/json.js';
 import type { CallerProfile, Listening, ListenFilter } from '../../protocol/channel.js';
 import { uriIn, wants } from '../../client/listeners.js';
@@ -92,7 +92,7 @@ class Subscription {
 /** `subscriptions/listen` streams of modern clients. */
 @Injectable()
 export class Subscriptions {
-  constructor(private readonly streams: Streams) {}
+  constructor(private readonly streams: StreamLimiter) {}
 
   /**
    * Serves one subscription until it ends.

@@ -82,7 +82,7 @@ export class TaskRelay {
 
   /** Answers `tasks/get`, `tasks/result` and `tasks/cancel`. @throws UpstreamFailure */
   async serve(incoming: McpRequest, responder: Responder): Promise<void> {
-    const { method, params, own = '{}', id, sink } = incoming;
+    const { method, params, paramsText = '{}', id, sink } = incoming;
     const given = isObject(params) ? params.taskId : undefined;
     const task = typeof given === 'string' ? this.opened(given, ownerOf(incoming)) : null;
     if (typeof given !== 'string' || !task) {
@@ -95,7 +95,7 @@ export class TaskRelay {
     const isResult = method === 'tasks/result';
     const onRequest = responder?.onRequest;
     const reply = await this.calls.send(incoming, {
-      params: withId(own, task.taskId),
+      params: withId(paramsText, task.taskId),
       session: task.session,
       era: 'legacy',
       accepts: (name) => name !== 'notifications/tasks/status',

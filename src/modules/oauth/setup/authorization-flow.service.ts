@@ -16,7 +16,7 @@ import { DataSource, Not, type EntityManager } from 'typeorm';
 import { authorizationUrl, isFromServer } from '../../../mcp/oauth/client.js';
 import type { AuthorizationServer } from '../../../mcp/oauth/discovery.js';
 import { createOAuthFetch } from '../../../mcp/oauth/oauth-fetch.js';
-import { TokenEndpointAwayError, TokenRefusedError } from '../../../mcp/oauth/oauth-errors.js';
+import { TokenEndpointUnreachableError, TokenRefusedError } from '../../../mcp/oauth/oauth-errors.js';
 import { exchangeCode, isClientRefusal, type TokenSet } from '../../../mcp/oauth/tokens.js';
 import { Env } from '../../../config/env.js';
 import { Egress } from '../../../platform/egress/egress.js';
@@ -37,7 +37,7 @@ import {
   type SetupAnswer,
   type SetupLink,
   type SetupResult,
-  type SetupSubject,
+  type SetupPageOwner,
   type SetupView,
 } from './setup.types.js';
 import { OAuthClient } from '../oauth-client.entity.js';
@@ -54,7 +54,7 @@ export type CookieOf = (linkId: string) => string | undefined;
 
 /** The steps of an authorization. */
 @Injectable()
-export class AuthorizationFlowService implements SetupSubject<PendingAuthorization>, OnModuleInit {
+export class AuthorizationFlowService implements SetupPageOwner<PendingAuthorization>, OnModuleInit {
   constructor(
     private readonly dataSource: DataSource,
     private readonly repository: CredentialRepository,
@@ -76,7 +76,7 @@ export class AuthorizationFlowService implements SetupSubject<PendingAuthorizati
     if (!pending) throw SetupPageError.unknownLink();
     if (pending.completedAt !== null) throw SetupPageError.usedLink();
     if (pending.expiresAt.getTime() <= Date.now()) throw SetupPageError.expiredLink();
-    if (!(await this.credentials.isWaiting(ownerOf(pending)))) throw SetupPageError.nothingWaits();
+    if (!(await this.credentials.isAuthorizationPending(ownerOf(pending)))) throw SetupPageError.nothingWaits();
     return pending;
   }
 
@@ -155,7 +155,7 @@ export class AuthorizationFlowService implements SetupSubject<PendingAuthorizati
     const startedAfter = new Date(Date.now() - ANSWER_MS_MAX);
     const isClaimed = await this.repository.claimState(pending.id, stateHash, startedAfter);
     if (!isClaimed) throw SetupPageError.unknownState();
-    if (!(await this.credentials.isWaiting(ownerOf(pending)))) throw SetupPageError.nothingWaits();
+    if (!(await this.credentials.isAuthorizationPending(ownerOf(pending)))) throw SetupPageError.nothingWaits();
     return pending;
   }
 
@@ -209,7 +209,7 @@ export class AuthorizationFlowService implements SetupSubject<PendingAuthorizati
           error.code,
         );
       }
-      if (!(error instanceof TokenEndpointAwayError)) throw error;
+      if (!(error instanceof TokenEndpointUnreachableError)) throw error;
       throw new SetupPageError(
         'upstream',
         'The sign-in could not be finished',

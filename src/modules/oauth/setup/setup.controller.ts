@@ -55,9 +55,9 @@ export class SetupController {
     @Res() response: Response,
   ): Promise<void> {
     requireOwnHost(request, this.env);
-    const [subject, link] = this.links.verify(path.join('/'), query);
+    const [pageOwner, link] = this.links.verify(path.join('/'), query);
     if (!(await this.isPersonOf(link, request))) return signIn(this.env, request, response);
-    const view = await subject.view(await subject.open(link));
+    const view = await pageOwner.view(await pageOwner.open(link));
     bindBrowser(this.env, request, response, link.id);
     if (query.returnUrl !== undefined) {
       const returnUrl = allowedReturn(this.env, query.returnUrl);
@@ -78,15 +78,15 @@ export class SetupController {
   ): Promise<void> {
     requireOwnHost(request, this.env);
     requireOwnPage(request, this.env, () => SetupPageError.otherBrowser());
-    const [subject, link] = this.links.verify(path.join('/'), query);
+    const [pageOwner, link] = this.links.verify(path.join('/'), query);
     if (!(await this.isPersonOf(link, request))) return signIn(this.env, request, response);
     this.bodies.admitStranger(request, response);
     const form = new URLSearchParams(await readBody(request, Infinity));
-    const row = await subject.open(link);
+    const row = await pageOwner.open(link);
     requireFormToken(this.env, request, form, () => SetupPageError.otherBrowser());
     const cookie = readCookie(this.env, request.headers.cookie, link.id);
     if (!isSecret(cookie)) throw SetupPageError.otherBrowser();
-    const answer = await subject.submit(row, form, cookie);
+    const answer = await pageOwner.submit(row, form, cookie);
     if ('view' in answer) {
       const { view, status } = answer;
       return this.finish(request, response, link, { view: withEntered(view, form), status });

@@ -16,7 +16,7 @@ import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit }
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
+import { isDatabaseUnreachable } from '../../../platform/database/postgres-errors.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { Metrics, type LabeledCounter } from '../../../platform/telemetry/metrics.js';
@@ -157,7 +157,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
 
   private async fail(lease: ReleaseLease, stage: Stage, error: unknown, names: LogNames): Promise<void> {
     if (error instanceof LeaseLostError) return;
-    if (isDatabaseAway(error)) throw error;
+    if (isDatabaseUnreachable(error)) throw error;
     const message =
       'Something failed inside Slipway. Publish again; if it fails again, the operator finds the reason in the log.';
     const lost = await lease.commit({ status: 'INTERNAL_ERROR' }, [{ stage, level: 'error', message }]).then(

@@ -27,7 +27,7 @@ import { ServerReleasesService } from '../../servers/server-releases.service.js'
 import type { Release } from '../release.entity.js';
 import { failed, type StageOutcome } from '../release-lease.js';
 import { formatQualifiedName } from '../../servers/server.types.js';
-import { scanUnderLease, type ScanHold } from './leased-scan.js';
+import { scanUnderLease, type ScanContext } from './leased-scan.js';
 import { redactCredentials, credentialTarget, type ScanTarget } from './scan-credentials.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
 
@@ -56,7 +56,7 @@ export class ExternalScan {
     private readonly env: Env,
   ) {}
 
-  async run(release: Release, lease: ScanHold): Promise<ScanResult> {
+  async run(release: Release, lease: ScanContext): Promise<ScanResult> {
     const target = credentialTarget(new URL(this.addressOf(release)), release, this.vault);
     try {
       return { facts: await this.read(release, target, lease), source: 'server' };
@@ -82,7 +82,7 @@ export class ExternalScan {
   async read(
     release: UpstreamOfRelease,
     target: ScanTarget,
-    lease: ScanHold,
+    lease: ScanContext,
     mustBeAuthorized = false,
   ): Promise<ServerFacts> {
     const owner: CredentialOwner = { kind: 'server', id: release.serverId };
@@ -119,7 +119,7 @@ export class ExternalScan {
     release: Release,
     refused: UpstreamAuthRequiredError,
     { note }: ScanTarget,
-    lease: ScanHold,
+    lease: ScanContext,
   ): Promise<ScanResult> {
     const facts = await this.factsOfPublishedCard(release, lease);
     if (facts) return { facts, source: 'claims' };
@@ -133,7 +133,7 @@ export class ExternalScan {
   }
 
   /** Null when the server publishes no card. */
-  private async factsOfPublishedCard({ upstreamUrl }: Release, lease: ScanHold): Promise<ServerFacts | null> {
+  private async factsOfPublishedCard({ upstreamUrl }: Release, lease: ScanContext): Promise<ServerFacts | null> {
     const facts = await this.cardOf(upstreamUrl ?? '');
     if (!facts) return null;
     const message = 'The server wants authorization; what it offers is read from its server card';
