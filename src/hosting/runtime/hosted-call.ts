@@ -34,7 +34,7 @@ import { tracing } from '../../platform/telemetry/tracing.js';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Time a broken answer waits for the exit of its program to be reported as the cause. */
+/** Wait after a broken connection: if the program exits meanwhile, its exit is the reported cause. */
 const EXIT_NEWS_MS = 500;
 
 type Headers = Record<string, string | string[]>;

@@ -17,7 +17,7 @@ export class BundleController {
     private readonly files: ReleaseFiles,
   ) {}
 
-  /** Download the bundle of a server. It is the one of its current release, or of the latest successful one that has one. */
+  /** Download the bundle of a server. Returns that of the current release, or else of the latest successful release with a bundle. */
   @Get()
   @Access('servers:read', { anonymous: true, signed: true })
   @ApiEtag()
