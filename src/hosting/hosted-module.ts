@@ -122,9 +122,9 @@ function statefulOf(outline: ModuleOutline): boolean | null {
 function resolve({ names }: ModuleOutline, { shape }: { shape: Shape }): Exclude<Shape, object> {
   let current = shape;
   for (let hop = 0; typeof current === 'object'; hop += 1) {
-    const known = names.get(current.name);
-    if (known === undefined || hop === 10) return 'unknown';
-    current = known;
+    const declared = names.get(current.name);
+    if (declared === undefined || hop === 10) return 'unknown';
+    current = declared;
   }
   return current;
 }

@@ -114,11 +114,11 @@ export abstract class LocalHosting extends Hosting {
 /** A handler that passes everything on to this one. */
 export function passingTo(handler: Dispatcher.DispatchHandler): Dispatcher.DispatchHandler {
   return {
-    onRequestStart: (...given) => handler.onRequestStart?.(...given),
-    onResponseStart: (...given) => handler.onResponseStart?.(...given),
-    onResponseData: (...given) => handler.onResponseData?.(...given),
-    onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
-    onResponseError: (...given) => handler.onResponseError?.(...given),
+    onRequestStart: (...args) => handler.onRequestStart?.(...args),
+    onResponseStart: (...args) => handler.onResponseStart?.(...args),
+    onResponseData: (...args) => handler.onResponseData?.(...args),
+    onResponseEnd: (...args) => handler.onResponseEnd?.(...args),
+    onResponseError: (...args) => handler.onResponseError?.(...args),
   };
 }
 

@@ -200,9 +200,11 @@ function boundNames(pattern: Pattern): string[] {
     case 'Identifier':
       return [pattern.name];
     case 'ObjectPattern':
-      return pattern.properties.flatMap((one) => boundNames(one.type === 'Property' ? one.value : one.argument));
+      return pattern.properties.flatMap((property) =>
+        boundNames(property.type === 'Property' ? property.value : property.argument),
+      );
     case 'ArrayPattern':
-      return pattern.elements.flatMap((one) => (one ? boundNames(one) : []));
+      return pattern.elements.flatMap((element) => (element ? boundNames(element) : []));
     case 'RestElement':
       return boundNames(pattern.argument);
     case 'AssignmentPattern':
@@ -230,10 +232,16 @@ function shapeOf(node: AnyNode): Shape {
     case 'ArrayExpression':
       return 'unusable';
     case 'ObjectExpression':
-      if (node.properties.some((one) => one.type === 'Property' && !one.computed && nameOf(one.key) === 'fetch')) {
+      if (
+        node.properties.some(
+          (property) => property.type === 'Property' && !property.computed && nameOf(property.key) === 'fetch',
+        )
+      ) {
         return 'fetch';
       }
-      return node.properties.some((one) => one.type !== 'Property' || one.computed) ? 'unknown' : 'unusable';
+      return node.properties.some((property) => property.type !== 'Property' || property.computed)
+        ? 'unknown'
+        : 'unusable';
     default:
       return 'unknown';
   }

@@ -189,10 +189,10 @@ export class BundleSession {
 
   private toChild(message: JSONRPCMessage, extra?: MessageExtraInfo): void {
     if ('method' in message && 'id' in message) {
-      const given = extra?.requestInfo?.headers[INVOCATION_HEADER];
+      const invocation = extra?.requestInfo?.headers[INVOCATION_HEADER];
       const meta = (message.params as { _meta?: { progressToken?: unknown } } | undefined)?._meta;
       this.pending.set(message.id, {
-        invocationId: typeof given === 'string' ? given : '',
+        invocationId: typeof invocation === 'string' ? invocation : '',
         progressToken: meta?.progressToken,
         cpuAtStart: this.usage.now()?.cpuMs ?? 0,
         loggedBytes: 0,
@@ -230,8 +230,8 @@ export class BundleSession {
     if (method.endsWith('/list_changed') || method === 'notifications/resources/updated') return undefined;
     const calls = [...this.pending];
     const token = params?.progressToken;
-    const found = token === undefined ? calls.at(-1) : calls.find(([, { progressToken }]) => progressToken === token);
-    return found?.[0];
+    const call = token === undefined ? calls.at(-1) : calls.find(([, { progressToken }]) => progressToken === token);
+    return call?.[0];
   }
 
   private logLine(message: string): void {

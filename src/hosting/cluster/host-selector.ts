@@ -75,8 +75,9 @@ export class HostSelector {
 
   /** The placement from the cache; read anew when it names no live host. */
   private async placementOf(ownerId: string): Promise<Placement | null> {
-    const known = await this.placements.find(ownerId);
-    if (!known?.hostId || known.hostId === this.registry.id || (await this.hostOf(known.hostId))) return known;
+    const placement = await this.placements.find(ownerId);
+    if (!placement?.hostId || placement.hostId === this.registry.id || (await this.hostOf(placement.hostId)))
+      return placement;
     this.directory.forget();
     this.placements.forgetCached(ownerId);
     return this.placements.find(ownerId);
@@ -97,9 +98,11 @@ export class HostSelector {
 
   /** The hosts that run such programs and can be reached from here. */
   private async offering({ engine }: ProgramRef, { mayRunHere }: Choosing): Promise<LiveHost[]> {
-    const own = this.registry.id;
+    const ownId = this.registry.id;
     const hosts = await this.directory.live();
-    return hosts.filter(({ id, url, engines }) => engines[engine] === null && (id === own ? mayRunHere : url !== null));
+    return hosts.filter(
+      ({ id, url, engines }) => engines[engine] === null && (id === ownId ? mayRunHere : url !== null),
+    );
   }
 
   private inOrder({ ownerId }: ProgramRef, hosts: LiveHost[], { excluded }: Choosing): LiveHost[] {

@@ -100,12 +100,12 @@ export class RetryingDispatch extends ForwardedRequest implements AttemptHandler
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, cause: Error): void {
-    const { candidate: place } = this;
+    const { candidate } = this;
     const isUnreached = cause instanceof ProcessUnreachedError;
-    if (isUnreached) place?.suspect();
+    if (isUnreached) candidate?.suspect();
     const error = isUnreached ? new HostAwayError(NO_ANSWER, 1) : cause;
-    if (this.isEnded || !place || !this.mayRetry(error)) return this.finish(error);
-    if (place.id !== null) this.excluded.add(place.id);
+    if (this.isEnded || !candidate || !this.mayRetry(error)) return this.finish(error);
+    if (candidate.id !== null) this.excluded.add(candidate.id);
     this.candidate = null;
     this.start(error as HostedFailure);
   }

@@ -77,15 +77,15 @@ function isInternal(address: string): boolean {
 /** The test of an address of this host, whose name is resolved again every minute while it is asked for. */
 function addressesOf(host: string): (address: string) => boolean {
   if (isIP(host) !== 0) {
-    const own = canonicalAddress(host);
-    return (address) => canonicalAddress(address) === own || isLocalAddress(address);
+    const canonical = canonicalAddress(host);
+    return (address) => canonicalAddress(address) === canonical || isLocalAddress(address);
   }
   let addresses: ReadonlySet<string> | null = null;
   let resolvedAt = -Infinity;
   const resolve = () => {
     resolvedAt = performance.now();
     lookup(host, { all: true }).then(
-      (found) => (addresses = new Set(found.map(({ address }) => canonicalAddress(address)))),
+      (resolved) => (addresses = new Set(resolved.map(({ address }) => canonicalAddress(address)))),
       // The addresses known before stay closed; without any, all internal ones do.
       () => undefined,
     );

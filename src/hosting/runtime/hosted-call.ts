@@ -80,9 +80,9 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     private readonly host: CallHost,
   ) {
     super();
-    const given = request.headers[INVOCATION_HEADER];
-    this.hasRecord = typeof given === 'string' && UUID.test(given);
-    this.invocationId = this.hasRecord ? (given as string) : uuidV7(this.at);
+    const invocation = request.headers[INVOCATION_HEADER];
+    this.hasRecord = typeof invocation === 'string' && UUID.test(invocation);
+    this.invocationId = this.hasRecord ? (invocation as string) : uuidV7(this.at);
     if (!request.isStream) this.timer = setTimeout(() => this.fail(overWall(limits.wallMs)), limits.wallMs);
     // A body that fails before it is read must not end the process.
     if (request.body instanceof Readable) request.body.on('error', (error) => this.abort(error));

@@ -164,7 +164,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   }
 
   private engineOf(name: EngineName): Engine {
-    const engine = this.engines.find((one) => one.name === name);
+    const engine = this.engines.find((candidate) => candidate.name === name);
     if (!engine) throw new HostingUnavailableError(NO_BUNDLES);
     return engine;
   }

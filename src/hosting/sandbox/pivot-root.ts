@@ -79,25 +79,25 @@ export async function makePivotRoot({ dir, folders, runtime, scratchMb, hidden }
   const tree = path.join(dir, TREE);
   const mounts = [mount(dir, dir, READ_ONLY)];
   const show = async (source: string, target: string, options: string) => {
-    const found = await lstat(source).catch(() => null);
-    if (!found) return;
+    const stats = await lstat(source).catch(() => null);
+    if (!stats) return;
     const at = path.join(tree, target);
-    await mkdir(found.isDirectory() ? at : path.dirname(at), { recursive: true });
-    if (!found.isDirectory()) await writeFile(at, '');
+    await mkdir(stats.isDirectory() ? at : path.dirname(at), { recursive: true });
+    if (!stats.isDirectory()) await writeFile(at, '');
     mounts.push(mount(source, at, options));
   };
   await mkdir(tree, { recursive: true });
   for (const name of SYSTEM) {
     const source = `/${name}`;
-    const found = await lstat(source).catch(() => null);
-    if (found?.isSymbolicLink()) await symlink(await readlink(source), path.join(tree, name));
+    const stats = await lstat(source).catch(() => null);
+    if (stats?.isSymbolicLink()) await symlink(await readlink(source), path.join(tree, name));
     else await show(source, name, READ_ONLY);
   }
   for (const name of SETTINGS) await show(`/etc/${name}`, `etc/${name}`, READ_ONLY);
   for (const name of DEVICES) await show(`/dev/${name}`, `dev/${name}`, 'bind');
   if (!isWithin('/usr', runtime)) await show(runtime, runtime, READ_ONLY);
   for (const [name, source] of Object.entries(folders)) await show(source, path.join(FOLDER_INSIDE, name), READ_ONLY);
-  for (const secret of hidden.filter((one) => isWithin('/usr', one) && !isWithin(one, runtime))) {
+  for (const secret of hidden.filter((folder) => isWithin('/usr', folder) && !isWithin(folder, runtime))) {
     mounts.push(mount('tmpfs', path.join(tree, secret), 'ro,size=4k,nosuid,nodev', 'tmpfs'));
   }
   const scratch = `size=${scratchMb}m,nr_inodes=${scratchMb * FILES_PER_MB},mode=1777,nosuid,nodev`;

@@ -167,9 +167,9 @@ export class Sandbox {
     }
     const dataBytes = (reservedMb + memoryMb) * 1_048_576;
     const wrapping = { user, dataBytes, network, isLast, alone: alone !== undefined, root: tree && { tree, workDir } };
-    const given = programEnv(confinement.env ?? {});
-    const [file, ...more] = [...ENDS_FIRST, ...wrappers(isolation, wrapping), ...given.wrapper, program, ...args];
-    const env = { PATH: TOOLS_PATH, ...given.env };
+    const carried = programEnv(confinement.env ?? {});
+    const [file, ...more] = [...ENDS_FIRST, ...wrappers(isolation, wrapping), ...carried.wrapper, program, ...args];
+    const env = { PATH: TOOLS_PATH, ...carried.env };
     return { file, args: more, options: { cwd: tree ? runDir : workDir, env } };
   }
 
@@ -196,10 +196,10 @@ const ENDS_FIRST = [
   'sh',
 ];
 
-function withoutNamespaces(found: Isolation): Isolation {
+function withoutNamespaces(isolation: Isolation): Isolation {
   const why = 'HOSTING_ISOLATION is container';
   const off = { 'own-user': why, 'own-network': why, 'own-processes': why, 'own-files': why };
-  return { ...found, missing: { ...found.missing, ...off } };
+  return { ...isolation, missing: { ...isolation.missing, ...off } };
 }
 
 /**
@@ -271,9 +271,9 @@ function programEnv(env: Record<string, string>): ProgramEnv {
   if (pairs.length === 0) return { wrapper: [], env: {} };
   const carriers = pairs.map((_, index) => `SLIPWAY_${index}`);
   // `command` prevents that the shell exits on a read-only variable.
-  const given = carriers.map((name) => `command export -- "$${name}"; unset ${name}`);
+  const exports = carriers.map((name) => `command export -- "$${name}"; unset ${name}`);
   return {
-    wrapper: ['sh', '-c', ['unset OLDPWD', ...given, 'exec "$@"'].join('\n'), 'sh'],
+    wrapper: ['sh', '-c', ['unset OLDPWD', ...exports, 'exec "$@"'].join('\n'), 'sh'],
     env: Object.fromEntries(pairs.map(([name, value], index) => [carriers[index] ?? '', `${name}=${value}`])),
   };
 }

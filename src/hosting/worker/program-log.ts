@@ -64,10 +64,10 @@ class WaitingLines {
    */
   take(line: TraceLine): boolean {
     const time = Math.floor(line.at / SAME_TIME_MS);
-    const near = [time, time - 1, time + 1].map((one) => this.byTime.get(timeKey(line, one)));
-    for (const found of [this.byKey.get(keyOf(line)), ...near]) {
-      if (!found) continue;
-      this.remove(firstOf(found));
+    const near = [time, time - 1, time + 1].map((slot) => this.byTime.get(timeKey(line, slot)));
+    for (const candidates of [this.byKey.get(keyOf(line)), ...near]) {
+      if (!candidates) continue;
+      this.remove(firstOf(candidates));
       return true;
     }
     return false;
@@ -217,13 +217,13 @@ function timeKey({ level }: TraceLine, time: number): string {
 }
 
 function addTo(map: Map<string, Set<Waiting>>, key: string, waiting: Waiting): void {
-  const found = map.get(key);
-  if (found) found.add(waiting);
+  const lines = map.get(key);
+  if (lines) lines.add(waiting);
   else map.set(key, new Set([waiting]));
 }
 
 function removeFrom(map: Map<string, Set<Waiting>>, key: string, waiting: Waiting): void {
-  const found = map.get(key);
-  found?.delete(waiting);
-  if (found?.size === 0) map.delete(key);
+  const lines = map.get(key);
+  lines?.delete(waiting);
+  if (lines?.size === 0) map.delete(key);
 }

@@ -152,12 +152,12 @@ export class WorkerdEngine extends Engine {
     log: ProgramLog,
   ): Promise<WorkerdProcess> {
     const { runDir, limits } = context;
-    const held = new HeldFiles(FIRST_HELD);
+    const openFiles = new HeldFiles(FIRST_HELD);
     try {
-      const workerd = await held.hold(workerdPath());
-      const config = path.join(await held.hold(runDir), FILES.config);
+      const workerd = await openFiles.hold(workerdPath());
+      const config = path.join(await openFiles.hold(runDir), FILES.config);
       if (stateDir !== null) await trimSessions(stateDir);
-      const state = stateDir === null ? null : await held.hold(stateDir);
+      const state = stateDir === null ? null : await openFiles.hold(stateDir);
       await writeRunFiles(program, context, state);
       const launch = await this.sandbox.command(workerd, ['serve', '--control-fd=3', config], {
         memoryMb: limits.memoryMb,
@@ -166,12 +166,12 @@ export class WorkerdEngine extends Engine {
         runDir,
         folders: stateDir === null ? [] : [stateDir],
       });
-      const process = new WorkerdProcess(launch, held, ['requests', 'health'], (line) => log.print(line));
+      const process = new WorkerdProcess(launch, openFiles, ['requests', 'health'], (line) => log.print(line));
       await requireReady(process);
       log.loaded();
       return process;
     } finally {
-      await held.release();
+      await openFiles.release();
       await removeRunFiles(program, runDir);
     }
   }

@@ -27,14 +27,14 @@ import { openStreamable } from './http/streamable-session.js';
 const ENDPOINT_MS_MAX = 5_000;
 
 /** Result of the era probe: the verdict and the adapter state opened on the way. */
-export interface Found {
+export interface ProbedEra {
   verdict: EraVerdict;
   discovered?: Discovered;
   opened?: OpenedSession;
 }
 
 /** Determines the era of an endpoint. @throws UpstreamFailure when it cannot be determined */
-export async function findEra(wire: HttpWire): Promise<Found> {
+export async function findEra(wire: HttpWire): Promise<ProbedEra> {
   let probe = await sendDiscover(wire);
   const code = probe.reply?.error?.code;
   // Retried once: the reply names a version we support, or a proxy dropped a header.
@@ -62,10 +62,10 @@ function sendDiscover(wire: HttpWire): Promise<ProbeResult> {
   );
 }
 
-async function ofResult(wire: HttpWire, reply: McpReply): Promise<Found> {
+async function ofResult(wire: HttpWire, reply: McpReply): Promise<ProbedEra> {
   const { url } = wire.target;
   const versions = versionsOfDiscover(resultOf(reply));
-  const modern = (reason: string): Found => ({
+  const modern = (reason: string): ProbedEra => ({
     verdict: verdictOf('modern', reason),
     discovered: discovered(reply, url),
   });
@@ -86,7 +86,7 @@ async function ofResult(wire: HttpWire, reply: McpReply): Promise<Found> {
   }
 }
 
-async function ofError(wire: HttpWire, reply: McpReply): Promise<Found> {
+async function ofError(wire: HttpWire, reply: McpReply): Promise<ProbedEra> {
   const { code = 0, message = '' } = reply.error ?? {};
   if (code === rpcCode.unsupportedVersion) {
     if (namesVersion(reply, LEGACY_VERSIONS)) return { verdict: verdictOf('streamable', 'supports legacy versions') };
@@ -102,7 +102,7 @@ async function ofError(wire: HttpWire, reply: McpReply): Promise<Found> {
   }
 }
 
-async function ofInitialize(wire: HttpWire, reason: string, isUnsure = false): Promise<Found> {
+async function ofInitialize(wire: HttpWire, reason: string, isUnsure = false): Promise<ProbedEra> {
   const opened = await plain((profile, handlers) => openStreamable(wire, profile, handlers));
   return { verdict: verdictOf('streamable', reason, isUnsure), opened };
 }
@@ -111,7 +111,7 @@ async function ofInitialize(wire: HttpWire, reason: string, isUnsure = false): P
  * Tries `initialize`, then HTTP+SSE: the endpoint may be a strict legacy server or one of 2024-11-05, which answers
  * over a stream.
  */
-async function ofInitializeOrSse(wire: HttpWire): Promise<Found> {
+async function ofInitializeOrSse(wire: HttpWire): Promise<ProbedEra> {
   try {
     return await ofInitialize(wire, 'does not read server/discover');
   } catch (error) {

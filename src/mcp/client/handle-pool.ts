@@ -53,8 +53,8 @@ export class HandlePool<H extends UpstreamHandle> {
     this.drop(key);
     this.handles.set(key, { handle, account });
     // Linear in all handles: 10 ns each, negligible beside opening a session.
-    const own = [...this.handles.values()].filter((one) => one.account === account).length;
-    if (own > Math.max(1, Math.floor(this.max / SHARE))) this.dropOldestOf(account);
+    const handlesOfAccount = [...this.handles.values()].filter((entry) => entry.account === account).length;
+    if (handlesOfAccount > Math.max(1, Math.floor(this.max / SHARE))) this.dropOldestOf(account);
     else if (this.handles.size > this.max) this.drop(this.handles.rkeys().next().value as string);
   }
 
@@ -87,9 +87,9 @@ export class HandlePool<H extends UpstreamHandle> {
   }
 
   private take(key: string): H | undefined {
-    const held = this.handles.peek(key);
+    const entry = this.handles.peek(key);
     this.handles.delete(key);
-    return held?.handle;
+    return entry?.handle;
   }
 
   private dropOldestOf(account: string): void {

@@ -63,19 +63,19 @@ export class LegacyTasks {
 
   /** Calls a tool, as a task if it requires one. */
   private async call(call: McpCall, timeoutMs: number, send: Send): Promise<McpReply> {
-    const left = deadlineIn(timeoutMs);
+    const timeLeft = deadlineIn(timeoutMs);
     const params = call.params ?? '{}';
     if (memberText(params, 'task') !== undefined) return send(call, timeoutMs);
     const name = memberText(params, 'name');
-    if (!name?.startsWith('"') || !(await this.isRequired(JSON.parse(name) as string, left, send))) {
-      return send(call, left());
+    if (!name?.startsWith('"') || !(await this.isRequired(JSON.parse(name) as string, timeLeft, send))) {
+      return send(call, timeLeft());
     }
-    const made = await send({ ...call, params: withMember(params, 'task', `{"ttl":${TASK_TTL_MS}}`) }, left());
+    const made = await send({ ...call, params: withMember(params, 'task', `{"ttl":${TASK_TTL_MS}}`) }, timeLeft());
     const task = taskIn(made);
     if (task === null) return made;
     const about = JSON.stringify({ taskId: task.taskId });
     // A caller that waits for as long as messages come waits for as long as the task lives, which may be silent.
-    const waitMs = call.onNotification ? Math.min(task.ttl ?? TASK_TTL_MS, TASK_TTL_MS) : left();
+    const waitMs = call.onNotification ? Math.min(task.ttl ?? TASK_TTL_MS, TASK_TTL_MS) : timeLeft();
     try {
       return await send({ ...call, method: 'tasks/result', params: about, timeoutMs: waitMs }, waitMs);
     } catch (error) {
@@ -88,9 +88,9 @@ export class LegacyTasks {
     }
   }
 
-  private async isRequired(name: string, left: () => number, send: Send): Promise<boolean> {
+  private async isRequired(name: string, timeLeft: () => number, send: Send): Promise<boolean> {
     if (!this.required.has(name) && (this.reading || Date.now() - this.readAt > READ_EVERY_MS)) {
-      this.reading ??= this.read(Math.min(left(), TOOLS_TIMEOUT_MS), send)
+      this.reading ??= this.read(Math.min(timeLeft(), TOOLS_TIMEOUT_MS), send)
         // Ignored: the call itself reports the error.
         .catch((error: unknown) =>
           this.logger.debug({ msg: 'the tools of a server with tasks could not be listed', err: error }),

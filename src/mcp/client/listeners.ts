@@ -274,11 +274,11 @@ function union(filters: ListenFilter[]): ListenFilter {
 }
 
 /** Intersection of two filters. */
-export function common(wanted: ListenFilter, given: ListenFilter): ListenFilter {
-  const messages = wanted.messages && given.messages ? { messages: true } : {};
-  const both = { ...listFilter((flag) => wanted[flag] === true && given[flag] === true), ...messages };
-  const known = new Set(given.resourceSubscriptions);
-  const uris = wanted.resourceSubscriptions?.filter((uri) => known.has(uri)) ?? [];
+export function common(requested: ListenFilter, offered: ListenFilter): ListenFilter {
+  const messages = requested.messages && offered.messages ? { messages: true } : {};
+  const both = { ...listFilter((flag) => requested[flag] === true && offered[flag] === true), ...messages };
+  const offeredUris = new Set(offered.resourceSubscriptions);
+  const uris = requested.resourceSubscriptions?.filter((uri) => offeredUris.has(uri)) ?? [];
   return uris.length === 0 ? both : { ...both, resourceSubscriptions: uris };
 }
 

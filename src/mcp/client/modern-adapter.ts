@@ -90,21 +90,21 @@ export class ModernAdapter implements ProtocolAdapter {
   }
 
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
-    const known = this.discovery.value;
-    if (known && known.until < Date.now()) this.discovery.lose(known);
+    const discovery = this.discovery.value;
+    if (discovery && discovery.until < Date.now()) this.discovery.lose(discovery);
     return (await this.discovery.get(timeoutMs)).identity;
   }
 
   async request(call: McpCall, timeoutMs: number): Promise<McpReply> {
     const capabilities = call.profile?.capabilities;
     const key = this.cache.keyOf(call.method, call.params, capabilities ? JSON.stringify(capabilities) : '');
-    const known = key === null ? undefined : this.cache.get(key);
-    if (known) return known;
-    const left = deadlineIn(timeoutMs);
-    let reply = await this.repeated(call, left);
+    const cached = key === null ? undefined : this.cache.get(key);
+    if (cached) return cached;
+    const timeLeft = deadlineIn(timeoutMs);
+    let reply = await this.repeated(call, timeLeft);
     if (mayResend(call, reply) === 'new headers') {
-      await this.readTools(left());
-      reply = await this.repeated(call, left);
+      await this.readTools(timeLeft());
+      reply = await this.repeated(call, timeLeft);
     }
     this.checkEra(reply, call);
     if (call.method === mcpLists.tools.method) reply = this.withoutInvalidTools(reply);
@@ -125,10 +125,10 @@ export class ModernAdapter implements ProtocolAdapter {
   }
 
   /** Sends a request, and once more if {@link mayResend} allows it as it was. */
-  private repeated(call: McpCall, left: () => number): Promise<McpReply> {
-    return this.send(call, left()).catch((error: Error) => {
+  private repeated(call: McpCall, timeLeft: () => number): Promise<McpReply> {
+    return this.send(call, timeLeft()).catch((error: Error) => {
       if (isOutOfPlace(error) && !this.options.isFresh()) throw new EraContradictedError(error);
-      if (mayResend(call, error) === 'no change') return this.send(call, left());
+      if (mayResend(call, error) === 'no change') return this.send(call, timeLeft());
       throw error;
     });
   }

@@ -158,8 +158,10 @@ class RunningCall {
     const { method, params } = this.call;
     const span = params === undefined ? null : progressTokenIn(params);
     if (params !== undefined && span) this.token = slice(params, span);
-    const own = params !== undefined && span ? splice(params, span, String(this.id)) : params;
-    this.peer.sendRequest(requestText(this.id, method, own), this.call, this.timeoutMs, (error) => this.fail(error));
+    const ownParams = params !== undefined && span ? splice(params, span, String(this.id)) : params;
+    this.peer.sendRequest(requestText(this.id, method, ownParams), this.call, this.timeoutMs, (error) =>
+      this.fail(error),
+    );
   }
 
   progress(text: string): void {

@@ -78,8 +78,8 @@ export class ToolCatalog {
   async find(path: string, timeoutMs: number): Promise<ToolMatch> {
     // Resolving accepts an older list than `ttlMs` allows: a name it lacks causes a refresh.
     const isKnown = this.known && isFresh(this.known, Math.max(this.known.ttlMs ?? 0, FRESH_MS));
-    const found = matchTool(isKnown && this.known ? this.known.tools : await this.list(timeoutMs), path);
-    if (found || (this.known && Date.now() - this.known.at < REFRESH_MS_MIN)) return found;
+    const match = matchTool(isKnown && this.known ? this.known.tools : await this.list(timeoutMs), path);
+    if (match || (this.known && Date.now() - this.known.at < REFRESH_MS_MIN)) return match;
     return matchTool(await this.refresh(timeoutMs), path);
   }
 

@@ -27,8 +27,8 @@ export class ChosenToolsChannel implements Channel {
     private readonly choice: ToolChoice,
   ) {}
 
-  open(...given: Parameters<Channel['open']>): Promise<UpstreamIdentity> {
-    return this.channel.open(...given);
+  open(...args: Parameters<Channel['open']>): Promise<UpstreamIdentity> {
+    return this.channel.open(...args);
   }
 
   async request(call: McpCall): Promise<McpReply> {
@@ -43,8 +43,8 @@ export class ChosenToolsChannel implements Channel {
     return withList(reply, 'tools', (tools) => tools.filter((tool) => isChosen(nameOf(tool), this.choice)));
   }
 
-  listen(...given: Parameters<Channel['listen']>): Promise<Listening> {
-    return this.channel.listen(...given);
+  listen(...args: Parameters<Channel['listen']>): Promise<Listening> {
+    return this.channel.listen(...args);
   }
 
   forgetLists(): void {
@@ -67,7 +67,7 @@ export class ChosenToolsChannel implements Channel {
 /** True if the choice offers a tool of this name. */
 export function isChosen(name: string, { allow, deny = [] }: ToolChoice): boolean {
   const isIn = (patterns: string[]) =>
-    patterns.some((one) => (one.endsWith('*') ? name.startsWith(one.slice(0, -1)) : name === one));
+    patterns.some((pattern) => (pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern));
   return !isIn(deny) && (allow === undefined || isIn(allow));
 }
 

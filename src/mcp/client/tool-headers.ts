@@ -41,16 +41,16 @@ const SCHEMA_DEPTH_MAX = 64;
 
 /** Header parameters declared by a tool's input schema; null when it breaks a rule. */
 export function headerParams(inputSchema: unknown): HeaderParam[] | null {
-  const found: HeaderParam[] = [];
-  return visit(inputSchema, [], true, found, 0) ? found : null;
+  const params: HeaderParam[] = [];
+  return visit(inputSchema, [], true, params, 0) ? params : null;
 }
 
 /** False when this schema or a subschema breaks a rule. */
-function visit(schema: unknown, path: string[], isReachable: boolean, found: HeaderParam[], depth: number): boolean {
+function visit(schema: unknown, path: string[], isReachable: boolean, params: HeaderParam[], depth: number): boolean {
   if (!isObject(schema)) return true;
   if (depth > SCHEMA_DEPTH_MAX) return false;
-  if (MARK in schema && !(isReachable && path.length > 0 && mark(schema, path, found))) return false;
-  const below = (child: unknown, at: string[], reachable: boolean) => visit(child, at, reachable, found, depth + 1);
+  if (MARK in schema && !(isReachable && path.length > 0 && mark(schema, path, params))) return false;
+  const below = (child: unknown, at: string[], reachable: boolean) => visit(child, at, reachable, params, depth + 1);
   if (isObject(schema.properties)) {
     for (const [name, child] of Object.entries(schema.properties)) {
       if (!below(child, [...path, name], isReachable)) return false;
@@ -63,11 +63,11 @@ function visit(schema: unknown, path: string[], isReachable: boolean, found: Hea
   return aside.every((child) => below(child, path, false));
 }
 
-function mark({ [MARK]: name, type }: Record<string, unknown>, path: string[], found: HeaderParam[]): boolean {
+function mark({ [MARK]: name, type }: Record<string, unknown>, path: string[], params: HeaderParam[]): boolean {
   if (typeof name !== 'string' || !TOKEN.test(name) || !TYPES.has(type)) return false;
   const header = `mcp-param-${name.toLowerCase()}`;
-  if (found.some((other) => other.header === header)) return false;
-  found.push({ path, header });
+  if (params.some((other) => other.header === header)) return false;
+  params.push({ path, header });
   return true;
 }
 

@@ -80,15 +80,15 @@ export interface DiscoveryRequest {
 export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest): Promise<AuthorizationTarget> {
   const upstream = new URL(request.upstreamUrl);
   const challenge = bearerChallenge(request.challenge);
-  const found = await findResource(fetch, upstream, challenge);
-  if (found?.dpop_bound_access_tokens_required === true) {
+  const resourceMetadata = await findResource(fetch, upstream, challenge);
+  if (resourceMetadata?.dpop_bound_access_tokens_required === true) {
     throw new OAuthSetupError(`${upstream.host} takes only tokens bound to a key (DPoP), which Slipway cannot make.`);
   }
-  const resource = found ? checkedResource(found.resource, upstream) : canonicalUrl(upstream);
-  const issuers = found?.authorization_servers ?? [];
+  const resource = resourceMetadata ? checkedResource(resourceMetadata.resource, upstream) : canonicalUrl(upstream);
+  const issuers = resourceMetadata?.authorization_servers ?? [];
   const candidates = issuers.length > 0 ? issuers.slice(0, SERVERS_READ_MAX) : [`${upstream.origin}/`];
-  const known = candidates.length > 1 ? await request.knownAmong(candidates) : new Set<string>();
-  const sorted = candidates.toSorted((a, b) => Number(known.has(b)) - Number(known.has(a)));
+  const knownIssuers = candidates.length > 1 ? await request.knownAmong(candidates) : new Set<string>();
+  const sorted = candidates.toSorted((a, b) => Number(knownIssuers.has(b)) - Number(knownIssuers.has(a)));
   const tried = sorted.slice(0, SERVERS_TRIED_MAX);
   const server = await firstServer(fetch, tried, upstream, request.pkceUnannounced).catch(async (error: unknown) => {
     const isOlder = issuers.length === 0 && error instanceof NoServerError;
@@ -96,12 +96,12 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
     if (!byDefault) throw error;
     return { server: byDefault, metadata: null };
   });
-  const scopes = scopesOf(challenge?.scope ?? null) ?? scopesOf(found?.scopes_supported?.join(' ') ?? null);
+  const scopes = scopesOf(challenge?.scope ?? null) ?? scopesOf(resourceMetadata?.scopes_supported?.join(' ') ?? null);
   return {
     server: server.server,
     resource,
     resourceName:
-      toStorableText(found?.resource_name ?? '')
+      toStorableText(resourceMetadata?.resource_name ?? '')
         .trim()
         .slice(0, RESOURCE_NAME_CHARS_MAX) || null,
     scopes: withOfflineAccess(scopes, server.metadata),
@@ -141,17 +141,17 @@ async function firstServer(
   upstream: URL,
   pkceUnannounced: readonly string[] | null,
 ): Promise<{ server: AuthorizationServer; metadata: AuthorizationServerMetadata }> {
-  let fault: OAuthSetupError | null = null;
+  let firstError: OAuthSetupError | null = null;
   for (const issuer of issuers) {
     try {
       const metadata = await findServer(fetch, issuer, upstream);
       return { server: checkedServer(metadata, pkceUnannounced), metadata };
     } catch (error) {
       if (!(error instanceof OAuthSetupError)) throw error;
-      fault ??= error;
+      firstError ??= error;
     }
   }
-  throw fault ?? noServer(upstream, upstream.origin);
+  throw firstError ?? noServer(upstream, upstream.origin);
 }
 
 /** Tries all metadata URLs: a document without PKCE may exist beside one with it. */
@@ -252,7 +252,8 @@ function checkedServer(
     tokenEndpoint: checkedEndpoint(metadata.token_endpoint, issuer),
     registrationEndpoint: optionalEndpoint(metadata.registration_endpoint, issuer),
     revocationEndpoint: optionalEndpoint((metadata as { revocation_endpoint?: string }).revocation_endpoint, issuer),
-    tokenEndpointAuthMethods: metadata.token_endpoint_auth_methods_supported?.map((one) => one.slice(0, 100)) ?? null,
+    tokenEndpointAuthMethods:
+      metadata.token_endpoint_auth_methods_supported?.map((method) => method.slice(0, 100)) ?? null,
     readsClientDocuments: metadata.client_id_metadata_document_supported === true,
     sendsIss: metadata.authorization_response_iss_parameter_supported === true,
   };

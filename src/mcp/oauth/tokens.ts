@@ -176,12 +176,12 @@ function sdkOptions(fetch: FetchLike, { server, client, resource }: TokenContext
  * Validates tokens from outside; scopes are unknown. Null when the access token does not fit a header, or a token is
  * longer than 32 KB. A lifetime that is not a positive number counts as unspecified.
  */
-export function tokenSetOf(given: {
+export function tokenSetOf(response: {
   accessToken?: unknown;
   refreshToken?: unknown;
   expiresIn?: unknown;
 }): TokenSet | null {
-  const { accessToken, refreshToken, expiresIn } = given;
+  const { accessToken, refreshToken, expiresIn } = response;
   if (typeof accessToken !== 'string' || accessToken.length > TOKEN_CHARS_MAX) return null;
   if (!/^[\x21-\x7e]+$/.test(accessToken)) return null;
   const isLasting = typeof refreshToken === 'string' && refreshToken !== '';

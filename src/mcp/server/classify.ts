@@ -154,11 +154,11 @@ function methodMismatch({ method: header }: McpRequestHeaders, method: string): 
 function nameMismatch({ name }: McpRequestHeaders, method: string, params: Record<string, unknown>): Classified | null {
   const member = namedBy.get(method);
   if (member === undefined) return null;
-  const given = params[member];
-  if (name === undefined) return typeof given === 'string' ? mismatch('Mcp-Name is missing') : null;
+  const nameInBody = params[member];
+  if (name === undefined) return typeof nameInBody === 'string' ? mismatch('Mcp-Name is missing') : null;
   const decoded = decodeHeader(name.trim());
   if (decoded === null) return mismatch('Mcp-Name is not valid base64');
-  return typeof given !== 'string' || decoded === given ? null : mismatch(`Mcp-Name is not params.${member}`);
+  return typeof nameInBody !== 'string' || decoded === nameInBody ? null : mismatch(`Mcp-Name is not params.${member}`);
 }
 
 function envelopeProblem(meta: Record<string, unknown>): string | null {

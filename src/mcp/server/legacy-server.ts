@@ -159,8 +159,8 @@ export class LegacyServer {
       level === null || method !== 'notifications/message' || isLoudMessage(text, level);
     const isModern = level !== null && (await channel.open(this.env.upstreamCallTimeoutMs, 'legacy')).era === 'modern';
     const params = isModern ? withLogLevel(incoming.paramsText, level) : incoming.paramsText;
-    const left = deadlineFromFirstUse(INPUT_MS_MAX);
-    const ownSession = this.ownSession(incoming, level, input.responderFor(incoming, left));
+    const timeLeft = deadlineFromFirstUse(INPUT_MS_MAX);
+    const ownSession = this.ownSession(incoming, level, input.responderFor(incoming, timeLeft));
     // The session of a task must not end while no call runs in it, as a shared one does.
     const responder = ownSession ?? (session?.shared && !isTask ? { profile: session.shared } : null);
     const era = isTask ? 'legacy' : session ? this.sessions.eraOf(session, principal) : undefined;
@@ -176,13 +176,13 @@ export class LegacyServer {
       });
       if (isTask) return sink.reply(200, await this.tasks.started(incoming, reply));
       if (reply.era === 'legacy') return sink.reply(200, withOwnError(reply, id, reply.error && hopError(reply.error)));
-      const wanted = reply.result && inputRequired(slice(reply.text, reply.result));
-      if (!wanted) return this.complete(incoming, reply);
-      const unanswerable = input.unanswerable(incoming, wanted, round);
+      const required = reply.result && inputRequired(slice(reply.text, reply.result));
+      if (!required) return this.complete(incoming, reply);
+      const unanswerable = input.unanswerable(incoming, required, round);
       if (unanswerable) return replyFailure(incoming, unanswerable, 'legacy');
-      const answers = await input.collect(incoming, wanted, left);
+      const answers = await input.collect(incoming, required, timeLeft);
       if (request.cancellation.isCancelled) return;
-      next = retryParams(params, wanted, answers);
+      next = retryParams(params, required, answers);
     }
   }
 

@@ -233,7 +233,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     };
     try {
       const caller = callerOf({ principal, target });
-      await this.resumable.resume(eventId, session, caller, reader, (left) => void closed(response).then(left));
+      await this.resumable.resume(eventId, session, caller, reader, (onLeft) => void closed(response).then(onLeft));
       await closed(response);
     } finally {
       leave();

@@ -203,8 +203,8 @@ function lackingOf({ message, data }: RpcError, declared: Record<string, unknown
 }
 
 function lacks(declared: Record<string, unknown>, required: Record<string, unknown>): boolean {
-  return Object.entries(required).some(([name, wanted]) => {
+  return Object.entries(required).some(([name, demanded]) => {
     const has = declared[name];
-    return has === undefined || (isObject(has) && isObject(wanted) && lacks(has, wanted));
+    return has === undefined || (isObject(has) && isObject(demanded) && lacks(has, demanded));
   });
 }

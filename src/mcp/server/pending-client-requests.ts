@@ -144,8 +144,8 @@ export class PendingClientRequests implements OnModuleInit {
       };
       this.pending.set(id, { session: session.key, sent, settle });
       cancellation.notify(leave);
-      const given = params === undefined ? '' : `,"params":${params}`;
-      deliver(id, `{"jsonrpc":"2.0","id":"${id}","method":${JSON.stringify(method)}${given}}`);
+      const paramsMember = params === undefined ? '' : `,"params":${params}`;
+      deliver(id, `{"jsonrpc":"2.0","id":"${id}","method":${JSON.stringify(method)}${paramsMember}}`);
     });
   }
 
@@ -190,7 +190,7 @@ export class ClientInput {
    */
   responderFor(
     { channel, request, sink }: McpRequest,
-    left: () => number,
+    timeLeft: () => number,
   ): {
     profile: CallerProfile;
     onRequest: (method: string, params: string | undefined) => Promise<ClientAnswer>;
@@ -200,7 +200,7 @@ export class ClientInput {
     this.sessions.uses(session, principal, channel);
     const onRequest = (method: string, params: string | undefined): Promise<ClientAnswer> => {
       if (canAnswer(session.capabilities, { method, params })) {
-        return this.requests.send(session, { method, params }, sink, cancellation, left());
+        return this.requests.send(session, { method, params }, sink, cancellation, timeLeft());
       }
       return Promise.resolve(unansweredRequest(method));
     };
@@ -229,8 +229,8 @@ export class ClientInput {
     const { session, acceptsStream } = request;
     if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;
     if (requests.length > INPUTS_MAX) return `The MCP server asked for more than ${INPUTS_MAX} things at once`;
-    const can = (one: InputRequest) => session !== null && acceptsStream && canAnswer(session.capabilities, one);
-    const open = requests.filter((one) => !can(one)).map(subjectOf);
+    const can = (input: InputRequest) => session !== null && acceptsStream && canAnswer(session.capabilities, input);
+    const open = requests.filter((input) => !can(input)).map(subjectOf);
     return open.length === 0 ? null : `The MCP server asks for what this client cannot answer: ${open.join('; ')}`;
   }
 
@@ -238,14 +238,20 @@ export class ClientInput {
   async collect(
     { request, sink }: McpRequest,
     { requests }: InputRequired,
-    left: () => number,
+    timeLeft: () => number,
   ): Promise<Map<string, ClientAnswer>> {
     const { session, cancellation } = request;
     if (!session) return new Map();
     const answers = await Promise.all(
       requests.map(async ({ key, method, params }) => {
-        const given = isPage(params) ? withElicitationId(params ?? '{}', randomUUID()) : params;
-        const answer = await this.requests.send(session, { method, params: given }, sink, cancellation, left());
+        const sentParams = isPage(params) ? withElicitationId(params ?? '{}', randomUUID()) : params;
+        const answer = await this.requests.send(
+          session,
+          { method, params: sentParams },
+          sink,
+          cancellation,
+          timeLeft(),
+        );
         return [key, answer] as const;
       }),
     );

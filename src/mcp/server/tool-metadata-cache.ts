@@ -27,14 +27,14 @@ export class ToolMetadataCache {
   /** Learns from a `tools/list` answer. Free for lists without such tools. */
   learn(channel: Channel, { text, result }: McpReply): void {
     if (!result) return;
-    const known = this.byChannel.get(channel);
+    const learned = this.byChannel.get(channel);
     const isSpecial = text.includes('"x-mcp-header"') || text.includes('"outputSchema"');
-    if (!known && !isSpecial) return;
-    const toolMetadata = known ?? new Map<string, ToolMetadata>();
+    if (!learned && !isSpecial) return;
+    const toolMetadata = learned ?? new Map<string, ToolMetadata>();
     const list = memberText(slice(text, result), 'tools');
     if (!list?.startsWith('[')) return;
     for (const span of elements(list)) note(slice(list, span), toolMetadata);
-    if (!known && toolMetadata.size > 0) this.byChannel.set(channel, toolMetadata);
+    if (!learned && toolMetadata.size > 0) this.byChannel.set(channel, toolMetadata);
   }
 
   headerParams(channel: Channel, name: unknown): readonly HeaderParam[] {

@@ -38,7 +38,7 @@ export class CancellableCalls {
   }
 
   cancel(caller: string, id: string): void {
-    const [only, ...others] = this.running.filter((one) => one.id === id && one.caller === caller);
+    const [only, ...others] = this.running.filter((running) => running.id === id && running.caller === caller);
     if (only && others.length === 0) only.cancellation.cancel();
   }
 }

@@ -268,8 +268,8 @@ function asksServer({ mcpUrl, server, source, headers }: SetConnectionDto): bool
 }
 
 /** Compares a member of a body with a stored JSON value. */
-function isSame(given: unknown, stored: unknown): boolean {
-  return isDeepStrictEqual(JSON.parse(JSON.stringify(given)), stored);
+function isSame(sent: unknown, stored: unknown): boolean {
+  return isDeepStrictEqual(JSON.parse(JSON.stringify(sent)), stored);
 }
 
 /** Null for `{}`, which offers all tools. */

@@ -50,14 +50,14 @@ export class AuthAdaptersService {
 
   /** The adapter for an owner. @throws TokenEndpointUnreachableError if there is none, or a value it needs is missing */
   async of({ id }: CredentialOwner): Promise<AuthAdapter> {
-    let found: AuthAdapter | null;
+    let adapter: AuthAdapter | null;
     try {
-      found = await this.find(id);
+      adapter = await this.find(id);
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
       throw new TokenEndpointUnreachableError(error.message);
     }
-    if (found) return found;
+    if (adapter) return adapter;
     throw new TokenEndpointUnreachableError(
       'The current release of the server authorizes nobody: it has no auth adapter.',
     );

@@ -119,22 +119,25 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
    */
   async accessToken(owner: CredentialOwner, upstreamUrl: string, rejected?: string): Promise<string | null> {
     const key = keyOf(owner);
-    let held = await this.credentialOf(key);
+    let credential = await this.credentialOf(key);
     // Another process may have just stored a token that is good, so a bad one is read once more.
-    if (held && (held.accessToken === null || held.accessToken === rejected)) {
+    if (credential && (credential.accessToken === null || credential.accessToken === rejected)) {
       this.cache.drop(key);
-      held = await this.credentialOf(key);
+      credential = await this.credentialOf(key);
     }
-    if (!held || held.upstreamUrl !== upstreamAddress(upstreamUrl)) return null;
-    if (held.accessToken === null) throw required(`The authorization at ${held.issuer} has ended.`);
+    if (!credential || credential.upstreamUrl !== upstreamAddress(upstreamUrl)) return null;
+    if (credential.accessToken === null) throw required(`The authorization at ${credential.issuer} has ended.`);
     const now = Date.now();
-    if (held.accessToken !== rejected && (now < held.dueAt || (now < held.retryAt && now < held.expiresAt))) {
-      return held.accessToken;
+    if (
+      credential.accessToken !== rejected &&
+      (now < credential.dueAt || (now < credential.retryAt && now < credential.expiresAt))
+    ) {
+      return credential.accessToken;
     }
-    const { id, generation, tokenHost: host } = held;
+    const { id, generation, tokenHost: host } = credential;
     const onSettled = () => this.changed(key);
     const outcome = await this.refresher.refresh({ id, generation, host, rejected, onSettled });
-    return tokenOf(outcome, held, rejected);
+    return tokenOf(outcome, credential, rejected);
   }
 
   /**
@@ -155,12 +158,12 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     const where = { ownerKind: owner.kind, ownerId: owner.id };
     const row = await this.dataSource.transaction(async (tx) => {
       await this.authorizations.remove(owner, tx);
-      const found = await tx.findOne(UpstreamCredential, { where, lock: { mode: 'pessimistic_write' } });
-      if (!found) return null;
-      await tx.delete(UpstreamCredential, { id: found.id });
+      const stored = await tx.findOne(UpstreamCredential, { where, lock: { mode: 'pessimistic_write' } });
+      if (!stored) return null;
+      await tx.delete(UpstreamCredential, { id: stored.id });
       // Read now: a pre-registered client is deleted with its owner.
-      const client = found.clientRowId === null ? null : await tx.findOneBy(OAuthClient, { id: found.clientRowId });
-      return { ...found, client };
+      const client = stored.clientRowId === null ? null : await tx.findOneBy(OAuthClient, { id: stored.clientRowId });
+      return { ...stored, client };
     });
     this.changed(keyOf(owner));
     if (row) this.track(this.revoke(row));
@@ -237,13 +240,13 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
 
   private async revoke(row: UpstreamCredential): Promise<void> {
     const { server, client, id } = row;
-    const held = openTokens(row, this.vault);
-    if (!held || client === null || server.revocationEndpoint === null) return;
+    const tokens = openTokens(row, this.vault);
+    if (!tokens || client === null || server.revocationEndpoint === null) return;
     const context = { server, client: this.clients.toClient(client) };
     const fetch = createOAuthFetch(this.egress);
     // At most servers, but not at all, revoking the refresh token ends the whole grant.
-    if (held.refreshToken !== null) await revokeToken(fetch, context, held.refreshToken, 'refresh_token');
-    const isRevoked = await revokeToken(fetch, context, held.accessToken, 'access_token');
+    if (tokens.refreshToken !== null) await revokeToken(fetch, context, tokens.refreshToken, 'refresh_token');
+    const isRevoked = await revokeToken(fetch, context, tokens.accessToken, 'access_token');
     this.logger.debug({ msg: `the tokens were ${isRevoked ? '' : 'not '}revoked`, credentialId: id });
   }
 
@@ -269,7 +272,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 }
 
-function tokenOf(outcome: RefreshOutcome, held: CachedCredential, rejected: string | undefined): string | null {
+function tokenOf(outcome: RefreshOutcome, credential: CachedCredential, rejected: string | undefined): string | null {
   switch (outcome.kind) {
     case 'token':
       return outcome.accessToken;
@@ -278,8 +281,8 @@ function tokenOf(outcome: RefreshOutcome, held: CachedCredential, rejected: stri
     case 'required':
       throw required(outcome.message);
     case 'away': {
-      const isOldUsable = Date.now() < held.expiresAt && held.accessToken !== rejected;
-      const token = outcome.accessToken ?? (isOldUsable ? held.accessToken : null);
+      const isOldUsable = Date.now() < credential.expiresAt && credential.accessToken !== rejected;
+      const token = outcome.accessToken ?? (isOldUsable ? credential.accessToken : null);
       if (token !== null) return token;
       throw new CredentialUnavailableError(
         `A new token is needed, and none can be had now: ${outcome.message} The authorization is kept; try again later.`,

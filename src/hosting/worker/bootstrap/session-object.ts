@@ -243,9 +243,9 @@ function messageOf({ body }: Opening): { id?: unknown; params?: { capabilities?:
  * True if a stored session serves this opening: the same configuration, and the same client or one without
  * capabilities.
  */
-function isSameOpening(stored: Opening, given: Opening): boolean {
-  if (JSON.stringify(stored.config) !== JSON.stringify(given.config)) return false;
-  const { id, params } = messageOf(given);
+function isSameOpening(stored: Opening, requested: Opening): boolean {
+  if (JSON.stringify(stored.config) !== JSON.stringify(requested.config)) return false;
+  const { id, params } = messageOf(requested);
   if (id === undefined || params === undefined) return false;
   const declaresNothing = Object.keys(params.capabilities ?? {}).length === 0;
   return declaresNothing || JSON.stringify(messageOf(stored).params) === JSON.stringify(params);

@@ -27,7 +27,7 @@ import { asCallError, tooLate, UpstreamFailure, UpstreamTimeoutError } from '../
 import type { Era, UpstreamIdentity } from '../../protocol/protocol.js';
 import { EraContradictedError } from '../may-resend.js';
 import type { ProtocolAdapter } from '../protocol-adapter.js';
-import { findEra, findSession, type Found } from '../era-probe.js';
+import { findEra, findSession, type ProbedEra } from '../era-probe.js';
 import type { HttpDispatcher } from './http-exchange.js';
 import { HttpWire, type HttpTarget } from './http-wire.js';
 import { LegacyAdapter, type LegacyOptions } from '../legacy-adapter.js';
@@ -111,9 +111,9 @@ export class HttpChannel implements Channel {
     }
   }
 
-  request(given: McpCall): Promise<McpReply> {
+  request(request: McpCall): Promise<McpReply> {
     const from = performance.now();
-    const call = this.target.sessionPerCaller ? inOwnSession(given, this.target.sessionPerCaller.sharedKey) : given;
+    const call = this.target.sessionPerCaller ? inOwnSession(request, this.target.sessionPerCaller.sharedKey) : request;
     const { value } = this.choice;
     const adapter = call.era === 'legacy' && value?.legacy ? value.legacy.value : value?.adapter;
     const send = () => this.withAdapter(call.timeoutMs, call, (chosen, ms) => chosen.request(call, ms));
@@ -194,11 +194,11 @@ export class HttpChannel implements Channel {
     call: Pick<McpCall, 'era' | 'cancellation' | 'timing'>,
     work: (adapter: ProtocolAdapter, timeoutMs: number) => Promise<T>,
   ): Promise<T> {
-    const left = deadlineIn(timeoutMs);
+    const timeLeft = deadlineIn(timeoutMs);
     for (let isRepeat = false; ; isRepeat = true) {
-      const choice = this.choice.value ?? (await this.chosen(left(), call));
+      const choice = this.choice.value ?? (await this.chosen(timeLeft(), call));
       try {
-        return await work(await adapterIn(choice, call, left), left());
+        return await work(await adapterIn(choice, call, timeLeft), timeLeft());
       } catch (error) {
         if (!(error instanceof EraContradictedError)) throw error;
         // The outcome is a reply, and `T` too, for `request` only.
@@ -220,12 +220,12 @@ export class HttpChannel implements Channel {
 
   /** Selects an adapter by the remembered era, or by a probe. */
   private async choose(): Promise<Choice> {
-    let found: Found | undefined;
+    let probed: ProbedEra | undefined;
     const verdict = await this.eras.settle(this.target.url, async () => {
-      found = await findEra(this.wire);
-      return found.verdict;
+      probed = await findEra(this.wire);
+      return probed.verdict;
     });
-    const adapter = this.adapterFor(verdict, found);
+    const adapter = this.adapterFor(verdict, probed);
     const isModern = adapter instanceof ModernAdapter;
     const legacy = isModern ? new SingleFlight(() => this.legacyFor(verdict, adapter), this.target.url) : null;
     return { verdict, adapter, legacy };
@@ -240,18 +240,18 @@ export class HttpChannel implements Channel {
     return this.legacyAdapter('streamable', { opened });
   }
 
-  private adapterFor(verdict: EraVerdict, found: Found | undefined): ProtocolAdapter {
+  private adapterFor(verdict: EraVerdict, probed: ProbedEra | undefined): ProtocolAdapter {
     const { wire } = this;
-    const isFresh = () => found !== undefined && Date.now() - verdict.learnedAt < FRESH_MS;
+    const isFresh = () => probed !== undefined && Date.now() - verdict.learnedAt < FRESH_MS;
     if (verdict.kind === 'modern' || verdict.kind === 'both') {
       const invalidateEra = () => {
         if (isFresh() || this.isConfirmed || !this.choice.value) return;
         this.isConfirmed = true;
         void this.invalidateEra(this.choice.value);
       };
-      return new ModernAdapter(wire, this.cache, { discovered: found?.discovered, isFresh, invalidateEra });
+      return new ModernAdapter(wire, this.cache, { discovered: probed?.discovered, isFresh, invalidateEra });
     }
-    return this.legacyAdapter(verdict.kind, { opened: found?.opened, isFresh, isStale: () => isStale(verdict) });
+    return this.legacyAdapter(verdict.kind, { opened: probed?.opened, isFresh, isStale: () => isStale(verdict) });
   }
 
   private legacyAdapter(kind: 'streamable' | 'sse', options: Partial<LegacyOptions> = {}): LegacyAdapter {
@@ -290,10 +290,10 @@ function inOwnSession(call: McpCall, sharedKey: string | undefined): McpCall {
 async function adapterIn(
   { adapter, legacy }: Choice,
   { era, cancellation }: Pick<McpCall, 'era' | 'cancellation'>,
-  left: () => number,
+  timeLeft: () => number,
 ): Promise<ProtocolAdapter> {
   if (era !== 'legacy' || !legacy) return adapter;
-  return legacy.get(Math.min(left(), SESSION_MS_MAX), cancellation).catch((error: unknown) => {
+  return legacy.get(Math.min(timeLeft(), SESSION_MS_MAX), cancellation).catch((error: unknown) => {
     if (error instanceof UpstreamFailure) return adapter;
     throw error;
   });

@@ -396,8 +396,8 @@ export async function resumed(
   const { 'content-type': _, ...headers } = request.headers;
   const startedAt = broken.resume?.startedAt ?? Date.now();
   const until = startedAt + CALL_MS_MAX;
-  const left = deadlineIn(broken.resume?.leftMs ?? request.timeoutMs);
-  const timeLeft = () => (request.extendWithEvents ? request.timeoutMs : left());
+  const totalLeft = deadlineIn(broken.resume?.leftMs ?? request.timeoutMs);
+  const timeLeft = () => (request.extendWithEvents ? request.timeoutMs : totalLeft());
   let last = broken;
   for (let tries = 0; tries < TRIES_MAX && last.resume && Date.now() < until; tries += 1) {
     const { lastEventId, retryMs } = last.resume;

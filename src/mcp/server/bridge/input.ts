@@ -63,8 +63,8 @@ export function inputRequired(result: string): InputRequired | null {
 /** `input_required` result with these requests, as JSON text. */
 export function inputResult(requests: readonly InputRequest[], requestState?: string): string {
   const incoming = requests.map(({ key, method, params }) => {
-    const given = params === undefined ? '' : `,"params":${params}`;
-    return `${JSON.stringify(key)}:{"method":${JSON.stringify(method)}${given}}`;
+    const paramsMember = params === undefined ? '' : `,"params":${params}`;
+    return `${JSON.stringify(key)}:{"method":${JSON.stringify(method)}${paramsMember}}`;
   });
   const state = requestState === undefined ? '' : `,"requestState":${JSON.stringify(requestState)}`;
   return `{"resultType":"input_required","inputRequests":{${incoming.join(',')}}${state}}`;
@@ -79,15 +79,15 @@ export function retryParams(
   { requestState }: InputRequired,
   answers: ReadonlyMap<string, ClientAnswer>,
 ): string {
-  const given = [...answers].flatMap(([key, answer]) =>
+  const answered = [...answers].flatMap(([key, answer]) =>
     'result' in answer ? [`${JSON.stringify(key)}:${answer.result}`] : [],
   );
   const first = [
-    ...(answers.size === 0 ? [] : [`"inputResponses":{${given.join(',')}}`]),
+    ...(answers.size === 0 ? [] : [`"inputResponses":{${answered.join(',')}}`]),
     ...(requestState === undefined ? [] : [`"requestState":${requestState}`]),
   ];
-  const own = withoutAnswers(params ?? '{}');
-  return first.length === 0 ? own : withFirst(own, first.join(','));
+  const original = withoutAnswers(params ?? '{}');
+  return first.length === 0 ? original : withFirst(original, first.join(','));
 }
 
 /** Params without `inputResponses` and `requestState`. */

@@ -36,7 +36,7 @@ const STRUCTURED_SINCE = '2025-06-18';
 export function legacyResult(result: string, reader: LegacyReader): string {
   if (!result.startsWith('{')) return result;
   const { method, version } = reader;
-  const own = rewriteMembers(result, (name, value) => {
+  const rewritten = rewriteMembers(result, (name, value) => {
     switch (name) {
       case 'resultType':
       case 'ttlMs':
@@ -54,8 +54,8 @@ export function legacyResult(result: string, reader: LegacyReader): string {
         return value;
     }
   });
-  if (method === 'tools/call') return withTextOf(result, own);
-  return method === 'tools/list' ? legacyTools(own, version) : own;
+  if (method === 'tools/call') return withTextOf(result, rewritten);
+  return method === 'tools/list' ? legacyTools(rewritten, version) : rewritten;
 }
 
 /** An error with the codes of older revisions, which have one for a missing resource. Null when it is unchanged. */

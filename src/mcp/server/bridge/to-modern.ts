@@ -28,13 +28,13 @@ const cacheable: ReadonlySet<string> = new Set([
 /** A result with the members that the revision requires. `ttlMs` is 0, since changes upstream are not known here. */
 export function modernResult(method: string, result: string): string {
   if (!result.startsWith('{')) return result;
-  const own = method === 'tools/list' ? modernTools(result) : result;
+  const converted = method === 'tools/list' ? modernTools(result) : result;
   const lacking = [
-    ...(lacks(own, 'resultType') ? ['"resultType":"complete"'] : []),
-    ...(cacheable.has(method) && lacks(own, 'ttlMs') ? ['"ttlMs":0'] : []),
-    ...(cacheable.has(method) && lacks(own, 'cacheScope') ? ['"cacheScope":"private"'] : []),
+    ...(lacks(converted, 'resultType') ? ['"resultType":"complete"'] : []),
+    ...(cacheable.has(method) && lacks(converted, 'ttlMs') ? ['"ttlMs":0'] : []),
+    ...(cacheable.has(method) && lacks(converted, 'cacheScope') ? ['"cacheScope":"private"'] : []),
   ];
-  return lacking.length === 0 ? own : withFirst(own, lacking.join(','));
+  return lacking.length === 0 ? converted : withFirst(converted, lacking.join(','));
 }
 
 /**

@@ -123,13 +123,13 @@ export class PendingInputCall {
    * @returns null when another request waits already
    * @throws UpstreamFailure
    */
-  nextRound(target: NotificationSink, left: Cancellation): Promise<Round> | null {
+  nextRound(target: NotificationSink, disconnected: Cancellation): Promise<Round> | null {
     if (this.waiter) return null;
     Object.assign(this.target, target);
     return new Promise<Round>((resolve, reject) => {
       const leave = () => this.cancel();
       const over = (settle: () => void) => {
-        left.forget(leave);
+        disconnected.forget(leave);
         this.waiter = null;
         Object.assign(this.target, discarded);
         settle();
@@ -138,7 +138,7 @@ export class PendingInputCall {
         resolve: (round) => over(() => resolve(round)),
         reject: (error) => over(() => reject(error)),
       };
-      left.notify(leave);
+      disconnected.notify(leave);
       this.flush();
     });
   }

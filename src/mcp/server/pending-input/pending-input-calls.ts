@@ -218,7 +218,7 @@ export class PendingInputCalls {
   async nextRound(
     { name, caller, about, answers }: RoundRequest,
     target: NotificationSink,
-    left: Cancellation,
+    disconnected: Cancellation,
   ): Promise<Round> {
     const entry = this.entries.get(name);
     if (entry?.caller !== caller) throw lost();
@@ -229,7 +229,7 @@ export class PendingInputCalls {
       );
     }
     entry.call.answer(answers);
-    return this.next(entry, target, left);
+    return this.next(entry, target, disconnected);
   }
 
   /** Cancels all pending calls and refuses new ones. */
@@ -238,8 +238,8 @@ export class PendingInputCalls {
     for (const entry of [...this.entries.values()]) this.forget(entry, true);
   }
 
-  private async next(entry: Entry, target: NotificationSink, left: Cancellation): Promise<Round> {
-    const next = entry.call.nextRound(target, left);
+  private async next(entry: Entry, target: NotificationSink, disconnected: Cancellation): Promise<Round> {
+    const next = entry.call.nextRound(target, disconnected);
     if (!next) throw new StateRefusedError('Another request waits for this call already', false);
     clearTimeout(entry.timer);
     try {

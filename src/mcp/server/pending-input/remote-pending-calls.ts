@@ -38,7 +38,7 @@ export async function remoteRound(
   url: string | null,
   { answers, ...incoming }: RoundRequest,
   target: NotificationSink,
-  left: Cancellation,
+  disconnected: Cancellation,
 ): Promise<Round> {
   if (url === null) {
     const why =
@@ -55,16 +55,16 @@ export async function remoteRound(
     },
   );
   const onLeft = () => stream.abort(new CallerLeftError());
-  left.notify(onLeft);
+  disconnected.notify(onLeft);
   // The process that holds the call enforces the limit, unless it is frozen.
   const timer = setTimeout(() => stream.abort(new OutcomeUnknownError()), CALL_MS_MAX + GRACE_MS).unref();
   try {
     await stream.ended;
   } catch (error) {
-    throw left.isCancelled ? new CallerLeftError() : asMcpError(error);
+    throw disconnected.isCancelled ? new CallerLeftError() : asMcpError(error);
   } finally {
     clearTimeout(timer);
-    left.forget(onLeft);
+    disconnected.forget(onLeft);
   }
   return roundIn(last);
 }

@@ -127,13 +127,13 @@ export class LiveSessions implements OnModuleInit {
 
   /** True if the client set something in an old session, which this process does not know. */
   async isForgotten({ key }: ClientSession, principal: string): Promise<boolean> {
-    const known = this.find(principal, key);
-    if (known && (known.level !== null || known.uris.size > 0)) return false;
+    const memory = this.find(principal, key);
+    if (memory && (memory.level !== null || memory.uris.size > 0)) return false;
     const looked = this.marked.get(key);
     if (looked !== undefined) return looked;
-    const found = await this.marks.has(key).catch((error: unknown) => this.warn(error));
-    this.marked.set(key, found ?? false);
-    return found ?? false;
+    const isMarked = await this.marks.has(key).catch((error: unknown) => this.warn(error));
+    this.marked.set(key, isMarked ?? false);
+    return isMarked ?? false;
   }
 
   /** Ends this session in every process, with its upstream sessions. */
@@ -286,8 +286,8 @@ export class LiveSessions implements OnModuleInit {
   }
 
   private memory(principal: string, key: string): Memory {
-    const known = this.find(principal, key);
-    if (known) return known;
+    const memory = this.find(principal, key);
+    if (memory) return memory;
     const others = this.memories.get(principal);
     if (others && others.size >= REMEMBERED_EACH_MAX) this.forget(principal, others.keys().next().value as string);
     const sessions = this.memories.get(principal) ?? this.begin(principal);
@@ -317,11 +317,11 @@ export class LiveSessions implements OnModuleInit {
    * stay
    */
   private forget(principal: string, key: string, isOver = false): void {
-    const own = this.memories.get(principal);
-    const memory = own?.get(key);
-    if (!own || !memory) return;
-    own.delete(key);
-    if (own.size === 0) {
+    const sessions = this.memories.get(principal);
+    const memory = sessions?.get(key);
+    if (!sessions || !memory) return;
+    sessions.delete(key);
+    if (sessions.size === 0) {
       this.memories.delete(principal);
       this.releases.get(principal)?.();
       this.releases.delete(principal);
@@ -332,8 +332,8 @@ export class LiveSessions implements OnModuleInit {
 
   private forgetIdle(): void {
     const before = Date.now() - IDLE_MS;
-    for (const [principal, own] of this.memories) {
-      for (const [key, { stream, usedAt }] of own) if (!stream && usedAt < before) this.forget(principal, key);
+    for (const [principal, sessions] of this.memories) {
+      for (const [key, { stream, usedAt }] of sessions) if (!stream && usedAt < before) this.forget(principal, key);
     }
     for (const [key, expiresAt] of this.ended) if (expiresAt < Date.now()) this.ended.delete(key);
   }

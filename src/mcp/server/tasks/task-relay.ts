@@ -83,9 +83,9 @@ export class TaskRelay {
   /** Answers `tasks/get`, `tasks/result` and `tasks/cancel`. @throws UpstreamFailure */
   async serve(incoming: McpRequest, responder: Responder): Promise<void> {
     const { method, params, paramsText = '{}', id, sink } = incoming;
-    const given = isObject(params) ? params.taskId : undefined;
-    const task = typeof given === 'string' ? this.opened(given, ownerOf(incoming)) : null;
-    if (typeof given !== 'string' || !task) {
+    const taskId = isObject(params) ? params.taskId : undefined;
+    const task = typeof taskId === 'string' ? this.opened(taskId, ownerOf(incoming)) : null;
+    if (typeof taskId !== 'string' || !task) {
       return replyError(
         incoming,
         rpcCode.invalidParams,
@@ -104,13 +104,13 @@ export class TaskRelay {
       ...(isResult && responder),
       ...(isResult &&
         onRequest && {
-          onRequest: (name: string, text: string | undefined) => onRequest(name, text && withRelated(text, given)),
+          onRequest: (name: string, text: string | undefined) => onRequest(name, text && withRelated(text, taskId)),
         }),
     });
     if (reply.error) return sink.reply(200, withOwnError(reply, id, ownError(reply)));
     sink.reply(
       200,
-      withResult(reply, id, (text) => (isResult ? withRelated(text, given) : withId(text, given))),
+      withResult(reply, id, (text) => (isResult ? withRelated(text, taskId) : withId(text, taskId))),
     );
   }
 
@@ -118,17 +118,17 @@ export class TaskRelay {
   async list(incoming: McpRequest): Promise<void> {
     const { channel, id, sink } = incoming;
     const owner = ownerOf(incoming);
-    const given = await this.tasks.list(owner);
+    const sealedIds = await this.tasks.list(owner);
     const listed: string[] = [];
-    await someAtOnce(PARALLEL, given.entries(), async ([at, one]) => {
-      const task = this.opened(one, owner);
+    await someAtOnce(PARALLEL, sealedIds.entries(), async ([at, sealedId]) => {
+      const task = this.opened(sealedId, owner);
       if (!task) return;
       const about = { params: JSON.stringify({ taskId: task.taskId }), session: task.session };
       const call = { method: 'tasks/get', ...about, era: 'legacy', timeoutMs: GET_TIMEOUT_MS } as const;
       const { text, result } = await channel.request(call);
-      if (result) listed[at] = withId(slice(text, result), one);
+      if (result) listed[at] = withId(slice(text, result), sealedId);
     });
-    sink.reply(200, resultText(id, `{"tasks":[${listed.filter((one) => one !== undefined).join(',')}]}`));
+    sink.reply(200, resultText(id, `{"tasks":[${listed.filter((text) => text !== undefined).join(',')}]}`));
   }
 
   private opened(id: string, owner: string): UpstreamTask | null {

@@ -219,8 +219,8 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     const { key, id, revision } = change;
     if (revision === null) this.targets.drop(key);
     else this.targets.expire(key, (target) => target.revision === revision);
-    const held = this.handles.get(id);
-    if (held && held.owner.target.revision !== revision) this.handles.drop(id, revision === null);
+    const handle = this.handles.get(id);
+    if (handle && handle.owner.target.revision !== revision) this.handles.drop(id, revision === null);
     this.events.emit('changed', change);
   }
 

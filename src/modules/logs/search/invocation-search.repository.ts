@@ -319,14 +319,14 @@ async function foundWith(
   limit: number,
   count: (countMax: number) => Promise<Counted>,
 ): Promise<Found> {
-  const left = Math.max(0, totalMax + 1 - near.total);
-  const far = left === 0 ? { total: 0, ids: [] } : await count(left);
+  const countLeft = Math.max(0, totalMax + 1 - near.total);
+  const far = countLeft === 0 ? { total: 0, ids: [] } : await count(countLeft);
   const total = near.total + far.total;
   const max = Math.max(totalMax, near.total);
   return {
     total: Math.min(total, max),
     ids: [...near.ids, ...far.ids].slice(0, limit),
-    isExact: left > 0 && total <= max,
+    isExact: countLeft > 0 && total <= max,
   };
 }
 
@@ -362,12 +362,12 @@ async function count(
   countMax: number,
 ): Promise<Counted> {
   if (branches.length === 0) return { total: 0, ids: [] };
-  const found = branches.map(
+  const selects = branches.map(
     (branch) => `(SELECT id FROM invocations WHERE ${branch} AND ${sql} ORDER BY id DESC LIMIT ${countMax})`,
   );
   const [row] = await tx.query<Counted[]>(
     `SELECT count(*)::int AS total, coalesce((array_agg(id ORDER BY id DESC))[1:${limit}], '{}')::text[] AS ids
-       FROM (SELECT id FROM (${found.join(' UNION ALL ')}) AS found LIMIT ${countMax}) AS counted`,
+       FROM (SELECT id FROM (${selects.join(' UNION ALL ')}) AS found LIMIT ${countMax}) AS counted`,
     values,
   );
   return row;

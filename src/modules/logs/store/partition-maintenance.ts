@@ -129,8 +129,8 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     const indexes = await this.partitions.searchIndexes();
     for (const partition of await this.partitions.list()) {
       if (this.isStopping) return;
-      const own = indexes.filter(({ name }) => name.startsWith(`${partition.name}_`));
-      if (partition.attached) await buildIndexes(this.partitions, partition, own, client, now);
+      const indexesOfDay = indexes.filter(({ name }) => name.startsWith(`${partition.name}_`));
+      if (partition.attached) await buildIndexes(this.partitions, partition, indexesOfDay, client, now);
     }
   }
 

@@ -69,10 +69,10 @@ export class SetupPageService {
     try {
       let client: PreregisteredClient | null = null;
       if (isForClient(body)) {
-        const wanted = await this.clientRequest(owner, request);
-        const submitted = readClient(body, wanted);
+        const clientRequest = await this.clientRequest(owner, request);
+        const submitted = readClient(body, clientRequest);
         if ('fault' in submitted) {
-          const view = { ...this.clientForm(form, wanted), fault: submitted.fault };
+          const view = { ...this.clientForm(form, clientRequest), fault: submitted.fault };
           return { view, status: 422 };
         }
         client = submitted.client;
@@ -124,9 +124,9 @@ export class SetupPageService {
   /** Registers nothing, so the authorization server may still turn out to need a client. @throws OAuthSetupError */
   private async clientRequest(owner: CredentialOwner, request: BeginAuthorization): Promise<ClientRequest> {
     const { server } = await this.preview(owner, request);
-    const wanted = await this.clientRequestAt(owner, server.issuer);
-    const isUnneeded = wanted.state === 'lacking' && (await this.clients.isObtainable(server));
-    return isUnneeded ? { ...wanted, state: 'unneeded' } : wanted;
+    const clientRequest = await this.clientRequestAt(owner, server.issuer);
+    const isUnneeded = clientRequest.state === 'lacking' && (await this.clients.isObtainable(server));
+    return isUnneeded ? { ...clientRequest, state: 'unneeded' } : clientRequest;
   }
 
   private async clientRequestAt(owner: CredentialOwner, issuer: string): Promise<ClientRequest> {

@@ -92,8 +92,8 @@ const PLAIN = new Set([
 const texts = new WeakMap<ConfigSchema, string | null>();
 
 function wholeText(root: ConfigSchema): string | null {
-  const known = texts.get(root);
-  if (known !== undefined) return known;
+  const cached = texts.get(root);
+  if (cached !== undefined) return cached;
   const text = isPlain(root) ? null : JSON.stringify(root);
   texts.set(root, text);
   return text;
@@ -101,7 +101,10 @@ function wholeText(root: ConfigSchema): string | null {
 
 function isPlain(schema: Record<string, unknown>): boolean {
   const properties = isObject(schema.properties) ? Object.values(schema.properties) : [];
-  return Object.keys(schema).every((key) => PLAIN.has(key)) && properties.every((one) => isObject(one) && isPlain(one));
+  return (
+    Object.keys(schema).every((key) => PLAIN.has(key)) &&
+    properties.every((property) => isObject(property) && isPlain(property))
+  );
 }
 
 /** A job of the thread for tenants' work. */
@@ -153,7 +156,7 @@ function toField(
     kind === 'hosted' ? { place: 'query', name: path.join('.') } : (placeOf(property['x-to']) ?? from);
   const fallback = textOf(property.default, type);
   const allowed = Array.isArray(property.enum)
-    ? new Set(property.enum.flatMap((one) => textOf(one, type) ?? []))
+    ? new Set(property.enum.flatMap((option) => textOf(option, type) ?? []))
     : undefined;
   return { path, type, isRequired, fallback, allowed, from, headerKey: from.name.toLowerCase(), to, schema };
 }
@@ -165,7 +168,7 @@ function typeOf({
   const: constant,
   default: fallback,
 }: Record<string, unknown>): ConfigField['type'] {
-  const named = Array.isArray(type) ? type.filter((one) => one !== 'null') : [type];
+  const named = Array.isArray(type) ? type.filter((typeName) => typeName !== 'null') : [type];
   if (named.length === 1 && TYPES.has(named[0])) return named[0] as ConfigField['type'];
   if (type !== undefined) return 'json';
   const sample: unknown = Array.isArray(values) ? values[0] : (constant ?? fallback ?? '');
@@ -233,12 +236,12 @@ async function faultsTogether(
 ): Promise<ConfigFault[]> {
   const plain = values.map(([{ path, type }, text]) => ({ path, type, text }));
   const job = tenantThread.run<typeof valuesJob>(namespaceId, VALUES, { schema, values: plain });
-  const found = await job.catch((error: unknown) => {
+  const schemaFaults = await job.catch((error: unknown) => {
     if (error instanceof ThreadJobEndedError) return null;
     throw error;
   });
-  if (!found) return [{ from: null, message: 'The values take too long to check against the configSchema.' }];
-  return found.map(({ path, message }) => {
+  if (!schemaFaults) return [{ from: null, message: 'The values take too long to check against the configSchema.' }];
+  return schemaFaults.map(({ path, message }) => {
     const from = fields.find((field) => field.path.every((name, i) => name === path[i]))?.from ?? null;
     const name = path.length > 0 ? `The value ${quoted(path.join('.'))}` : 'The configuration';
     return { from, message: `${from ? `The ${from.place} ${quoted(from.name)}` : name} ${message}.` };

@@ -72,8 +72,8 @@ function itemsOf(items: JsonObject[] | null, key: string, members: string[]): It
 }
 
 function canonicalItem(item: JsonObject, members: string[]): JsonObject {
-  const known = members.filter((member) => item[member] !== undefined && item[member] !== null);
-  return Object.fromEntries(known.map((member) => [member, canonicalMember(member, item[member])]));
+  const present = members.filter((member) => item[member] !== undefined && item[member] !== null);
+  return Object.fromEntries(present.map((member) => [member, canonicalMember(member, item[member])]));
 }
 
 function canonicalMember(member: string, value: unknown): unknown {
@@ -100,7 +100,7 @@ function canonicalValue(keyword: string, value: unknown): unknown {
   if (ONE.has(keyword)) return canonicalSchema(value);
   if (LIST.has(keyword) && Array.isArray(value)) return value.map(canonicalSchema);
   if (SCHEMA_MAPS.has(keyword) && isObject(value)) {
-    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, canonicalSchema(one)]));
+    return Object.fromEntries(Object.entries(value).map(([name, subschema]) => [name, canonicalSchema(subschema)]));
   }
   if ((keyword === 'type' || keyword === 'required' || keyword === 'enum') && Array.isArray(value)) {
     const sorted = sortedSet(value);
@@ -133,7 +133,7 @@ function constant(schema: JsonObject): JsonObject {
 function nullable(schema: JsonObject): JsonObject {
   const { anyOf, ...rest } = schema;
   if (!Array.isArray(anyOf) || anyOf.length !== 2 || rest.type !== undefined) return schema;
-  const value: unknown = anyOf.find((one) => !isNull(one));
+  const value: unknown = anyOf.find((branch) => !isNull(branch));
   if (!anyOf.some(isNull) || !isObject(value) || value.type === undefined || value.enum !== undefined) return schema;
   if (Object.keys(value).some((keyword) => rest[keyword] !== undefined)) return schema;
   return { ...rest, ...value, type: sortedSet([value.type, 'null'].flat()) };

@@ -174,12 +174,12 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
     const [first] = group;
     try {
       const host = parseUrl(first.upstreamUrl ?? '')?.host ?? 'here';
-      const found = await this.slots.run(host, () => {
+      const result = await this.slots.run(host, () => {
         // The process may have begun to stop while this scan waited for its slot.
         if (this.isEnding) throw new LeaseLostError();
         return this.scan.run(first, context);
       });
-      for (const one of group) await this.outcomes.write(one, found);
+      for (const claim of group) await this.outcomes.write(claim, result);
     } catch (error) {
       if (error instanceof LeaseLostError) return this.rows.giveBack(group, 0);
       if (error instanceof NoSlotError) return this.rows.giveBack(group, NO_SLOT_SECONDS);
@@ -191,7 +191,7 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
         ...names,
         err: error,
       });
-      for (const one of group) await this.outcomes.write(one, failedInside);
+      for (const claim of group) await this.outcomes.write(claim, failedInside);
     }
   }
 
@@ -203,9 +203,9 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
 /** Claims that share a scan. */
 function groupsOf(claimed: ClaimedRescan[]): ClaimedRescan[][] {
   const groups = new Map<string, ClaimedRescan[]>();
-  for (const one of claimed) {
-    const key = one.isShared ? `url ${one.upstreamUrl}` : one.serverId;
-    groups.set(key, [...(groups.get(key) ?? []), one]);
+  for (const claim of claimed) {
+    const key = claim.isShared ? `url ${claim.upstreamUrl}` : claim.serverId;
+    groups.set(key, [...(groups.get(key) ?? []), claim]);
   }
   return [...groups.values()];
 }

@@ -99,9 +99,9 @@ function differences({ serverCard }: Release, facts: ServerFacts): LogLine[] {
   return lists.flatMap((list): LogLine[] => {
     const [claims, has] = [claimed[list], facts[list]];
     if (claims === null || has === null) return [];
-    const [listed, found] = [namesOf(claims), namesOf(has)];
-    const missing = listed.filter((name) => !found.includes(name));
-    const extra = found.filter((name) => !listed.includes(name));
+    const [listed, served] = [namesOf(claims), namesOf(has)];
+    const missing = listed.filter((name) => !served.includes(name));
+    const extra = served.filter((name) => !listed.includes(name));
     if (missing.length === 0 && extra.length === 0) return [];
     const lacks = missing.length === 0 ? '' : ` The module does not have ${shown(missing)}.`;
     const adds = extra.length === 0 ? '' : ` It has ${shown(extra)} besides.`;
