@@ -93,12 +93,12 @@ const noLeadingSpread = {
 const callPath = [
   'src/mcp/protocol/{cancellation,deadline,json-edit,json-text,trace-context,via}.ts',
   'src/mcp/server/{classify,legacy-server,mcp-http-server,mcp-request,mcp-server,modern-server}.ts',
-  'src/mcp/server/{response-sink,tool-notes,upstream-calls}.ts',
+  'src/mcp/server/{response-sink,tool-metadata-cache,upstream-calls}.ts',
   'src/mcp/server/sessions/{live-sessions,session-ids}.ts',
   'src/modules/run/run.service.ts',
   'src/modules/connections/log/log-recorder.ts',
   'src/modules/connections/tools/connection-tools.service.ts',
-  'src/platform/http/{canonical-path,client-address,cors,json-answer,route-table,unread-answers}.ts',
+  'src/platform/http/{canonical-path,client-address,cors,json-answer,response-backlog,route-table}.ts',
   'src/platform/http/body/*.ts',
 ];
 const callPathControllers = [

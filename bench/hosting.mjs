@@ -88,7 +88,7 @@ async function startRuntime() {
   const load = (file) => import(new URL(`../dist/src/${file}`, import.meta.url));
   const { Logger } = await import('@nestjs/common');
   Logger.overrideLogger(false);
-  const [{ loadEnv }, { Programs }, { Runtime }, { WorkerdEngine }, { Sandbox }] = await Promise.all(
+  const [{ loadEnv }, { ProgramOwners }, { Runtime }, { WorkerdEngine }, { Sandbox }] = await Promise.all(
     [
       'config/env.js',
       'hosting/hosting.js',
@@ -109,7 +109,7 @@ async function startRuntime() {
     }
   }
   const sandbox = new Sandbox(env);
-  const programs = new Programs();
+  const programs = new ProgramOwners();
   programs.register('release', {
     withProgram: (ref, use) =>
       use({ ref, file: join(folder, `${ref.id}.mjs`), secrets: {}, configSchema: null, egressAllow: null }),

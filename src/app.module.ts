@@ -7,7 +7,7 @@ import { McpModule } from './mcp/mcp.module.js';
 import { AuthModule } from './modules/auth/auth.module.js';
 import { AuthorizationServerModule } from './modules/authorization-server/authorization-server.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
-import { CredentialsModule } from './modules/oauth/credentials.module.js';
+import { OAuthModule } from './modules/oauth/oauth.module.js';
 import { GrantsModule } from './modules/grants/grants.module.js';
 import { LogsModule } from './modules/logs/logs.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
@@ -34,7 +34,7 @@ const modules = [
   AuthModule,
   NamespacesModule,
   ServersModule,
-  CredentialsModule,
+  OAuthModule,
   LogsModule,
   ToolSchemasModule,
   ReleasesModule,

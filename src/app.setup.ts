@@ -1,3 +1,14 @@
+/**
+ * Assembles the HTTP application that `main.ts`, the tests and the OpenAPI generator share: Nest on `SlipwayAdapter`,
+ * global pipe, filter and guards, the fast path, the authorization server, WebSocket handshakes, API documentation.
+ *
+ * Limits that hold for the process (size of answers, depth of JSON) are set here, before the first request. Parts of
+ * modules that only some roles load, and modules outside the tree (`SLIPWAY_MODULES`), are imported before Nest sees
+ * any module. The first words of all routes are reserved, so that no namespace has a name that its short form
+ * `/{namespace}` could not reach.
+ *
+ * A route without an access rule, and a module that cannot be loaded, fail the start.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -15,7 +26,7 @@ import { offReason } from './modules/authorization-server/protected-resource.js'
 import { AccessService, checkRoutes } from './modules/auth/access.service.js';
 import { RequestLimits } from './modules/auth/request-limits.service.js';
 import { FastPathRouter, globalEnhancers } from './modules/auth/fast-path-router.js';
-import { abandonCalls } from './mcp/client/call-registry.js';
+import { failPendingCalls } from './mcp/client/call-registry.js';
 import { useMessageLimits } from './mcp/client/message-budget.js';
 import { startPage } from './modules/people/people-pages.js';
 import { SessionsService } from './modules/people/sessions.service.js';
@@ -35,7 +46,7 @@ import { useJsonBounds } from './platform/text/json-bounds.js';
 import { Draining } from './platform/telemetry/draining.js';
 import { HttpMeter } from './platform/telemetry/http-meter.js';
 
-/** Creates the app with everything that main, the tests and the OpenAPI generator share. */
+/** Creates the app. */
 export async function createApp(
   env: Env,
   options: { preview?: boolean; logger?: LoggerService } = {},
@@ -92,7 +103,7 @@ export async function createApp(
     } else if (env.oauth !== 'off') new Logger('login').log(`MCP clients cannot log in by URL: ${reason}`);
     adapter.fastPath = (request, response) => fastPath.take(request, response);
     const uplinks = part(UplinkGateway);
-    adapter.abandon = abandonCalls;
+    adapter.failPendingCalls = failPendingCalls;
     adapter.upgrade = (request, socket, head) => void uplinks.take(request, socket, head);
     serveDocs(app, env, part(RequestLimits), part(SessionsService));
   }

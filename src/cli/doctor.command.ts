@@ -1,3 +1,14 @@
+/**
+ * `slipway doctor`: checks what the service needs, with the checks of its start and of `/ready`, and changes nothing.
+ * It runs beside the service and without it.
+ *
+ * Each check prints one line: `ok`, `warning` or `failed`, its name, and what was found or what to do. Checks:
+ * settings, login by URL, database and its version, migrations, keys, connections to Postgres, names of namespaces,
+ * queue, clock, storage, files, open files, isolation of hosted code, egress rules. Checks that need the database are
+ * left out when it cannot be reached.
+ *
+ * Exit code 1 when a check failed; warnings do not count.
+ */
 import { access, constants } from 'node:fs/promises';
 import { NestFactory } from '@nestjs/core';
 import { createApp } from '../app.setup.js';
@@ -56,12 +67,7 @@ async function check<T>(
   }
 }
 
-/**
- * `slipway doctor`: checks what the service needs, with the checks of its start and of `/ready`, and changes nothing. Runs
- * beside the service and without it.
- *
- * @returns 1 when a check failed
- */
+/** Runs all checks. @returns 1 when a check failed */
 export async function run(): Promise<number> {
   const readSettings = () => loadEnv(undefined, egressChecks);
   const env = await check('settings', readSettings, ({ roles }) => `roles ${roles.join(', ')}`);

@@ -1,3 +1,15 @@
+/**
+ * Modules by role. A process has the roles of `ROLES` (api, worker, host) and loads of each module only the parts of
+ * its roles: `{ module, always: …, api: …, 'api or worker': … }`.
+ *
+ * `roleModule` makes the `forRoles` of a module. Calls with one `Env` return the same object, because Nest identifies
+ * dynamic modules by reference and would otherwise instantiate their providers twice. A `lazyPart` is a part whose code
+ * only processes with its role import, so that others save its memory: it is empty until `loadLazyParts` has run,
+ * before Nest reads any module.
+ *
+ * A provider in the part of another role does not exist in the process: Nest then fails at start and names who asked
+ * for it.
+ */
 import type { DynamicModule, ModuleMetadata, Type } from '@nestjs/common';
 import type { Env, Role } from './env.js';
 
@@ -33,12 +45,7 @@ export async function loadLazyParts(roles: readonly Role[]): Promise<void> {
   await Promise.all(needed.map(async ({ load, metadata }) => Object.assign(metadata, await load())));
 }
 
-/**
- * The `forRoles` of a module. Repeated calls with one `env` return the same object, because Nest identifies dynamic
- * modules by reference and would instantiate the providers of two objects twice.
- *
- * @param describe is called once for each `env`
- */
+/** The `forRoles` of a module. @param describe is called once for each `env` */
 export function roleModule(describe: (env: Env) => RoleModule): (env: Env) => DynamicModule {
   const modules = new WeakMap<Env, DynamicModule>();
   return (env) => {

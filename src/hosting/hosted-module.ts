@@ -1,3 +1,14 @@
+/**
+ * Static check of an uploaded ES module, without running it: its form (a factory function, or an object with `fetch`),
+ * its exports, whether it is stateful, and its imports.
+ *
+ * `module-outline.ts` parses the top level with acorn; this file turns the outline into facts, or into a sentence for
+ * the publisher. A module of 10 MB takes seconds of CPU and up to a gigabyte of memory, so the publish pipeline calls
+ * it in a process of its own (`module-check.process.ts`).
+ *
+ * Refused (InvalidModuleError): syntax errors with their line, nesting too deep to parse, CommonJS, no default export
+ * or one that is neither function nor object with `fetch`, and imports other than Node's built-ins and workerd's.
+ */
 import { getLineInfo } from 'acorn';
 import { isBuiltin } from 'node:module';
 import { quoted, visible } from '../platform/text/quoted.js';
@@ -27,14 +38,7 @@ const STACK_FAULT = 'Not enough stack space to parse input';
 /** Limit of imports named in an error. */
 const SHOWN_IMPORTS_MAX = 5;
 
-/**
- * Checks the ES module of a hosted release without running it. A module of 10 MB takes seconds of CPU and up to a
- * gigabyte of memory, so `ModuleChecks` calls this in a separate process.
- *
- * @param provided names of other imports that it may have
- * @throws InvalidModuleError when it does not parse, has no usable default export, or imports modules that are
- * unavailable at run time
- */
+/** Checks the ES module of a hosted release without running it. */
 export function checkModule(source: string, provided?: RegExp): ModuleFacts {
   const text = source.replace(/^\uFEFF/, '');
   const outline = parse(text);
@@ -118,9 +122,9 @@ function statefulOf(outline: ModuleOutline): boolean | null {
 function resolve({ names }: ModuleOutline, { shape }: { shape: Shape }): Exclude<Shape, object> {
   let current = shape;
   for (let hop = 0; typeof current === 'object'; hop += 1) {
-    const known = names.get(current.name);
-    if (known === undefined || hop === 10) return 'unknown';
-    current = known;
+    const declared = names.get(current.name);
+    if (declared === undefined || hop === 10) return 'unknown';
+    current = declared;
   }
   return current;
 }

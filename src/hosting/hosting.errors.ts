@@ -89,9 +89,9 @@ export class ProgramCrashedError extends HostedFailure {
 
 /** The failure of a hosted program behind an error of a caller; null for any other failure. */
 export function hostedFailureIn(error: unknown): HostedFailure | null {
-  for (let one = error, hops = 0; one instanceof Error && hops < 4; hops += 1) {
-    if (one instanceof HostedFailure) return one;
-    one = (one as { detail?: unknown }).detail;
+  for (let cause = error, hops = 0; cause instanceof Error && hops < 4; hops += 1) {
+    if (cause instanceof HostedFailure) return cause;
+    cause = (cause as { detail?: unknown }).detail;
   }
   return null;
 }

@@ -1,3 +1,15 @@
+/**
+ * Runs programs: uploaded modules and bundles of releases, and the TypeScript sources of connections. This file has the
+ * contract; `runtime/` runs programs in this process, `cluster/` finds the process, `worker/` and `bundle/` are the two
+ * engines, `egress/` is the programs' way out, `sandbox/` their isolation.
+ *
+ * A module that owns programs registers a `ProgramOwner` for its kind. It hands over files and values, says how many
+ * programs an account may run, and receives what the runtime observes. Callers know `Hosting` only: `dispatch` sends
+ * one HTTP request to a program somewhere in the service and starts it when needed.
+ *
+ * Failures arrive at the handler as HostedFailures, which tell whether the request may have run; nothing is thrown. A
+ * deleted owner is forgotten with its state, and a new version replaces the old one when it is ready.
+ */
 import type { Dispatcher } from 'undici';
 import type { LogNames } from '../platform/telemetry/log-names.repository.js';
 import type {
@@ -32,7 +44,7 @@ export interface ProgramOwner {
 
 /** Registry of program owners, one per kind, which register at start. */
 @Injectable()
-export class Programs {
+export class ProgramOwners {
   private readonly logger = new Logger('hosting');
   private readonly owners = new Map<ProgramKind, ProgramOwner>();
 
@@ -59,10 +71,7 @@ export class Programs {
   }
 }
 
-/**
- * Sends requests to hosted programs anywhere in the service. Starts programs on demand, enforces limits, and reports
- * the outcome of each request to the program's owner.
- */
+/** Sends requests to hosted programs anywhere in the service. Starts programs on demand and enforces limits. */
 export abstract class Hosting {
   /**
    * Sends one request. Failures go to the handler as a HostedFailure, or as an undici error when the answer breaks;
@@ -105,11 +114,11 @@ export abstract class LocalHosting extends Hosting {
 /** A handler that passes everything on to this one. */
 export function passingTo(handler: Dispatcher.DispatchHandler): Dispatcher.DispatchHandler {
   return {
-    onRequestStart: (...given) => handler.onRequestStart?.(...given),
-    onResponseStart: (...given) => handler.onResponseStart?.(...given),
-    onResponseData: (...given) => handler.onResponseData?.(...given),
-    onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
-    onResponseError: (...given) => handler.onResponseError?.(...given),
+    onRequestStart: (...args) => handler.onRequestStart?.(...args),
+    onResponseStart: (...args) => handler.onResponseStart?.(...args),
+    onResponseData: (...args) => handler.onResponseData?.(...args),
+    onResponseEnd: (...args) => handler.onResponseEnd?.(...args),
+    onResponseError: (...args) => handler.onResponseError?.(...args),
   };
 }
 

@@ -1,3 +1,14 @@
+/**
+ * Parser for the top level of an ES module: exports, imports and the declared values of variables. It is acorn with two
+ * changes against hostile modules of 10 MB.
+ *
+ * Syntax trees of statements are dropped as soon as they are read, which otherwise take some hundred bytes a token, and
+ * the names of a scope are stored in a set; with acorn's list a million `let` take half an hour. Redeclarations are
+ * checked down to 100 nested blocks, regular expressions and private names not at all: the engine checks them when the
+ * module runs.
+ *
+ * `SyntaxError` of acorn has `pos`; a `RangeError` means that the code is nested deeper than the stack.
+ */
 import {
   Parser,
   type AnyNode,
@@ -57,10 +68,7 @@ const DROPPED = { type: 'EmptyStatement', start: 0, end: 0 } as Statement;
  */
 const SCOPES_MAX = 100;
 
-/**
- * Acorn with two changes against a hostile 10 MB module: the syntax trees inside functions are discarded (some hundred
- * bytes a token), and a scope's names are stored in a set (with a list, a million `let` take half an hour).
- */
+/** Acorn that drops syntax trees and stores names in sets. */
 class OutlineParser extends AcornParser {
   private outline: ModuleOutline | undefined;
   private isExported: boolean | undefined;
@@ -192,9 +200,11 @@ function boundNames(pattern: Pattern): string[] {
     case 'Identifier':
       return [pattern.name];
     case 'ObjectPattern':
-      return pattern.properties.flatMap((one) => boundNames(one.type === 'Property' ? one.value : one.argument));
+      return pattern.properties.flatMap((property) =>
+        boundNames(property.type === 'Property' ? property.value : property.argument),
+      );
     case 'ArrayPattern':
-      return pattern.elements.flatMap((one) => (one ? boundNames(one) : []));
+      return pattern.elements.flatMap((element) => (element ? boundNames(element) : []));
     case 'RestElement':
       return boundNames(pattern.argument);
     case 'AssignmentPattern':
@@ -222,10 +232,16 @@ function shapeOf(node: AnyNode): Shape {
     case 'ArrayExpression':
       return 'unusable';
     case 'ObjectExpression':
-      if (node.properties.some((one) => one.type === 'Property' && !one.computed && nameOf(one.key) === 'fetch')) {
+      if (
+        node.properties.some(
+          (property) => property.type === 'Property' && !property.computed && nameOf(property.key) === 'fetch',
+        )
+      ) {
         return 'fetch';
       }
-      return node.properties.some((one) => one.type !== 'Property' || one.computed) ? 'unknown' : 'unusable';
+      return node.properties.some((property) => property.type !== 'Property' || property.computed)
+        ? 'unknown'
+        : 'unusable';
     default:
       return 'unknown';
   }

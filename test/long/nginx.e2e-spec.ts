@@ -10,7 +10,7 @@ import { formBytes, putForm, releaseForm } from '../support/documentation/raw-fo
 import { publishHosted } from '../support/hosting/hosted-releases.js';
 import { followLog } from '../support/logs/log-follower.js';
 import { record } from '../support/logs/invocations.js';
-import { ask } from '../support/mcp/front-calls.js';
+import { ask } from '../support/mcp/mcp-calls.js';
 import { pair } from '../support/mcp/uplink-client.js';
 import { startNginx } from '../support/nginx.mjs';
 import { cleanUpPrograms, runProgram, type Program } from '../support/program.js';

@@ -7,7 +7,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { generateApiKey } from '../../src/modules/auth/api-key.js';
 import { cleanUpPrograms, readySettings, runProgram } from '../support/program.js';
-import { startTelling } from '../support/special-upstreams/telling-server.js';
+import { startNotificationServer } from '../support/special-upstreams/notification-server.js';
 import { until } from '../support/until.js';
 import { closing } from '../support/upstream/upstream-clients.js';
 import { freePort } from '../support/upstream/upstream-net.js';
@@ -25,7 +25,7 @@ describe('a session of a service that was killed', () => {
     'mcp:session-restart',
     'is 404 if it had subscribed, and the next one has each update once, as after a kill of the server',
     async () => {
-      const server = closing(await startTelling());
+      const server = closing(await startNotificationServer());
       const key = generateApiKey();
       const port = await freePort();
       const settings = { ...(await readySettings(key)), PORT: String(port), EGRESS_ALLOW: 'loopback' };

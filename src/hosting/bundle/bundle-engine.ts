@@ -41,17 +41,17 @@ export class BundleEngine extends Engine {
     const workspace = await BundleWorkspace.create({ env, sandbox, openProxy }, program, context);
     const report = (trace: Pick<Trace, 'invocationId' | 'lines' | 'exceptions' | 'outcome'>) =>
       context.onTrace({ ref: program.ref, ...trace });
-    let own = 0;
+    let ownSessions = 0;
     const server = new BundleServer({
       command: (query) => workspace.command(query),
       limits: context.limits,
       idleMs: this.env.runtimeIdleMs,
       place: () => {
-        this.requirePlace(own);
-        own += 1;
+        this.requirePlace(ownSessions);
+        ownSessions += 1;
         this.sessions += 1;
         return () => {
-          own -= 1;
+          ownSessions -= 1;
           this.sessions -= 1;
         };
       },
@@ -83,9 +83,9 @@ export class BundleEngine extends Engine {
   }
 
   /** @throws ProgramBusyError */
-  private requirePlace(own: number): void {
+  private requirePlace(ownSessions: number): void {
     const { runtimeBundleSessionsMax: max } = this.env;
-    if (this.sessions < max && own < Math.max(1, Math.floor(max / SHARE))) return;
+    if (this.sessions < max && ownSessions < Math.max(1, Math.floor(max / SHARE))) return;
     throw new ProgramBusyError('As many sessions of bundles are open as may be: try again when one has ended.');
   }
 }

@@ -1,3 +1,14 @@
+/**
+ * Streamable HTTP (MCP 2025-11-25) on a unix socket in front of a bundle. `initialize` starts a session with a process
+ * of its own; the `Mcp-Session-Id` of its answer leads every further request there.
+ *
+ * The query of the `initialize` has the caller's configuration values, which become arguments and environment of the
+ * process. A session without calls ends after the idle time.
+ *
+ * JSON-RPC errors with their HTTP status: unknown session 404, request without a session 400 or 405, missing
+ * configuration 400 (-32602), no place for another session or a bundle that is being replaced 503, a body that is too
+ * large 413.
+ */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { readWithin } from '../../platform/egress/follow.js';
@@ -26,10 +37,7 @@ export interface BundleServerOptions {
   handlers: Omit<SessionHandlers, 'onEnd'>;
 }
 
-/**
- * Streamable HTTP (MCP 2025-11-25) on a unix socket in front of a bundle: `initialize` starts a session with a process
- * of its own; other requests need a session.
- */
+/** Sessions of one bundle, one process each. */
 export class BundleServer {
   private readonly sessions = new Map<string, BundleSession>();
   private readonly server: Server;

@@ -1,3 +1,16 @@
+/**
+ * One MCP session of a bundle in one child process, which speaks MCP over stdio: newline-delimited JSON on standard
+ * input and output. Session and process end together.
+ *
+ * Towards the service it is streamable HTTP (the SDK's transport). Messages that name no call go to the call of their
+ * progress token, else to the newest. Lines on standard error, and lines of standard output that are no JSON, are log
+ * lines; they belong to a call only while one runs. A caller that disconnects cancels its call
+ * (`notifications/cancelled`).
+ *
+ * The session is ended when a call exceeds its CPU time, its processes together their memory or number, or a message 16
+ * MB; then all its calls fail with the limit or the process' last words (-32603). An ended session closes the input;
+ * the process group is killed a second later.
+ */
 import { randomUUID } from 'node:crypto';
 import { spawn, type ChildProcess } from 'node:child_process';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -62,10 +75,7 @@ interface PendingCall {
   loggedBytes: number;
 }
 
-/**
- * One MCP session of a bundle in one child process: newline-delimited messages on standard input and output. Session
- * and process end together.
- */
+/** One MCP session of a bundle, and its process. */
 export class BundleSession {
   readonly id = randomUUID();
   lastUsed = Date.now();
@@ -179,10 +189,10 @@ export class BundleSession {
 
   private toChild(message: JSONRPCMessage, extra?: MessageExtraInfo): void {
     if ('method' in message && 'id' in message) {
-      const given = extra?.requestInfo?.headers[INVOCATION_HEADER];
+      const invocation = extra?.requestInfo?.headers[INVOCATION_HEADER];
       const meta = (message.params as { _meta?: { progressToken?: unknown } } | undefined)?._meta;
       this.pending.set(message.id, {
-        invocationId: typeof given === 'string' ? given : '',
+        invocationId: typeof invocation === 'string' ? invocation : '',
         progressToken: meta?.progressToken,
         cpuAtStart: this.usage.now()?.cpuMs ?? 0,
         loggedBytes: 0,
@@ -220,8 +230,8 @@ export class BundleSession {
     if (method.endsWith('/list_changed') || method === 'notifications/resources/updated') return undefined;
     const calls = [...this.pending];
     const token = params?.progressToken;
-    const found = token === undefined ? calls.at(-1) : calls.find(([, { progressToken }]) => progressToken === token);
-    return found?.[0];
+    const call = token === undefined ? calls.at(-1) : calls.find(([, { progressToken }]) => progressToken === token);
+    return call?.[0];
   }
 
   private logLine(message: string): void {

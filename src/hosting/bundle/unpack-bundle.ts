@@ -131,12 +131,12 @@ function valuesOf(
       default?: unknown;
       required?: unknown;
     };
-    const given = query
+    const sent = query
       .getAll(name)
       .flatMap(listIn)
       .filter((value) => value !== '');
-    const found = given.length > 0 ? given : Object.hasOwn(secrets, name) ? [secrets[name]] : textsOf(fallback);
-    if (found.length > 0) values.set(name, found);
+    const texts = sent.length > 0 ? sent : Object.hasOwn(secrets, name) ? [secrets[name]] : textsOf(fallback);
+    if (texts.length > 0) values.set(name, texts);
     else if (required === true) missing.push(name);
   }
   if (missing.length === 0) return values;
@@ -152,5 +152,7 @@ function listIn(value: string): string[] {
 
 function textsOf(value: unknown): string[] {
   if (value === undefined || value === null || value === '') return [];
-  return (Array.isArray(value) ? value : [value]).map((one) => (typeof one === 'string' ? one : JSON.stringify(one)));
+  return (Array.isArray(value) ? value : [value]).map((item) =>
+    typeof item === 'string' ? item : JSON.stringify(item),
+  );
 }

@@ -92,7 +92,7 @@ export class HostDirectory implements OnModuleInit {
     // A lease that ended while the database was away is renewed with the next heartbeat, after a third of its length. Until
     // then the host is known; one that is gone is not reached, and the next one is asked.
     const renewing = databaseAvailability.isRenewing(this.env.runtimeLeaseMs)
-      ? this.last.filter((known) => !live.some(({ id }) => id === known.id))
+      ? this.last.filter((host) => !live.some(({ id }) => id === host.id))
       : [];
     return (this.last = [...live, ...renewing]);
   }

@@ -12,7 +12,7 @@ const NO_HOST = 'No process of this service runs hosted code: start one with the
 /** Constraints of a choice. */
 export interface Choosing {
   /** Hosts that did not take the request. */
-  passedOver: ReadonlySet<string>;
+  excluded: ReadonlySet<string>;
   /** This process runs programs and is not stopping. */
   mayRunHere: boolean;
 }
@@ -49,7 +49,7 @@ export class HostSelector {
     });
     const [first] = this.inOrder(ref, hosts, choosing);
     if (first) return first.id === this.registry.id ? null : first;
-    if (choosing.mayRunHere && choosing.passedOver.size === 0) return null;
+    if (choosing.mayRunHere && choosing.excluded.size === 0) return null;
     throw await this.noHost(ref, hosts, choosing);
   }
 
@@ -75,15 +75,16 @@ export class HostSelector {
 
   /** The placement from the cache; read anew when it names no live host. */
   private async placementOf(ownerId: string): Promise<Placement | null> {
-    const known = await this.placements.find(ownerId);
-    if (!known?.hostId || known.hostId === this.registry.id || (await this.hostOf(known.hostId))) return known;
+    const placement = await this.placements.find(ownerId);
+    if (!placement?.hostId || placement.hostId === this.registry.id || (await this.hostOf(placement.hostId)))
+      return placement;
     this.directory.forget();
     this.placements.forgetCached(ownerId);
     return this.placements.find(ownerId);
   }
 
-  private async holder(id: string, { passedOver }: Choosing): Promise<LiveHost | null> {
-    if (passedOver.has(id)) throw this.away();
+  private async holder(id: string, { excluded }: Choosing): Promise<LiveHost | null> {
+    if (excluded.has(id)) throw this.away();
     if (id === this.registry.id) return null;
     const host = await this.hostOf(id);
     if (!host) throw this.away();
@@ -97,19 +98,21 @@ export class HostSelector {
 
   /** The hosts that run such programs and can be reached from here. */
   private async offering({ engine }: ProgramRef, { mayRunHere }: Choosing): Promise<LiveHost[]> {
-    const own = this.registry.id;
+    const ownId = this.registry.id;
     const hosts = await this.directory.live();
-    return hosts.filter(({ id, url, engines }) => engines[engine] === null && (id === own ? mayRunHere : url !== null));
+    return hosts.filter(
+      ({ id, url, engines }) => engines[engine] === null && (id === ownId ? mayRunHere : url !== null),
+    );
   }
 
-  private inOrder({ ownerId }: ProgramRef, hosts: LiveHost[], { passedOver }: Choosing): LiveHost[] {
-    const order = ranked(ownerId, hosts).filter(({ id }) => !passedOver.has(id));
+  private inOrder({ ownerId }: ProgramRef, hosts: LiveHost[], { excluded }: Choosing): LiveHost[] {
+    const order = ranked(ownerId, hosts).filter(({ id }) => !excluded.has(id));
     const reached = order.filter(({ id }) => !this.directory.isSuspect(id));
     return [...reached, ...order.filter((host) => !reached.includes(host))];
   }
 
-  private async noHost({ engine }: ProgramRef, hosts: LiveHost[], { passedOver }: Choosing): Promise<HostedFailure> {
-    if (hosts.length > 0 || passedOver.size > 0) return this.away();
+  private async noHost({ engine }: ProgramRef, hosts: LiveHost[], { excluded }: Choosing): Promise<HostedFailure> {
+    if (hosts.length > 0 || excluded.size > 0) return this.away();
     return new HostingUnavailableError((await this.whyNot(engine)) ?? NO_HOST);
   }
 

@@ -1,3 +1,16 @@
+/**
+ * Hosting for the whole service: sends each request to the process ("host") that runs its program, in this process or
+ * by internal HTTP (`/internal/hosting/<host>/<epoch>`) in another one. A request takes at most one such hop: the other
+ * host runs the program or refuses.
+ *
+ * `HostSelector` chooses the host. A stateless program may run on any host; a stateful one runs on the host of its
+ * placement, a row that one host at a time holds by its lease. A host that stops ends its stateful programs first and
+ * hands them over; requests wait for that and go to the next host.
+ *
+ * Topics: `hosting.current`, `hosting.forgotten`, `hosting.renewed`. A lost message does no harm: the next call names
+ * its version, unused programs are stopped (`RUNTIME_IDLE_MS`), stateful programs whose placement was deleted are ended
+ * within a third of a lease, and changed values are found when they are compared, every four leases (60 s by default).
+ */
 import {
   Inject,
   Injectable,
@@ -18,7 +31,7 @@ import { HostClient } from './host-client.js';
 import { HostSelector } from './host-selector.js';
 import { HostDirectory, type HostDetails } from './host-directory.js';
 import { DataFolder, Placements } from './placements.js';
-import { placementFailure, RetryingDispatch, type AttemptHandler, type Place } from './retrying-dispatch.js';
+import { placementFailure, RetryingDispatch, type AttemptHandler, type Candidate } from './retrying-dispatch.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -31,14 +44,7 @@ declare module '../../platform/queue/pub-sub.js' {
 /** Time for requests to stateful programs when this process stops; other requests wait for the next host meanwhile. */
 const DRAIN_MS = 5_000;
 
-/**
- * Hosting for the whole service: sends each request to the host that {@link HostSelector} chooses, in this process or by
- * internal HTTP in another one. A request takes at most one such hop: the other host runs the program or refuses.
- *
- * Changes of versions and owners are published to all processes. A lost message does no harm: the next call names its
- * version, unused programs are stopped (`RUNTIME_IDLE_MS`), stateful programs whose placement was deleted are ended within a
- * third of a lease, and changed values are found when they are compared, every four leases (60 s by default).
- */
+/** Hosting for the whole service. */
 @Injectable()
 export class HostingRouter extends Hosting implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('hosting');
@@ -105,7 +111,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   }
 
   dispatch(ref: ProgramRef, request: HostedRequest, handler: Dispatcher.DispatchHandler): void {
-    new RetryingDispatch((passedOver) => this.choose(ref, passedOver), request, handler, this.onThrown).start();
+    new RetryingDispatch((excluded) => this.choose(ref, excluded), request, handler, this.onThrown).start();
   }
 
   /**
@@ -168,14 +174,14 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     return { worker: await whyNot('worker'), bundle: await whyNot('bundle') };
   }
 
-  private async choose(ref: ProgramRef, passedOver: ReadonlySet<string>): Promise<Place> {
+  private async choose(ref: ProgramRef, excluded: ReadonlySet<string>): Promise<Candidate> {
     // A host refused the request, so the cached placement and list are outdated.
-    if (passedOver.size > 0) {
+    if (excluded.size > 0) {
       this.directory.forget();
       this.placements.forgetCached(ref.ownerId);
     }
     const mayRunHere = this.local !== null && !this.isStopping;
-    const host = await this.choice.choose(ref, { passedOver, mayRunHere });
+    const host = await this.choice.choose(ref, { excluded, mayRunHere });
     if (host) {
       return {
         id: host.id,

@@ -1,3 +1,14 @@
+/**
+ * Placements of stateful programs: which host runs a program, and in which data folder its state is. At most one host
+ * has a program, however many claim it at the same time.
+ *
+ * A claim is one statement; a host that dies loses its programs when its lease ends, and `epoch` tells one lease of a
+ * process from the next. When a program was on another folder before, the old state on this host is removed first: it
+ * is outdated. Claims are published (`hosting.placed`), and rows are cached for 5 s.
+ *
+ * Hosts share a folder if they read the same `hosting/folder-id` in it, whatever its path. An operator who copies a
+ * folder for a second service removes that file from the copy.
+ */
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { ProcessRegistry } from '../../platform/processes/process-registry.js';
@@ -19,10 +30,7 @@ declare module '../../platform/queue/pub-sub.js' {
 const CACHED_MS = 5_000;
 const CACHED_MAX = 50_000;
 
-/**
- * Identifies the data folder: processes that read the same id share the folder, whatever its path, and thus the state
- * of programs. An operator who copies a folder for a second service removes `hosting/folder-id` from the copy.
- */
+/** The id of the data folder of this process. */
 @Injectable()
 export class DataFolder {
   private known: string | null = null;
@@ -42,7 +50,7 @@ export class DataFolder {
   }
 }
 
-/** Placements of stateful programs: at most one host has a program, however many claim it at the same time. */
+/** Placements, and the programs that this host has claimed. */
 @Injectable()
 export class Placements implements OnModuleInit {
   private readonly known = new RowCache<Placement>((ownerId) => this.placements.find(ownerId), {

@@ -1,3 +1,14 @@
+/**
+ * One request to a program, tried at up to three hosts. The caller sees one request and one controller.
+ *
+ * Another host gets the request only when the first certainly did not begin with it (it was not reached, or refused),
+ * no answer has begun, and the body can still be sent: a stream that was read cannot. A host that was not reached is
+ * tried last for a while by everybody.
+ *
+ * When no host is left, the caller gets the failure that says most: that of a host which refused, rather than that
+ * there is none. Errors of the database, which has the placements, become HostAwayErrors with the advice to try
+ * again.
+ */
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
@@ -22,7 +33,7 @@ export interface AttemptHandler extends Dispatcher.DispatchHandler {
 }
 
 /** The host that receives one attempt. */
-export interface Place {
+export interface Candidate {
   /** The host's id; null for this process when it is none at the moment. */
   id: string | null;
   send(request: HostedRequest, handler: AttemptHandler): void;
@@ -30,23 +41,20 @@ export interface Place {
   suspect(): void;
 }
 
-/** Chooses a host that is not in `passedOver`. @throws HostedFailure when there is none */
-export type ChoosePlace = (passedOver: ReadonlySet<string>) => Promise<Place>;
+/** Chooses a host that is not in `excluded`. @throws HostedFailure when there is none */
+export type ChooseCandidate = (excluded: ReadonlySet<string>) => Promise<Candidate>;
 
-/**
- * Sends one request to the host of its program. When a host certainly did not begin with the request and the body can still
- * be sent, another host gets it. The caller sees one request; its controller acts on the current attempt.
- */
+/** One request, with its attempts. */
 export class RetryingDispatch extends ForwardedRequest implements AttemptHandler {
-  private readonly passedOver = new Set<string>();
-  private place: Place | null = null;
+  private readonly excluded = new Set<string>();
+  private candidate: Candidate | null = null;
   private attempts = 0;
   private isStarted = false;
   private hasHead = false;
   private isEnded = false;
 
   constructor(
-    private readonly choose: ChoosePlace,
+    private readonly choose: ChooseCandidate,
     private readonly request: HostedRequest,
     private readonly handler: Dispatcher.DispatchHandler,
     /** Receives errors thrown by the handler, which must not end the process. */
@@ -92,13 +100,13 @@ export class RetryingDispatch extends ForwardedRequest implements AttemptHandler
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, cause: Error): void {
-    const { place } = this;
+    const { candidate } = this;
     const isUnreached = cause instanceof ProcessUnreachedError;
-    if (isUnreached) place?.suspect();
+    if (isUnreached) candidate?.suspect();
     const error = isUnreached ? new HostAwayError(NO_ANSWER, 1) : cause;
-    if (this.isEnded || !place || !this.mayRetry(error)) return this.finish(error);
-    if (place.id !== null) this.passedOver.add(place.id);
-    this.place = null;
+    if (this.isEnded || !candidate || !this.mayRetry(error)) return this.finish(error);
+    if (candidate.id !== null) this.excluded.add(candidate.id);
+    this.candidate = null;
     this.start(error as HostedFailure);
   }
 
@@ -106,9 +114,9 @@ export class RetryingDispatch extends ForwardedRequest implements AttemptHandler
     this.attempts += 1;
     this.inner = null;
     try {
-      this.place = await this.choose(this.passedOver);
+      this.candidate = await this.choose(this.excluded);
       if (this.aborted) this.finish(this.reason ?? new Error('aborted'));
-      else this.place.send(this.request, this);
+      else this.candidate.send(this.request, this);
     } catch (error) {
       // Without another host, the answer of the one that refused says more than that there is none.
       const isLessSpecific = failedBefore instanceof HostingUnavailableError && error instanceof HostAwayError;

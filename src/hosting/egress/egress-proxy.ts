@@ -41,8 +41,8 @@ function publicNames(): ResolveHost {
   const resolver = new Resolver({ timeout: ATTEMPT_MS, tries: ATTEMPTS });
   return (hostname, _options, callback) => {
     void Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]).then(([v4, v6]) => {
-      const found: LookupAddress[] = [...addresses(v4, 4), ...addresses(v6, 6)];
-      if (found.length > 0) return callback(null, found);
+      const resolved: LookupAddress[] = [...addresses(v4, 4), ...addresses(v6, 6)];
+      if (resolved.length > 0) return callback(null, resolved);
       callback(v4.status === 'rejected' ? (v4.reason as NodeJS.ErrnoException) : null, []);
     });
   };

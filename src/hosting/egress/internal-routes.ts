@@ -1,3 +1,14 @@
+/**
+ * The company's own network, as `HOSTING_EGRESS_ALLOW` opens it to hosted code.
+ *
+ * A private address is dialled if the operator's list has it and the server's `egressAllow` names the host with its
+ * port (`OutboundRules.namesWithPort`).
+ *
+ * Whatever the list has, these stay closed: link-local addresses, the metadata services of clouds, and addresses of
+ * translators and tunnels; the port of this service and of requests between processes at every address that is not
+ * public, since other processes listen there too; and Postgres, Redis, S3 and the collector of traces at their
+ * addresses. A service whose name was not resolved yet has its port closed at every address that is not public.
+ */
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import type { Env } from '../../config/env.js';
@@ -11,15 +22,7 @@ import {
 import { isLocalAddress, type ClosedPorts } from '../../platform/egress/egress.js';
 import { servicePort } from '../../platform/egress/egress.module.js';
 
-/**
- * The company's own network, as `HOSTING_EGRESS_ALLOW` opens it to hosted code.
- *
- * A private address is dialled if the operator's list has it and the server's `egressAllow` names the host with its port
- * (`OutboundRules.namesWithPort`). Whatever the list has, these stay closed: link-local addresses, the metadata services of
- * clouds, and addresses of translators and tunnels; the port of this service and of requests between processes at every address that is not public, since other
- * processes listen there too; and Postgres, Redis, S3 and the collector of traces at their addresses. A service whose name
- * was not resolved yet has its port closed at every address that is not public.
- */
+/** Addresses that are open, and ports that are closed whatever the list has. */
 export interface InternalRoutes {
   policy: AddressPolicy;
   closedPorts: ClosedPorts;
@@ -74,15 +77,15 @@ function isInternal(address: string): boolean {
 /** The test of an address of this host, whose name is resolved again every minute while it is asked for. */
 function addressesOf(host: string): (address: string) => boolean {
   if (isIP(host) !== 0) {
-    const own = canonicalAddress(host);
-    return (address) => canonicalAddress(address) === own || isLocalAddress(address);
+    const canonical = canonicalAddress(host);
+    return (address) => canonicalAddress(address) === canonical || isLocalAddress(address);
   }
   let addresses: ReadonlySet<string> | null = null;
   let resolvedAt = -Infinity;
   const resolve = () => {
     resolvedAt = performance.now();
     lookup(host, { all: true }).then(
-      (found) => (addresses = new Set(found.map(({ address }) => canonicalAddress(address)))),
+      (resolved) => (addresses = new Set(resolved.map(({ address }) => canonicalAddress(address)))),
       // The addresses known before stay closed; without any, all internal ones do.
       () => undefined,
     );

@@ -1,3 +1,15 @@
+/**
+ * Egress proxy of one program, on a unix socket or on a socket in the program's network namespace: HTTP requests in
+ * absolute form, WebSocket upgrades, and `CONNECT` for raw TCP. TLS to the target is opened here for requests.
+ *
+ * All input comes from a tenant: no request, and no answer arranged by it, may end the process, exceed `ProxyLimits` or
+ * reach an address that is not open to this program. Names are checked by `OutboundRules` (the server's `egressAllow`),
+ * addresses by the egress policy when the socket is opened.
+ *
+ * Answers of the proxy itself are text: 400 for what is no proxy request, 403 for a refused host, 408 for a slow
+ * request, 431 for a large head, 502 and 504 for targets that fail, 503 without a free slot. Refusals also appear in
+ * the program's log, 20 lines a minute.
+ */
 import { once } from 'node:events';
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Server as NetServer, Socket } from 'node:net';
@@ -17,10 +29,7 @@ interface RefusalLine {
   message: string;
 }
 
-/**
- * Logs refusals for a program's author, limited per minute: code that retries in a loop must not flood its log. The
- * next line counts the omitted ones.
- */
+/** Logs refusals for a program's author, limited per minute. The next line counts the omitted ones. */
 class RefusalLines {
   private inMinute = 0;
   private leftOut = 0;
@@ -68,10 +77,7 @@ const AUTHORITY = /^(\[[0-9a-f:.]+\]|[^:/?#@[\]\\\s]+):([1-9]\d{0,4})$/i;
 /** Listening address: the path of a unix socket, or a listening socket, which the proxy closes. */
 export type ProxyPlace = string | NetServer;
 
-/**
- * Egress proxy of one program. All input comes from a tenant: no request, and no answer arranged by it, may end the
- * process, exceed {@link ProxyLimits} or reach private addresses that are not open to this program.
- */
+/** The proxy of one program. */
 export class ProgramProxy {
   private readonly server: Server;
   private readonly rules: OutboundRules;

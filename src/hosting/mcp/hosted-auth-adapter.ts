@@ -1,6 +1,6 @@
 import { exchange, type HttpDispatcher } from '../../mcp/client/http/http-exchange.js';
 import { UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
-import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
+import { AdapterFailedError, TokenEndpointUnreachableError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
 import { tokenSetOf, type TokenSet, type AuthAdapter } from '../../mcp/oauth/tokens.js';
 import { isObject } from '../../platform/text/json.js';
 import { parseUrl } from '../../config/parse-url.js';
@@ -65,7 +65,7 @@ export class HostedAuthAdapter implements AuthAdapter {
       return this.read(action, status, text);
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
-      throw new TokenEndpointAwayError(withoutAddress(error.message, this.url, this.name));
+      throw new TokenEndpointUnreachableError(withoutAddress(error.message, this.url, this.name));
     }
   }
 

@@ -1,3 +1,15 @@
+/**
+ * One request to a program and its streamed answer, limited in time and size. It ends once, by the first of: the
+ * answer, the caller, a limit, or the program's exit.
+ *
+ * Headers: `x-slipway-…` are internal and not passed on, except the name of the session; hop-by-hop headers never are.
+ * The invocation id comes with the request if a connection or run endpoint recorded it, else it is made here. At its
+ * end the call reports outcome, times and CPU share as a trace to the owner, and a span to OpenTelemetry.
+ *
+ * When the connection to the program breaks, the call waits up to 500 ms for the exit of the program, which is the
+ * better reason. Otherwise the caller gets a cut-off answer, or ProgramCrashedError if nothing had been answered. An
+ * event stream has no limit of time or size.
+ */
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import { Logger } from '@nestjs/common';
@@ -22,7 +34,7 @@ import { tracing } from '../../platform/telemetry/tracing.js';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Time a broken answer waits for the exit of its program to be reported as the cause. */
+/** Wait after a broken connection: if the program exits meanwhile, its exit is the reported cause. */
 const EXIT_NEWS_MS = 500;
 
 type Headers = Record<string, string | string[]>;
@@ -46,10 +58,7 @@ interface Ending {
   outcome?: RuntimeOutcome;
 }
 
-/**
- * One request to a program and its streamed answer, limited in time and size. Ends once, by the first of: the answer,
- * the caller, a limit, or the program's exit.
- */
+/** One request to a program, and its answer. */
 export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchHandler {
   private static readonly logger = new Logger('hosting');
   readonly invocationId: string;
@@ -71,9 +80,9 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     private readonly host: CallHost,
   ) {
     super();
-    const given = request.headers[INVOCATION_HEADER];
-    this.hasRecord = typeof given === 'string' && UUID.test(given);
-    this.invocationId = this.hasRecord ? (given as string) : uuidV7(this.at);
+    const invocation = request.headers[INVOCATION_HEADER];
+    this.hasRecord = typeof invocation === 'string' && UUID.test(invocation);
+    this.invocationId = this.hasRecord ? (invocation as string) : uuidV7(this.at);
     if (!request.isStream) this.timer = setTimeout(() => this.fail(overWall(limits.wallMs)), limits.wallMs);
     // A body that fails before it is read must not end the process.
     if (request.body instanceof Readable) request.body.on('error', (error) => this.abort(error));

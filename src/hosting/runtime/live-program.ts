@@ -1,12 +1,24 @@
+/**
+ * One version of a program in this process, from start to exit: `starting`, `ready`, `stopping`, `gone`. A stopped
+ * program never returns; its successor is another object.
+ *
+ * Start: wait for older versions where needed, take a turn among the starts, count it for its account, make a run
+ * folder, and let the engine start it. Requests that arrive meanwhile wait. Stop: refuse new requests, wait for running
+ * ones up to a limit, ask the process to exit, and kill it after 2 s.
+ *
+ * A program killed for a limit (`cpu`, `stall`, `memory`) fails the request that caused it with that limit, and the
+ * others with a retryable error; for memory all fail alike, since all used it. A failed start or an unexpected exit
+ * counts as a crash, after which the owner rests for growing times.
+ */
 import { NoSlotError, type KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import type { Engine, Instance, InstanceExit, ProgramLog } from '../engine.js';
 import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { ProgramLimits, ProgramRef } from '../hosting.types.js';
-import type { Programs } from '../hosting.js';
+import type { ProgramOwners } from '../hosting.js';
 import { CpuMeter, ProcessMetrics } from './process-metrics.js';
 import {
-  bystander,
-  culprit,
+  collateralError,
+  limitError,
   noFreePlace,
   notLoaded,
   overMemory,
@@ -41,10 +53,10 @@ export interface RuntimeCounts {
 }
 
 /** Dependencies of a program. */
-export interface ProgramSetting {
+export interface ProgramDependencies {
   limits: ProgramLimits;
   stallMs: number;
-  programs: Programs;
+  programs: ProgramOwners;
   engine: Engine;
   runDirs: RunDirs;
   stateDir: string;
@@ -64,7 +76,7 @@ export interface ProgramSetting {
 
 type State = 'starting' | 'ready' | 'stopping' | 'gone';
 
-/** One version of a program in this process, from start to exit. */
+/** One version of a program in this process. */
 export class LiveProgram {
   readonly calls: ProgramCalls;
   private readonly traces: ProgramTraces;
@@ -81,25 +93,25 @@ export class LiveProgram {
   /** Account that it counts for; null before. */
   accountId: string | null = null;
   /** Digest of the values it was started with; null before. */
-  given: string | null = null;
+  valuesDigest: string | null = null;
 
   /** @param after resolves when it may start */
   constructor(
     readonly ref: ProgramRef,
-    private readonly setting: ProgramSetting,
+    private readonly dependencies: ProgramDependencies,
     after: Promise<unknown>,
   ) {
-    this.calls = new ProgramCalls(setting.limits.concurrency);
-    this.traces = new ProgramTraces(setting.programs, ref, () => this.calls.all.map((call) => call.invocationId));
+    this.calls = new ProgramCalls(dependencies.limits.concurrency);
+    this.traces = new ProgramTraces(dependencies.programs, ref, () => this.calls.all.map((call) => call.invocationId));
     this.settled = this.start(after).catch((error: unknown) => this.notStarted(error));
   }
 
   get limits(): ProgramLimits {
-    return this.setting.limits;
+    return this.dependencies.limits;
   }
 
   get stallMs(): number {
-    return this.setting.stallMs;
+    return this.dependencies.stallMs;
   }
 
   get isStarting(): boolean {
@@ -107,7 +119,7 @@ export class LiveProgram {
   }
 
   /** False once it is being stopped. */
-  get takesCalls(): boolean {
+  get acceptsCalls(): boolean {
     return this.state === 'starting' || this.state === 'ready';
   }
 
@@ -140,7 +152,7 @@ export class LiveProgram {
 
   /** Accounts for the end of a request; see `CallHost`. */
   left(call: HostedCall, isWhole: boolean): number {
-    if (isWhole) this.setting.answered();
+    if (isWhole) this.dependencies.answered();
     return this.calls.left(call, isWhole);
   }
 
@@ -154,7 +166,7 @@ export class LiveProgram {
    */
   async drain(withinMs: number): Promise<void> {
     await this.settled;
-    if (!this.takesCalls) {
+    if (!this.acceptsCalls) {
       this.calls.hurry(withinMs);
       return this.gone;
     }
@@ -181,19 +193,19 @@ export class LiveProgram {
     if (this.state === 'gone' || this.isKilled) return;
     this.isKilled = true;
     this.state = 'stopping';
-    this.setting.counts.kills[reason] += 1;
+    this.dependencies.counts.kills[reason] += 1;
     this.log('warn', { msg: `a program was killed: ${reason}` });
     this.instance?.kill();
-    const verdict = culprit(reason, this.limits, this.stallMs);
-    this.setting.crashed(verdict.message);
-    this.blame(this.calls.likely(guilty), verdict);
-    const others = reason === 'memory' ? overMemory(this.limits.memoryMb) : bystander();
+    const verdict = limitError(reason, this.limits, this.stallMs);
+    this.dependencies.crashed(verdict.message);
+    this.attribute(this.calls.likelyCause(guilty), verdict);
+    const others = reason === 'memory' ? overMemory(this.limits.memoryMb) : collateralError();
     this.calls.fail((call) => (call === guilty ? verdict : others));
   }
 
   /** Assigns further output to this request, and corrects the outcome of its record. */
-  private blame(call: HostedCall | null, { outcome, name, message }: HostedFailure): void {
-    this.traces.blame(call?.invocationId ?? null);
+  private attribute(call: HostedCall | null, { outcome, name, message }: HostedFailure): void {
+    this.traces.attribute(call?.invocationId ?? null);
     if (!call?.isEnded) return;
     const exceptions = [{ at: Date.now(), name, message }];
     this.traces.ended({ invocationId: call.invocationId, outcome, lines: [], exceptions });
@@ -202,28 +214,28 @@ export class LiveProgram {
   private send(call: HostedCall): void {
     if (!this.instance || call.isEnded) return;
     this.calls.sent(call);
-    this.setting.watch(this);
+    this.dependencies.watch(this);
     call.send(this.instance);
   }
 
   private async start(after: Promise<unknown>): Promise<void> {
     await after;
-    await this.setting.starts.run(this.ref.ownerId, () => this.startNow(), START_SLOT_MS);
+    await this.dependencies.starts.run(this.ref.ownerId, () => this.startNow(), START_SLOT_MS);
   }
 
   private async startNow(): Promise<void> {
-    const { programs, engine, runDirs, stateDir, limits, counts } = this.setting;
+    const { programs, engine, runDirs, stateDir, limits, counts } = this.dependencies;
     if (this.state !== 'starting') throw stopping();
     const whyNot = await engine.whyNot();
     if (whyNot !== null) throw new HostingUnavailableError(whyNot);
-    await this.setting.admit(this);
+    await this.dependencies.admit(this);
     const runDir = await runDirs.make();
     this.runDir = runDir;
     counts.starts += 1;
     const onTrace = this.traces.observed.bind(this.traces);
     const instance = await programs.of(this.ref.kind).withProgram(this.ref, (program) => {
-      this.given = digestOf(program);
-      const hasCrashedLately = this.setting.hasCrashedLately();
+      this.valuesDigest = digestOf(program);
+      const hasCrashedLately = this.dependencies.hasCrashedLately();
       return engine.start(program, { limits, runDir, stateDir, hasCrashedLately, onTrace, log: this.log });
     });
     this.instance = instance;
@@ -253,17 +265,17 @@ export class LiveProgram {
     const failure = whenGone(exit, this.limits);
     if (this.state !== 'stopping') {
       this.noteCrash(exit.detail);
-      this.blame(this.calls.likely(), failure);
+      this.attribute(this.calls.likelyCause(), failure);
     }
     await this.leave(failure);
   }
 
   private noteCrash(lastWords: string): void {
-    this.setting.counts.crashes += 1;
-    this.setting.crashed(lastWords);
+    this.dependencies.counts.crashes += 1;
+    this.dependencies.crashed(lastWords);
   }
 
-  private readonly log: ProgramLog = (level, entry) => this.setting.programs.log(this.ref, level, entry);
+  private readonly log: ProgramLog = (level, entry) => this.dependencies.programs.log(this.ref, level, entry);
 
   private report(what: string, error: unknown): void {
     this.log('error', { msg: `a program ${what}`, err: error });
@@ -272,9 +284,9 @@ export class LiveProgram {
   private async leave(failure: HostedFailure): Promise<void> {
     this.state = 'gone';
     this.figures?.close();
-    this.setting.counts.dropped += this.traces.dropped;
+    this.dependencies.counts.dropped += this.traces.dropped;
     this.calls.fail(() => failure);
-    if (this.runDir) await this.setting.runDirs.remove(this.runDir);
+    if (this.runDir) await this.dependencies.runDirs.remove(this.runDir);
     this.resolveGone();
   }
 }

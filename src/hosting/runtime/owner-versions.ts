@@ -54,19 +54,19 @@ export class OwnerVersions {
   constructor(public current: ProgramRef) {}
 
   /** Programs that accept requests: of the current version, or of the previous one until it has started. */
-  get taking(): LiveProgram[] {
-    return [...this.programs].filter((program) => program.takesCalls);
+  get accepting(): LiveProgram[] {
+    return [...this.programs].filter((program) => program.acceptsCalls);
   }
 
   /** Program of a version that accepts requests: the last one started, if an older one is draining. */
-  takingOf({ id }: ProgramRef): LiveProgram | undefined {
-    return this.taking.findLast((program) => program.ref.id === id);
+  acceptingOf({ id }: ProgramRef): LiveProgram | undefined {
+    return this.accepting.findLast((program) => program.ref.id === id);
   }
 
   /** Version for a request: the current one in place of a past one, unless that still accepts requests. */
   versionFor(ref: ProgramRef): ProgramRef {
     if (!this.past.has(ref.id)) return this.follow(ref);
-    return this.taking.some((program) => program.ref.id === ref.id) ? ref : this.current;
+    return this.accepting.some((program) => program.ref.id === ref.id) ? ref : this.current;
   }
 
   /** Makes this version current. */

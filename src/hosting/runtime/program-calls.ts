@@ -81,8 +81,8 @@ export class ProgramCalls {
    * Request that most likely causes the program's current work: the only one in flight, or `given`. With none in flight
    * the one that ended last, in `waitUntil`.
    */
-  likely(given: HostedCall | null = null): HostedCall | null {
-    if (given) return given;
+  likelyCause(blamed: HostedCall | null = null): HostedCall | null {
+    if (blamed) return blamed;
     if (this.calls.size === 0) return performance.now() - this.idleSince < BLAME_MS ? this.lastEnded : null;
     const [only] = this.calls.keys();
     return this.calls.size === 1 && only ? only : null;

@@ -1,13 +1,13 @@
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import type { ProgramRef, RuntimeOutcome, Trace } from '../hosting.types.js';
-import type { Programs } from '../hosting.js';
+import type { ProgramOwners } from '../hosting.js';
 
 /** Limit of finished requests remembered for late output. */
 const ENDED_MAX = 1_000;
 
 /** Limit of records per minute for output that belongs to no request. */
-const STRAYS_PER_MINUTE = 60;
+const UNATTRIBUTED_PER_MINUTE = 60;
 
 /** Method of such a record: output printed while the program was loaded, or between requests. */
 const START_METHOD = 'START';
@@ -24,14 +24,14 @@ const START_PIECES_MAX = 100;
 export class ProgramTraces {
   /** Outcomes of requests that the runtime ended; they override the program's later report. */
   private readonly verdicts = growingLru<RuntimeOutcome>(ENDED_MAX);
-  private blamed: string | null = null;
+  private attributedTo: string | null = null;
   private starting: Trace[] | null = [];
   private minute = 0;
-  private straysInMinute = 0;
+  private unattributedInMinute = 0;
   dropped = 0;
 
   constructor(
-    private readonly programs: Programs,
+    private readonly programs: ProgramOwners,
     private readonly ref: ProgramRef,
     /** Requests to which output without an id may belong, oldest first. */
     private readonly inFlight: () => readonly string[],
@@ -44,8 +44,8 @@ export class ProgramTraces {
   }
 
   /** Assigns further output to this request, or to none, because the program was killed for it. */
-  blame(invocationId: string | null): void {
-    this.blamed = invocationId;
+  attribute(invocationId: string | null): void {
+    this.attributedTo = invocationId;
   }
 
   /** Reports the output of the start, successful or not. */
@@ -57,7 +57,7 @@ export class ProgramTraces {
     const lines = pieces.flatMap((piece) => piece.lines);
     const exceptions = pieces.flatMap((piece) => piece.exceptions);
     const isTruncated = pieces.some((piece) => piece.isTruncated);
-    this.stray({ ...first, lines, exceptions, ...(isTruncated && { isTruncated }) }, this.inFlight()[0]);
+    this.reportUnattributed({ ...first, lines, exceptions, ...(isTruncated && { isTruncated }) }, this.inFlight()[0]);
   }
 
   /** Receives observations of the program. */
@@ -72,19 +72,19 @@ export class ProgramTraces {
       return;
     }
     const inFlight = this.inFlight();
-    this.stray(trace, this.blamed ?? (inFlight.length === 1 ? inFlight[0] : undefined));
+    this.reportUnattributed(trace, this.attributedTo ?? (inFlight.length === 1 ? inFlight[0] : undefined));
   }
 
-  private stray(trace: Trace, invocationId: string | undefined): void {
+  private reportUnattributed(trace: Trace, invocationId: string | undefined): void {
     if (invocationId !== undefined) {
       const { outcome: _outcome, ...rest } = trace;
       return this.send({ ...rest, invocationId });
     }
     const minute = Math.floor(Date.now() / 60_000);
-    if (minute !== this.minute) this.straysInMinute = 0;
+    if (minute !== this.minute) this.unattributedInMinute = 0;
     this.minute = minute;
-    this.straysInMinute += 1;
-    if (this.straysInMinute > STRAYS_PER_MINUTE) {
+    this.unattributedInMinute += 1;
+    if (this.unattributedInMinute > UNATTRIBUTED_PER_MINUTE) {
       this.dropped += 1;
       return;
     }

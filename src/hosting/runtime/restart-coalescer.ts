@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { ProgramRef, ProgramValues } from '../hosting.types.js';
-import type { Programs } from '../hosting.js';
+import type { ProgramOwners } from '../hosting.js';
 
 /** Random per process, so that digests reveal nothing about secrets elsewhere. */
 const DIGEST_KEY = randomBytes(32);
@@ -17,7 +17,7 @@ export function digestOf({ secrets, egressAllow }: ProgramValues): string {
  * True if secrets or egress rules changed since the start; also when unknown, since restarting is safer than keeping a
  * revoked secret.
  */
-export async function isOutdated(programs: Programs, ref: ProgramRef, digest: string | null): Promise<boolean> {
+export async function isOutdated(programs: ProgramOwners, ref: ProgramRef, digest: string | null): Promise<boolean> {
   const values = await programs
     .of(ref.kind)
     .valuesOf(ref)

@@ -68,8 +68,8 @@ export class RunDirs {
 
 /** False for a link, or a folder of another account with such a name. */
 async function isOurs(folder: string): Promise<boolean> {
-  const found = await lstat(folder).catch(() => null);
-  return found !== null && found.isDirectory() && found.uid === process.getuid?.();
+  const stats = await lstat(folder).catch(() => null);
+  return stats !== null && stats.isDirectory() && stats.uid === process.getuid?.();
 }
 
 /** True if the process still runs; the start time detects reused ids. */

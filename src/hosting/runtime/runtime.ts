@@ -10,11 +10,11 @@ import type { Dispatcher } from 'undici';
 import { Env, memoryBytes } from '../../config/env.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import { Engine } from '../engine.js';
-import { LocalHosting, Programs } from '../hosting.js';
+import { LocalHosting, ProgramOwners } from '../hosting.js';
 import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { EngineName, HostedRequest, ProgramLimits, ProgramRef } from '../hosting.types.js';
 import { notLoaded, reasonOf } from './termination-errors.js';
-import { Fleet, type Memory } from './fleet.js';
+import { ProgramPool, type Memory } from './program-pool.js';
 import { HostedCall, type CallHost } from './hosted-call.js';
 import type { LiveProgram, RuntimeCounts } from './live-program.js';
 import { ProgramTraces } from './program-traces.js';
@@ -47,20 +47,20 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   private readonly logger = new Logger('hosting');
   private readonly limits: ProgramLimits;
   private readonly runDirs = new RunDirs();
-  private readonly fleet: Fleet;
+  private readonly pool: ProgramPool;
   private readonly renewals = new RestartCoalescer();
   private readonly rechecks: Repeat;
   private rechecking: Promise<void> | null = null;
 
   constructor(
     env: Env,
-    private readonly programs: Programs,
+    private readonly programs: ProgramOwners,
     @Inject(ENGINES) private readonly engines: readonly Engine[],
     @Optional() memory: Memory = { total: memoryBytes(), own: () => process.memoryUsage.rss() },
   ) {
     super();
     this.limits = limitsOf(env);
-    this.fleet = new Fleet({
+    this.pool = new ProgramPool({
       env,
       memory,
       limits: this.limits,
@@ -79,14 +79,14 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
 
   async onApplicationShutdown(): Promise<void> {
     this.rechecks.stop();
-    await this.fleet.close();
+    await this.pool.close();
   }
 
   dispatch(ref: ProgramRef, request: HostedRequest, handler: Dispatcher.DispatchHandler): void {
-    const host = new Host(this.fleet.counts, this.programs, ref);
+    const host = new Host(this.pool.counts, this.programs, ref);
     const call = new HostedCall(request, handler, this.limits, host);
     try {
-      const program = this.fleet.programFor(ref);
+      const program = this.pool.programFor(ref);
       host.program = program;
       program.take(call);
     } catch (error) {
@@ -100,7 +100,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   }
 
   async forget(ownerId: string): Promise<void> {
-    await this.fleet
+    await this.pool
       .forget(ownerId)
       .catch((error: unknown) =>
         this.logger.error({ msg: `the state of ${ownerId} could not be removed`, err: error }),
@@ -109,7 +109,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
 
   async current(ref: ProgramRef): Promise<void> {
     try {
-      await this.fleet.swap(ref);
+      await this.pool.swap(ref);
     } catch (error) {
       this.failureOf(error, ref);
     }
@@ -117,24 +117,24 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
 
   renew(ownerId: string): Promise<void> {
     return this.renewals.run(ownerId, () =>
-      this.fleet.renew(ownerId).catch((error: unknown) => void this.failureOf(error, null)),
+      this.pool.renew(ownerId).catch((error: unknown) => void this.failureOf(error, null)),
     );
   }
 
   async endStateful(graceMs: number): Promise<void> {
-    await this.fleet.endStateful(graceMs);
+    await this.pool.endStateful(graceMs);
   }
 
   ownersWithState(): Promise<string[]> {
-    return this.fleet.ownersWithState();
+    return this.pool.ownersWithState();
   }
 
   livePrograms(): Record<string, number> {
-    return this.fleet.liveByAccount();
+    return this.pool.liveByAccount();
   }
 
   stats(): RuntimeStats {
-    const { live, counts, watched } = this.fleet;
+    const { live, counts, watched } = this.pool;
     const starting = live.filter(({ isStarting }) => isStarting).length;
     const inFlight = live.reduce((sum, { calls }) => sum + calls.count + calls.streamCount, 0);
     const copied = { ...counts, kills: { ...counts.kills }, refused: { ...counts.refused } };
@@ -143,7 +143,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
 
   /** Anonymous memory of all programs in MB, where the system provides it: 30 µs per program. */
   memoryMb(): number {
-    return this.fleet.memoryMb();
+    return this.pool.memoryMb();
   }
 
   /**
@@ -152,11 +152,11 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
    * continue while the database does not answer, since no change is known.
    */
   private async recheck(): Promise<void> {
-    for (const { given, ref, takesCalls } of this.fleet.live) {
-      if (given === null || !takesCalls) continue;
+    for (const { valuesDigest, ref, acceptsCalls } of this.pool.live) {
+      if (valuesDigest === null || !acceptsCalls) continue;
       try {
         const values = await this.programs.of(ref.kind).valuesOf(ref);
-        if (digestOf(values) !== given) await this.renew(ref.ownerId);
+        if (digestOf(values) !== valuesDigest) await this.renew(ref.ownerId);
       } catch (error) {
         this.programs.log(ref, 'debug', { msg: 'the current values of a program could not be read', err: error });
       }
@@ -164,7 +164,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   }
 
   private engineOf(name: EngineName): Engine {
-    const engine = this.engines.find((one) => one.name === name);
+    const engine = this.engines.find((candidate) => candidate.name === name);
     if (!engine) throw new HostingUnavailableError(NO_BUNDLES);
     return engine;
   }
@@ -185,7 +185,7 @@ class Host implements CallHost {
 
   constructor(
     private readonly counts: RuntimeCounts,
-    private readonly programs: Programs,
+    private readonly programs: ProgramOwners,
     private readonly ref: ProgramRef,
   ) {}
 

@@ -1,3 +1,12 @@
+/**
+ * The errors of requests whose program was refused, killed or has exited. Each names the limit or the last words of the
+ * program, and what its author can do.
+ *
+ * `LimitExceededError` goes to the request that exceeded a limit, `ProgramCrashedError` to others in flight: it may
+ * have run in part, so only the caller knows if a repetition is safe. Busy, resting, not started and unavailable mean
+ * that the request did not run. From the fifth crash in a row on, the refusal quotes the program's output. Outcomes
+ * (`exceededCpu`, `exceededMemory`, `exceededWall`, `exceededResponse`) appear in the runtime logs.
+ */
 import {
   HostAwayError,
   HostingUnavailableError,
@@ -30,7 +39,11 @@ const WORDS_MAX = 500;
 const QUOTED_FROM = 5;
 
 /** Error of the request that caused the kill. */
-export function culprit(reason: KillReason, { cpuMs, memoryMb }: ProgramLimits, stallMs: number): LimitExceededError {
+export function limitError(
+  reason: KillReason,
+  { cpuMs, memoryMb }: ProgramLimits,
+  stallMs: number,
+): LimitExceededError {
   if (reason === 'memory') return overMemory(memoryMb);
   const used = reason === 'cpu' ? `used more than ${cpuMs} ms of CPU time` : `let nothing else run for ${stallMs} ms`;
   return new LimitExceededError(
@@ -40,7 +53,7 @@ export function culprit(reason: KillReason, { cpuMs, memoryMb }: ProgramLimits, 
 }
 
 /** Error of other requests in flight at the kill. */
-export function bystander(): ProgramCrashedError {
+export function collateralError(): ProgramCrashedError {
   return new ProgramCrashedError(
     'The program was ended because another request to it exceeded a limit. This one may have run in part: try again.',
   );

@@ -1,3 +1,15 @@
+/**
+ * Watches the programs that work, every 250 ms: CPU of each request, memory, and whether the event loop answers a ping.
+ * Idle programs are not watched and cost nothing; a program is followed for 3 s after its last request, longer while it
+ * uses more than a tenth of a core.
+ *
+ * Kills: `cpu` when one request, or work outside of requests, exceeds the CPU limit; `memory` by anonymous memory;
+ * `stall` when no ping was answered for the stall limit. Delays of this process do not count as a stall, nor does
+ * waiting for a core, up to three times the limit.
+ *
+ * The request that is blamed for a stall is the only one, otherwise the first that was sent after the last sign of
+ * life, since later ones have not begun.
+ */
 import { Logger } from '@nestjs/common';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { Instance } from '../engine.js';
@@ -15,10 +27,7 @@ const AWAKE_SHARE = 0.1;
 /** Blocking code is killed after this multiple of the stall limit, however little CPU it received meanwhile. */
 const PATIENCE_MAX = 3;
 
-/**
- * Checks active programs every 250 ms: whether the event loop is blocked, and limits of CPU and memory. Idle programs
- * cost nothing.
- */
+/** Checks active programs every 250 ms. */
 export class Watchdog {
   private readonly logger = new Logger('hosting');
   private readonly watches = new Map<LiveProgram, Watch>();

@@ -122,12 +122,12 @@ async function tryOwnFiles(tried: (args: string[]) => Promise<string | null>): P
 }
 
 /** Wrapper command of a program with the available isolation. */
-export function wrappers({ missing, isRoot, hasManyUsers, canYield }: Isolation, wanted: Wrapping): string[] {
+export function wrappers({ missing, isRoot, hasManyUsers, canYield }: Isolation, wrapping: Wrapping): string[] {
   const hasUser = missing['own-user'] === null;
-  const hasNetwork = missing['own-network'] === null && wanted.network === 'own';
-  const joins = wanted.network.startsWith('/');
-  const isAlone = missing['own-processes'] === null && wanted.alone;
-  const root = isAlone && missing['own-files'] === null ? wanted.root : null;
+  const hasNetwork = missing['own-network'] === null && wrapping.network === 'own';
+  const joins = wrapping.network.startsWith('/');
+  const isAlone = missing['own-processes'] === null && wrapping.alone;
+  const root = isAlone && missing['own-files'] === null ? wrapping.root : null;
   const needsUserSpace = !isRoot && (hasUser || hasNetwork || isAlone);
   const spaces = [
     ...(needsUserSpace ? USER_SPACE : []),
@@ -136,7 +136,7 @@ export function wrappers({ missing, isRoot, hasManyUsers, canYield }: Isolation,
   ];
   const dies = missing['dies-with-service'] === null ? ['--pdeathsig=KILL'] : [];
   const priv = [
-    ...(isRoot && hasUser ? dropTo(wanted.user) : ['--no-new-privs']),
+    ...(isRoot && hasUser ? dropTo(wrapping.user) : ['--no-new-privs']),
     ...(needsUserSpace ? ['--bounding-set=-all', '--inh-caps=-all'] : []),
     ...dies,
   ];
@@ -145,12 +145,12 @@ export function wrappers({ missing, isRoot, hasManyUsers, canYield }: Isolation,
   return [
     // With a process namespace the outermost process stays outside, and the first process inside ends with it.
     ...(isAlone && dies.length > 0 ? ['setpriv', ...dies, '--'] : []),
-    ...(missing['memory-limit'] === null ? ['prlimit', ...limitsOf(wanted.dataBytes), ...processes, '--'] : []),
-    ...(joins ? ['nsenter', `--net=${wanted.network}`, '--'] : []),
+    ...(missing['memory-limit'] === null ? ['prlimit', ...limitsOf(wrapping.dataBytes), ...processes, '--'] : []),
+    ...(joins ? ['nsenter', `--net=${wrapping.network}`, '--'] : []),
     ...(spaces.length > 0 ? ['unshare', ...spaces, '--'] : []),
     ...(root ? entering(root) : isAlone ? ['sh', '-c', INIT, 'sh'] : []),
     ...(dies.length > 0 || (isRoot && hasUser) ? ['setpriv', ...priv, '--'] : []),
-    ...(canYield ? ['nice', '-n', wanted.isLast ? NICE_LAST : NICE] : []),
+    ...(canYield ? ['nice', '-n', wrapping.isLast ? NICE_LAST : NICE] : []),
   ];
 }
 

@@ -1,3 +1,14 @@
+/**
+ * The file tree that a bundle sees: system programs and libraries, its own folder at `/bundle`, its interpreter, five
+ * devices, `/proc`, and a `/tmp` in memory. All but `/tmp` is read-only; the host's files are not there.
+ *
+ * `makePivotRoot` writes folders, links and a list of mounts in the format of fstab(5). The first process of the
+ * program (`ENTER_ROOT`) mounts them in its own namespace, makes the tree its root and detaches the host's. Each
+ * session that enters has its own `/tmp`, limited in size and in files (256 per MB).
+ *
+ * Needs `unshare` with mount and process namespaces: `isolation-checks.ts` tries it with the same mounts. Files of the
+ * host that a library expects and that are missing are left out.
+ */
 import { lstat, mkdir, readlink, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 
@@ -63,35 +74,30 @@ shift 3
 unshare --root=${TREE} --wd="$into" -- "$@"
 exit`;
 
-/**
- * Creates the tree: system programs, the program's folder and interpreter, five devices, a separate `/proc`, and
- * `/tmp`. Everything except `/tmp` is read-only.
- *
- * @throws file system errors
- */
+/** Creates the tree, and the file that lists its mounts. */
 export async function makePivotRoot({ dir, folders, runtime, scratchMb, hidden }: PivotRootPlan): Promise<PivotRoot> {
   const tree = path.join(dir, TREE);
   const mounts = [mount(dir, dir, READ_ONLY)];
   const show = async (source: string, target: string, options: string) => {
-    const found = await lstat(source).catch(() => null);
-    if (!found) return;
+    const stats = await lstat(source).catch(() => null);
+    if (!stats) return;
     const at = path.join(tree, target);
-    await mkdir(found.isDirectory() ? at : path.dirname(at), { recursive: true });
-    if (!found.isDirectory()) await writeFile(at, '');
+    await mkdir(stats.isDirectory() ? at : path.dirname(at), { recursive: true });
+    if (!stats.isDirectory()) await writeFile(at, '');
     mounts.push(mount(source, at, options));
   };
   await mkdir(tree, { recursive: true });
   for (const name of SYSTEM) {
     const source = `/${name}`;
-    const found = await lstat(source).catch(() => null);
-    if (found?.isSymbolicLink()) await symlink(await readlink(source), path.join(tree, name));
+    const stats = await lstat(source).catch(() => null);
+    if (stats?.isSymbolicLink()) await symlink(await readlink(source), path.join(tree, name));
     else await show(source, name, READ_ONLY);
   }
   for (const name of SETTINGS) await show(`/etc/${name}`, `etc/${name}`, READ_ONLY);
   for (const name of DEVICES) await show(`/dev/${name}`, `dev/${name}`, 'bind');
   if (!isWithin('/usr', runtime)) await show(runtime, runtime, READ_ONLY);
   for (const [name, source] of Object.entries(folders)) await show(source, path.join(FOLDER_INSIDE, name), READ_ONLY);
-  for (const secret of hidden.filter((one) => isWithin('/usr', one) && !isWithin(one, runtime))) {
+  for (const secret of hidden.filter((folder) => isWithin('/usr', folder) && !isWithin(folder, runtime))) {
     mounts.push(mount('tmpfs', path.join(tree, secret), 'ro,size=4k,nosuid,nodev', 'tmpfs'));
   }
   const scratch = `size=${scratchMb}m,nr_inodes=${scratchMb * FILES_PER_MB},mode=1777,nosuid,nodev`;

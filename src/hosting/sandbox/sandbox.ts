@@ -1,3 +1,16 @@
+/**
+ * Isolation of hosted code from this host. Tools of Linux wrap the program's command: `setpriv`, `unshare`, `prlimit`,
+ * `nsenter`, `nice`. What the host offers is tested once, by applying each measure to `true` (`isolation-checks.ts`).
+ *
+ * Measures: an account for each owner, a network of its own, limits of memory and files, the end with this service; for
+ * bundles also processes of their own and a root tree with few files (`pivot-root.ts`). Setting `HOSTING_ISOLATION`:
+ * `isolated` refuses modules without all of them, `auto` needs the memory limit and the end with the service,
+ * `container` takes any host. Bundles always need every measure.
+ *
+ * Environment variables pass the wrappers under neutral names, because a tenant's `PATH` or `LD_PRELOAD` would make the
+ * wrappers run the tenant's code. Values never appear in arguments, which every process of the machine can read. What
+ * is missing is logged at start and shown in the refusal of a release.
+ */
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { lchown, lstat, open, readdir } from 'node:fs/promises';
@@ -65,7 +78,7 @@ const WORKERD_RESERVED_MB = 640;
 /** Isolation of this host, which is the same for every sandbox of the process. */
 let ofHost: Promise<Isolation> | undefined;
 
-/** Isolation of hosted code from this host. Determined once, at start or at the first use. */
+/** Isolation of hosted code on this host, determined once. */
 @Injectable()
 export class Sandbox {
   private readonly logger = new Logger('hosting');
@@ -154,9 +167,9 @@ export class Sandbox {
     }
     const dataBytes = (reservedMb + memoryMb) * 1_048_576;
     const wrapping = { user, dataBytes, network, isLast, alone: alone !== undefined, root: tree && { tree, workDir } };
-    const given = programEnv(confinement.env ?? {});
-    const [file, ...more] = [...ENDS_FIRST, ...wrappers(isolation, wrapping), ...given.wrapper, program, ...args];
-    const env = { PATH: TOOLS_PATH, ...given.env };
+    const carried = programEnv(confinement.env ?? {});
+    const [file, ...more] = [...ENDS_FIRST, ...wrappers(isolation, wrapping), ...carried.wrapper, program, ...args];
+    const env = { PATH: TOOLS_PATH, ...carried.env };
     return { file, args: more, options: { cwd: tree ? runDir : workDir, env } };
   }
 
@@ -183,10 +196,10 @@ const ENDS_FIRST = [
   'sh',
 ];
 
-function withoutNamespaces(found: Isolation): Isolation {
+function withoutNamespaces(isolation: Isolation): Isolation {
   const why = 'HOSTING_ISOLATION is container';
   const off = { 'own-user': why, 'own-network': why, 'own-processes': why, 'own-files': why };
-  return { ...found, missing: { ...found.missing, ...off } };
+  return { ...isolation, missing: { ...isolation.missing, ...off } };
 }
 
 /**
@@ -258,9 +271,9 @@ function programEnv(env: Record<string, string>): ProgramEnv {
   if (pairs.length === 0) return { wrapper: [], env: {} };
   const carriers = pairs.map((_, index) => `SLIPWAY_${index}`);
   // `command` prevents that the shell exits on a read-only variable.
-  const given = carriers.map((name) => `command export -- "$${name}"; unset ${name}`);
+  const exports = carriers.map((name) => `command export -- "$${name}"; unset ${name}`);
   return {
-    wrapper: ['sh', '-c', ['unset OLDPWD', ...given, 'exec "$@"'].join('\n'), 'sh'],
+    wrapper: ['sh', '-c', ['unset OLDPWD', ...exports, 'exec "$@"'].join('\n'), 'sh'],
     env: Object.fromEntries(pairs.map(([name, value], index) => [carriers[index] ?? '', `${name}=${value}`])),
   };
 }

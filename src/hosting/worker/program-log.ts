@@ -1,3 +1,16 @@
+/**
+ * The console of a module, merged from two sources. workerd's tail names the request of each line, but reports only
+ * when the request has ended; the pipe of standard output delivers at once, and still has the lines when the process
+ * dies.
+ *
+ * A line of the pipe waits until the tail reports the same text, or one of the same level within 5 ms, since output
+ * such as `console.table` is formatted differently. Lines that still wait at the exit belong to requests that ended
+ * with the process: to the only one lost, otherwise to none.
+ *
+ * Limits: 2,000 waiting lines or 1 MB of characters, the oldest are dropped; per request the log limit of the program,
+ * with one line that says so. An id that the tail reports and no request had is made up by the code; its lines belong
+ * to no request.
+ */
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import {
   cutLine,
@@ -29,10 +42,7 @@ interface Waiting {
   time: number;
 }
 
-/**
- * Printed lines that wait for the tail to name their request. A request may print 80,000 lines meanwhile, so lines are
- * indexed by text and by time.
- */
+/** Printed lines that wait for the tail to name their request, indexed by text and by time. */
 class WaitingLines {
   private readonly all = new Set<Waiting>();
   private readonly byKey = new Map<string, Set<Waiting>>();
@@ -54,10 +64,10 @@ class WaitingLines {
    */
   take(line: TraceLine): boolean {
     const time = Math.floor(line.at / SAME_TIME_MS);
-    const near = [time, time - 1, time + 1].map((one) => this.byTime.get(timeKey(line, one)));
-    for (const found of [this.byKey.get(keyOf(line)), ...near]) {
-      if (!found) continue;
-      this.remove(firstOf(found));
+    const near = [time, time - 1, time + 1].map((slot) => this.byTime.get(timeKey(line, slot)));
+    for (const candidates of [this.byKey.get(keyOf(line)), ...near]) {
+      if (!candidates) continue;
+      this.remove(firstOf(candidates));
       return true;
     }
     return false;
@@ -81,11 +91,7 @@ class WaitingLines {
   }
 }
 
-/**
- * Merges the two sources of a program's console. The tail names the request of a line, but reports only when the
- * request has ended; the pipe delivers at once. A line of the pipe waits for the tail; lines that still wait at the
- * exit belong to requests that ended with the process.
- */
+/** Merges the two sources of a program's console. */
 export class ProgramLog {
   private readonly printed = new WaitingLines();
   /** Counts lines that the tail reported before the pipe. */
@@ -211,13 +217,13 @@ function timeKey({ level }: TraceLine, time: number): string {
 }
 
 function addTo(map: Map<string, Set<Waiting>>, key: string, waiting: Waiting): void {
-  const found = map.get(key);
-  if (found) found.add(waiting);
+  const lines = map.get(key);
+  if (lines) lines.add(waiting);
   else map.set(key, new Set([waiting]));
 }
 
 function removeFrom(map: Map<string, Set<Waiting>>, key: string, waiting: Waiting): void {
-  const found = map.get(key);
-  found?.delete(waiting);
-  if (found?.size === 0) map.delete(key);
+  const lines = map.get(key);
+  lines?.delete(waiting);
+  if (lines?.size === 0) map.delete(key);
 }

@@ -31,10 +31,10 @@ async function scan(folder: string, limits: DiskLimits): Promise<{ stored: Store
   for await (const entry of await opendir(folder, { recursive: true })) {
     if (!entry.isFile()) continue;
     const file = path.join(entry.parentPath, entry.name);
-    const found = await lstat(file).catch(() => null);
-    if (!found) continue;
-    stored.push({ file, bytes: found.blocks * 512, usedAt: found.mtimeMs });
-    bytes += found.blocks * 512;
+    const stats = await lstat(file).catch(() => null);
+    if (!stats) continue;
+    stored.push({ file, bytes: stats.blocks * 512, usedAt: stats.mtimeMs });
+    bytes += stats.blocks * 512;
     if (bytes > limits.bytes) return { stored, isTooMuch: true };
     if (stored.length > limits.files) return { stored, isTooMuch: true };
   }
@@ -58,10 +58,10 @@ export async function trimSessions(folder: string, limits = DISK_LIMITS): Promis
     session.usedAt = Math.max(session.usedAt, usedAt);
     sessions.set(name, session);
   }
-  let left = { bytes: limits.bytes * TRIMMED_TO, files: limits.files * TRIMMED_TO };
+  let remaining = { bytes: limits.bytes * TRIMMED_TO, files: limits.files * TRIMMED_TO };
   for (const { files, bytes } of [...sessions.values()].sort((one, other) => other.usedAt - one.usedAt)) {
-    left = { bytes: left.bytes - bytes, files: left.files - files.length };
-    if (left.bytes < 0 || left.files < 0) for (const file of files) await rm(file, { force: true });
+    remaining = { bytes: remaining.bytes - bytes, files: remaining.files - files.length };
+    if (remaining.bytes < 0 || remaining.files < 0) for (const file of files) await rm(file, { force: true });
   }
 }
 
@@ -81,7 +81,7 @@ export function watchSessions(
     const began = performance.now();
     // An unreadable folder is checked again later.
     const isTooMuch = await scan(folder, limits).then(
-      (found) => found.isTooMuch,
+      (result) => result.isTooMuch,
       () => false,
     );
     if (isOver) return;

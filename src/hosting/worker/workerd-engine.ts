@@ -1,3 +1,15 @@
+/**
+ * Engine for ES modules: each program is a workerd process in the sandbox, connected by unix sockets only (requests,
+ * health, egress, trace).
+ *
+ * Start: write configuration, code and secrets into the run folder, open the sockets, spawn workerd through the
+ * sandbox's wrappers, wait until it listens, and remove the files, which workerd has read by then. workerd gets the
+ * folders as open descriptors, because its account cannot pass the folders above them. A stateful program has its
+ * sessions as SQLite files in the owner's state folder, at most 1 GB.
+ *
+ * Fails: a module that does not load in 30 s, or exits before, is a ProgramStartError with its output; one that has
+ * used up its memory says so. `whyNot` is the sandbox's reason not to run modules here.
+ */
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { Injectable } from '@nestjs/common';
@@ -84,7 +96,7 @@ class WorkerdInstance implements Instance {
   }
 }
 
-/** Runs ES modules, each in its own workerd process in the sandbox, connected by unix sockets only. */
+/** Runs ES modules, each in its own workerd process. */
 @Injectable()
 export class WorkerdEngine extends Engine {
   readonly name = 'worker';
@@ -140,12 +152,12 @@ export class WorkerdEngine extends Engine {
     log: ProgramLog,
   ): Promise<WorkerdProcess> {
     const { runDir, limits } = context;
-    const held = new HeldFiles(FIRST_HELD);
+    const openFiles = new HeldFiles(FIRST_HELD);
     try {
-      const workerd = await held.hold(workerdPath());
-      const config = path.join(await held.hold(runDir), FILES.config);
+      const workerd = await openFiles.hold(workerdPath());
+      const config = path.join(await openFiles.hold(runDir), FILES.config);
       if (stateDir !== null) await trimSessions(stateDir);
-      const state = stateDir === null ? null : await held.hold(stateDir);
+      const state = stateDir === null ? null : await openFiles.hold(stateDir);
       await writeRunFiles(program, context, state);
       const launch = await this.sandbox.command(workerd, ['serve', '--control-fd=3', config], {
         memoryMb: limits.memoryMb,
@@ -154,12 +166,12 @@ export class WorkerdEngine extends Engine {
         runDir,
         folders: stateDir === null ? [] : [stateDir],
       });
-      const process = new WorkerdProcess(launch, held, ['requests', 'health'], (line) => log.print(line));
+      const process = new WorkerdProcess(launch, openFiles, ['requests', 'health'], (line) => log.print(line));
       await requireReady(process);
       log.loaded();
       return process;
     } finally {
-      await held.release();
+      await openFiles.release();
       await removeRunFiles(program, runDir);
     }
   }

@@ -1,3 +1,16 @@
+/**
+ * All connections of a namespace as one MCP server.
+ *
+ * Tools and prompts are named `connection__tool` or `connection.tool` (`member-names.ts`), resources have
+ * `connection://connectionId/` in front of their URI, in lists, results and notifications. A resource that was read by
+ * another URI keeps it. With `isSearched` the aggregate offers three tools instead (`search-tools.ts`): search,
+ * describe, call. Methods that name no connection go to one connection after another, until one knows them. Results
+ * pass unchanged otherwise.
+ *
+ * One failing upstream never fails the rest: lists name it in `_meta["slipway/failed"]`. Unknown names are -32602, in
+ * search mode a tool result, which the model reads. A call that claims to continue another one is refused where the
+ * server could not know it, since it would run as a new one.
+ */
 import { withMember, withoutMeta } from '../protocol/json-edit.js';
 import { quoted } from '../../platform/text/quoted.js';
 import type {
@@ -40,11 +53,7 @@ export interface AggregateForm {
 
 const listOf = new Map<string, ListKind>(Object.values(mcpLists).map((kind) => [kind.method, kind]));
 
-/**
- * All connections of a namespace as one MCP server. Tools and prompts are named as by `MemberNames`, resources have
- * `connection://connectionId/` in front of their URI, in lists, results and notifications. A resource that was read by
- * another URI keeps it. Results otherwise pass unchanged. One failing upstream never fails the rest.
- */
+/** All connections of a namespace as one MCP server. */
 export class AggregateChannel implements Channel {
   private readonly gathering: MemberRequests;
   private readonly lists: AggregateLists;
@@ -81,7 +90,7 @@ export class AggregateChannel implements Channel {
     const { method, params } = call;
     const list = listOf.get(method);
     if (list) return list === mcpLists.tools && this.form.isSearched ? this.search.list() : this.lists.page(list, call);
-    const given = JSON.parse(params ?? '{}') as {
+    const parsedParams = JSON.parse(params ?? '{}') as {
       name?: unknown;
       uri?: unknown;
       ref?: { name?: unknown; uri?: unknown };
@@ -89,20 +98,21 @@ export class AggregateChannel implements Channel {
     switch (method) {
       case 'tools/call':
         return (
-          (this.form.isSearched ? await this.search.call(call, (own) => this.callTool(call, own)) : null) ??
-          this.callTool(call, params)
+          (this.form.isSearched
+            ? await this.search.call(call, (toolParams) => this.callTool(call, toolParams))
+            : null) ?? this.callTool(call, params)
         );
       case 'prompts/get':
-        return this.named(call, 'prompt', given.name, (name) =>
+        return this.named(call, 'prompt', parsedParams.name, (name) =>
           withMember(params ?? '{}', 'name', JSON.stringify(name)),
         );
       case 'resources/read':
-        return this.located(call, given.uri, (uri) => withMember(params ?? '{}', 'uri', JSON.stringify(uri)));
+        return this.located(call, parsedParams.uri, (uri) => withMember(params ?? '{}', 'uri', JSON.stringify(uri)));
       case 'completion/complete': {
         const inRef = (member: string) => (value: string) => withRef(params ?? '{}', member, value);
-        return typeof given.ref?.uri === 'string'
-          ? this.located(call, given.ref.uri, inRef('uri'))
-          : this.named(call, 'prompt', given.ref?.name, inRef('name'));
+        return typeof parsedParams.ref?.uri === 'string'
+          ? this.located(call, parsedParams.ref.uri, inRef('uri'))
+          : this.named(call, 'prompt', parsedParams.ref?.name, inRef('name'));
       }
       default:
         return this.anywhere(call);
@@ -121,19 +131,21 @@ export class AggregateChannel implements Channel {
     const { resourceSubscriptions = [], ...lists } = filter;
     const notify = (text: string, method: string) =>
       listChanges.has(method) ? this.events.schedule(method) : listener.onNotification(text, method);
-    const own = new MemberEvents(this.source, notify, { profile, era });
+    const memberEvents = new MemberEvents(this.source, notify, { profile, era });
     const key = profile?.key ?? '';
-    if (profile && !profile.isShared) this.streams.set(key, own);
-    const named = byConnection(resourceSubscriptions).map(([connectionId, uris]) => own.follow(connectionId, uris));
-    const used = [...(this.profiles.get(key)?.values() ?? [])].map((connectionId) => own.follow(connectionId));
+    if (profile && !profile.isShared) this.streams.set(key, memberEvents);
+    const named = byConnection(resourceSubscriptions).map(([connectionId, uris]) =>
+      memberEvents.follow(connectionId, uris),
+    );
+    const used = [...(this.profiles.get(key)?.values() ?? [])].map((connectionId) => memberEvents.follow(connectionId));
     const uris = (await Promise.all([...named, ...used])).flat();
     const stop = this.events.add(lists, listener);
     return {
       honoured: { ...lists, ...(uris.length > 0 && { resourceSubscriptions: uris }) },
       close: () => {
         stop();
-        if (this.streams.get(key) === own) this.streams.delete(key);
-        return own.close();
+        if (this.streams.get(key) === memberEvents) this.streams.delete(key);
+        return memberEvents.close();
       },
     };
   }
@@ -157,7 +169,7 @@ export class AggregateChannel implements Channel {
   /** In search mode, errors of the arguments are tool results, which reach the model. */
   private callTool(call: McpCall, params: string | undefined): Promise<McpReply> {
     const { name } = JSON.parse(params ?? '{}') as { name?: unknown };
-    return this.named(call, 'tool', name, (own) => withMember(params ?? '{}', 'name', JSON.stringify(own)));
+    return this.named(call, 'tool', name, (toolName) => withMember(params ?? '{}', 'name', JSON.stringify(toolName)));
   }
 
   private async named(
@@ -167,24 +179,24 @@ export class AggregateChannel implements Channel {
     paramsFor: (name: string) => string,
   ): Promise<McpReply> {
     const kind = what === 'tool' ? mcpLists.tools : mcpLists.prompts;
-    const found = typeof name === 'string' ? await this.lists.find(kind, name, call) : null;
-    if (!found) {
+    const item = typeof name === 'string' ? await this.lists.find(kind, name, call) : null;
+    if (!item) {
       const text = `Unknown ${what}: ${quoted(String(name))}. Names begin with a connection of ${this.source.name}.`;
       return this.form.isSearched && what === 'tool' ? toolFailureReply(text) : errorReply(rpcCode.invalidParams, text);
     }
-    const { connectionId, name: own } = found;
-    return this.forward(connectionId, call, what === 'tool' ? own : null, paramsFor(own));
+    const { connectionId, name: ownName } = item;
+    return this.forward(connectionId, call, what === 'tool' ? ownName : null, paramsFor(ownName));
   }
 
   private async located(call: McpCall, uri: unknown, paramsFor: (uri: string) => string): Promise<McpReply> {
-    const found = typeof uri === 'string' ? await this.lists.findUri(uri, call) : null;
-    if (!found) {
+    const item = typeof uri === 'string' ? await this.lists.findUri(uri, call) : null;
+    if (!item) {
       const text = `Unknown resource: ${quoted(String(uri), 200)}. Write connection://<connectionId>/ in front of a server's own URI.`;
       return errorReply(rpcCode.invalidParams, text);
     }
-    const { connectionId, name: own } = found;
-    return this.forward(connectionId, call, null, paramsFor(own), (other) =>
-      other === own ? String(uri) : qualifyUri(connectionId, other),
+    const { connectionId, name: ownUri } = item;
+    return this.forward(connectionId, call, null, paramsFor(ownUri), (other) =>
+      other === ownUri ? String(uri) : qualifyUri(connectionId, other),
     );
   }
 
@@ -193,12 +205,12 @@ export class AggregateChannel implements Channel {
    * that it does not know the method or the params, which both mean that nothing ran.
    */
   private async anywhere(call: McpCall): Promise<McpReply> {
-    const left = deadlineIn(call.timeoutMs);
+    const timeLeft = deadlineIn(call.timeoutMs);
     let refusal: McpReply | null = null;
     const { members } = await this.source.members();
     for (const { connectionId } of members.filter(({ state }) => state === 'connected').slice(0, ASKED_MAX)) {
       try {
-        const reply = await this.forward(connectionId, { ...call, timeoutMs: left() }, null, call.params);
+        const reply = await this.forward(connectionId, { ...call, timeoutMs: timeLeft() }, null, call.params);
         const code = reply.error?.code;
         if (code !== rpcCode.methodNotFound && code !== rpcCode.invalidParams) return reply;
         if (code === rpcCode.invalidParams) refusal ??= reply;
@@ -256,10 +268,10 @@ export class AggregateChannel implements Channel {
   private async profileFor(
     connectionId: string,
     handle: UpstreamHandle,
-    { profile, onRequest, timeoutMs, era: wanted }: McpCall,
+    { profile, onRequest, timeoutMs, era: requestedEra }: McpCall,
   ): Promise<CallerProfile | undefined> {
     if (!profile) return undefined;
-    const { era } = await handle.open(timeoutMs, wanted);
+    const { era } = await handle.open(timeoutMs, requestedEra);
     if (!onRequest && profile.level === undefined && era === 'legacy') {
       return sharedProfile(era, extrasOf(profile.capabilities));
     }

@@ -85,18 +85,18 @@ export class AggregateEvents {
   private async adjust(): Promise<void> {
     const isNeeded = this.listeners.size > 0;
     const { members } = isNeeded ? await this.source.members() : { members: [] };
-    const wanted = new Set(
+    const followed = new Set(
       members
         .filter(({ state }) => state === 'connected')
         .slice(0, LISTENED_MAX)
         .map(({ connectionId }) => connectionId),
     );
     for (const [connectionId, listening] of this.streams) {
-      if (wanted.has(connectionId)) continue;
+      if (followed.has(connectionId)) continue;
       this.streams.delete(connectionId);
       await listening?.close();
     }
-    const fresh = [...wanted].filter((connectionId) => !this.streams.has(connectionId));
+    const fresh = [...followed].filter((connectionId) => !this.streams.has(connectionId));
     await someAtOnce(PARALLEL, fresh.values(), (connectionId) => this.listenTo(connectionId));
   }
 
@@ -133,7 +133,7 @@ export class AggregateEvents {
       const due = [...this.waiting];
       this.waiting.clear();
       this.notifyTimer = null;
-      for (const one of due) this.send(one);
+      for (const dueChange of due) this.send(dueChange);
     }, NOTIFY_AFTER_MS).unref();
   }
 

@@ -78,26 +78,26 @@ export class AggregateIdentity {
   }
 
   private async gather(members: AggregateMember[], era: Era): Promise<MemberIdentity[]> {
-    const left = deadlineIn(WAIT_MS);
+    const timeLeft = deadlineIn(WAIT_MS);
     const found: MemberIdentity[] = [];
     await someAtOnce(PARALLEL, members.entries(), async ([i, { connectionId }]) => {
       try {
         const opened = this.source.handle(connectionId).then((handle) => handle.open(OPEN_MS, era));
-        const identity = await withinDeadline(opened, left(), 'The MCP server did not introduce itself in time.');
+        const identity = await withinDeadline(opened, timeLeft(), 'The MCP server did not introduce itself in time.');
         found[i] = { connectionId, identity };
       } catch (error) {
         // Rethrows errors that are not failures of the connection.
         this.source.faultOf(connectionId, error);
       }
     });
-    return found.filter((one) => one !== undefined);
+    return found.filter((identity) => identity !== undefined);
   }
 }
 
 /** The instructions of connections, each under its connection's id, newest first. */
-function joined(found: MemberIdentity[]): string {
+function joined(identities: MemberIdentity[]): string {
   let text = '';
-  for (const { connectionId, identity } of found) {
+  for (const { connectionId, identity } of identities) {
     const own = identity.instructions?.trim();
     if (!own) continue;
     const part = `\n\n## ${connectionId}\n${cut(own, INSTRUCTIONS_BYTES_MAX)}`;

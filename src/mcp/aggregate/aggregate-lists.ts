@@ -68,9 +68,9 @@ export class AggregateLists {
       const { connectionId, rest } = reading;
       if (await this.gathering.hasListed(connectionId, kind, rest, call)) return { connectionId, name: rest };
       const members = all.members.filter((member) => member.connectionId === connectionId);
-      const [one] = await this.gathering.gather(members, kind, { itemsMax: 1, ...call });
-      const own = one && 'items' in one ? names.pick(name, reading, one.items) : undefined;
-      if (own !== undefined) return { connectionId, name: own };
+      const [list] = await this.gathering.gather(members, kind, { itemsMax: 1, ...call });
+      const ownName = list && 'items' in list ? names.pick(name, reading, list.items) : undefined;
+      if (ownName !== undefined) return { connectionId, name: ownName };
     }
     return spelled;
   }
@@ -84,8 +84,8 @@ export class AggregateLists {
   ): Promise<MemberItem | null> {
     const usable = members.filter(({ fault }) => fault === null);
     const gathered = await this.gathering.gather(usable, kind, { itemsMax: ITEMS_SEARCHED_MAX, ...call });
-    if (isCut || gathered.length < usable.length || gathered.some((one) => 'fault' in one)) return null;
-    const owners = gathered.filter((one) => 'items' in one && one.items.some((item) => item.name === name));
+    if (isCut || gathered.length < usable.length || gathered.some((list) => 'fault' in list)) return null;
+    const owners = gathered.filter((list) => 'items' in list && list.items.some((item) => item.name === name));
     const [only] = owners;
     return only && owners.length === 1 ? { connectionId: only.member.connectionId, name } : null;
   }
@@ -105,7 +105,7 @@ export class AggregateLists {
     if (others.length === 0 && !isCut) return { connectionId: alone.connectionId, name: uri };
     const usable = members.filter(({ fault }) => fault === null);
     const ownersIn = (gathered: GatheredItems[]) =>
-      gathered.filter((one) => 'items' in one && appUrisOf(one.items).has(uri)).map(({ member }) => member);
+      gathered.filter((list) => 'items' in list && appUrisOf(list.items).has(uri)).map(({ member }) => member);
     let owners = ownersIn(await this.gathering.lastTools(usable, call));
     if (owners.length === 0) {
       const limits = { itemsMax: ITEMS_SEARCHED_MAX, ...call };
@@ -145,13 +145,13 @@ export class AggregateLists {
     const names = this.namesOf(all);
     const shadowed: { connectionId: string; name: string }[] = [];
     const appUri = kind === mcpLists.tools ? listedAppUris(gathered, all) : null;
-    const items = gathered.flatMap((one) => {
-      if (!('items' in one)) return [];
-      const { connectionId } = one.member;
+    const items = gathered.flatMap((list) => {
+      if (!('items' in list)) return [];
+      const { connectionId } = list.member;
       const isNamed = kind === mcpLists.tools || kind === mcpLists.prompts;
-      const own = isNamed ? names.namesOf(connectionId, one.items) : null;
-      return one.items.flatMap((item) => {
-        const name = own ? own.get(item.name) : qualifyUri(connectionId, item.name);
+      const listedNames = isNamed ? names.namesOf(connectionId, list.items) : null;
+      return list.items.flatMap((item) => {
+        const name = listedNames ? listedNames.get(item.name) : qualifyUri(connectionId, item.name);
         const text = appUri ? rewriteAppUris(item.text, (uri) => appUri(connectionId, uri)) : item.text;
         if (name !== undefined) return withMember(text, kind.id, JSON.stringify(name));
         // Without a name, because that name is read as another item's.
@@ -159,7 +159,7 @@ export class AggregateLists {
         return [];
       });
     });
-    const failed = gathered.flatMap((one) => ('fault' in one ? [one.fault] : []));
+    const failed = gathered.flatMap((list) => ('fault' in list ? [list.fault] : []));
     const extra = {
       ...(failed.length > 0 && { [meta.failed]: failed }),
       ...(shadowed.length > 0 && { [meta.shadowed]: shadowed.slice(0, SHADOWED_REPORTED_MAX) }),
@@ -186,9 +186,9 @@ function listedAppUris(
   { members, isCut }: AggregateMembers,
 ): (connectionId: string, uri: string) => string {
   const owners = new Map<string, number>();
-  for (const one of gathered) {
-    if (!('items' in one)) continue;
-    for (const uri of appUrisOf(one.items)) owners.set(uri, (owners.get(uri) ?? 0) + 1);
+  for (const list of gathered) {
+    if (!('items' in list)) continue;
+    for (const uri of appUrisOf(list.items)) owners.set(uri, (owners.get(uri) ?? 0) + 1);
   }
   const isWhole = !isCut && gathered.length === members.length;
   const isOwn = (uri: string) => isWhole && owners.get(uri) === 1 && readAppUri(uri) === null;
@@ -198,8 +198,8 @@ function listedAppUris(
 /** The first lists that fit on one page; the rest goes to the next page. */
 function fitting(gathered: GatheredItems[]): GatheredItems[] {
   let chars = 0;
-  const end = gathered.findIndex((one, at) => {
-    if ('items' in one) chars += one.items.reduce((sum, { text }) => sum + text.length, 0);
+  const end = gathered.findIndex((list, at) => {
+    if ('items' in list) chars += list.items.reduce((sum, { text }) => sum + text.length, 0);
     return at > 0 && chars > CHARS_OF_PAGE;
   });
   return end < 0 ? gathered : gathered.slice(0, end);

@@ -25,14 +25,14 @@ export function rewriteAppUris(tool: string, rewrite: (uri: string) => string): 
 
 /** URIs of the pages that tools, given as JSON text, name in `_meta`. */
 export function appUrisOf(tools: readonly { text: string }[]): Set<string> {
-  const found = new Set<string>();
+  const uris = new Set<string>();
   for (const { text } of tools) {
     rewriteAppUris(text, (uri) => {
-      found.add(uri);
+      uris.add(uri);
       return uri;
     });
   }
-  return found;
+  return uris;
 }
 
 /** URI of a connection's page that differs from the pages of all other connections. */

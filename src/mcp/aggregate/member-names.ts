@@ -68,10 +68,10 @@ export class MemberNames {
   namesOf(connectionId: string, items: readonly { name: string }[]): ReadonlyMap<string, string> {
     const known = this.known.get(items);
     if (known) return known;
-    const own = new Set(items.map(({ name }) => name));
-    const alike = this.separator === '.' ? null : collisions(own);
+    const ownNames = new Set(items.map(({ name }) => name));
+    const alike = this.separator === '.' ? null : collisions(ownNames);
     const names = new Map<string, string>();
-    for (const name of own) {
+    for (const name of ownNames) {
       const qualified = alike
         ? this.qualifiedName(connectionId, name, alike.has(name))
         : this.dotted(connectionId, name);
@@ -93,7 +93,7 @@ export class MemberNames {
   /** The own name that a reading of `name` means among the items of its connection; undefined if it means none. */
   pick(name: string, { connectionId, rest }: Reading, items: readonly { name: string }[]): string | undefined {
     if (items.some((item) => item.name === rest)) return rest;
-    for (const [own, qualified] of this.namesOf(connectionId, items)) if (qualified === name) return own;
+    for (const [ownName, qualified] of this.namesOf(connectionId, items)) if (qualified === name) return ownName;
     return undefined;
   }
 
@@ -111,14 +111,14 @@ export class MemberNames {
   }
 
   private readings(name: string, separator: Separator): Reading[] {
-    const found: Reading[] = [];
+    const readings: Reading[] = [];
     for (let at = name.lastIndexOf(separator, this.longestId); at > 0; at = name.lastIndexOf(separator, at - 1)) {
       const connectionId = this.ids.get(name.slice(0, at));
       const rest = name.slice(at + separator.length);
       if (connectionId === undefined || rest === '') continue;
-      found.push({ connectionId, rest, isExact: separator === '.' || !rest.includes('_') });
+      readings.push({ connectionId, rest, isExact: separator === '.' || !rest.includes('_') });
     }
-    return found;
+    return readings;
   }
 }
 

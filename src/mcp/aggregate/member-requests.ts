@@ -100,15 +100,15 @@ export class MemberRequests {
     kind: ListKind,
     { itemsMax, timeoutMs, cancellation, profile }: { itemsMax: number } & MemberCall,
   ): Promise<GatheredItems[]> {
-    const left = deadlineIn(Math.min(timeoutMs, ANSWER_MS_MAX));
+    const timeLeft = deadlineIn(Math.min(timeoutMs, ANSWER_MS_MAX));
     const gathered: GatheredItems[] = [];
     let items = 0;
     // Not started with less than its full timeout: it would be reported as failed because of the others.
     const neededMs = Math.min(MEMBER_WAIT_MS, timeoutMs / 2);
-    const isOver = () => items >= itemsMax || left() < neededMs || cancellation?.isCancelled === true;
+    const isOver = () => items >= itemsMax || timeLeft() < neededMs || cancellation?.isCancelled === true;
     await someAtOnce(PARALLEL, members.entries(), async ([i, member]) => {
       if (isOver()) return;
-      const one = await this.one(member, kind, { timeoutMs: Math.min(left(), MEMBER_WAIT_MS), profile });
+      const one = await this.one(member, kind, { timeoutMs: Math.min(timeLeft(), MEMBER_WAIT_MS), profile });
       gathered[i] = one;
       if ('items' in one) items += one.items.length;
     });
@@ -201,9 +201,9 @@ async function itemsOf(
   kind: ListKind,
   { timeoutMs, profile }: MemberCall,
 ): Promise<AggregateItem[]> {
-  const left = deadlineIn(timeoutMs);
-  if (!isDeclared((await handle.open(left())).capabilities[kind.capability])) return [];
-  const { items } = await readList(handle.listsFor(profile?.capabilities), kind, left());
+  const timeLeft = deadlineIn(timeoutMs);
+  if (!isDeclared((await handle.open(timeLeft())).capabilities[kind.capability])) return [];
+  const { items } = await readList(handle.listsFor(profile?.capabilities), kind, timeLeft());
   return items.flatMap((text) => toItem(text, kind.id));
 }
 

@@ -125,14 +125,14 @@ export class SearchTools {
     }
     const { tools, failed, notes } = await this.all(call);
     await readTools(tools);
-    const found = rankTools(tools, query);
+    const ranked = rankTools(tools, query);
     const answer = {
-      tools: found.slice(0, limit as number).map(({ name, connectionId, tool }) => ({
+      tools: ranked.slice(0, limit as number).map(({ name, connectionId, tool }) => ({
         name,
         connectionId,
         description: shortOf(tool),
       })),
-      found: found.length,
+      found: ranked.length,
       searched: tools.length,
       ...(failed.length > 0 && { failed: failed.slice(0, FAILED_REPORTED_MAX) }),
       ...(notes.length > 0 && { notes }),
@@ -142,12 +142,13 @@ export class SearchTools {
 
   private async describe({ name }: Record<string, unknown>, call: MemberCall): Promise<McpReply> {
     const read = typeof name === 'string' ? await this.lists.find(mcpLists.tools, name, call) : null;
-    const member = read && (await this.source.members()).members.find((one) => one.connectionId === read.connectionId);
+    const member =
+      read && (await this.source.members()).members.find((candidate) => candidate.connectionId === read.connectionId);
     if (!read || !member) return unknownTool(name);
-    const [one] = await this.gathering.gather([member], mcpLists.tools, { itemsMax: 1, ...call });
-    if (!one || !('items' in one))
-      return toolFailureReply(one?.fault.message ?? 'The tools of the MCP server could not be listed in time.');
-    const tool = one.items.find((item) => item.name === read.name);
+    const [list] = await this.gathering.gather([member], mcpLists.tools, { itemsMax: 1, ...call });
+    if (!list || !('items' in list))
+      return toolFailureReply(list?.fault.message ?? 'The tools of the MCP server could not be listed in time.');
+    const tool = list.items.find((item) => item.name === read.name);
     return tool ? toolReply(`{"tool":${withMember(tool.text, 'name', JSON.stringify(name))}}`) : unknownTool(name);
   }
 
@@ -164,16 +165,16 @@ export class SearchTools {
       itemsMax: SEARCHED_MAX,
       ...call,
     });
-    const tools = gathered.flatMap((one) => {
-      if (!('items' in one)) return [];
-      const { connectionId } = one.member;
-      const own = names.namesOf(connectionId, one.items);
-      return one.items.flatMap((tool) => {
-        const name = own.get(tool.name);
+    const tools = gathered.flatMap((list) => {
+      if (!('items' in list)) return [];
+      const { connectionId } = list.member;
+      const listedNames = names.namesOf(connectionId, list.items);
+      return list.items.flatMap((tool) => {
+        const name = listedNames.get(tool.name);
         return name === undefined ? [] : [{ name, connectionId, tool }];
       });
     });
-    const failed = gathered.flatMap((one) => ('fault' in one ? [one.fault] : []));
+    const failed = gathered.flatMap((list) => ('fault' in list ? [list.fault] : []));
     const unasked = order.length - gathered.length;
     const notes = [
       ...(unasked > 0

@@ -30,6 +30,6 @@ export class CallList<T> {
 export const callsOfProcess = new CallList<{ call: McpCall; reject: (reason: unknown) => void }>();
 
 /** Fails every waiting call, because the process is about to end. */
-export function abandonCalls(): void {
+export function failPendingCalls(): void {
   for (const { call, reject } of callsOfProcess.filter(() => true)) reject(asCallError(new RestartingError(), call));
 }

@@ -1,3 +1,15 @@
+/**
+ * Era of an endpoint: `modern` (MCP 2026-07-28, no sessions), `streamable` (2025-11-25 and older, sessions that begin
+ * with `initialize`) or `sse` (HTTP+SSE of 2024-11-05).
+ *
+ * Probe: `server/discover` goes first, since a legacy server cannot mistake it for a call. Its answer decides, or leads
+ * to `initialize`, and where that is answered as no MCP at all, to a GET that waits for the event `endpoint`. The probe
+ * sends `server/discover` twice when the answer names our version or says that a header is missing, which proxies drop.
+ * What was opened on the way, an identity or a session, is kept for the first call.
+ *
+ * No era is decided, and the probe fails, on redirects, 403, 429 and 5xx except 500 and 501, on a demand for
+ * authorization, and without an answer. The decision is stored by `eras/era.repository.ts`.
+ */
 import type { McpReply } from '../protocol/channel.js';
 import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
 import { resultOf, withEnvelope, unansweredRequest } from '../protocol/messages.js';
@@ -15,20 +27,14 @@ import { openStreamable } from './http/streamable-session.js';
 const ENDPOINT_MS_MAX = 5_000;
 
 /** Result of the era probe: the verdict and the adapter state opened on the way. */
-export interface Found {
+export interface ProbedEra {
   verdict: EraVerdict;
   discovered?: Discovered;
   opened?: OpenedSession;
 }
 
-/**
- * Determines which MCP era an endpoint speaks. Sends `server/discover` first: a legacy server cannot mistake it for a
- * call, and the reply distinguishes the eras (MCP 2026-07-28, backward compatibility).
- *
- * @throws UpstreamFailure when the era cannot be determined: no answer, authorization required, failure, or no MCP
- * endpoint
- */
-export async function findEra(wire: HttpWire): Promise<Found> {
+/** Determines the era of an endpoint. @throws UpstreamFailure when it cannot be determined */
+export async function findEra(wire: HttpWire): Promise<ProbedEra> {
   let probe = await sendDiscover(wire);
   const code = probe.reply?.error?.code;
   // Retried once: the reply names a version we support, or a proxy dropped a header.
@@ -56,10 +62,10 @@ function sendDiscover(wire: HttpWire): Promise<ProbeResult> {
   );
 }
 
-async function ofResult(wire: HttpWire, reply: McpReply): Promise<Found> {
+async function ofResult(wire: HttpWire, reply: McpReply): Promise<ProbedEra> {
   const { url } = wire.target;
   const versions = versionsOfDiscover(resultOf(reply));
-  const modern = (reason: string): Found => ({
+  const modern = (reason: string): ProbedEra => ({
     verdict: verdictOf('modern', reason),
     discovered: discovered(reply, url),
   });
@@ -80,7 +86,7 @@ async function ofResult(wire: HttpWire, reply: McpReply): Promise<Found> {
   }
 }
 
-async function ofError(wire: HttpWire, reply: McpReply): Promise<Found> {
+async function ofError(wire: HttpWire, reply: McpReply): Promise<ProbedEra> {
   const { code = 0, message = '' } = reply.error ?? {};
   if (code === rpcCode.unsupportedVersion) {
     if (namesVersion(reply, LEGACY_VERSIONS)) return { verdict: verdictOf('streamable', 'supports legacy versions') };
@@ -96,7 +102,7 @@ async function ofError(wire: HttpWire, reply: McpReply): Promise<Found> {
   }
 }
 
-async function ofInitialize(wire: HttpWire, reason: string, isUnsure = false): Promise<Found> {
+async function ofInitialize(wire: HttpWire, reason: string, isUnsure = false): Promise<ProbedEra> {
   const opened = await plain((profile, handlers) => openStreamable(wire, profile, handlers));
   return { verdict: verdictOf('streamable', reason, isUnsure), opened };
 }
@@ -105,7 +111,7 @@ async function ofInitialize(wire: HttpWire, reason: string, isUnsure = false): P
  * Tries `initialize`, then HTTP+SSE: the endpoint may be a strict legacy server or one of 2024-11-05, which answers
  * over a stream.
  */
-async function ofInitializeOrSse(wire: HttpWire): Promise<Found> {
+async function ofInitializeOrSse(wire: HttpWire): Promise<ProbedEra> {
   try {
     return await ofInitialize(wire, 'does not read server/discover');
   } catch (error) {

@@ -1,3 +1,12 @@
+/**
+ * Open upstream sessions of one kind (connections, or releases) in this process, by key. All callers of a key share its
+ * handle.
+ *
+ * A handle closes after 10 idle minutes, when its connection or release changes (after its running calls), or when it
+ * is ended (at once, with its calls). Above `max` the least recently used handle closes. One account has at most a
+ * quarter of `max`, so that it cannot push out those of others. A key without a handle is no error: the owner of the
+ * pool opens another.
+ */
 import { Logger } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { repeat } from '../../platform/schedule/repeat.js';
@@ -10,7 +19,7 @@ const SWEEP_EVERY_MS = 60_000;
 /** One account may hold 1/4 of the handles, so that it cannot evict those of other accounts. */
 const SHARE = 4;
 
-/** Handles of one kind in this process by key, shared by all callers and closed after 10 idle minutes. */
+/** Handles by key, shared by all callers and closed when idle. */
 export class HandlePool<H extends UpstreamHandle> {
   private readonly handles: LRUCache<string, { handle: H; account: string }>;
   private readonly sweeper = repeat(SWEEP_EVERY_MS, () => this.closeIdle());
@@ -44,8 +53,8 @@ export class HandlePool<H extends UpstreamHandle> {
     this.drop(key);
     this.handles.set(key, { handle, account });
     // Linear in all handles: 10 ns each, negligible beside opening a session.
-    const own = [...this.handles.values()].filter((one) => one.account === account).length;
-    if (own > Math.max(1, Math.floor(this.max / SHARE))) this.dropOldestOf(account);
+    const handlesOfAccount = [...this.handles.values()].filter((entry) => entry.account === account).length;
+    if (handlesOfAccount > Math.max(1, Math.floor(this.max / SHARE))) this.dropOldestOf(account);
     else if (this.handles.size > this.max) this.drop(this.handles.rkeys().next().value as string);
   }
 
@@ -78,9 +87,9 @@ export class HandlePool<H extends UpstreamHandle> {
   }
 
   private take(key: string): H | undefined {
-    const held = this.handles.peek(key);
+    const entry = this.handles.peek(key);
     this.handles.delete(key);
-    return held?.handle;
+    return entry?.handle;
   }
 
   private dropOldestOf(account: string): void {

@@ -1,3 +1,19 @@
+/**
+ * Client side of MCP 2025-11-25 and older, over streamable HTTP or HTTP+SSE.
+ *
+ * Sessions: callers that cannot answer requests of the server share one session. A caller with a profile has one of its
+ * own, or shares that of callers with equal capabilities; where all are taken and it may share, it uses the common one.
+ * A lost session is replaced by a new one, and the call is sent again only if `may-resend.ts` allows it.
+ *
+ * Notifications: list changes arrive on the stream of a session (GET), resource updates after `resources/subscribe`,
+ * once per resource however many listen. Messages that name no call go to the only call of a session.
+ * `logging/setLevel` is sent when the caller's level differs from that of its session. Tools that run only as tasks are
+ * left to `legacy-tasks.ts`.
+ *
+ * Failures: a server that refuses the handshake as a modern server does, or loses sessions under an old verdict,
+ * contradicts its era (`EraContradictedError`), and the channel probes again. A task whose session is lost is answered
+ * with -32602.
+ */
 import { someAtOnce } from '../../platform/limits/some-at-once.js';
 import type {
   CallerProfile,
@@ -39,10 +55,7 @@ const UNSUBSCRIBE_MS = 5_000;
 /** Part of a session that {@link LegacyListening} uses. */
 type ListeningSession = Pick<LegacySession, 'identity' | 'request' | 'startListening' | 'stopListening'>;
 
-/**
- * Notifications of a legacy server in one session. List changes arrive on its stream. Resource updates
- * are subscribed to once per resource, however many listeners want them.
- */
+/** Notifications of a legacy server in one session. */
 export class LegacyListening<Session extends ListeningSession> {
   private handlers: ListenStreamHandlers | null = null;
   /** Session of the last stream. */
@@ -68,15 +81,15 @@ export class LegacyListening<Session extends ListeningSession> {
 
   /** Opens the stream, in a new session when the server does not find the one at hand. */
   async start(filter: ListenFilter, handlers: ListenStreamHandlers, timeoutMs: number): Promise<ListenStream> {
-    const left = deadlineIn(timeoutMs);
-    const session = await this.session(left());
+    const timeLeft = deadlineIn(timeoutMs);
+    const session = await this.session(timeLeft());
     try {
-      return await this.startIn(session, filter, handlers, left());
+      return await this.startIn(session, filter, handlers, timeLeft());
     } catch (error) {
       if (!(error instanceof SessionLostError)) throw error;
     }
     this.lose(session);
-    return this.startIn(await this.session(left()), filter, handlers, left(), true).catch((error: unknown) => {
+    return this.startIn(await this.session(timeLeft()), filter, handlers, timeLeft(), true).catch((error: unknown) => {
       throw error instanceof SessionLostError ? forgotten() : error;
     });
   }
@@ -94,12 +107,12 @@ export class LegacyListening<Session extends ListeningSession> {
       return { honoured: {}, close: async () => undefined };
     }
     const subscribed = new Set<string>();
-    const set = async (wanted: ListenFilter, ms: number): Promise<ListenFilter> => {
-      await subscribe(session, subscribed, wanted.resourceSubscriptions ?? [], ms);
-      return honoured(session.identity.capabilities, wanted, subscribed);
+    const set = async (requested: ListenFilter, ms: number): Promise<ListenFilter> => {
+      await subscribe(session, subscribed, requested.resourceSubscriptions ?? [], ms);
+      return honoured(session.identity.capabilities, requested, subscribed);
     };
-    const change: ListenStream['change'] = (wanted, ms) =>
-      set(wanted, ms).catch((error: unknown) => {
+    const change: ListenStream['change'] = (requested, ms) =>
+      set(requested, ms).catch((error: unknown) => {
         if (!(error instanceof SessionLostError)) throw error;
         this.lose(session);
         handlers.lost();
@@ -156,12 +169,12 @@ export interface LegacyOptions {
   /** True while the verdict is new: failures are then reported, not taken for an era change. */
   isFresh: () => boolean;
   /** True when the verdict is old enough to be doubted after the server has lost its sessions. */
-  isDoubtful: () => boolean;
+  isStale: () => boolean;
   /** Limit of concurrent sessions owned by callers. */
   sessionsMax?: number;
 }
 
-/** MCP of 2025-11-25 and older: sessions that begin with `initialize`, over streamable HTTP or HTTP+SSE. */
+/** MCP of 2025-11-25 and older. One per channel. */
 export class LegacyAdapter implements ProtocolAdapter {
   /** Session shared by all callers that cannot answer server requests. */
   private readonly plain: SessionSlot;
@@ -196,13 +209,13 @@ export class LegacyAdapter implements ProtocolAdapter {
     listener: UpstreamListener,
     { timeoutMs, profile }: ListenOptions,
   ): Promise<Listening> {
-    const own = profile && this.profiles.slotFor(profile);
-    if (!own || own.isShared) return (own ?? this.plain).listeners.add(filter, listener, timeoutMs);
-    own.level = profile.level;
-    if (own.value) await this.setLevel(own.value, own.level, timeoutMs);
+    const slot = profile && this.profiles.slotFor(profile);
+    if (!slot || slot.isShared) return (slot ?? this.plain).listeners.add(filter, listener, timeoutMs);
+    slot.level = profile.level;
+    if (slot.value) await this.setLevel(slot.value, slot.level, timeoutMs);
     // A client without a session, which has neither, receives log messages with its calls.
     const hasStream = profile.level !== undefined || profile.onRequest !== undefined;
-    return own.listeners.add(hasStream ? { ...filter, messages: true } : filter, listener, timeoutMs);
+    return slot.listeners.add(hasStream ? { ...filter, messages: true } : filter, listener, timeoutMs);
   }
 
   notify(profileKey: string, text: string): void {
@@ -219,9 +232,9 @@ export class LegacyAdapter implements ProtocolAdapter {
 
   private slot(open: OpenSession, profile: CallerProfile | undefined): SessionSlot {
     const session = async (timeoutMs: number) => {
-      const left = deadlineIn(timeoutMs);
+      const timeLeft = deadlineIn(timeoutMs);
       const opened = await slot.get(timeoutMs);
-      await this.setLevel(opened, slot.level, left());
+      await this.setLevel(opened, slot.level, timeLeft());
       return opened;
     };
     const listening = new LegacyListening(session, (lost) => slot.lose(lost));
@@ -266,9 +279,9 @@ export class LegacyAdapter implements ProtocolAdapter {
 
   /** Opens the session of a slot for a call, and sends it. */
   private async sendInNew(slot: SessionSlot, call: McpCall, timeoutMs: number): Promise<McpReply> {
-    const left = deadlineIn(timeoutMs);
+    const timeLeft = deadlineIn(timeoutMs);
     const session = await this.session(slot, timeoutMs, call);
-    return this.sendIn(slot, session, call, left());
+    return this.sendIn(slot, session, call, timeLeft());
   }
 
   private sendIn(slot: SessionSlot, session: LegacySession, call: McpCall, timeoutMs: number): Promise<McpReply> {
@@ -284,9 +297,9 @@ export class LegacyAdapter implements ProtocolAdapter {
       if (resend === 'new session') this.forget(slot, session);
       else if (error instanceof SessionLostError) return errorReply(rpcCode.invalidParams, TASK_LOST);
       else if (resend !== 'no change') throw error;
-      const left = deadlineIn(until - performance.now());
-      const again = slot.value ?? (await this.session(slot, left(), call));
-      return this.requestWithLevel(slot, again, call, left(), true);
+      const timeLeft = deadlineIn(until - performance.now());
+      const again = slot.value ?? (await this.session(slot, timeLeft(), call));
+      return this.requestWithLevel(slot, again, call, timeLeft(), true);
     });
   }
 
@@ -301,9 +314,9 @@ export class LegacyAdapter implements ProtocolAdapter {
     // The shared session has many callers and no level.
     const level = slot === this.plain || call.session ? undefined : call.profile?.level;
     if (level === undefined) return session.request(call, timeoutMs, isRepeat);
-    const left = deadlineIn(timeoutMs);
+    const timeLeft = deadlineIn(timeoutMs);
     return this.setLevel(session, level, timeoutMs, isRepeat, call.cancellation).then(() =>
-      session.request(call, left(), isRepeat),
+      session.request(call, timeLeft(), isRepeat),
     );
   }
 
@@ -315,17 +328,17 @@ export class LegacyAdapter implements ProtocolAdapter {
     cancellation?: McpCall['cancellation'],
   ): Promise<void> {
     if (level === undefined) return;
-    const known = this.levels.get(session) ?? new SessionLevel();
-    this.levels.set(session, known);
-    await known.set(level, (call) => session.request({ ...call, timeoutMs, cancellation }, timeoutMs, isRepeat));
+    const sessionLevel = this.levels.get(session) ?? new SessionLevel();
+    this.levels.set(session, sessionLevel);
+    await sessionLevel.set(level, (call) => session.request({ ...call, timeoutMs, cancellation }, timeoutMs, isRepeat));
   }
 
   /** Drops a lost session. @throws EraContradictedError when the verdict is old enough to be wrong */
   private forget(slot: SessionSlot, session: LegacySession): void {
     slot.lose(session);
     if (slot === this.plain || !slot.listeners.isEmpty) slot.listeners.restart();
-    const { isDoubtful, url } = this.options;
-    if (!isDoubtful()) return;
+    const { isStale, url } = this.options;
+    if (!isStale()) return;
     throw new EraContradictedError(new UpstreamError(`${url.host} forgot the session again and again.`));
   }
 
@@ -352,15 +365,15 @@ export class LegacyAdapter implements ProtocolAdapter {
 async function subscribe(
   session: ListeningSession,
   subscribed: Set<string>,
-  wanted: string[],
+  requested: string[],
   timeoutMs: number,
 ): Promise<void> {
   if (subscribed.size === 0 && !declares(session.identity.capabilities, 'resources', 'subscribe')) return;
   const ask = (verb: string, uri: string) =>
     session.request({ method: `resources/${verb}`, params: JSON.stringify({ uri }), timeoutMs }, timeoutMs, false);
-  const gone = [...subscribed].filter((uri) => !wanted.includes(uri));
+  const gone = [...subscribed].filter((uri) => !requested.includes(uri));
   for (const uri of gone) subscribed.delete(uri);
-  const fresh = wanted.filter((uri) => !subscribed.has(uri));
+  const fresh = requested.filter((uri) => !subscribed.has(uri));
   await someAtOnce(PARALLEL, fresh.values(), async (uri) => (await ask('subscribe', uri)).error ?? subscribed.add(uri));
   await someAtOnce(PARALLEL, gone.values(), (uri) =>
     ask('unsubscribe', uri).catch((error: unknown) => {
@@ -374,12 +387,16 @@ function forgotten(): UpstreamError {
   return new UpstreamError('The MCP server forgot the session of its change notifications.');
 }
 
-function honoured(capabilities: Record<string, unknown>, wanted: ListenFilter, subscribed: Set<string>): ListenFilter {
+function honoured(
+  capabilities: Record<string, unknown>,
+  requested: ListenFilter,
+  subscribed: Set<string>,
+): ListenFilter {
   return {
     ...listFilter(
-      (flag) => wanted[flag] === true && declares(capabilities, flag.replace('ListChanged', ''), 'listChanged'),
+      (flag) => requested[flag] === true && declares(capabilities, flag.replace('ListChanged', ''), 'listChanged'),
     ),
-    ...(wanted.messages ? { messages: true } : {}),
+    ...(requested.messages ? { messages: true } : {}),
     ...(subscribed.size === 0 ? {} : { resourceSubscriptions: [...subscribed] }),
   };
 }

@@ -1,3 +1,14 @@
+/**
+ * Tools of legacy servers that run only as tasks (`execution.taskSupport: required`, MCP 2025-11-25), called like any
+ * other tool.
+ *
+ * A call of such a tool is sent with `task: {ttl}`; the answer names a task, whose result is awaited with
+ * `tasks/result`. When the caller leaves or the time is over, `tasks/cancel` follows. A call that names a task itself
+ * passes unchanged. Lists show the tools as `optional`, since callers need not know.
+ *
+ * Which tools require a task is learned from every `tools/list` that passes. An unknown tool makes us list them once
+ * more, at most every 5 s; if the list fails, the tool is called without a task, and the server says what is wrong.
+ */
 import { Logger } from '@nestjs/common';
 import { isObject } from '../../platform/text/json.js';
 import type { McpCall, McpReply } from '../protocol/channel.js';
@@ -29,10 +40,7 @@ export function offersTasks({ capabilities: { tasks } }: UpstreamIdentity): bool
   return isObject(requests) && isObject(requests.tools) && isObject(requests.tools.call);
 }
 
-/**
- * Tools of legacy servers that run only as tasks (`taskSupport: required`). Creates the task and awaits its result, so
- * that callers call them like any other tool. A call that names a task itself passes: its caller follows the task.
- */
+/** Sends requests to a server that runs tools as tasks. */
 export class LegacyTasks {
   private readonly logger = new Logger('mcp');
   private readonly required = new Map<string, boolean>();
@@ -55,19 +63,19 @@ export class LegacyTasks {
 
   /** Calls a tool, as a task if it requires one. */
   private async call(call: McpCall, timeoutMs: number, send: Send): Promise<McpReply> {
-    const left = deadlineIn(timeoutMs);
+    const timeLeft = deadlineIn(timeoutMs);
     const params = call.params ?? '{}';
     if (memberText(params, 'task') !== undefined) return send(call, timeoutMs);
     const name = memberText(params, 'name');
-    if (!name?.startsWith('"') || !(await this.isRequired(JSON.parse(name) as string, left, send))) {
-      return send(call, left());
+    if (!name?.startsWith('"') || !(await this.isRequired(JSON.parse(name) as string, timeLeft, send))) {
+      return send(call, timeLeft());
     }
-    const made = await send({ ...call, params: withMember(params, 'task', `{"ttl":${TASK_TTL_MS}}`) }, left());
+    const made = await send({ ...call, params: withMember(params, 'task', `{"ttl":${TASK_TTL_MS}}`) }, timeLeft());
     const task = taskIn(made);
     if (task === null) return made;
     const about = JSON.stringify({ taskId: task.taskId });
     // A caller that waits for as long as messages come waits for as long as the task lives, which may be silent.
-    const waitMs = call.onNotification ? Math.min(task.ttl ?? TASK_TTL_MS, TASK_TTL_MS) : left();
+    const waitMs = call.onNotification ? Math.min(task.ttl ?? TASK_TTL_MS, TASK_TTL_MS) : timeLeft();
     try {
       return await send({ ...call, method: 'tasks/result', params: about, timeoutMs: waitMs }, waitMs);
     } catch (error) {
@@ -80,9 +88,9 @@ export class LegacyTasks {
     }
   }
 
-  private async isRequired(name: string, left: () => number, send: Send): Promise<boolean> {
+  private async isRequired(name: string, timeLeft: () => number, send: Send): Promise<boolean> {
     if (!this.required.has(name) && (this.reading || Date.now() - this.readAt > READ_EVERY_MS)) {
-      this.reading ??= this.read(Math.min(left(), TOOLS_TIMEOUT_MS), send)
+      this.reading ??= this.read(Math.min(timeLeft(), TOOLS_TIMEOUT_MS), send)
         // Ignored: the call itself reports the error.
         .catch((error: unknown) =>
           this.logger.debug({ msg: 'the tools of a server with tasks could not be listed', err: error }),

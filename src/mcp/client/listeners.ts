@@ -1,3 +1,14 @@
+/**
+ * Listeners of one upstream, which share one stream. Its filter is the union of theirs.
+ *
+ * When the union changes, an adapter that can change an open stream does so; otherwise a new stream is opened before
+ * the old one closes, so that no notification is lost. Changes run one after the other. Each listener receives what its
+ * own filter names, never more than the upstream said it honours.
+ *
+ * A broken stream is opened again after 1 s, 2 s and so on up to 30 s; afterwards all lists count as changed. After 6
+ * failures in a row the listeners end with an UpstreamError. A stream that lasted 30 s is no failure: proxies close
+ * silent ones. Refused: more than 1,000 listeners of a channel. Cut: more than 1,000 resources.
+ */
 import type { Listening, ListenFilter, UpstreamListener } from '../protocol/channel.js';
 import { withinDeadline } from '../protocol/deadline.js';
 import { isOfSession, listChanges, listFilter, RESOURCE_UPDATED } from '../protocol/list-pages.js';
@@ -64,7 +75,7 @@ interface SharedStream {
   next?: ListenFilter;
 }
 
-/** Listeners of one upstream. They share one stream whose filter is the union of theirs. */
+/** Listeners of one upstream, and their stream. */
 export class Listeners {
   private readonly members = new Set<Member>();
   private stream: SharedStream | null = null;
@@ -263,11 +274,11 @@ function union(filters: ListenFilter[]): ListenFilter {
 }
 
 /** Intersection of two filters. */
-export function common(wanted: ListenFilter, given: ListenFilter): ListenFilter {
-  const messages = wanted.messages && given.messages ? { messages: true } : {};
-  const both = { ...listFilter((flag) => wanted[flag] === true && given[flag] === true), ...messages };
-  const known = new Set(given.resourceSubscriptions);
-  const uris = wanted.resourceSubscriptions?.filter((uri) => known.has(uri)) ?? [];
+export function common(requested: ListenFilter, offered: ListenFilter): ListenFilter {
+  const messages = requested.messages && offered.messages ? { messages: true } : {};
+  const both = { ...listFilter((flag) => requested[flag] === true && offered[flag] === true), ...messages };
+  const offeredUris = new Set(offered.resourceSubscriptions);
+  const uris = requested.resourceSubscriptions?.filter((uri) => offeredUris.has(uri)) ?? [];
   return uris.length === 0 ? both : { ...both, resourceSubscriptions: uris };
 }
 

@@ -11,8 +11,8 @@ interface MessageLimits {
 let limits: MessageLimits = { messages: 10_000, chars: 64 * 1024 * 1024, answer: 16 * 1024 * 1024 };
 
 /** Replaces the limits of this process; called once at start. */
-export function useMessageLimits(given: Partial<MessageLimits>): void {
-  limits = { ...limits, ...given };
+export function useMessageLimits(replaced: Partial<MessageLimits>): void {
+  limits = { ...limits, ...replaced };
 }
 
 /** Size limit of one answer or event of an upstream. */

@@ -1,3 +1,17 @@
+/**
+ * Client side of MCP 2026-07-28 over streamable HTTP. There is no session: every request carries the protocol version
+ * and the capabilities of its caller in `_meta`.
+ *
+ * Headers of a request: `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name` (tool, prompt or URI), and `Mcp-Param-…` for
+ * arguments that a tool marks (`tool-headers.ts`). `server/discover` gives the identity, cached for its `ttlMs` within
+ * 30 s and an hour. Results with `ttlMs` are cached (`result-cache.ts`). Notifications come on one
+ * `subscriptions/listen`; a server that does not know the method honours nothing.
+ *
+ * When the server says that a header is missing or wrong, the tools are listed again and the call is sent once more. An
+ * answer without `resultType` raises a doubt about the era; a refusal as legacy servers send it proves that the call
+ * did not run (`EraContradictedError`). A `resultType` other than `complete`, `input_required` and `task` is an
+ * UpstreamError.
+ */
 import type {
   Listening,
   ListenFilter,
@@ -54,10 +68,10 @@ export interface ModernOptions {
   /** True while the verdict is new: failures are then reported, not taken for an era change. */
   isFresh: () => boolean;
   /** Called for an answer that modern servers do not send. The answer is returned all the same. */
-  onDoubt(): void;
+  invalidateEra(): void;
 }
 
-/** MCP 2026-07-28 over streamable HTTP: no sessions; every request carries version and capabilities in its `_meta`. */
+/** MCP 2026-07-28. One per channel. */
 export class ModernAdapter implements ProtocolAdapter {
   private readonly headers: Record<string, string>;
   private readonly discovery: SingleFlight<Discovered>;
@@ -76,23 +90,23 @@ export class ModernAdapter implements ProtocolAdapter {
   }
 
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
-    const known = this.discovery.value;
-    if (known && known.until < Date.now()) this.discovery.lose(known);
+    const discovery = this.discovery.value;
+    if (discovery && discovery.until < Date.now()) this.discovery.lose(discovery);
     return (await this.discovery.get(timeoutMs)).identity;
   }
 
   async request(call: McpCall, timeoutMs: number): Promise<McpReply> {
     const capabilities = call.profile?.capabilities;
     const key = this.cache.keyOf(call.method, call.params, capabilities ? JSON.stringify(capabilities) : '');
-    const known = key === null ? undefined : this.cache.get(key);
-    if (known) return known;
-    const left = deadlineIn(timeoutMs);
-    let reply = await this.repeated(call, left);
+    const cached = key === null ? undefined : this.cache.get(key);
+    if (cached) return cached;
+    const timeLeft = deadlineIn(timeoutMs);
+    let reply = await this.repeated(call, timeLeft);
     if (mayResend(call, reply) === 'new headers') {
-      await this.readTools(left());
-      reply = await this.repeated(call, left);
+      await this.readTools(timeLeft());
+      reply = await this.repeated(call, timeLeft);
     }
-    this.judge(reply, call);
+    this.checkEra(reply, call);
     if (call.method === mcpLists.tools.method) reply = this.withoutInvalidTools(reply);
     if (key !== null) this.cache.keep(key, reply);
     return reply;
@@ -111,10 +125,10 @@ export class ModernAdapter implements ProtocolAdapter {
   }
 
   /** Sends a request, and once more if {@link mayResend} allows it as it was. */
-  private repeated(call: McpCall, left: () => number): Promise<McpReply> {
-    return this.send(call, left()).catch((error: Error) => {
+  private repeated(call: McpCall, timeLeft: () => number): Promise<McpReply> {
+    return this.send(call, timeLeft()).catch((error: Error) => {
       if (isOutOfPlace(error) && !this.options.isFresh()) throw new EraContradictedError(error);
-      if (mayResend(call, error) === 'no change') return this.send(call, left());
+      if (mayResend(call, error) === 'no change') return this.send(call, timeLeft());
       throw error;
     });
   }
@@ -145,7 +159,7 @@ export class ModernAdapter implements ProtocolAdapter {
    *
    * @throws EraContradictedError when it proves that the request did not run
    */
-  private judge(reply: McpReply, { method }: McpCall): void {
+  private checkEra(reply: McpReply, { method }: McpCall): void {
     const { error } = reply;
     if (error) {
       if (error.code === rpcCode.invalidParams) this.cache.forgetPages(method);
@@ -153,7 +167,7 @@ export class ModernAdapter implements ProtocolAdapter {
       if (isRefused && !this.options.isFresh()) throw new EraContradictedError(reply);
       return;
     }
-    if (!reply.text.includes('"resultType"')) this.options.onDoubt();
+    if (!reply.text.includes('"resultType"')) this.options.invalidateEra();
     const type = resultTypeOf(reply);
     if (type === 'complete' || type === 'input_required' || type === 'task') return;
     throw new UpstreamError(`The MCP server answered with a result of type "${type?.slice(0, 40)}", which is not MCP.`);

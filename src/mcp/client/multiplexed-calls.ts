@@ -1,3 +1,16 @@
+/**
+ * Running requests over one message pipe that all callers share: an HTTP+SSE session, or the tunnel of an uplink.
+ *
+ * Request ids and progress tokens come from one counter of the pipe, never from a caller; answers and
+ * `notifications/progress` find their call by them, and the caller's own token is put back. Other notifications, and
+ * requests of the peer (`sampling/createMessage` and the like), name no call. They go to the newest call only if all
+ * running calls have the same caller; otherwise a notification is not delivered, and a request is refused with -32601,
+ * because it may concern the call of another.
+ *
+ * A call ends with its answer, its timeout (messages restart it if the caller listens), the leaving of its caller, or
+ * the end of the pipe. Except for `initialize`, the peer is told by `notifications/cancelled`. A late answer is
+ * dropped.
+ */
 import type { ClientAnswer, McpCall, McpReply } from '../protocol/channel.js';
 import { members, slice, splice } from '../protocol/json-text.js';
 import { CallerLeftError, tooLate, unreadable, UpstreamTimeoutError } from '../protocol/mcp-errors.js';
@@ -25,10 +38,7 @@ export interface Peer {
   onRequest?: McpCall['onRequest'];
 }
 
-/**
- * Running requests to one peer. All callers share its space of ids and progress tokens, so both come from one counter,
- * never from a caller.
- */
+/** Running requests to one peer. */
 export class MultiplexedCalls {
   private readonly running = new Map<number, RunningCall>();
 
@@ -148,8 +158,10 @@ class RunningCall {
     const { method, params } = this.call;
     const span = params === undefined ? null : progressTokenIn(params);
     if (params !== undefined && span) this.token = slice(params, span);
-    const own = params !== undefined && span ? splice(params, span, String(this.id)) : params;
-    this.peer.sendRequest(requestText(this.id, method, own), this.call, this.timeoutMs, (error) => this.fail(error));
+    const ownParams = params !== undefined && span ? splice(params, span, String(this.id)) : params;
+    this.peer.sendRequest(requestText(this.id, method, ownParams), this.call, this.timeoutMs, (error) =>
+      this.fail(error),
+    );
   }
 
   progress(text: string): void {

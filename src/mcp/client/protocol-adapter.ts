@@ -83,7 +83,7 @@ export function wordsOf(target: Target, contentType: string, body: string | null
 function explanation(value: unknown): string | null {
   if (typeof value === 'string') return value;
   if (!isObject(value)) return null;
-  return EXPLANATIONS.reduce<string | null>((found, member) => found ?? explanation(value[member]), null);
+  return EXPLANATIONS.reduce<string | null>((text, member) => text ?? explanation(value[member]), null);
 }
 
 /** A server's text without the credentials that it was sent; values of up to 3 characters are none. */

@@ -1,3 +1,15 @@
+/**
+ * Results that an upstream allows to cache: `ttlMs` in the results of the four lists and of `resources/read` (MCP
+ * 2026-07-28), up to an hour.
+ *
+ * Key: channel, method, params without `_meta`, and the capabilities of the caller, on which a result may depend.
+ * Invalidation counts a generation up: by `notifications/…/list_changed`, `notifications/resources/updated`, a refused
+ * cursor (all pages of the list), or a change that we found otherwise. The key is made before the request is sent, so a
+ * result that was overtaken by a change is never found.
+ *
+ * Not cached: a result above 1 MB, incomplete results, and requests with `inputResponses` or `requestState`. All
+ * channels of the process share 64 MB (characters); a channel has at most 200 results.
+ */
 import { LRUCache } from 'lru-cache';
 import type { McpReply } from '../protocol/channel.js';
 import { resultOf } from '../protocol/messages.js';
@@ -43,7 +55,7 @@ export class ResultStore {
   }
 }
 
-/** Cached results of one channel, valid for the upstream's `ttlMs`. */
+/** Cached results of one channel. */
 export class ResultCache {
   /** Generation per method, incremented to invalidate its results. */
   private readonly generations = new Map<string, number>();

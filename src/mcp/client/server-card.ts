@@ -103,7 +103,7 @@ function parseServerInfo(value: unknown): ServerCard['serverInfo'] {
 function parseList(value: unknown, path: string, required: readonly string[]): Record<string, unknown>[] {
   if (!Array.isArray(value)) throw new InvalidInputError(`${path} must be an array`);
   if (value.length > ITEMS_MAX) throw new InvalidInputError(`${path} must have at most ${ITEMS_MAX} items`);
-  return value.map((one, at) => parseItem(one, `${path}.${at}`, required));
+  return value.map((item, at) => parseItem(item, `${path}.${at}`, required));
 }
 
 function parseItem(value: unknown, path: string, required: readonly string[]): Record<string, unknown> {
@@ -121,8 +121,8 @@ function parseItem(value: unknown, path: string, required: readonly string[]): R
 
 function parseArguments(value: unknown, path: string): Record<string, unknown>[] {
   if (!Array.isArray(value)) throw new InvalidInputError(`${path} must be an array`);
-  return value.map((one, at) => {
-    const argument = typeof one === 'string' ? { name: one } : requireObject(one, `${path}.${at}`);
+  return value.map((item, at) => {
+    const argument = typeof item === 'string' ? { name: item } : requireObject(item, `${path}.${at}`);
     requireText(argument.name, `${path}.${at}.name`);
     return argument;
   });

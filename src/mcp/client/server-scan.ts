@@ -105,20 +105,20 @@ class Scan {
   }
 
   private usable({ id, noun }: ListKind, texts: string[], from: number): Record<string, unknown>[] {
-    const one = noun.slice(0, -1);
-    let left = 0;
+    const singular = noun.slice(0, -1);
+    let omitted = 0;
     const items = texts.flatMap((text, at) => {
       const item = JSON.parse(text) as Record<string, unknown>;
       const fault = faultOf(item, id);
       if (fault === null) {
-        requireShallow(item, one);
+        requireShallow(item, singular);
         return [item];
       }
-      left += 1;
-      if (left <= REPORTED_MAX) this.tell(`Left out ${one} number ${from + at + 1}: it ${fault}.`);
+      omitted += 1;
+      if (omitted <= REPORTED_MAX) this.tell(`Left out ${singular} number ${from + at + 1}: it ${fault}.`);
       return [];
     });
-    if (left > REPORTED_MAX) this.tell(`Left out ${left - REPORTED_MAX} more ${noun} for such reasons.`);
+    if (omitted > REPORTED_MAX) this.tell(`Left out ${omitted - REPORTED_MAX} more ${noun} for such reasons.`);
     return items;
   }
 }
@@ -148,7 +148,7 @@ function faultOf(item: unknown, id: string): string | null {
 }
 
 /** Throws for an item too deep to store: omitting it would hide a usable item. Real schemas stay below 60 levels. */
-function requireShallow(item: unknown, one: string): void {
+function requireShallow(item: unknown, singular: string): void {
   if (isWithinDepth(item, DEPTH_MAX)) return;
-  throw new UpstreamError(`The MCP server lists a ${one} that is nested deeper than ${DEPTH_MAX} levels.`);
+  throw new UpstreamError(`The MCP server lists a ${singular} that is nested deeper than ${DEPTH_MAX} levels.`);
 }

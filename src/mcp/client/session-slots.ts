@@ -1,3 +1,15 @@
+/**
+ * Sessions with a legacy upstream, one per slot, opened on demand and opened again after they were lost.
+ *
+ * The channel has one slot for all callers without a profile (`LegacyAdapter`), and here one per caller profile,
+ * because a server may ask its client during a call, and only the right one may answer. Callers with equal capabilities
+ * may share a slot (10 per upstream). There are at most 100 slots: above that the longest idle one ends; while all are
+ * in use, a caller that needs its own fails with an UpstreamError. A slot without calls and listeners ends after 10
+ * minutes.
+ *
+ * A server that refuses requests without a sign of having read them may have lost the session. It is asked (`mayProbe`)
+ * at most every 30 s.
+ */
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { CallerProfile, ClientAnswer, McpCall, McpReply } from '../protocol/channel.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
@@ -75,7 +87,7 @@ export interface OpenedSession {
 /** Opens a session of one transport, for one caller that can answer server requests, or for all that cannot. */
 export type OpenSession = (profile: CallerProfile | undefined, handlers: SessionHandlers) => Promise<LegacySession>;
 
-/** Holds one session, opened on demand. */
+/** One session, its calls and its listeners. */
 export class SessionSlot extends SingleFlight<LegacySession> {
   lastUsedAt = Date.now();
   running = 0;
@@ -139,7 +151,7 @@ function isAskable({ onRequest }: McpCall): boolean {
   return onRequest !== undefined;
 }
 
-/** Caller-owned sessions, one per caller profile, ended after 10 idle minutes. */
+/** Slots by caller profile. */
 export class ProfileSlots {
   private readonly slots = new Map<string, SessionSlot>();
   private sweeper: Repeat | undefined;

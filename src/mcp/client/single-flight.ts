@@ -1,3 +1,12 @@
+/**
+ * A value that costs a dial (a session, an identity, an adapter), opened once for all callers that want it at the same
+ * time.
+ *
+ * Opening does not end with the caller that began it: each caller waits for its own time, and the value serves the
+ * others. A failure is given to everybody who asks within a second, so that an unreachable upstream costs one dial.
+ * `lose` discards exactly the value that failed, never its successor. After `close` nothing is opened, and a value that
+ * comes late is ended.
+ */
 import type { Cancellation } from '../protocol/cancellation.js';
 import { withinDeadline } from '../protocol/deadline.js';
 import { tooLate, UpstreamError } from '../protocol/mcp-errors.js';

@@ -1,3 +1,14 @@
+/**
+ * Tools of one upstream, listed once for all callers and cached for the server's `ttlMs` (at most an hour), by default
+ * 30 s. `notifications/tools/list_changed` empties it.
+ *
+ * `find` resolves the path of a call by REST, such as `issues/create`: the exact name wins, then the name whose dots
+ * the path spells as slashes, then all names below `path.` as a category. A name that the list lacks causes one
+ * refresh, at most one a second, since the server may have added the tool without a notification.
+ *
+ * Listing has a timeout of its own (30 s) that does not depend on the first caller; a caller whose time ends first gets
+ * an UpstreamTimeoutError.
+ */
 import type { Channel } from '../protocol/channel.js';
 import { withinDeadline } from '../protocol/deadline.js';
 import { mcpLists, readList } from '../protocol/list-pages.js';
@@ -31,7 +42,7 @@ interface Listed {
   ttlMs: number | null;
 }
 
-/** Tools of one upstream, listed once for all callers and cached for the server's `ttlMs`, by default 30 s. */
+/** Tools of one upstream, cached. */
 export class ToolCatalog {
   private known: Listed | null = null;
   private listing: Promise<Listed> | null = null;
@@ -67,8 +78,8 @@ export class ToolCatalog {
   async find(path: string, timeoutMs: number): Promise<ToolMatch> {
     // Resolving accepts an older list than `ttlMs` allows: a name it lacks causes a refresh.
     const isKnown = this.known && isFresh(this.known, Math.max(this.known.ttlMs ?? 0, FRESH_MS));
-    const found = matchTool(isKnown && this.known ? this.known.tools : await this.list(timeoutMs), path);
-    if (found || (this.known && Date.now() - this.known.at < REFRESH_MS_MIN)) return found;
+    const match = matchTool(isKnown && this.known ? this.known.tools : await this.list(timeoutMs), path);
+    if (match || (this.known && Date.now() - this.known.at < REFRESH_MS_MIN)) return match;
     return matchTool(await this.refresh(timeoutMs), path);
   }
 

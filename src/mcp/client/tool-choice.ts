@@ -1,3 +1,11 @@
+/**
+ * The choice of an owner which tools of a server are offered: exact names, or `prefix*`. A denied tool is not offered,
+ * even if it is also allowed.
+ *
+ * Lists are filtered. A call of another tool is answered as one of an unknown tool (-32602) and does not reach the
+ * server. A call whose params name a tool twice (`name` and `Name`, or `name` two times) is refused as well: the server
+ * might read the other name.
+ */
 import { quoted } from '../../platform/text/quoted.js';
 import type { Channel, Listening, McpCall, McpReply } from '../protocol/channel.js';
 import { DuplicateMemberError, members } from '../protocol/json-text.js';
@@ -5,22 +13,22 @@ import { mcpLists } from '../protocol/list-pages.js';
 import { errorReply, withList } from '../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
 
-/** The tools that are offered: exact names, or `prefix*`. A denied tool is not offered, also if it is allowed. */
+/** The tools that are offered: exact names, or `prefix*`. */
 export interface ToolChoice {
   /** Absent: all tools. */
   allow?: string[];
   deny?: string[];
 }
 
-/** A channel that lists and calls the chosen tools only. A call of another tool is answered as one of an unknown tool. */
+/** A channel that lists and calls the chosen tools only. */
 export class ChosenToolsChannel implements Channel {
   constructor(
     private readonly channel: Channel,
     private readonly choice: ToolChoice,
   ) {}
 
-  open(...given: Parameters<Channel['open']>): Promise<UpstreamIdentity> {
-    return this.channel.open(...given);
+  open(...args: Parameters<Channel['open']>): Promise<UpstreamIdentity> {
+    return this.channel.open(...args);
   }
 
   async request(call: McpCall): Promise<McpReply> {
@@ -35,8 +43,8 @@ export class ChosenToolsChannel implements Channel {
     return withList(reply, 'tools', (tools) => tools.filter((tool) => isChosen(nameOf(tool), this.choice)));
   }
 
-  listen(...given: Parameters<Channel['listen']>): Promise<Listening> {
-    return this.channel.listen(...given);
+  listen(...args: Parameters<Channel['listen']>): Promise<Listening> {
+    return this.channel.listen(...args);
   }
 
   forgetLists(): void {
@@ -59,7 +67,7 @@ export class ChosenToolsChannel implements Channel {
 /** True if the choice offers a tool of this name. */
 export function isChosen(name: string, { allow, deny = [] }: ToolChoice): boolean {
   const isIn = (patterns: string[]) =>
-    patterns.some((one) => (one.endsWith('*') ? name.startsWith(one.slice(0, -1)) : name === one));
+    patterns.some((pattern) => (pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern));
   return !isIn(deny) && (allow === undefined || isIn(allow));
 }
 

@@ -1,3 +1,15 @@
+/**
+ * Arguments that calls repeat in HTTP headers, so that proxies can route by them (MCP 2026-07-28, streamable HTTP,
+ * custom headers).
+ *
+ * A tool marks an argument in its `inputSchema` with `x-mcp-header: Name`; its calls then carry `Mcp-Param-Name:
+ * value`. Strings, booleans and numbers (of integers the safe ones) are sent, by `headerValue` of `protocol`; absent,
+ * null and structured values are not. The marks are learned from the tool lists that pass, of at most 10,000 tools a
+ * channel.
+ *
+ * A mark breaks the rules outside of `properties` (in `items`, `anyOf` and the like), on another type, with a name that
+ * is no HTTP token, or twice with one name. Such a tool is not offered.
+ */
 import { isObject } from '../../platform/text/json.js';
 import { members, slice } from '../protocol/json-text.js';
 import { headerValue } from '../protocol/messages.js';
@@ -27,21 +39,18 @@ const ASIDE_MAPS = ['patternProperties', 'dependentSchemas', '$defs', 'definitio
 /** Depth limit of inspected schemas; deeper nesting occurs only by mistake or malice. */
 const SCHEMA_DEPTH_MAX = 64;
 
-/**
- * Header parameters declared by a tool's input schema; null when the schema breaks a rule and the tool must not be
- * offered (MCP 2026-07-28, streamable HTTP, custom headers).
- */
+/** Header parameters declared by a tool's input schema; null when it breaks a rule. */
 export function headerParams(inputSchema: unknown): HeaderParam[] | null {
-  const found: HeaderParam[] = [];
-  return visit(inputSchema, [], true, found, 0) ? found : null;
+  const params: HeaderParam[] = [];
+  return visit(inputSchema, [], true, params, 0) ? params : null;
 }
 
 /** False when this schema or a subschema breaks a rule. */
-function visit(schema: unknown, path: string[], isReachable: boolean, found: HeaderParam[], depth: number): boolean {
+function visit(schema: unknown, path: string[], isReachable: boolean, params: HeaderParam[], depth: number): boolean {
   if (!isObject(schema)) return true;
   if (depth > SCHEMA_DEPTH_MAX) return false;
-  if (MARK in schema && !(isReachable && path.length > 0 && mark(schema, path, found))) return false;
-  const below = (child: unknown, at: string[], reachable: boolean) => visit(child, at, reachable, found, depth + 1);
+  if (MARK in schema && !(isReachable && path.length > 0 && mark(schema, path, params))) return false;
+  const below = (child: unknown, at: string[], reachable: boolean) => visit(child, at, reachable, params, depth + 1);
   if (isObject(schema.properties)) {
     for (const [name, child] of Object.entries(schema.properties)) {
       if (!below(child, [...path, name], isReachable)) return false;
@@ -54,11 +63,11 @@ function visit(schema: unknown, path: string[], isReachable: boolean, found: Hea
   return aside.every((child) => below(child, path, false));
 }
 
-function mark({ [MARK]: name, type }: Record<string, unknown>, path: string[], found: HeaderParam[]): boolean {
+function mark({ [MARK]: name, type }: Record<string, unknown>, path: string[], params: HeaderParam[]): boolean {
   if (typeof name !== 'string' || !TOKEN.test(name) || !TYPES.has(type)) return false;
   const header = `mcp-param-${name.toLowerCase()}`;
-  if (found.some((other) => other.header === header)) return false;
-  found.push({ path, header });
+  if (params.some((other) => other.header === header)) return false;
+  params.push({ path, header });
   return true;
 }
 

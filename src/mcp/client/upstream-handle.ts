@@ -1,3 +1,14 @@
+/**
+ * An upstream channel shared by its callers. Every call to a connection or a release passes here.
+ *
+ * For each call it asks the owner (a connection, or a release with the values of its callers) whether it may be sent,
+ * sets the timeout, adds trace context to `_meta`, and reports the outcome to the owner, which decides the error that
+ * the caller sees. With telemetry on, a call is a client span named `tools/call <tool>`.
+ *
+ * It has the catalogs of tools: one for callers without capabilities, and up to 20 for others, as some servers list a
+ * tool only to clients that they can ask. It counts calls and listeners, so that a pool closes it when idle, and drains
+ * them: for an hour at most, a minute after its owner was deleted.
+ */
 import { LRUCache } from 'lru-cache';
 import { sharedProfile } from '../protocol/session.js';
 import type {
@@ -39,10 +50,7 @@ export interface HandleOwner {
   failed(method: string, error: Error, isGone: boolean): Error;
 }
 
-/**
- * An upstream channel shared by its callers, with the catalogs of its tools. Counts running calls and listeners, so that it
- * can close when idle.
- */
+/** An upstream channel with its owner, its catalogs and the count of its users. */
 export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements Channel {
   readonly catalog = new ToolCatalog(this);
   lastUsedAt = Date.now();

@@ -1,3 +1,12 @@
+/**
+ * Requests that an upstream sends to its client during one call.
+ *
+ * `roots/list`, `sampling/createMessage` and `elicitation/create` go to the caller, if it can answer. `ping` is
+ * answered here; every other method gets -32601. A caller that cannot be reached is answered with an error, so that the
+ * upstream does not wait. While the caller has a request open, the timeout of the call waits (`isHolding`).
+ *
+ * More than 100 requests in one call fail it with an UpstreamError.
+ */
 import type { McpCall } from '../protocol/channel.js';
 import { members, slice } from '../protocol/json-text.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
@@ -9,7 +18,7 @@ const REQUESTS_MAX = 100;
 /** Methods forwarded to a caller that supports them; others are answered here. */
 const FORWARDED: ReadonlySet<string> = new Set(['roots/list', 'sampling/createMessage', 'elicitation/create']);
 
-/** Answers the requests that an upstream sends to its client during one call. */
+/** Answers the requests of one call. */
 export class UpstreamRequestResponder {
   private count = 0;
   private open = 0;

@@ -82,6 +82,6 @@ export function verdictOf(kind: EndpointKind, reason: string, isUnsure = false):
 }
 
 /** True for a legacy verdict older than an hour: a server that lost its sessions may have been upgraded since. */
-export function isDoubtful({ learnedAt }: EraVerdict): boolean {
+export function isStale({ learnedAt }: EraVerdict): boolean {
   return Date.now() - learnedAt > HOUR_MS;
 }

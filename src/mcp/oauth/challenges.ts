@@ -41,9 +41,9 @@ export function parseChallenges(headers: readonly string[]): Challenge[] {
 
 /** First `Bearer` challenge; null without one. */
 export function bearerChallenge(headers: readonly string[]): BearerChallenge | null {
-  const found = parseChallenges(headers).find(({ scheme }) => scheme === 'bearer');
-  if (!found) return null;
-  const { resource_metadata: resourceMetadata = null, scope = null, error = null } = found.params;
+  const bearer = parseChallenges(headers).find(({ scheme }) => scheme === 'bearer');
+  if (!bearer) return null;
+  const { resource_metadata: resourceMetadata = null, scope = null, error = null } = bearer.params;
   return { resourceMetadata, scope, error };
 }
 
@@ -58,21 +58,21 @@ export function challengeHeaders(header: string | string[] | undefined): string[
 }
 
 function challengesIn(header: string): Challenge[] {
-  const found: Challenge[] = [];
+  const challenges: Challenge[] = [];
   for (let at = 0; ;) {
     PARAM.lastIndex = SCHEME.lastIndex = at;
     const param = PARAM.exec(header);
     const part = param ?? SCHEME.exec(header);
-    if (!part) return found;
+    if (!part) return challenges;
     const [whole, name = '', quoted, loose = '', end] = part;
     at += whole.length;
-    const current = found.at(-1);
-    if (!param) found.push({ scheme: name.toLowerCase(), params: {} });
-    else if (!current) return found;
+    const current = challenges.at(-1);
+    if (!param) challenges.push({ scheme: name.toLowerCase(), params: {} });
+    else if (!current) return challenges;
     else {
       const key = name.toLowerCase();
       if (!Object.hasOwn(current.params, key)) current.params[key] = quoted?.replace(/\\(.)/g, '$1') ?? loose;
-      if (end === undefined) return found;
+      if (end === undefined) return challenges;
     }
   }
 }

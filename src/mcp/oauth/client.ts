@@ -85,8 +85,8 @@ export async function registerAt(
 
 /** Prefers Basic if offered or nothing is announced (RFC 8414 section 2), then form fields, then none. */
 function preferredMethod({ tokenEndpointAuthMethods: offered }: AuthorizationServer): string {
-  const known = ['client_secret_basic', 'client_secret_post', 'none'];
-  return (offered && known.find((method) => offered.includes(method))) ?? 'client_secret_basic';
+  const supported = ['client_secret_basic', 'client_secret_post', 'none'];
+  return (offered && supported.find((method) => offered.includes(method))) ?? 'client_secret_basic';
 }
 
 /** 408, 429 and 5xx are transient. */

@@ -1,3 +1,16 @@
+/**
+ * Finds the authorization server of an MCP server, with everything required to authorize, refresh and revoke.
+ *
+ * Order: the URL in the challenge (`WWW-Authenticate: Bearer resource_metadata=…`), the well-known protected resource
+ * metadata (RFC 9728), or the server's own origin without them (MCP 2025-03-26); then the metadata of the authorization
+ * server (RFC 8414, OpenID Connect Discovery). A server without either has the default endpoints `/authorize`, `/token`
+ * and `/register`, if its token endpoint answers as one. Of several authorization servers those at which we have a
+ * client are tried first, four at most.
+ *
+ * Every fault is an OAuthSetupError that names what is missing or invalid, and where: no PKCE with S256 (unless listed
+ * in `OAUTH_PKCE_UNANNOUNCED`), another issuer than announced, a resource that is not the called server, endpoints
+ * without https, DPoP. An HTML page in place of a document counts as none; a 5xx does not, as it may be temporary.
+ */
 import type {
   AuthorizationServerMetadata,
   FetchLike,
@@ -63,25 +76,19 @@ export interface DiscoveryRequest {
   pkceUnannounced: readonly string[] | null;
 }
 
-/**
- * Discovers the authorization server of an MCP server: protected resource metadata (RFC 9728), or the server's own
- * origin without them (MCP 2025-03-26), then the authorization server's metadata (RFC 8414, OpenID Connect Discovery). A
- * server without either has the default endpoints of that revision, if its token endpoint answers as one.
- *
- * @throws OAuthSetupError naming what is missing or invalid, and where
- */
+/** Discovers the authorization server of an MCP server. @throws OAuthSetupError */
 export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest): Promise<AuthorizationTarget> {
   const upstream = new URL(request.upstreamUrl);
   const challenge = bearerChallenge(request.challenge);
-  const found = await findResource(fetch, upstream, challenge);
-  if (found?.dpop_bound_access_tokens_required === true) {
+  const resourceMetadata = await findResource(fetch, upstream, challenge);
+  if (resourceMetadata?.dpop_bound_access_tokens_required === true) {
     throw new OAuthSetupError(`${upstream.host} takes only tokens bound to a key (DPoP), which Slipway cannot make.`);
   }
-  const resource = found ? checkedResource(found.resource, upstream) : canonicalUrl(upstream);
-  const issuers = found?.authorization_servers ?? [];
+  const resource = resourceMetadata ? checkedResource(resourceMetadata.resource, upstream) : canonicalUrl(upstream);
+  const issuers = resourceMetadata?.authorization_servers ?? [];
   const candidates = issuers.length > 0 ? issuers.slice(0, SERVERS_READ_MAX) : [`${upstream.origin}/`];
-  const known = candidates.length > 1 ? await request.knownAmong(candidates) : new Set<string>();
-  const sorted = candidates.toSorted((a, b) => Number(known.has(b)) - Number(known.has(a)));
+  const knownIssuers = candidates.length > 1 ? await request.knownAmong(candidates) : new Set<string>();
+  const sorted = candidates.toSorted((a, b) => Number(knownIssuers.has(b)) - Number(knownIssuers.has(a)));
   const tried = sorted.slice(0, SERVERS_TRIED_MAX);
   const server = await firstServer(fetch, tried, upstream, request.pkceUnannounced).catch(async (error: unknown) => {
     const isOlder = issuers.length === 0 && error instanceof NoServerError;
@@ -89,12 +96,12 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
     if (!byDefault) throw error;
     return { server: byDefault, metadata: null };
   });
-  const scopes = scopesOf(challenge?.scope ?? null) ?? scopesOf(found?.scopes_supported?.join(' ') ?? null);
+  const scopes = scopesOf(challenge?.scope ?? null) ?? scopesOf(resourceMetadata?.scopes_supported?.join(' ') ?? null);
   return {
     server: server.server,
     resource,
     resourceName:
-      toStorableText(found?.resource_name ?? '')
+      toStorableText(resourceMetadata?.resource_name ?? '')
         .trim()
         .slice(0, RESOURCE_NAME_CHARS_MAX) || null,
     scopes: withOfflineAccess(scopes, server.metadata),
@@ -134,17 +141,17 @@ async function firstServer(
   upstream: URL,
   pkceUnannounced: readonly string[] | null,
 ): Promise<{ server: AuthorizationServer; metadata: AuthorizationServerMetadata }> {
-  let fault: OAuthSetupError | null = null;
+  let firstError: OAuthSetupError | null = null;
   for (const issuer of issuers) {
     try {
       const metadata = await findServer(fetch, issuer, upstream);
       return { server: checkedServer(metadata, pkceUnannounced), metadata };
     } catch (error) {
       if (!(error instanceof OAuthSetupError)) throw error;
-      fault ??= error;
+      firstError ??= error;
     }
   }
-  throw fault ?? noServer(upstream, upstream.origin);
+  throw firstError ?? noServer(upstream, upstream.origin);
 }
 
 /** Tries all metadata URLs: a document without PKCE may exist beside one with it. */
@@ -245,7 +252,8 @@ function checkedServer(
     tokenEndpoint: checkedEndpoint(metadata.token_endpoint, issuer),
     registrationEndpoint: optionalEndpoint(metadata.registration_endpoint, issuer),
     revocationEndpoint: optionalEndpoint((metadata as { revocation_endpoint?: string }).revocation_endpoint, issuer),
-    tokenEndpointAuthMethods: metadata.token_endpoint_auth_methods_supported?.map((one) => one.slice(0, 100)) ?? null,
+    tokenEndpointAuthMethods:
+      metadata.token_endpoint_auth_methods_supported?.map((method) => method.slice(0, 100)) ?? null,
     readsClientDocuments: metadata.client_id_metadata_document_supported === true,
     sendsIss: metadata.authorization_response_iss_parameter_supported === true,
   };

@@ -36,7 +36,7 @@ export class TokenRefusedError extends Error {
 }
 
 /** The token endpoint is unreachable or failing. Stored tokens stay valid. */
-export class TokenEndpointAwayError extends Error {}
+export class TokenEndpointUnreachableError extends Error {}
 
 /** A hosted auth adapter failed. Adapters cannot signal permanent refusals by this error. */
-export class AdapterFailedError extends TokenEndpointAwayError {}
+export class AdapterFailedError extends TokenEndpointUnreachableError {}

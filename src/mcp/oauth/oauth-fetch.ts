@@ -48,7 +48,7 @@ async function send(egress: Egress, start: URL, init: RequestInit, signal: Abort
   if (exceeded !== null) throw new OAuthFetchError(`${url.host} answered ${placeOf(url)} with ${exceeded}.`);
   const responseHeaders = new Headers();
   for (const [name, value] of Object.entries(headers)) {
-    for (const one of ([] as string[]).concat(value ?? [])) responseHeaders.append(name, one);
+    for (const header of ([] as string[]).concat(value ?? [])) responseHeaders.append(name, header);
   }
   const isEmpty = status === 204 || status === 205 || status === 304;
   return new Response(isEmpty ? null : bytes, { status, headers: responseHeaders });

@@ -1,7 +1,7 @@
 import type { FetchLike, OAuthTokens } from '@modelcontextprotocol/client';
 import { clientAuthentication, sdkMetadata, type OAuthClientIdentity } from './client.js';
 import type { AuthorizationServer } from './discovery.js';
-import { OAuthFetchError, TokenEndpointAwayError, TokenRefusedError } from './oauth-errors.js';
+import { OAuthFetchError, TokenEndpointUnreachableError, TokenRefusedError } from './oauth-errors.js';
 import { sdk } from './sdk.js';
 
 /**
@@ -12,14 +12,14 @@ export interface AuthAdapter {
   /**
    * URL at which a person signs in, with an S256 PKCE challenge.
    *
-   * @throws TokenEndpointAwayError
+   * @throws TokenEndpointUnreachableError
    */
   authorizationUrl(ask: { callbackUrl: string; state: string; codeChallenge: string }): Promise<string>;
-  /** @throws TokenRefusedError, TokenEndpointAwayError */
+  /** @throws TokenRefusedError, TokenEndpointUnreachableError */
   exchangeCode(grant: { code: string; callbackUrl: string; codeVerifier: string }): Promise<TokenSet>;
   /**
    * Refreshes tokens. The returned refresh token replaces the old one. @throws TokenRefusedError,
-   * TokenEndpointAwayError
+   * TokenEndpointUnreachableError
    */
   refreshToken(refreshToken: string): Promise<TokenSet>;
 }
@@ -70,7 +70,7 @@ const FINAL_REFUSALS: ReadonlySet<string> = new Set([
 /**
  * Exchanges an authorization code.
  *
- * @throws TokenRefusedError, TokenEndpointAwayError
+ * @throws TokenRefusedError, TokenEndpointUnreachableError
  */
 export function exchangeCode(
   fetch: FetchLike,
@@ -86,7 +86,7 @@ export function exchangeCode(
 /**
  * Requests a new access token. The result contains the refresh token to store: a rotated one, or the one sent.
  *
- * @throws TokenRefusedError, TokenEndpointAwayError
+ * @throws TokenRefusedError, TokenEndpointUnreachableError
  */
 export function refreshTokens(fetch: FetchLike, context: TokenContext, refreshToken: string): Promise<TokenSet> {
   return requestTokens(fetch, context, (issuer, options) =>
@@ -149,14 +149,14 @@ async function requestTokens(
     if (error instanceof sdk().OAuthError && FINAL_REFUSALS.has(error.code))
       throw new TokenRefusedError(error.code, host);
     // The response is not quoted: it may contain the tokens.
-    throw new TokenEndpointAwayError(
+    throw new TokenEndpointUnreachableError(
       error instanceof OAuthFetchError ? error.message : `${host} gave no answer of a token endpoint.`,
     );
   }
   const { access_token: accessToken, refresh_token: refreshToken, token_type: type, expires_in: expiresIn } = answer;
   const tokens = tokenSetOf({ accessToken, refreshToken, expiresIn });
   if (!tokens || type.toLowerCase() !== 'bearer') {
-    throw new TokenEndpointAwayError(`${host} gave a token that is no bearer token of up to 32 KB.`);
+    throw new TokenEndpointUnreachableError(`${host} gave a token that is no bearer token of up to 32 KB.`);
   }
   return { ...tokens, scopes: /^[\x20-\x7e]{1,4000}$/.test(answer.scope ?? '') ? (answer.scope ?? null) : null };
 }
@@ -176,12 +176,12 @@ function sdkOptions(fetch: FetchLike, { server, client, resource }: TokenContext
  * Validates tokens from outside; scopes are unknown. Null when the access token does not fit a header, or a token is
  * longer than 32 KB. A lifetime that is not a positive number counts as unspecified.
  */
-export function tokenSetOf(given: {
+export function tokenSetOf(response: {
   accessToken?: unknown;
   refreshToken?: unknown;
   expiresIn?: unknown;
 }): TokenSet | null {
-  const { accessToken, refreshToken, expiresIn } = given;
+  const { accessToken, refreshToken, expiresIn } = response;
   if (typeof accessToken !== 'string' || accessToken.length > TOKEN_CHARS_MAX) return null;
   if (!/^[\x21-\x7e]+$/.test(accessToken)) return null;
   const isLasting = typeof refreshToken === 'string' && refreshToken !== '';

@@ -9,8 +9,8 @@ export function deadlineIn(timeoutMs: number): () => number {
 
 /** {@link deadlineIn} from the first call of the function on. */
 export function deadlineFromFirstUse(timeoutMs: number): () => number {
-  let left: (() => number) | undefined;
-  return () => (left ??= deadlineIn(timeoutMs))();
+  let timeLeft: (() => number) | undefined;
+  return () => (timeLeft ??= deadlineIn(timeoutMs))();
 }
 
 /**

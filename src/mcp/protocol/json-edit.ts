@@ -10,18 +10,18 @@ import { members, slice, splice, type Span, elements } from './json-text.js';
  * string when nothing changes.
  */
 export function rewriteMembers(object: string, rewrite: (name: string, value: string) => string | null): string {
-  const found = [...members(object)].sort(([, a], [, b]) => a[0] - b[0]);
+  const spans = [...members(object)].sort(([, a], [, b]) => a[0] - b[0]);
   const kept: string[] = [];
   let isSame = true;
   let at = object.indexOf('{') + 1;
   let behind = at;
-  for (const [name, span] of found) {
+  for (const [name, span] of spans) {
     const [start, end] = span;
     const value = slice(object, span);
     const next = rewrite(name, value);
     // A value is followed by white space, and a comma unless it is the last.
     const comma = object.indexOf(',', end);
-    const rest = span === found.at(-1)?.[1] ? '' : object.slice(end, comma);
+    const rest = span === spans.at(-1)?.[1] ? '' : object.slice(end, comma);
     if (next !== null) kept.push(object.slice(at, start) + next + rest);
     isSame &&= next === value;
     behind = end;

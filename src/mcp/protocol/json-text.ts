@@ -72,7 +72,7 @@ export class DuplicateMemberError extends Error {}
  * @throws DuplicateMemberError
  */
 export function members(text: string, at = 0, refuseDuplicates = false): Map<string, Span> {
-  const found = new Map<string, Span>();
+  const spans = new Map<string, Span>();
   const start = skipBlank(text, at);
   requireAt(text, start, '{');
   let i = skipBlank(text, start + 1);
@@ -82,27 +82,27 @@ export function members(text: string, at = 0, refuseDuplicates = false): Map<str
     const name = raw.includes('\\') ? (JSON.parse(`"${raw}"`) as string) : raw;
     const valueAt = skipBlank(text, skipBlank(text, nameEnd) + 1);
     const end = skipValue(text, valueAt);
-    if (refuseDuplicates && found.has(name)) throw new DuplicateMemberError(name);
-    found.set(name, [valueAt, end]);
+    if (refuseDuplicates && spans.has(name)) throw new DuplicateMemberError(name);
+    spans.set(name, [valueAt, end]);
     i = skipBlank(text, end);
     if (text.charCodeAt(i) === COMMA) i = skipBlank(text, i + 1);
   }
-  return found;
+  return spans;
 }
 
 /** Spans of the elements of the array that starts at or after `at`. */
 export function elements(text: string, at = 0): Span[] {
-  const found: Span[] = [];
+  const spans: Span[] = [];
   const start = skipBlank(text, at);
   requireAt(text, start, '[');
   let i = skipBlank(text, start + 1);
   while (text.charCodeAt(i) !== CLOSE_BRACKET) {
     const end = skipValue(text, i);
-    found.push([i, end]);
+    spans.push([i, end]);
     i = skipBlank(text, end);
     if (text.charCodeAt(i) === COMMA) i = skipBlank(text, i + 1);
   }
-  return found;
+  return spans;
 }
 
 /** Text of a value. */

@@ -136,14 +136,14 @@ export async function* listPages(
   kind: PagedList,
   timeoutMs: number,
 ): AsyncGenerator<ListPage, void> {
-  const left = deadlineIn(timeoutMs);
+  const timeLeft = deadlineIn(timeoutMs);
   let bytes = 0;
   let cursor: string | undefined;
   do {
     const reply = await channel.request({
       method: kind.method,
       params: cursor === undefined ? undefined : JSON.stringify({ cursor }),
-      timeoutMs: left(),
+      timeoutMs: timeLeft(),
     });
     bytes += Buffer.byteLength(reply.text);
     if (bytes > LIST_BYTES_MAX) throw new UpstreamError(`The MCP server lists more than 16 MB of ${kind.noun}.`);

@@ -58,10 +58,10 @@ export function sharedProfile(era: Era, capabilities: Record<string, unknown>): 
   const asked = ASKED.flatMap((name) =>
     isObject(capabilities[name]) ? [[name, of(capabilities[name])] as const] : [],
   );
-  const own = era === 'modern' ? capabilities : { ...Object.fromEntries(asked), ...extrasOf(capabilities) };
-  if (Object.keys(own).length === 0) return undefined;
-  const key = `shared ${createHash('sha256').update(JSON.stringify(own)).digest('base64url')}`;
-  return { key, capabilities: own, mayShare: true, isShared: true };
+  const declared = era === 'modern' ? capabilities : { ...Object.fromEntries(asked), ...extrasOf(capabilities) };
+  if (Object.keys(declared).length === 0) return undefined;
+  const key = `shared ${createHash('sha256').update(JSON.stringify(declared)).digest('base64url')}`;
+  return { key, capabilities: declared, mayShare: true, isShared: true };
 }
 
 function record(value: unknown): Record<string, unknown> {

@@ -19,7 +19,7 @@ export function viaMark(env: Pick<Env, 'encryptionKeys'>): string {
 /** Error text for a request that has passed this service before or too many services; null otherwise. */
 export function loopIn(via: string | undefined, mark: string): string | null {
   if (via === undefined) return null;
-  const passed = via.split(',').map((one) => one.trim());
+  const passed = via.split(',').map((entry) => entry.trim());
   if (passed.includes(mark)) {
     return 'This request has come through this service before: the connection leads back to it. Connect the MCP server itself.';
   }

@@ -55,9 +55,9 @@ export async function serveBatch(
     chars += answer?.length ?? 0;
     if (answer !== null && chars > ANSWERS_CHARS_MAX) answers[i] = tooMuch(answer);
   });
-  const given = answers.filter((answer) => answer !== null);
-  if (given.length === 0) sink.reply(202, null);
-  else sink.reply(200, `[${given.join(',')}]`);
+  const present = answers.filter((answer) => answer !== null);
+  if (present.length === 0) sink.reply(202, null);
+  else sink.reply(200, `[${present.join(',')}]`);
 }
 
 function tooMuch(answer: string): string {

@@ -1,3 +1,14 @@
+/**
+ * The era by which a message is served, and the faults of its form. Pure functions.
+ *
+ * The body decides, and headers are checked against it. A message with `io.modelcontextprotocol/protocolVersion` in
+ * `_meta` is modern (2026-07-28) and needs its envelope: version, capabilities, optional client info and log level, and
+ * the headers `MCP-Protocol-Version`, `Mcp-Method` and, for named methods, `Mcp-Name` (as it is, or `=?base64?…?=`).
+ * Everything else is legacy: `initialize`, responses, and messages without an envelope.
+ *
+ * Faults are 400 with a JSON-RPC error: -32600 for no JSON-RPC, -32602 for a broken envelope, and the codes of the
+ * revision for headers that disagree and for versions that are not served (with the list of those that are).
+ */
 import { isObject } from '../../platform/text/json.js';
 import { namedBy, type RpcHead } from '../protocol/messages.js';
 import { envelope, LEGACY_VERSIONS, LOG_LEVEL_KEY, MODERN_VERSION, rpcCode } from '../protocol/protocol.js';
@@ -35,12 +46,7 @@ export type Classified = { era: 'legacy' } | { era: 'modern'; envelope: Envelope
 
 const legacy: Classified = { era: 'legacy' };
 
-/**
- * Determines the era by which a message is served. The body decides and headers are checked against it: an envelope
- * makes a message modern; `initialize`, responses and other messages without one are legacy. Pure; never throws.
- *
- * @param message a valid JSON-RPC message ({@link shapeFault})
- */
+/** Era of a valid JSON-RPC message ({@link shapeFault}), or the reason to refuse it. Never throws. */
 export function classify(message: RpcHead, headers: McpRequestHeaders): Classified {
   const { method } = message;
   if (typeof method !== 'string') return legacy;
@@ -148,11 +154,11 @@ function methodMismatch({ method: header }: McpRequestHeaders, method: string): 
 function nameMismatch({ name }: McpRequestHeaders, method: string, params: Record<string, unknown>): Classified | null {
   const member = namedBy.get(method);
   if (member === undefined) return null;
-  const given = params[member];
-  if (name === undefined) return typeof given === 'string' ? mismatch('Mcp-Name is missing') : null;
+  const nameInBody = params[member];
+  if (name === undefined) return typeof nameInBody === 'string' ? mismatch('Mcp-Name is missing') : null;
   const decoded = decodeHeader(name.trim());
   if (decoded === null) return mismatch('Mcp-Name is not valid base64');
-  return typeof given !== 'string' || decoded === given ? null : mismatch(`Mcp-Name is not params.${member}`);
+  return typeof nameInBody !== 'string' || decoded === nameInBody ? null : mismatch(`Mcp-Name is not params.${member}`);
 }
 
 function envelopeProblem(meta: Record<string, unknown>): string | null {

@@ -1,3 +1,15 @@
+/**
+ * Requests of clients of 2025-11-25 and older, which begin with `initialize`, for an upstream of any era.
+ *
+ * Answered here: `ping`, `initialize` (mints the session id, which goes into `Mcp-Session-Id`), `logging/setLevel` and
+ * `resources/subscribe` (kept in the session). `tasks/*` are relayed. All others go to the upstream. A modern upstream
+ * may answer `input_required`: then the client is sent the requests it can answer, and the call is made again with the
+ * answers, up to 8 rounds and 10 minutes. Results of a modern upstream are rewritten for the client's revision
+ * (`bridge/to-legacy.ts`).
+ *
+ * What fails: methods that the upstream does not declare, and stateful ones without a session, -32601; a task where the
+ * upstream has none, before anything runs; a task that a modern upstream starts, which this client cannot follow.
+ */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { isObject } from '../../platform/text/json.js';
@@ -27,7 +39,7 @@ import { ClientInput, INPUT_MS_MAX } from './pending-client-requests.js';
 import { LiveSessions, URI_CHARS_MAX } from './sessions/live-sessions.js';
 import { SessionIds } from './sessions/session-ids.js';
 import { TaskRelay, wantsTask } from './tasks/task-relay.js';
-import { ToolNotes } from './tool-notes.js';
+import { ToolMetadataCache } from './tool-metadata-cache.js';
 import { isLoudMessage, UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
 
 /** Profile of a client's upstream session, and the function that answers the requests sent there. */
@@ -37,7 +49,7 @@ type Responder = Pick<UpstreamRequestOptions, 'onRequest'> & { profile: CallerPr
 const NO_TASKS =
   'The MCP server has no tasks of MCP 2025-11-25. Nothing ran: call the tool without "task" to get its result';
 
-/** Answers requests of revisions that begin with `initialize`, for an upstream of any era. */
+/** Answers requests of revisions that begin with `initialize`. */
 @Injectable()
 export class LegacyServer {
   constructor(
@@ -45,7 +57,7 @@ export class LegacyServer {
     private readonly ids: SessionIds,
     private readonly sessions: LiveSessions,
     private readonly input: ClientInput,
-    private readonly notes: ToolNotes,
+    private readonly toolMetadata: ToolMetadataCache,
     private readonly tasks: TaskRelay,
     private readonly env: Env,
   ) {}
@@ -146,11 +158,11 @@ export class LegacyServer {
     const accepts = (method: string, text: string) =>
       level === null || method !== 'notifications/message' || isLoudMessage(text, level);
     const isModern = level !== null && (await channel.open(this.env.upstreamCallTimeoutMs, 'legacy')).era === 'modern';
-    const params = isModern ? withLogLevel(incoming.own, level) : incoming.own;
-    const left = deadlineFromFirstUse(INPUT_MS_MAX);
-    const own = this.ownSession(incoming, level, input.responderFor(incoming, left));
+    const params = isModern ? withLogLevel(incoming.paramsText, level) : incoming.paramsText;
+    const timeLeft = deadlineFromFirstUse(INPUT_MS_MAX);
+    const ownSession = this.ownSession(incoming, level, input.responderFor(incoming, timeLeft));
     // The session of a task must not end while no call runs in it, as a shared one does.
-    const responder = own ?? (session?.shared && !isTask ? { profile: session.shared } : null);
+    const responder = ownSession ?? (session?.shared && !isTask ? { profile: session.shared } : null);
     const era = isTask ? 'legacy' : session ? this.sessions.eraOf(session, principal) : undefined;
     let next = params;
     for (let round = 0; ; round += 1) {
@@ -164,13 +176,13 @@ export class LegacyServer {
       });
       if (isTask) return sink.reply(200, await this.tasks.started(incoming, reply));
       if (reply.era === 'legacy') return sink.reply(200, withOwnError(reply, id, reply.error && hopError(reply.error)));
-      const wanted = reply.result && inputRequired(slice(reply.text, reply.result));
-      if (!wanted) return this.complete(incoming, reply);
-      const unanswerable = input.unanswerable(incoming, wanted, round);
+      const required = reply.result && inputRequired(slice(reply.text, reply.result));
+      if (!required) return this.complete(incoming, reply);
+      const unanswerable = input.unanswerable(incoming, required, round);
       if (unanswerable) return replyFailure(incoming, unanswerable, 'legacy');
-      const answers = await input.collect(incoming, wanted, left);
+      const answers = await input.collect(incoming, required, timeLeft);
       if (request.cancellation.isCancelled) return;
-      next = retryParams(params, wanted, answers);
+      next = retryParams(params, required, answers);
     }
   }
 
@@ -201,12 +213,12 @@ export class LegacyServer {
   private translated(incoming: McpRequest, reply: McpReply): string {
     const { channel, method, params, id, request } = incoming;
     if (reply.error) return this.translatedError(incoming, reply, reply.error);
-    if (method === 'tools/list') this.notes.learn(channel, reply);
+    if (method === 'tools/list') this.toolMetadata.learn(channel, reply);
     const name = method === 'tools/call' && isObject(params) ? params.name : undefined;
     const reader = {
       method,
       version: request.session?.version ?? request.headers.version ?? null,
-      isWrapped: name !== undefined && this.notes.isWrapped(channel, name),
+      isWrapped: name !== undefined && this.toolMetadata.isWrapped(channel, name),
     };
     return withResult(reply, id, (result) => legacyResult(result, reader));
   }

@@ -1,3 +1,19 @@
+/**
+ * Entry point of all MCP endpoints (connections, namespaces, servers by name) over streamable HTTP and HTTP+SSE: POST,
+ * GET and DELETE.
+ *
+ * It checks `Origin`, reads the body (16 MB), finds the target and the session, and hands the message to `McpServer`. A
+ * GET opens the stream of a session, resumes a stream (`Last-Event-ID`, from 2025-06-18 on), or opens the stream of an
+ * HTTP+SSE client, which sends neither a session id nor a revision. DELETE ends a session in all processes.
+ *
+ * Headers read: `Mcp-Session-Id`, `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name`, `Last-Event-ID`, `Origin`, `Via` (a
+ * call that passed this service already is refused as a loop). Limits: 1,024 requests at once for an account, 20,000
+ * for the process.
+ *
+ * Errors before the message is read are HTTP errors with a JSON-RPC body (`mcp-server.errors.ts`): 404 makes a client
+ * open a new session. Failures of the upstream are answers of `McpServer`. At shutdown streams end first, so that
+ * closing does not wait for clients.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
 import { Env } from '../../config/env.js';
@@ -26,7 +42,7 @@ import { isResumable, ResumableStreams, type ResumableStream, type StreamReader 
 import { SessionIds, type ClientSession } from './sessions/session-ids.js';
 import { SessionStream } from './sessions/session-stream.js';
 import { opensSseStream, SseStreams, sseStreamOf } from './sse/sse-streams.js';
-import { Streams } from './sessions/streams.js';
+import { StreamLimiter } from './sessions/stream-limiter.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 
 /** Size limit of a JSON-RPC message from a client. */
@@ -63,10 +79,7 @@ export interface McpServerTarget {
   grant?: HoldingGrant;
 }
 
-/**
- * Entry point of all MCP endpoints over streamable HTTP and HTTP+SSE, for upstreams of any kind. One instance per process,
- * since the answer to a server request may arrive on any of its routes.
- */
+/** One instance per process: the answer to a server request may arrive on any of its routes. */
 @Injectable()
 export class McpHttpServer implements BeforeApplicationShutdown {
   private readonly inFlight = new KeyedLimiter(IN_FLIGHT_EACH_MAX, IN_FLIGHT_MAX);
@@ -80,7 +93,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     private readonly input: ClientInput,
     private readonly clientRequests: PendingClientRequests,
     private readonly pending: PendingInputCalls,
-    private readonly streams: Streams,
+    private readonly streams: StreamLimiter,
     private readonly sse: SseStreams,
     private readonly resumable: ResumableStreams,
   ) {
@@ -181,13 +194,13 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const leave = this.streams.enter(target, Infinity, () => sink.end());
     if (!leave) throw new McpTooManyError('streams');
     await this.sse.serve(request, response, sink, caller, {
-      serve: async (text, session, own, cancellation, observer) => {
+      serve: async (text, session, answers, cancellation, observer) => {
         const now = await find();
         const context = contextOf(request, now, text, { session, findSession: null, cancellation, observer });
-        return this.server.serve(this.channelFor(request, now), context, own);
+        return this.server.serve(this.channelFor(request, now), context, answers);
       },
       sessionOf: (id) => this.ids.open(id, caller),
-      listen: (session, own) => this.listen(session, principal, find, own),
+      listen: (session, events) => this.listen(session, principal, find, events),
       leave: (session) => {
         this.sessions.end(session, principal);
         void channel.release(session.key, true);
@@ -220,7 +233,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     };
     try {
       const caller = callerOf({ principal, target });
-      await this.resumable.resume(eventId, session, caller, reader, (left) => void closed(response).then(left));
+      await this.resumable.resume(eventId, session, caller, reader, (onLeft) => void closed(response).then(onLeft));
       await closed(response);
     } finally {
       leave();
@@ -267,8 +280,8 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const open = async () => {
       const now = (await find()).channel;
       if (now instanceof McpRefusal) throw now;
-      const own = profile();
-      if (own && !own.isShared) this.sessions.uses(session, principal, now);
+      const callerProfile = profile();
+      if (callerProfile && !callerProfile.isShared) this.sessions.uses(session, principal, now);
       return now;
     };
     const profile = (): CallerProfile | undefined => {

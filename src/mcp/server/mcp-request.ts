@@ -115,7 +115,7 @@ export interface McpRequest {
   /** Params as a value. */
   params: unknown;
   /** Params as the client's JSON text. */
-  own: string | undefined;
+  paramsText: string | undefined;
   /** Request id as JSON text. */
   id: string;
   request: McpRequestContext;

@@ -190,6 +190,6 @@ function legacyCapabilities({ capabilities, hasNoStream }: UpstreamIdentity): Re
   };
   const kept = Object.entries(offered).map(([name, value]) => [name, name === 'experimental' ? value : sent(value)]);
   if (!isObject(extensions)) return Object.fromEntries(kept) as Record<string, unknown>;
-  const { [TASKS_EXTENSION]: _extension, ...own } = extensions;
-  return { ...(Object.fromEntries(kept) as Record<string, unknown>), extensions: own };
+  const { [TASKS_EXTENSION]: _extension, ...others } = extensions;
+  return { ...(Object.fromEntries(kept) as Record<string, unknown>), extensions: others };
 }

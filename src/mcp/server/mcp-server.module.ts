@@ -15,14 +15,14 @@ import { LiveSessions } from './sessions/live-sessions.js';
 import { SessionIds } from './sessions/session-ids.js';
 import { SessionMark } from './sessions/session-mark.entity.js';
 import { SessionMarkRepository } from './sessions/session-mark.repository.js';
-import { Streams } from './sessions/streams.js';
+import { StreamLimiter } from './sessions/stream-limiter.js';
 import { Subscriptions } from './sessions/subscriptions.js';
 import { InternalSseStreamsController } from './sse/internal-sse-streams.controller.js';
 import { SseStreams } from './sse/sse-streams.js';
 import { McpTask } from './tasks/mcp-task.entity.js';
 import { McpTaskRepository } from './tasks/mcp-task.repository.js';
 import { TaskRelay } from './tasks/task-relay.js';
-import { ToolNotes } from './tool-notes.js';
+import { ToolMetadataCache } from './tool-metadata-cache.js';
 import { UpstreamCalls } from './upstream-calls.js';
 
 /** Providers of the MCP endpoints besides their tables and metrics. */
@@ -32,13 +32,13 @@ export const MCP_SERVER_PROVIDERS = [
   LegacyServer,
   ModernServer,
   UpstreamCalls,
-  ToolNotes,
+  ToolMetadataCache,
   SessionIds,
   LiveSessions,
   PendingClientRequests,
   ClientInput,
   PendingInputCalls,
-  Streams,
+  StreamLimiter,
   Subscriptions,
   SseStreams,
   ResumableStreams,

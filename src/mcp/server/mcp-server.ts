@@ -1,3 +1,16 @@
+/**
+ * Answers one POST of a client of any revision, over the channel to an upstream of any era.
+ *
+ * The message decides: `classify.ts` tells by which era it is served, `LegacyServer` and `ModernServer` answer
+ * requests. Responses of the client go to the upstream request that waits for them; notifications get 202, and those
+ * about a session that has state reach its upstream. Batches exist in 2025-03-26 only. No handshake is required; a
+ * session only adds its stored state. Where client and upstream have the same era, messages pass byte for byte except
+ * for ids and progress tokens.
+ *
+ * Malformed messages are refused with 400 and a JSON-RPC error, as is a member that occurs twice. Failures of the
+ * upstream are JSON-RPC answers with 200, refusals of this service carry their HTTP status. A client that shows URLs
+ * gets an authorization page as elicitation.
+ */
 import { Injectable } from '@nestjs/common';
 import { memberText } from '../protocol/json-edit.js';
 import { isObject } from '../../platform/text/json.js';
@@ -23,11 +36,7 @@ import { UpstreamCalls } from './upstream-calls.js';
 /** Notifications that upstreams get from this service, or whose token is that of a request which this service sent. */
 const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set(['notifications/initialized', 'notifications/progress']);
 
-/**
- * Serves MCP of every revision to clients over one channel. Requires no handshake; a session only adds its stored
- * state. Between a client and an upstream of the same era, messages pass byte for byte except for ids and progress
- * tokens.
- */
+/** Serves one message or batch. Requires no handshake. */
 @Injectable()
 export class McpServer {
   constructor(
@@ -100,10 +109,10 @@ export class McpServer {
     }
     const id = slice(request.text, parts.get('id') as Span);
     const params = parts.get('params');
-    const own = params && slice(request.text, params);
+    const paramsText = params && slice(request.text, params);
     try {
       if (channel instanceof McpRefusal) throw channel;
-      const incoming = { channel, method, params: message.params, own, id, request, sink };
+      const incoming = { channel, method, params: message.params, paramsText, id, request, sink };
       // The answer to `initialize` carries the session id as a header.
       if (request.acceptsStream && method !== 'initialize') sink.openWhenLate();
       if (classified.era === 'modern' && classified.envelope) await this.modern.answer(incoming, classified.envelope);

@@ -1,3 +1,15 @@
+/**
+ * Requests of clients of 2026-07-28, which have no session, for an upstream of any era.
+ *
+ * Answered here: `server/discover` and `subscriptions/listen`; methods that the revision removed get 404 with -32601.
+ * All others go to the upstream. A legacy upstream may send requests to its client during a call: the call then answers
+ * `input_required` with a `requestState`, stays open, and goes on when the client repeats it with `inputResponses`
+ * (`pending-input/`). Results of a legacy upstream get `resultType`, `ttlMs` and `cacheScope` (`bridge/to-modern.ts`).
+ *
+ * The upstream's era is read only where the answer depends on it, since it costs a dial. What fails: headers that
+ * contradict marked arguments, a state that was changed or has expired, tasks at an upstream without them, and a
+ * capability that the client did not declare (400 with the names).
+ */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { isObject } from '../../platform/text/json.js';
@@ -35,7 +47,7 @@ import { PendingInputCalls } from './pending-input/pending-input-calls.js';
 import { foreign, isRequestState, StateRefusedError } from './pending-input/pending-input-call.js';
 import { Subscriptions } from './sessions/subscriptions.js';
 import { wantsTask } from './tasks/task-relay.js';
-import { ToolNotes } from './tool-notes.js';
+import { ToolMetadataCache } from './tool-metadata-cache.js';
 import { isLoudMessage, UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
 
 /** Methods of older revisions that this one removed. */
@@ -54,14 +66,14 @@ const tasks: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/
 
 const DECLINED = 'The call was not carried out: its user declined to open the page it needs.';
 
-/** Answers requests of 2026-07-28, for an upstream of any era. */
+/** Answers requests of 2026-07-28. */
 @Injectable()
 export class ModernServer {
   constructor(
     private readonly calls: UpstreamCalls,
     private readonly pending: PendingInputCalls,
     private readonly subscriptions: Subscriptions,
-    private readonly notes: ToolNotes,
+    private readonly toolMetadata: ToolMetadataCache,
     private readonly env: Env,
   ) {}
 
@@ -101,7 +113,7 @@ export class ModernServer {
       if (!(error instanceof StateRefusedError)) throw error;
       return this.refused(incoming, error);
     }
-    if (method === 'tools/list') this.notes.learn(channel, reply);
+    if (method === 'tools/list') this.toolMetadata.learn(channel, reply);
     if (reply.error) return this.failed(incoming, envelope, reply, reply.error);
     if (reply.era === 'modern' && namesDemanded(method, reply.text)) return sink.reply(200, withId(reply, id));
     sink.reply(
@@ -123,7 +135,7 @@ export class ModernServer {
 
   private headerFault({ channel, method, params, request }: McpRequest) {
     if (method !== 'tools/call' || !isObject(params)) return null;
-    const declared = this.notes.headerParams(channel, params.name);
+    const declared = this.toolMetadata.headerParams(channel, params.name);
     return declared.length === 0 ? null : paramFault(declared, params.arguments, (name) => request.header(name));
   }
 
@@ -135,7 +147,7 @@ export class ModernServer {
    * @throws StateRefusedError
    */
   private async optionsFor(
-    { channel, method, own = '{}', params, request }: McpRequest,
+    { channel, method, paramsText = '{}', params, request }: McpRequest,
     { capabilities, logLevel }: Envelope,
   ): Promise<{ era: Era | null; options: UpstreamRequestOptions }> {
     const accepts = (method: string, text: string) =>
@@ -147,12 +159,12 @@ export class ModernServer {
     if (era === 'legacy') {
       // An upstream of this era issues no states in our form: this one is ours and has expired.
       if (isRetry && isRequestState(params)) throw foreign();
-      const legacyParams = paramsForLegacy(isRetry ? withoutAnswers(own) : own);
+      const legacyParams = paramsForLegacy(isRetry ? withoutAnswers(paramsText) : paramsText);
       // A server may list a tool only to clients that it can ask, or that know an extension.
       const profile = sharedProfile(era, isList(method) ? capabilities : extrasOf(capabilities));
       return { era, options: { accepts, params: legacyParams, profile } };
     }
-    const forModern = paramsForModern(isRetry ? withoutSetupAnswer(own) : own);
+    const forModern = paramsForModern(isRetry ? withoutSetupAnswer(paramsText) : paramsText);
     const profile: CallerProfile | undefined = declares ? { key: request.caller, capabilities } : undefined;
     return { era, options: { accepts, params: forModern, profile } };
   }
@@ -191,8 +203,8 @@ function lackingOf({ message, data }: RpcError, declared: Record<string, unknown
 }
 
 function lacks(declared: Record<string, unknown>, required: Record<string, unknown>): boolean {
-  return Object.entries(required).some(([name, wanted]) => {
+  return Object.entries(required).some(([name, demanded]) => {
     const has = declared[name];
-    return has === undefined || (isObject(has) && isObject(wanted) && lacks(has, wanted));
+    return has === undefined || (isObject(has) && isObject(demanded) && lacks(has, demanded));
   });
 }

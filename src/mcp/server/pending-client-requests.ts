@@ -1,3 +1,16 @@
+/**
+ * Requests of upstreams to legacy clients (`sampling/createMessage`, `elicitation/create`, `roots/list`), until they
+ * are answered.
+ *
+ * A request is sent on the stream of the call that needs it, or on the GET stream of the client's session, in whichever
+ * process holds it: topic `mcp.requests`. The answer is a POST of its own and may arrive at any process. The request id
+ * is `<process>.<random>`; the other process publishes the answer on `mcp.answers.<process>`. An id is unguessable and
+ * counts in its own session only.
+ *
+ * Every request resolves, with an error for the upstream when the client left, did not answer in 10 minutes, has 32
+ * requests open, or when no process has a stream within 2 s. Other processes get messages of up to 400 KB; a longer
+ * answer becomes an error. An answer that nobody waits for is dropped.
+ */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { PubSub } from '../../platform/queue/pub-sub.js';
@@ -54,15 +67,10 @@ interface Pending {
   settle: (answer: ClientAnswer) => void;
 }
 
-/**
- * Upstream requests to legacy clients, sent on the stream of the call that needs them, or on the client's GET stream in
- * any process. The answer arrives as a separate
- * POST, possibly at another process. The request id names the waiting process, is unguessable, and is valid in its
- * session only.
- */
+/** Sends requests to clients and receives their answers. */
 @Injectable()
 export class PendingClientRequests implements OnModuleInit {
-  private readonly own = randomBytes(9).toString('base64url');
+  private readonly processId = randomBytes(9).toString('base64url');
   private readonly pending = new Map<string, Pending>();
   private readonly waiting = new KeyedLimiter(PENDING_EACH_MAX, PENDING_MAX);
   private isClosed = false;
@@ -80,7 +88,9 @@ export class PendingClientRequests implements OnModuleInit {
       stream.event(text);
       this.pubSub.publish(topicOf(processOf(id)), { id, session, text: '' });
     });
-    await this.pubSub.subscribe(topicOf(this.own), (answer) => this.settle(answer.session, answer.id, answer.text));
+    await this.pubSub.subscribe(topicOf(this.processId), (answer) =>
+      this.settle(answer.session, answer.id, answer.text),
+    );
   }
 
   /**
@@ -117,7 +127,7 @@ export class PendingClientRequests implements OnModuleInit {
     const isOff = this.isClosed || cancellation.isCancelled;
     const release = isOff ? null : this.waiting.enter(session.key);
     if (!release) return Promise.resolve(errorAnswer('The client cannot receive a request now'));
-    const id = `${this.own}.${randomBytes(18).toString('base64url')}`;
+    const id = `${this.processId}.${randomBytes(18).toString('base64url')}`;
     return new Promise((resolve) => {
       const settle = (answer: ClientAnswer) => {
         clearTimeout(timer);
@@ -134,8 +144,8 @@ export class PendingClientRequests implements OnModuleInit {
       };
       this.pending.set(id, { session: session.key, sent, settle });
       cancellation.notify(leave);
-      const given = params === undefined ? '' : `,"params":${params}`;
-      deliver(id, `{"jsonrpc":"2.0","id":"${id}","method":${JSON.stringify(method)}${given}}`);
+      const paramsMember = params === undefined ? '' : `,"params":${params}`;
+      deliver(id, `{"jsonrpc":"2.0","id":"${id}","method":${JSON.stringify(method)}${paramsMember}}`);
     });
   }
 
@@ -146,7 +156,7 @@ export class PendingClientRequests implements OnModuleInit {
     if (!session || typeof id !== 'string') return;
     const [process = '', name, ...more] = id.split('.');
     if (name === undefined || more.length > 0 || !/^[\w-]{12}$/.test(process)) return;
-    if (process === this.own) return this.settle(session.key, id, text);
+    if (process === this.processId) return this.settle(session.key, id, text);
     const tooLong = JSON.stringify(errorAnswer('The answer is too long'));
     const carried = Buffer.byteLength(JSON.stringify(text)) > RELAYED_BYTES_MAX ? tooLong : text;
     this.pubSub.publish(topicOf(process), { id, session: session.key, text: carried });
@@ -180,7 +190,7 @@ export class ClientInput {
    */
   responderFor(
     { channel, request, sink }: McpRequest,
-    left: () => number,
+    timeLeft: () => number,
   ): {
     profile: CallerProfile;
     onRequest: (method: string, params: string | undefined) => Promise<ClientAnswer>;
@@ -190,7 +200,7 @@ export class ClientInput {
     this.sessions.uses(session, principal, channel);
     const onRequest = (method: string, params: string | undefined): Promise<ClientAnswer> => {
       if (canAnswer(session.capabilities, { method, params })) {
-        return this.requests.send(session, { method, params }, sink, cancellation, left());
+        return this.requests.send(session, { method, params }, sink, cancellation, timeLeft());
       }
       return Promise.resolve(unansweredRequest(method));
     };
@@ -219,8 +229,8 @@ export class ClientInput {
     const { session, acceptsStream } = request;
     if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;
     if (requests.length > INPUTS_MAX) return `The MCP server asked for more than ${INPUTS_MAX} things at once`;
-    const can = (one: InputRequest) => session !== null && acceptsStream && canAnswer(session.capabilities, one);
-    const open = requests.filter((one) => !can(one)).map(subjectOf);
+    const can = (input: InputRequest) => session !== null && acceptsStream && canAnswer(session.capabilities, input);
+    const open = requests.filter((input) => !can(input)).map(subjectOf);
     return open.length === 0 ? null : `The MCP server asks for what this client cannot answer: ${open.join('; ')}`;
   }
 
@@ -228,14 +238,20 @@ export class ClientInput {
   async collect(
     { request, sink }: McpRequest,
     { requests }: InputRequired,
-    left: () => number,
+    timeLeft: () => number,
   ): Promise<Map<string, ClientAnswer>> {
     const { session, cancellation } = request;
     if (!session) return new Map();
     const answers = await Promise.all(
       requests.map(async ({ key, method, params }) => {
-        const given = isPage(params) ? withElicitationId(params ?? '{}', randomUUID()) : params;
-        const answer = await this.requests.send(session, { method, params: given }, sink, cancellation, left());
+        const sentParams = isPage(params) ? withElicitationId(params ?? '{}', randomUUID()) : params;
+        const answer = await this.requests.send(
+          session,
+          { method, params: sentParams },
+          sink,
+          cancellation,
+          timeLeft(),
+        );
         return [key, answer] as const;
       }),
     );

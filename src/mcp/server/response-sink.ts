@@ -1,3 +1,15 @@
+/**
+ * Writes the answer to one MCP request. It is JSON, or an event stream (`text/event-stream`) as soon as a message
+ * precedes it or after 5 s.
+ *
+ * A stream has a comment line every 10 s, so that proxies leave it open. If its client can resume it, each event has an
+ * id, and the call goes on after the client has left; for others a disconnect cancels the call
+ * (`DisconnectCancellation`). The session id of `initialize` goes out as `Mcp-Session-Id`. A 409 carries
+ * `x-should-retry: false`, because published clients would repeat it.
+ *
+ * A client that does not read is disconnected at 16 MB unread, on a long-lived stream at 1 MB. After the end nothing is
+ * written: a late event would raise an error that ends the process.
+ */
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { EVENT_STREAM_HEADERS } from '../../platform/http/event-stream.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
@@ -18,7 +30,7 @@ const UNREAD_BYTES_MAX = 16 * 1024 * 1024;
 /** The same limit for long-lived streams, of which there are many. */
 const STREAM_UNREAD_BYTES_MAX = 1024 * 1024;
 
-/** Writes an MCP answer: JSON, or an event stream if messages precede the answer. */
+/** Writes JSON, or an event stream if messages precede the answer. */
 export class ResponseSink implements McpResponseSink {
   private keepAlive: Repeat | null = null;
   private early: NodeJS.Timeout | undefined;

@@ -1,3 +1,14 @@
+/**
+ * The step from a client's request to a call on a channel: progress token, cancellation, trace headers, caller and
+ * notifications.
+ *
+ * Each call gets a progress token of ours, since tokens of different clients may be equal; `notifications/progress`
+ * returns with the client's own. A client that accepts no event stream gets the answer only. `notifications/cancelled`
+ * finds its call by caller, session and JSON-RPC id. Ids are not unique even for one caller, as some clients number
+ * every request 1: when two calls match, neither is cancelled.
+ *
+ * Timeout: `MCP_CALL_TIMEOUT` without a message. Errors are UpstreamFailures of the channel, unchanged.
+ */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import type { CallerProfile, McpCall, McpReply } from '../protocol/channel.js';
@@ -10,13 +21,10 @@ import { CallList } from '../client/call-registry.js';
 import { isLoud } from './classify.js';
 import { traceHeaders } from '../protocol/trace-context.js';
 import { VIA_HEADER } from '../protocol/via.js';
-import type { ResponseTarget } from './pending-input/pending-input-call.js';
+import type { NotificationSink } from './pending-input/pending-input-call.js';
 import type { Cancellation } from '../protocol/cancellation.js';
 
-/**
- * Running calls by caller and JSON-RPC id, for `notifications/cancelled`. Ids are not unique even for one caller (some
- * clients number every request 1): when two calls match, neither is cancelled.
- */
+/** Running calls by caller and JSON-RPC id. */
 export class CancellableCalls {
   private readonly running = new CallList<{ caller: string; id: string; cancellation: Cancellation }>();
 
@@ -30,7 +38,7 @@ export class CancellableCalls {
   }
 
   cancel(caller: string, id: string): void {
-    const [only, ...others] = this.running.filter((one) => one.id === id && one.caller === caller);
+    const [only, ...others] = this.running.filter((running) => running.id === id && running.caller === caller);
     if (only && others.length === 0) only.cancellation.cancel();
   }
 }
@@ -50,10 +58,10 @@ export interface UpstreamRequestOptions {
   /** Selects the notifications before the answer that the client receives, besides its own progress. */
   accepts: (method: string, text: string) => boolean;
   /** Destination of messages before the answer, if not the stream of this request. */
-  target?: ResponseTarget;
+  target?: NotificationSink;
 }
 
-/** Sends requests to channels, each with our progress token in place of the client's. */
+/** Sends requests to channels. */
 @Injectable()
 export class UpstreamCalls {
   private readonly running = new CancellableCalls();
@@ -122,7 +130,7 @@ function inFlightKey({ caller, session }: McpRequestContext): string {
 }
 
 /** Forwards progress with the client's own token; drops progress of other tokens. */
-function relayProgress(text: string, ours: string, { token: theirs, sink }: ResponseTarget): void {
+function relayProgress(text: string, ours: string, { token: theirs, sink }: NotificationSink): void {
   const params = members(text).get('params');
   const token = params && text[params[0]] === '{' ? members(text, params[0]).get('progressToken') : undefined;
   if (theirs !== null && token && slice(text, token) === ours) sink.event(splice(text, token, theirs));

@@ -52,7 +52,7 @@ export class AccountsController {
     return this.accounts.get(caller.accountId);
   }
 
-  /** Get what the API key of the request may do, in words. Every API key may ask, with any scopes. */
+  /** Describe the permissions of the API key of the request. Needs no scope. */
   @Get('me/access')
   @Access('accounts:read')
   @ApiErrors()

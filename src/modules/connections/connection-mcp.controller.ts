@@ -36,7 +36,7 @@ export class ConnectionMcpController {
   @ApiErrors(400, 404, pageRefused)
   serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     const origin = originOf(request.grant.caller);
-    return this.recorder.watching(request, origin, response, (record) => this.handle(request, response, record));
+    return this.recorder.record(request, origin, response, (record) => this.handle(request, response, record));
   }
 
   /** The SSE stream of a client's session, with changes of lists and resources. */

@@ -1,3 +1,15 @@
+/**
+ * Creates, changes, reads and deletes connections (Spec 4.1 to 4.4).
+ *
+ * The target of a connection (URL, registry server, source module, uplink, mock) stays for life. A change of what is
+ * sent to the server or offered of it counts up `revision`: handles of older revisions close, and the server is asked
+ * again. Name, metadata and values that are stored already leave the session alone. Creating makes a real round trip,
+ * whose outcome becomes the status; a failed one is no error of the request. Only a source module that cannot be loaded
+ * is refused, and its row deleted.
+ *
+ * Values are sealed for the row and compared in clear under its lock, because sealed values differ each time. Deletion
+ * ends the upstream session and revokes the tokens. Limits of the account: QuotaExceededError.
+ */
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
@@ -42,7 +54,7 @@ interface PreparedTarget {
   mock: NewMock | null;
 }
 
-/** Creates, changes, reads and deletes connections. Creating and changing one makes a real round trip to its upstream. */
+/** Creates, changes, reads and deletes connections. */
 @Injectable()
 export class ConnectionsService implements OnModuleInit {
   constructor(
@@ -256,8 +268,8 @@ function asksServer({ mcpUrl, server, source, headers }: SetConnectionDto): bool
 }
 
 /** Compares a member of a body with a stored JSON value. */
-function isSame(given: unknown, stored: unknown): boolean {
-  return isDeepStrictEqual(JSON.parse(JSON.stringify(given)), stored);
+function isSame(sent: unknown, stored: unknown): boolean {
+  return isDeepStrictEqual(JSON.parse(JSON.stringify(sent)), stored);
 }
 
 /** Null for `{}`, which offers all tools. */

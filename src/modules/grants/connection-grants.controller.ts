@@ -53,7 +53,7 @@ export class ConnectionGrantsController {
     return this.grants.list(await this.target(namespace, connectionId), query);
   }
 
-  /** Withdraw a grant of a connection: it holds nowhere any more within 5 seconds. */
+  /** Withdraw a grant of a connection. It stops working everywhere within 5 seconds. */
   @Delete(':grantId')
   @ApiParam(grantIdParam)
   @Access('connections:write', ownConnectionsOnly)

@@ -1,3 +1,12 @@
+/**
+ * Grants as the access guard sees them, and the end of what they hold open. A grant lets another account use one server
+ * or one connection (`grants`, level `call` or `manage`).
+ *
+ * Lookups are cached for 5 s by account, kind and name. A change is announced (`grants.changed`) and drops the cache in
+ * every process at once; the short lifetime covers a lost message. Streams and tunnels that were opened by a grant are
+ * checked every 3 s and after each change, and end when the grant was withdrawn or has another level. So a withdrawn
+ * grant works nowhere after 5 s.
+ */
 import { Injectable, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { HeldByKeys } from '../../platform/http/held-by-keys.js';

@@ -52,7 +52,7 @@ export class ServerGrantsController {
     return this.grants.list(targetOf(server), query);
   }
 
-  /** Withdraw a grant of a server: it holds nowhere any more within 5 seconds. */
+  /** Withdraw a grant of a server. It stops working everywhere within 5 seconds. */
   @Delete(':grantId')
   @ApiParam(grantIdParam)
   @Access('servers:write', ownersOnly)

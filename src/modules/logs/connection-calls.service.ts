@@ -1,3 +1,15 @@
+/**
+ * The log of connections: their requests, and what their modules print. The rows stand in `invocations`, beside the
+ * view of the server.
+ *
+ * Bounded for each connection, process and minute, so that many calls of one use up neither the size of the log nor its
+ * retention: 1,000 successful calls, 1,000 printed parts, 1 MB of characters. Beyond, every tenth of a second has one
+ * row as a sample, and the next row carries the number of those left out (`leftOut`). Failed calls count only for the
+ * characters.
+ *
+ * Recording neither waits nor fails. A reader sees all that this process recorded, and rows of others after at most 2
+ * s.
+ */
 import { Injectable, Logger } from '@nestjs/common';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { CallMetricsService } from './call-metrics.service.js';
@@ -22,11 +34,7 @@ interface Usage {
   keptAt: number;
 }
 
-/**
- * Records requests to connections, and what the modules of connections print. Bounded per connection, so that many calls of
- * one use up neither the size of the log nor its retention: beyond the bound every tenth of a second has one row. A row
- * carries the number of calls that were left out before it. Failed calls count only for the bound of characters.
- */
+/** Records and finds the requests of connections. */
 @Injectable()
 export class ConnectionCallsService {
   private readonly logger = new Logger('connection log');

@@ -64,7 +64,7 @@ export class NamespacesController {
     { status: 404, message: 'Namespace not found' },
     {
       status: 409,
-      text: 'It still holds servers.',
+      text: 'The namespace still holds servers.',
       message: 'The namespace "acme" still holds servers: delete them first',
     },
   )

@@ -1,3 +1,15 @@
+/**
+ * Namespaces: names that an account owns, and that hold its servers, skills and connections. Claims, lists and deletes
+ * them, and finds their owners for the access guard.
+ *
+ * A name is claimed by whoever is first (`PUT /namespaces/{name}`); claiming one's own changes nothing. Owners are
+ * cached for 5 s, and `namespaces.deleted` drops them in every process. Deletion takes skills and connections along;
+ * other modules add steps to it (`beforeDeletion`), such as the revocation of tokens. Servers prevent it, by a foreign
+ * key, also one created at the same moment.
+ *
+ * Fails: 409 "already exists" for the name of another account (published tools look for these words), 409 while servers
+ * exist, 400 for malformed and reserved names, and the quota of the account.
+ */
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { In, Repository } from 'typeorm';
@@ -38,7 +50,7 @@ const OWN_NAMES_MAX = 1_000;
 /** Runs before a namespace is deleted. The returned function runs after the deletion, if it succeeds. */
 export type NamespaceDeletion = (namespace: OwnedNamespace) => Promise<() => void>;
 
-/** Claims, lists and deletes namespaces, and finds their owners for the access guard. */
+/** Claims, lists and deletes namespaces, and finds their owners. */
 @Injectable()
 export class NamespacesService implements NamespaceOwners, OnModuleInit, OnApplicationBootstrap {
   private readonly logger = new Logger('namespaces');

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { OAuthSetupError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
+import { OAuthSetupError, TokenEndpointUnreachableError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
 import type { AuthorizationServer, AuthorizationTarget } from '../../mcp/oauth/discovery.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 import type { AuthAdapter } from '../../mcp/oauth/tokens.js';
@@ -41,23 +41,25 @@ export class AuthAdaptersService {
       const url = await (await this.of(owner)).authorizationUrl({ ...ask, codeChallenge });
       return { url, codeVerifier };
     } catch (error) {
-      if (error instanceof TokenEndpointAwayError || error instanceof TokenRefusedError) {
+      if (error instanceof TokenEndpointUnreachableError || error instanceof TokenRefusedError) {
         throw new OAuthSetupError(error.message);
       }
       throw error;
     }
   }
 
-  /** The adapter for an owner. @throws TokenEndpointAwayError if there is none, or a value it needs is missing */
+  /** The adapter for an owner. @throws TokenEndpointUnreachableError if there is none, or a value it needs is missing */
   async of({ id }: CredentialOwner): Promise<AuthAdapter> {
-    let found: AuthAdapter | null;
+    let adapter: AuthAdapter | null;
     try {
-      found = await this.find(id);
+      adapter = await this.find(id);
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
-      throw new TokenEndpointAwayError(error.message);
+      throw new TokenEndpointUnreachableError(error.message);
     }
-    if (found) return found;
-    throw new TokenEndpointAwayError('The current release of the server authorizes nobody: it has no auth adapter.');
+    if (adapter) return adapter;
+    throw new TokenEndpointUnreachableError(
+      'The current release of the server authorizes nobody: it has no auth adapter.',
+    );
   }
 }

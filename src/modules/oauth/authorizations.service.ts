@@ -158,11 +158,11 @@ export class AuthorizationsService {
     target: AuthorizationTarget,
   ): Promise<string | null> {
     if (bearerChallenge(challenge ?? [])?.error !== 'insufficient_scope') return target.scopes;
-    const held = await this.dataSource.manager.findOne(UpstreamCredential, {
+    const credential = await this.dataSource.manager.findOne(UpstreamCredential, {
       where: { ownerKind: owner.kind, ownerId: owner.id, upstreamUrl: upstreamAddress(upstreamUrl) },
     });
-    if (held?.server.issuer !== target.server.issuer) return target.scopes;
-    return sdk().computeScopeUnion(held.scopes ?? undefined, target.scopes ?? undefined) ?? null;
+    if (credential?.server.issuer !== target.server.issuer) return target.scopes;
+    return sdk().computeScopeUnion(credential.scopes ?? undefined, target.scopes ?? undefined) ?? null;
   }
 
   private async store(pending: Partial<PendingAuthorization>): Promise<void> {

@@ -94,8 +94,8 @@ export class SetupPageError extends PageError {
   }
   static readonly notFromServer = page(
     'invalid',
-    'The answer came from somebody else',
-    'The answer does not come from where you were sent to sign in, so it was thrown away. Nothing was authorized. ' +
+    'The answer is not from the sign-in server',
+    'The answer is not from the server at which you signed in, so it was discarded. Nothing was authorized. ' +
       'Open the link again; if this happens once more, tell whoever gave it to you.',
     undefined,
     'the issuer of the answer is missing or wrong (iss)',

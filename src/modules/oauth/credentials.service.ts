@@ -1,3 +1,15 @@
+/**
+ * OAuth credentials of servers and connections towards their upstreams: the token for a call, and the link to the page
+ * on which a person authorizes.
+ *
+ * A token is read from a cache of 5 s; `credentials.changed` drops it in every process. It is refreshed 60 s or a tenth
+ * of its life before its end, or after a 401 with it. A token counts for the URL that it was made for only. Modules
+ * that have the owners register three things by kind: a step after an authorization (a release resumes), the test that
+ * something still waits, and the names for the page.
+ *
+ * Fails: AuthorizationRequiredError when the authorization has ended, CredentialUnavailableError when no new token can
+ * be had now. Removal also revokes the tokens (RFC 7009), in the background and if the server can be reached.
+ */
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { DataSource, In } from 'typeorm';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
@@ -56,7 +68,7 @@ interface CachedCredential {
   tokenHost: string;
 }
 
-/** The OAuth credentials of servers and connections: access tokens, and links to the page that authorizes again. */
+/** Tokens and authorizations of servers and connections. */
 @Injectable()
 export class CredentialsService implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger('credentials');
@@ -66,8 +78,8 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     { max: CACHED_MAX, ttlMs: CACHED_MS },
   );
   private readonly handlers = new Map<CredentialOwner['kind'], AuthorizedHandler[]>();
-  private readonly waiting = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<boolean>>();
-  private readonly presenters = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<Presentation>>();
+  private readonly pendingChecks = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<boolean>>();
+  private readonly describers = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<Presentation>>();
 
   constructor(
     private readonly dataSource: DataSource,
@@ -107,22 +119,25 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
    */
   async accessToken(owner: CredentialOwner, upstreamUrl: string, rejected?: string): Promise<string | null> {
     const key = keyOf(owner);
-    let held = await this.credentialOf(key);
+    let credential = await this.credentialOf(key);
     // Another process may have just stored a token that is good, so a bad one is read once more.
-    if (held && (held.accessToken === null || held.accessToken === rejected)) {
+    if (credential && (credential.accessToken === null || credential.accessToken === rejected)) {
       this.cache.drop(key);
-      held = await this.credentialOf(key);
+      credential = await this.credentialOf(key);
     }
-    if (!held || held.upstreamUrl !== upstreamAddress(upstreamUrl)) return null;
-    if (held.accessToken === null) throw required(`The authorization at ${held.issuer} has ended.`);
+    if (!credential || credential.upstreamUrl !== upstreamAddress(upstreamUrl)) return null;
+    if (credential.accessToken === null) throw required(`The authorization at ${credential.issuer} has ended.`);
     const now = Date.now();
-    if (held.accessToken !== rejected && (now < held.dueAt || (now < held.retryAt && now < held.expiresAt))) {
-      return held.accessToken;
+    if (
+      credential.accessToken !== rejected &&
+      (now < credential.dueAt || (now < credential.retryAt && now < credential.expiresAt))
+    ) {
+      return credential.accessToken;
     }
-    const { id, generation, tokenHost: host } = held;
+    const { id, generation, tokenHost: host } = credential;
     const onSettled = () => this.changed(key);
     const outcome = await this.refresher.refresh({ id, generation, host, rejected, onSettled });
-    return tokenOf(outcome, held, rejected);
+    return tokenOf(outcome, credential, rejected);
   }
 
   /**
@@ -143,12 +158,12 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     const where = { ownerKind: owner.kind, ownerId: owner.id };
     const row = await this.dataSource.transaction(async (tx) => {
       await this.authorizations.remove(owner, tx);
-      const found = await tx.findOne(UpstreamCredential, { where, lock: { mode: 'pessimistic_write' } });
-      if (!found) return null;
-      await tx.delete(UpstreamCredential, { id: found.id });
+      const stored = await tx.findOne(UpstreamCredential, { where, lock: { mode: 'pessimistic_write' } });
+      if (!stored) return null;
+      await tx.delete(UpstreamCredential, { id: stored.id });
       // Read now: a pre-registered client is deleted with its owner.
-      const client = found.clientRowId === null ? null : await tx.findOneBy(OAuthClient, { id: found.clientRowId });
-      return { ...found, client };
+      const client = stored.clientRowId === null ? null : await tx.findOneBy(OAuthClient, { id: stored.clientRowId });
+      return { ...stored, client };
     });
     this.changed(keyOf(owner));
     if (row) this.track(this.revoke(row));
@@ -177,23 +192,23 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 
   /** Sets the test that an owner of this kind still waits for an authorization. Without one it always does. */
-  waitsWhile(kind: CredentialOwner['kind'], test: (ownerId: string) => Promise<boolean>): void {
-    this.waiting.set(kind, test);
+  registerPendingCheck(kind: CredentialOwner['kind'], test: (ownerId: string) => Promise<boolean>): void {
+    this.pendingChecks.set(kind, test);
   }
 
   /** False when nothing waits for an authorization of this owner: its links are over, and no token is stored. */
-  async isWaiting({ kind, id }: CredentialOwner): Promise<boolean> {
-    return (await this.waiting.get(kind)?.(id)) ?? true;
+  async isAuthorizationPending({ kind, id }: CredentialOwner): Promise<boolean> {
+    return (await this.pendingChecks.get(kind)?.(id)) ?? true;
   }
 
   /** Sets how people know the owners of this kind. */
-  presents(kind: CredentialOwner['kind'], presenter: (ownerId: string) => Promise<Presentation>): void {
-    this.presenters.set(kind, presenter);
+  registerDescription(kind: CredentialOwner['kind'], presenter: (ownerId: string) => Promise<Presentation>): void {
+    this.describers.set(kind, presenter);
   }
 
   /** Names, description and icon of an owner, for the page that asks for its authorization; empty when unknown. */
   async presentationOf({ kind, id }: CredentialOwner): Promise<Presentation> {
-    return (await this.presenters.get(kind)?.(id)) ?? {};
+    return (await this.describers.get(kind)?.(id)) ?? {};
   }
 
   /** Adds a handler for an owner kind: {@link authorized} awaits it. */
@@ -225,13 +240,13 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
 
   private async revoke(row: UpstreamCredential): Promise<void> {
     const { server, client, id } = row;
-    const held = openTokens(row, this.vault);
-    if (!held || client === null || server.revocationEndpoint === null) return;
+    const tokens = openTokens(row, this.vault);
+    if (!tokens || client === null || server.revocationEndpoint === null) return;
     const context = { server, client: this.clients.toClient(client) };
     const fetch = createOAuthFetch(this.egress);
     // At most servers, but not at all, revoking the refresh token ends the whole grant.
-    if (held.refreshToken !== null) await revokeToken(fetch, context, held.refreshToken, 'refresh_token');
-    const isRevoked = await revokeToken(fetch, context, held.accessToken, 'access_token');
+    if (tokens.refreshToken !== null) await revokeToken(fetch, context, tokens.refreshToken, 'refresh_token');
+    const isRevoked = await revokeToken(fetch, context, tokens.accessToken, 'access_token');
     this.logger.debug({ msg: `the tokens were ${isRevoked ? '' : 'not '}revoked`, credentialId: id });
   }
 
@@ -257,7 +272,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 }
 
-function tokenOf(outcome: RefreshOutcome, held: CachedCredential, rejected: string | undefined): string | null {
+function tokenOf(outcome: RefreshOutcome, credential: CachedCredential, rejected: string | undefined): string | null {
   switch (outcome.kind) {
     case 'token':
       return outcome.accessToken;
@@ -266,8 +281,8 @@ function tokenOf(outcome: RefreshOutcome, held: CachedCredential, rejected: stri
     case 'required':
       throw required(outcome.message);
     case 'away': {
-      const isOldUsable = Date.now() < held.expiresAt && held.accessToken !== rejected;
-      const token = outcome.accessToken ?? (isOldUsable ? held.accessToken : null);
+      const isOldUsable = Date.now() < credential.expiresAt && credential.accessToken !== rejected;
+      const token = outcome.accessToken ?? (isOldUsable ? credential.accessToken : null);
       if (token !== null) return token;
       throw new CredentialUnavailableError(
         `A new token is needed, and none can be had now: ${outcome.message} The authorization is kept; try again later.`,

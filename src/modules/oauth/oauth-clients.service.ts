@@ -48,10 +48,10 @@ export class OAuthClientsService {
 
   /** The issuers at which Slipway has a client, shared or of this owner. */
   async knownAmong(issuers: readonly string[], { kind, id }: CredentialOwner): Promise<Set<string>> {
-    const known = { issuer: In([...issuers]), redirectUri: this.redirectUri };
+    const clientOf = { issuer: In([...issuers]), redirectUri: this.redirectUri };
     const where = [
-      { ...known, ownerId: IsNull() },
-      { ...known, ownerKind: kind, ownerId: id },
+      { ...clientOf, ownerId: IsNull() },
+      { ...clientOf, ownerKind: kind, ownerId: id },
     ];
     const rows = await this.dataSource.manager.find(OAuthClient, { where, select: { issuer: true } });
     return new Set(rows.map(({ issuer }) => issuer));
@@ -64,13 +64,13 @@ export class OAuthClientsService {
    * @throws OAuthClientNeededError if a person must enter one, OAuthSetupError if the registration fails
    */
   async obtain(fetch: FetchLike, server: AuthorizationServer, owner: CredentialOwner): Promise<OAuthClient> {
-    const own = await this.preregistered(owner, server.issuer);
-    if (own?.refusedAt) {
+    const preregistered = await this.preregistered(owner, server.issuer);
+    if (preregistered?.refusedAt) {
       throw new OAuthClientNeededError(server.issuer, `${server.issuer} does not accept the client that was given.`);
     }
-    if (own) return own;
-    const known = await this.find(server.issuer);
-    if (known) return known;
+    if (preregistered) return preregistered;
+    const registered = await this.find(server.issuer);
+    if (registered) return registered;
     if (server.readsClientDocuments && this.documentUrl !== null) {
       const document = { clientId: this.documentUrl, clientSecret: null, authMethod: 'none', secretExpiresAt: null };
       return this.store(server.issuer, 'document', document);

@@ -3,14 +3,14 @@ import type { Vault } from '../../platform/vault/vault.js';
 import type { UpstreamCredential } from './upstream-credential.entity.js';
 
 /** The sealed content of a credential. */
-export interface HeldTokens {
+export interface OpenedTokens {
   accessToken: string;
   refreshToken: string | null;
 }
 
 /** The tokens of a credential; null without any. */
-export function openTokens(row: Pick<UpstreamCredential, 'id' | 'sealedTokens'>, vault: Vault): HeldTokens | null {
-  return row.sealedTokens === null ? null : (JSON.parse(vault.open(row.sealedTokens, row.id)) as HeldTokens);
+export function openTokens(row: Pick<UpstreamCredential, 'id' | 'sealedTokens'>, vault: Vault): OpenedTokens | null {
+  return row.sealedTokens === null ? null : (JSON.parse(vault.open(row.sealedTokens, row.id)) as OpenedTokens);
 }
 
 /** The columns that new tokens change. Times count from now, as `expires_in` does. */
@@ -23,10 +23,10 @@ export function storedTokens(
   'sealedTokens' | 'scopes' | 'expiresAt' | 'dueAt' | 'generation' | 'failures' | 'retryAt' | 'state'
 > {
   const { accessToken, refreshToken, expiresInSeconds: seconds, scopes } = tokens;
-  const held: HeldTokens = { accessToken, refreshToken };
+  const openTokenPair: OpenedTokens = { accessToken, refreshToken };
   const after = (inSeconds: number) => new Date(Date.now() + inSeconds * 1_000);
   return {
-    sealedTokens: vault.seal(JSON.stringify(held), row.id),
+    sealedTokens: vault.seal(JSON.stringify(openTokenPair), row.id),
     scopes: scopes ?? row.scopes,
     expiresAt: seconds === null ? null : after(seconds),
     dueAt: seconds === null ? null : after(dueInSeconds(seconds)),

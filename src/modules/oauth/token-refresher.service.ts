@@ -1,9 +1,23 @@
+/**
+ * Refreshes OAuth tokens, each once. Callers of this process share one attempt; processes wait for each other on the
+ * row of `upstream_credentials`, where the second one finds a newer `generation` and sends nothing. The row is locked
+ * during the request, 10 s at most, because servers that rotate refresh tokens treat a second use as theft and revoke
+ * the grant.
+ *
+ * A new token is used only after it is stored; if the database fails then, storing is tried again for 10 s. If the
+ * process dies between answer and commit, the rotated refresh token is lost: servers that tolerate a repetition issue
+ * it again, others need a new authorization.
+ *
+ * Outcomes: `token`; `required` (the grant has ended, a person must authorize again); `away` (the token endpoint does
+ * not answer; pauses from 2 s to 5 min, and the old token serves until it expires); `gone` (the credential was
+ * deleted). A quarter of the database pool at most waits in refreshes.
+ */
 import { setTimeout as wait } from 'node:timers/promises';
 import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
-import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
+import { AdapterFailedError, TokenEndpointUnreachableError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
 import { isClientRefusal, refreshTokens, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { KeyedLimiter, NoSlotError } from '../../platform/limits/keyed-limiter.js';
@@ -14,7 +28,7 @@ import { AuthAdaptersService } from './auth-adapters.service.js';
 import { CredentialRepository, isLockTimeout } from './credential.repository.js';
 import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
-import { issuerOf, openTokens, storedTokens, type HeldTokens } from './stored-tokens.js';
+import { issuerOf, openTokens, storedTokens, type OpenedTokens } from './stored-tokens.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
 
 const SLOT_WAIT_MS = 10_000;
@@ -63,15 +77,7 @@ interface AttemptHandlers {
   onRefused: (client: OAuthClient) => void;
 }
 
-/**
- * Refreshes tokens, each once: callers of this process share one attempt, and processes wait for each other on the row of
- * the credential, where the second one finds a newer generation and sends nothing. The row is locked during the request, for
- * 10 s at most, so that no two processes send the same refresh token: servers that rotate them treat that as theft and
- * revoke the grant.
- *
- * A new token is used only after it is stored. If this process dies between the answer and the commit, the rotated refresh
- * token is lost: servers that tolerate a repetition issue it again, others require a new authorization.
- */
+/** Refreshes tokens, each once. */
 @Injectable()
 export class TokenRefresherService implements BeforeApplicationShutdown {
   private readonly logger = new Logger('credentials');
@@ -163,36 +169,36 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     { rejected }: RefreshRequest,
     { onRotated, onRefused }: AttemptHandlers,
   ): Promise<RefreshOutcome> {
-    const held = openTokens(row, this.vault) as HeldTokens;
+    const oldTokens = openTokens(row, this.vault) as OpenedTokens;
     const client = row.clientRowId === null ? null : await tx.findOne(OAuthClient, { where: { id: row.clientRowId } });
     const isUnknown = client === null && row.server.adapter === undefined;
-    if (isUnknown || held.refreshToken === null) {
-      const isUsable = !isPast(row.expiresAt) && held.accessToken !== rejected;
+    if (isUnknown || oldTokens.refreshToken === null) {
+      const isUsable = !isPast(row.expiresAt) && oldTokens.accessToken !== rejected;
       if (isUsable) {
         // Without a refresh token, a token is due when it expires.
         await tx.update(UpstreamCredential, { id: row.id }, { dueAt: row.expiresAt });
-        return { kind: 'token', accessToken: held.accessToken };
+        return { kind: 'token', accessToken: oldTokens.accessToken };
       }
-      const reason = held.refreshToken === null ? 'it gave no refresh token' : 'it no longer knows Slipway';
+      const reason = oldTokens.refreshToken === null ? 'it gave no refresh token' : 'it no longer knows Slipway';
       return this.drop(tx, row, `The token of ${issuerOf(row)} has ended, and ${reason}.`);
     }
     try {
-      const tokens = await this.renew(row, client, held.refreshToken);
+      const tokens = await this.renew(row, client, oldTokens.refreshToken);
       const changed = { ...row, ...storedTokens(row, tokens, this.vault), refreshedAt: new Date() };
       onRotated(changed);
       await write(tx, changed, row.generation);
       return { kind: 'token', accessToken: tokens.accessToken };
     } catch (error) {
       if (error instanceof TokenRefusedError) return this.refused(tx, row, client, error, onRefused);
-      if (!(error instanceof TokenEndpointAwayError)) throw error;
+      if (!(error instanceof TokenEndpointUnreachableError)) throw error;
       const isHopeless = error instanceof AdapterFailedError && row.failures + 1 >= ADAPTER_FAILURES_MAX;
-      const isOver = isPast(row.expiresAt) || held.accessToken === rejected;
+      const isOver = isPast(row.expiresAt) || oldTokens.accessToken === rejected;
       if (isHopeless && isOver) return this.drop(tx, row, error.message);
-      return this.postpone(tx, row, held, rejected, error.message);
+      return this.postpone(tx, row, oldTokens, rejected, error.message);
     }
   }
 
-  /** @param client null for an adapter. @throws TokenRefusedError, TokenEndpointAwayError */
+  /** @param client null for an adapter. @throws TokenRefusedError, TokenEndpointUnreachableError */
   private async renew(row: UpstreamCredential, client: OAuthClient | null, refreshToken: string): Promise<TokenSet> {
     const { server, resource, ownerKind: kind, ownerId: id } = row;
     if (client === null) return (await this.adapters.of({ kind, id })).refreshToken(refreshToken);
@@ -211,8 +217,8 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     const isClient = client !== null && isClientRefusal(error);
     if (isClient && client.kind === 'document') {
       const message = `${host} does not accept ${client.clientId} as its client: can it read that address?`;
-      const held = openTokens(row, this.vault) as HeldTokens;
-      return this.postpone(tx, row, held, undefined, message);
+      const oldTokens = openTokens(row, this.vault) as OpenedTokens;
+      return this.postpone(tx, row, oldTokens, undefined, message);
     }
     this.logger.warn({
       msg: 'an authorization has ended',
@@ -234,7 +240,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
   private async postpone(
     tx: EntityManager,
     row: UpstreamCredential,
-    held: HeldTokens,
+    oldTokens: OpenedTokens,
     rejected: string | undefined,
     reason: string,
   ): Promise<RefreshOutcome> {
@@ -242,7 +248,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     const pauseMs = Math.min(RETRY_MS_MAX, 2 ** Math.min(failures, 20) * 1_000);
     await tx.update(UpstreamCredential, { id: row.id }, { failures, retryAt: new Date(Date.now() + pauseMs) });
     this.logger.warn({ msg: 'a token could not be refreshed', ...(await namesOf(row, tx)), failures, reason });
-    return away(reason, row, held, rejected);
+    return away(reason, row, oldTokens, rejected);
   }
 
   /** Stores a token again after the database failed: the server has rotated it, so the old one is no longer valid. */
@@ -256,8 +262,8 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
           tries,
         });
         const row = await this.dataSource.manager.findOne(UpstreamCredential, { where: { id: rotated.id } });
-        const held = row && openTokens(row, this.vault);
-        return held ? { kind: 'token', accessToken: held.accessToken } : { kind: 'gone' };
+        const storedTokenPair = row && openTokens(row, this.vault);
+        return storedTokenPair ? { kind: 'token', accessToken: storedTokenPair.accessToken } : { kind: 'gone' };
       } catch (again) {
         if (tries === RESCUE_TRIES) {
           this.logger.error({
@@ -285,16 +291,16 @@ async function write(tx: EntityManager, row: UpstreamCredential, before: number)
 
 /** The outcome without a request: another process was faster, the authorization has ended, or a pause is running. */
 function settledBefore(row: UpstreamCredential, request: RefreshRequest, vault: Vault): RefreshOutcome | null {
-  const held = openTokens(row, vault);
-  if (!held) return { kind: 'required', message: `The authorization at ${issuerOf(row)} has ended.` };
+  const oldTokens = openTokens(row, vault);
+  if (!oldTokens) return { kind: 'required', message: `The authorization at ${issuerOf(row)} has ended.` };
   const { rejected, generation } = request;
-  const isNewer = row.generation !== generation && held.accessToken !== rejected;
-  if (isNewer && !isPast(row.dueAt)) return { kind: 'token', accessToken: held.accessToken };
-  if (rejected === held.accessToken && row.refreshedAt && Date.now() - row.refreshedAt.getTime() < FRESH_MS) {
+  const isNewer = row.generation !== generation && oldTokens.accessToken !== rejected;
+  if (isNewer && !isPast(row.dueAt)) return { kind: 'token', accessToken: oldTokens.accessToken };
+  if (rejected === oldTokens.accessToken && row.refreshedAt && Date.now() - row.refreshedAt.getTime() < FRESH_MS) {
     return { kind: 'required', message: 'The MCP server refuses even a token that was issued a moment ago.' };
   }
   if (row.retryAt && !isPast(row.retryAt)) {
-    return away(`${issuerOf(row)} could not be reached a moment ago.`, row, held, rejected);
+    return away(`${issuerOf(row)} could not be reached a moment ago.`, row, oldTokens, rejected);
   }
   return null;
 }
@@ -308,9 +314,14 @@ async function namesOf(
 }
 
 /** The outcome if the token endpoint cannot be reached. */
-function away(reason: string, row: UpstreamCredential, held: HeldTokens, rejected: string | undefined): RefreshOutcome {
-  const isUsable = !isPast(row.expiresAt) && held.accessToken !== rejected;
-  return { kind: 'away', message: reason, accessToken: isUsable ? held.accessToken : null };
+function away(
+  reason: string,
+  row: UpstreamCredential,
+  oldTokens: OpenedTokens,
+  rejected: string | undefined,
+): RefreshOutcome {
+  const isUsable = !isPast(row.expiresAt) && oldTokens.accessToken !== rejected;
+  return { kind: 'away', message: reason, accessToken: isUsable ? oldTokens.accessToken : null };
 }
 
 /** True for a time in the past; false for null. */

@@ -1,3 +1,13 @@
+/**
+ * The exclusive hold of one worker on a release: columns `lease_holder` and `lease_until` of `releases`, renewed every
+ * third of `RELEASE_LEASE_MS`.
+ *
+ * Everything that a stage changes goes through `commit`, which writes only while the row still names this holder and
+ * attempt. A worker whose lease expired changes nothing, even if it still runs. When the lease is lost (cancelled,
+ * deleted, taken over), work that waits under it ends with a LeaseLostError at once. An outage of the database ends
+ * nothing: the next renewal decides. At shutdown the release is handed back, and the next attempt does not count as a
+ * recovery.
+ */
 import { Logger } from '@nestjs/common';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
@@ -29,7 +39,7 @@ export interface ReleaseStage {
 export class LeaseLostError extends Error {}
 
 /** The exclusive right to work on something, until it is lost. */
-export class Hold {
+export class LossSignal {
   private reject: (error: LeaseLostError) => void = () => undefined;
   private readonly lost = new Promise<never>((_, reject) => (this.reject = reject));
 
@@ -59,11 +69,8 @@ export interface LeaseContext {
   announce: () => void;
 }
 
-/**
- * The exclusive hold of one worker on a release, renewed every third of its duration. Writes through it fail once it is
- * lost, so a worker whose lease expired changes nothing.
- */
-export class ReleaseLease extends Hold {
+/** The hold of one worker on a release, renewed until it is stopped. */
+export class ReleaseLease extends LossSignal {
   private readonly logger = new Logger('releases');
   private readonly renewal: Repeat;
 

@@ -6,7 +6,7 @@ import { SessionNames } from '../../hosting/mcp/session-names.js';
 import { registerQueue } from '../../platform/queue/register-queue.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { LogsModule } from '../logs/logs.module.js';
-import { CredentialsModule } from '../oauth/credentials.module.js';
+import { OAuthModule } from '../oauth/oauth.module.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { BlobsRepository } from './blobs.repository.js';
 import { BundleController } from './bundle/bundle.controller.js';
@@ -41,7 +41,7 @@ export class ReleasesModule {
         TypeOrmModule.forFeature([Release, ReleaseLog, ReleaseArtifact, ReleaseContract, ServerRescan]),
         registerQueue(RELEASES_QUEUE),
         ServersModule.forRoles(env),
-        CredentialsModule.forRoles(env),
+        OAuthModule.forRoles(env),
       ],
       providers: [
         BlobsRepository,

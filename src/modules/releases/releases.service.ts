@@ -60,8 +60,10 @@ export class ReleasesService implements OnModuleInit {
     this.registry.beforeDeletion(({ id }) => this.credentials.remove({ kind: 'server', id }));
     // A release that waits, or is about to wait again; without one the links of cancelled releases are over.
     const unfinished = statusesBefore('CANCELLED');
-    this.credentials.waitsWhile('server', (serverId) => this.releases.existsBy({ serverId, status: In(unfinished) }));
-    this.credentials.presents('server', (serverId) => this.registry.presentation(serverId));
+    this.credentials.registerPendingCheck('server', (serverId) =>
+      this.releases.existsBy({ serverId, status: In(unfinished) }),
+    );
+    this.credentials.registerDescription('server', (serverId) => this.registry.presentation(serverId));
     this.credentials.onAuthorized('server', (serverId) => this.resumeNewest(serverId));
   }
 

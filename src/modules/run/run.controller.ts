@@ -21,7 +21,7 @@ import { Access, FastPath, type FastPathRequest } from '../auth/access.decorator
 import { RunService } from './run.service.js';
 
 /** A route of the run endpoint that the API description leaves out. */
-const Endpoint = (method: (path: string | string[]) => MethodDecorator, path: string | string[]) =>
+const HiddenRoute = (method: (path: string | string[]) => MethodDecorator, path: string | string[]) =>
   applyDecorators(method(path), FastPath(), ApiExcludeEndpoint(), Access('servers:execute'));
 
 @ApiTags('MCP')
@@ -62,44 +62,44 @@ export class RunController {
   }
 
   /** The same at `/mcp` below it; other paths belong to the server. */
-  @Endpoint(Post, '*path')
+  @HiddenRoute(Post, '*path')
   @HttpCode(200)
   serveBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
   /** The stream of a client's session: changes of lists and resources. Without a session there is none. */
-  @Endpoint(Get, ['', '*path'])
+  @HiddenRoute(Get, ['', '*path'])
   stream(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
   /** Ends a client's session. Without one there is nothing to end. */
-  @Endpoint(Delete, ['', '*path'])
+  @HiddenRoute(Delete, ['', '*path'])
   end(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
   /** Other paths than MCP's belong to hosted code, with any method. */
-  @Endpoint(Put, '*path')
+  @HiddenRoute(Put, '*path')
   putBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
   /** As PUT. */
-  @Endpoint(Patch, '*path')
+  @HiddenRoute(Patch, '*path')
   patchBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
   /** As PUT. */
-  @Endpoint(Head, '*path')
+  @HiddenRoute(Head, '*path')
   headBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
   /** As PUT. */
-  @Endpoint(Options, '*path')
+  @HiddenRoute(Options, '*path')
   optionsBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }

@@ -1,3 +1,16 @@
+/**
+ * Run endpoints of servers: `/run/{slug}` speaks MCP for every kind of release, and paths below it reach the HTTP of
+ * hosted code.
+ *
+ * Callers of an account that send the same configuration values share one upstream handle; accounts never share one,
+ * since a server may keep data in its session. Release and values are read again after the body was received, so that a
+ * slow upload uses the latest release. When another release becomes current, calls under way finish on the previous
+ * one. What is open ends when the account may call the server no longer.
+ *
+ * Every POST, and every request below the endpoint, is recorded as an invocation; arguments and results only if the
+ * owner enabled it. Upstream failures and missing values are JSON-RPC errors; a path that the server lacks is 404, a
+ * release that cannot run here says why.
+ */
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { originOf } from '../../mcp/server/mcp-request.js';
@@ -33,7 +46,7 @@ export interface RunCall {
   path: string[];
 }
 
-/** Serves the run endpoints of servers. An account's callers who send the same configuration values share one channel. */
+/** Serves the run endpoints of servers. */
 @Injectable()
 export class RunService implements OnModuleInit, OnApplicationShutdown {
   private readonly handles = new HandlePool<ReleaseHandle>('run', HANDLES_MAX);

@@ -1,3 +1,16 @@
+/**
+ * Channels of connections to registry servers, which follow the server's current release: the next call after a publish
+ * uses the new one, calls under way finish on the old one.
+ *
+ * A connection has its own configuration values, token and upstream sessions; its account must be allowed to call the
+ * server at each call. Calls are recorded in the log of the server like those at the run endpoint, without HTTP in
+ * between, and under the id of the connection's own record. A call that is refused before the server was reached
+ * appears in the log of the connection only.
+ *
+ * Calls reject with ServerGoneError (deleted, or no longer allowed), NotRunnableError (no release that can run),
+ * InputRequiredError and InputInvalidError for values, and AdapterAuthRequiredError where hosted code with an auth
+ * adapter has no token.
+ */
 import { Injectable } from '@nestjs/common';
 import type { Channel, McpCall, McpReply, Listening } from '../../mcp/protocol/channel.js';
 import { memberText } from '../../mcp/protocol/json-edit.js';
@@ -30,10 +43,7 @@ type CallableServer = ResolvedServer & { release: ResolvedRelease };
 /** The handle that a call is sent by; a promise only if it must be opened. */
 type OpenHandle = () => UpstreamHandle | Promise<UpstreamHandle>;
 
-/**
- * A channel to a server's current release. When another release becomes current, the next call uses it; calls under way
- * finish on the previous one.
- */
+/** A channel to a server's current release. */
 class ServerChannel implements Channel {
   private current: ReleaseHandle | null = null;
   private isClosed = false;
@@ -106,7 +116,7 @@ class ServerChannel implements Channel {
 }
 
 /** A connection to a server, with configuration values and upstream sessions of its own. */
-export interface ServerUser extends StoredValues {
+export interface ServerConnection extends StoredValues {
   /** The connection's id, which owns the sessions. */
   id: string;
   /** The account that the connection belongs to: it must be allowed to call the server. */
@@ -135,17 +145,17 @@ export class ServerChannelsService {
    * counted like those at the run endpoint, without HTTP in between. Its calls reject with ServerGoneError,
    * NotRunnableError, InputRequiredError, InputInvalidError.
    */
-  channelFor(serverId: string, user: ServerUser): Channel {
-    const caller = callerFor(user.accountId);
+  channelFor(serverId: string, connection: ServerConnection): Channel {
+    const caller = callerFor(connection.accountId);
     return new ServerChannel(
       () => this.resolver.peekFor(serverId, caller),
-      () => this.callable(serverId, user, caller),
-      (server) => valuesFor(server.release.config, user, server.namespaceId),
+      () => this.requireRunnable(serverId, connection, caller),
+      (server) => valuesFor(server.release.config, connection, server.namespaceId),
       (server, values) => {
-        const bearer = tokenFor(server, values, user);
+        const bearer = tokenFor(server, values, connection);
         return this.handles.to(server, server.release, values, {
-          accountId: user.accountId,
-          sessionsOf: `connection ${user.id}`,
+          accountId: connection.accountId,
+          sessionsOf: `connection ${connection.id}`,
           bearer,
         });
       },
@@ -171,9 +181,9 @@ export class ServerChannelsService {
    */
   async formOf(
     serverId: string,
-    { serverName, accountId, ...stored }: Omit<ServerUser, 'id' | 'bearer'>,
+    { serverName, accountId, ...stored }: Omit<ServerConnection, 'id' | 'bearer'>,
   ): Promise<{ upstream: string | null; adapter?: string; fields: RunFormField[]; presentation: Presentation }> {
-    const { release, name, namespaceId } = await this.callable(serverId, { serverName, accountId });
+    const { release, name, namespaceId } = await this.requireRunnable(serverId, { serverName, accountId });
     const { program, authAddress } = release;
     const upstream = program ? authAddress : release.upstream;
     return {
@@ -189,10 +199,10 @@ export class ServerChannelsService {
    *
    * @throws ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError
    */
-  async adapterFor(serverId: string, user: Omit<ServerUser, 'id' | 'bearer'>): Promise<AuthAdapter | null> {
-    const { release, name, namespaceId } = await this.callable(serverId, user);
+  async adapterFor(serverId: string, connection: Omit<ServerConnection, 'id' | 'bearer'>): Promise<AuthAdapter | null> {
+    const { release, name, namespaceId } = await this.requireRunnable(serverId, connection);
     if (!release.program || !release.authAddress) return null;
-    const { query } = await valuesFor(release.config, user, namespaceId);
+    const { query } = await valuesFor(release.config, connection, namespaceId);
     return this.hosted.adapterOf(release.program, { name, query });
   }
 
@@ -201,8 +211,11 @@ export class ServerChannelsService {
    *
    * @throws ServerGoneError, NotRunnableError
    */
-  async upstreamOf(serverId: string, user: Pick<ServerUser, 'accountId' | 'serverName'>): Promise<URL | null> {
-    const { program, upstream } = (await this.callable(serverId, user)).release;
+  async upstreamOf(
+    serverId: string,
+    connection: Pick<ServerConnection, 'accountId' | 'serverName'>,
+  ): Promise<URL | null> {
+    const { program, upstream } = (await this.requireRunnable(serverId, connection)).release;
     return program ? null : upstream;
   }
 
@@ -241,9 +254,9 @@ export class ServerChannelsService {
   }
 
   /** @throws ServerGoneError, NotRunnableError */
-  private async callable(
+  private async requireRunnable(
     serverId: string,
-    { accountId, serverName }: Pick<ServerUser, 'accountId' | 'serverName'>,
+    { accountId, serverName }: Pick<ServerConnection, 'accountId' | 'serverName'>,
     caller = callerFor(accountId),
   ): Promise<CallableServer> {
     const server = await this.resolver.byId(serverId, caller);
@@ -260,7 +273,7 @@ export class ServerChannelsService {
 function tokenFor(
   { name, release: { program, upstream, authAddress } }: CallableServer,
   { headers }: RunValues,
-  { bearer }: ServerUser,
+  { bearer }: ServerConnection,
 ) {
   const hasOwn = Object.keys(headers).some((name) => name.toLowerCase() === 'authorization');
   if (hasOwn || !bearer || (program && !authAddress)) return undefined;

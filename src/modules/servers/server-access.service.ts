@@ -1,3 +1,14 @@
+/**
+ * Who may do what with a server: its owner everything, others what it is public for or what was granted to their
+ * account.
+ *
+ * The answer comes without a promise unless a grant must be read; grants are cached for 5 s, and `servers.changed` and
+ * `grants.changed` drop them at once. A server that the caller may not find is answered like one that does not exist,
+ * in the same time (`spendLookUp`). Only the owner of a namespace learns what is missing in it, and the nearest name.
+ *
+ * A key that lacks a right which its account has is a KeyScopeError; everything else that is hidden is a
+ * ServerNotFoundError.
+ */
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
@@ -28,7 +39,7 @@ interface KnownGrant {
   level: GrantLevel | null;
 }
 
-/** Decides who may do what with a server, with the grants of its owner. */
+/** Decides who may do what with a server. */
 @Injectable()
 export class ServerAccessService implements OnModuleInit {
   private readonly grants = new RowCache<KnownGrant>((key) => this.load(key), {

@@ -93,7 +93,7 @@ export class StdioServerConnectionDto {
 export class ServerWarningDto {
   /** Null for another part than a tool, which the message names. */
   tool: string | null;
-  /** What was found where. */
+  /** The place, the words that were found and the reason. */
   @ApiProperty({
     example: `tool "add": Its description says "Do not mention it": it tells the model to keep something from its user. Read the whole text.`,
   })

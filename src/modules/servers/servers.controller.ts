@@ -68,7 +68,7 @@ export class ServersController {
     answerJson(response, JSON.stringify(await this.servers.detail(name, request.grant.caller)));
   }
 
-  /** Change a server. What is left out stays; null clears. */
+  /** Change a server. Omitted members stay; null clears a member. */
   @Patch('servers/:qualifiedName')
   @ApiServerName()
   @Access('servers:write', ownServer)

@@ -23,7 +23,7 @@ export class DeprecatedSkillsController {
     return this.skills.create(caller, body);
   }
 
-  /** Fetch a skill again from where it came from. Use `PUT /skills/{namespace}/{slug}` with its Git URL instead. */
+  /** Fetch a skill again from its repository. Use `PUT /skills/{namespace}/{slug}` with its Git URL instead. */
   @Post(':namespace/:slug/sync')
   @HttpCode(200)
   @ApiOperation({ deprecated: true })

@@ -1,3 +1,15 @@
+/**
+ * Skills from repositories: reads the URL of a repository or of a folder in one, as it stands in the browser, and
+ * fetches the repository as a zip over HTTPS; no git is run.
+ *
+ * GitHub, GitLab, Bitbucket and Gitea have their own forms of folder pages (`/tree/main/skills/pdf`) and of archives. A
+ * host that is not known by name is recognised by its path, or both Gitea's and GitLab's archive are tried. `key` is
+ * the same for every spelling and branch, so that one folder is one skill.
+ *
+ * The egress policy applies at every step, with 5 redirects, 45 s in all and 25 MB. Faults: 400 for the URL, 404 for a
+ * repository that does not exist or is private (hosts do not tell), 502 for a host that is down or answers with no zip,
+ * 413 above the size.
+ */
 import { Injectable } from '@nestjs/common';
 import type { Dispatcher } from 'undici';
 import { DomainError, InvalidInputError, TooLargeError } from '../../platform/errors/domain-error.js';
@@ -83,12 +95,7 @@ const URL_LENGTH_MAX = 1_000;
 /** The newest commit of the default branch, for every kind. */
 const HEAD = 'HEAD';
 
-/**
- * Reads the address of a repository (`https://host/owner/repo`, with or without `.git`) or of a folder in one, as it
- * stands in the browser (`https://github.com/owner/repo/tree/main/skills/pdf`).
- *
- * @throws InvalidInputError
- */
+/** Reads the address of a repository or of a folder in one. @throws InvalidInputError */
 export function parseGitUrl(text: string): GitSource {
   const url = parseHttpUrl(text);
   const host = known[url.hostname] ?? [gitlab, gitea, github].find(({ browse }) => browse.test(url.pathname));

@@ -142,7 +142,7 @@ export class SkillSummaryDto {
    */
   servers: string[];
   /**
-   * Where it was fetched from; null for an upload.
+   * URL of the repository; null for an upload.
    * @example 'https://github.com/acme/skills/tree/main/code-review'
    */
   gitUrl: string | null;

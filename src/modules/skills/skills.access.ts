@@ -39,7 +39,7 @@ export const publishErrors = [
   { status: 413, text: 'The archive, or what it holds, is too large.', message: 'The archive is larger than 25 MB' },
   {
     status: 422,
-    text: 'SKILL.md is not as it should be.',
+    text: 'SKILL.md is invalid. The message says what to change.',
     code: 'invalid_skill_md',
     message: 'SKILL.md has no name: add one to its front matter',
   },

@@ -1,3 +1,14 @@
+/**
+ * Samples the results of tools; output schemas of tools that declare none are inferred from them.
+ *
+ * In each process the first 20 results of a tool in an hour are sampled, then every 100th, at most 200. `observe` is on
+ * the call path: it only buffers. The buffer (256 results, 4 MB) is processed in slices of 2 ms with pauses of 50 ms,
+ * and only statistics are stored (`shape.ts`): names of members and counts, never values but words of an enum.
+ *
+ * A schema is shown to others only for results that are objects, without members that were seen fewer than 3 times, and
+ * is a minute old at most. Results that are errors, incomplete, above 64 KB or no JSON give no sample; a full buffer
+ * drops samples, which a metric counts.
+ */
 import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import { toStorableText } from '../../platform/database/storable.js';
@@ -58,7 +69,7 @@ interface BufferedResult {
   result: string;
 }
 
-/** Samples the results of tools, from which their output schemas are inferred. */
+/** Samples the results of tools. */
 @Injectable()
 export class ToolOutputsService implements BeforeApplicationShutdown {
   private readonly logger = new Logger('tool schemas');

@@ -2,7 +2,7 @@ import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { WriteBehind } from '../../platform/database/write-behind.js';
-import { isDatabaseAway, isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
+import { isDatabaseUnreachable, isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { emptyShape, merged, shapeOf, type Shape } from './shape.js';
 
 /** Weeks that count, the current one included: samples expire after 28 to 35 days. */
@@ -84,7 +84,7 @@ export class ToolShapeRepository implements OnApplicationShutdown {
         // The server was deleted.
         if (isForeignKeyViolation(error)) continue;
         this.logger.warn({ msg: 'samples of tool results could not be written', err: error as Error });
-        if (isDatabaseAway(error)) this.buffer.set(key, samples);
+        if (isDatabaseUnreachable(error)) this.buffer.set(key, samples);
       }
     }
   }

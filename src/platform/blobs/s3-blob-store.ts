@@ -1,3 +1,14 @@
+/**
+ * Files as objects of an S3 bucket (`BLOB_URL`), named by prefix and content hash. Credentials come from the
+ * environment, as AWS's own tools read them; other servers than AWS's are addressed by path.
+ *
+ * An upload passes a local folder, since the hash that names an object is known only at the end of its content, and
+ * counts when the stored size is the one that was sent. `withFile` copies the object to a local file and removes it
+ * afterwards. Requests have 60 s, connections 5 s.
+ *
+ * A missing object is null. Everything else is a FileStorageError (503, try again), also a missing bucket where the
+ * server names it.
+ */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { Agent as HttpAgent } from 'node:http';
@@ -30,10 +41,7 @@ export class FileStorageError extends UnavailableError {
   }
 }
 
-/**
- * Blobs as objects of an S3 bucket, named by prefix and hash. Credentials come from the environment, as AWS's own tools read
- * them. Uploads pass a local folder, since the hash that names an object is known only at the end of its content.
- */
+/** Blobs as objects of an S3 bucket. */
 export class S3BlobStore extends BlobStore {
   private readonly client: Sdk.S3Client;
   private readonly uploads: UploadFolder;

@@ -1,15 +1,15 @@
 import { describe, expect, it } from '@jest/globals';
 import { QueryFailedError, QueryRunnerAlreadyReleasedError } from 'typeorm';
-import { DatabaseAwayError, isDatabaseAway } from './postgres-errors.js';
+import { DatabaseUnreachableError, isDatabaseUnreachable } from './postgres-errors.js';
 
 const failed = (code: string) => new QueryFailedError('SELECT 1', [], Object.assign(new Error('x'), { code }));
 
-describe('isDatabaseAway', () => {
+describe('isDatabaseUnreachable', () => {
   it.each(['08000', '08006', '08P01', '53300', '53100', '57P01', '57P02', '57P03', 'ECONNREFUSED', 'ECONNRESET'])(
     'is true for %s, bare and in a failed query',
     (code) => {
-      expect(isDatabaseAway(Object.assign(new Error(''), { code }))).toBe(true);
-      expect(isDatabaseAway(failed(code))).toBe(true);
+      expect(isDatabaseUnreachable(Object.assign(new Error(''), { code }))).toBe(true);
+      expect(isDatabaseUnreachable(failed(code))).toBe(true);
     },
   );
 
@@ -20,27 +20,27 @@ describe('isDatabaseAway', () => {
     'Query read timeout',
     'Client has encountered a connection error and is not queryable',
   ])('is true for “%s”', (message) => {
-    expect(isDatabaseAway(new Error(message))).toBe(true);
-    expect(isDatabaseAway(new QueryFailedError('SELECT 1', [], new Error(message)))).toBe(true);
+    expect(isDatabaseUnreachable(new Error(message))).toBe(true);
+    expect(isDatabaseUnreachable(new QueryFailedError('SELECT 1', [], new Error(message)))).toBe(true);
   });
 
   it('is true for a transaction whose connection broke', () => {
-    expect(isDatabaseAway(new QueryRunnerAlreadyReleasedError())).toBe(true);
+    expect(isDatabaseUnreachable(new QueryRunnerAlreadyReleasedError())).toBe(true);
   });
 
   it.each(['23505', '23503', '42P01', '22P02', '40001', '57014', '3D000', 'ENOENT'])('is false for %s', (code) => {
-    expect(isDatabaseAway(failed(code))).toBe(false);
+    expect(isDatabaseUnreachable(failed(code))).toBe(false);
   });
 
   it.each([undefined, null, 'ECONNREFUSED', { code: 'ECONNREFUSED' }, new Error('The connection terminated'), 7])(
     'does not say so of %p',
     (error) => {
-      expect(isDatabaseAway(error)).toBe(false);
+      expect(isDatabaseUnreachable(error)).toBe(false);
     },
   );
 
   it('the error states when to try again and does not reveal the cause', () => {
-    const error = new DatabaseAwayError(new Error('password authentication'));
+    const error = new DatabaseUnreachableError(new Error('password authentication'));
     expect(error).toMatchObject({ kind: 'unavailable', code: 'unavailable', retryAfterSeconds: 2 });
     expect(error.message).not.toContain('password');
   });

@@ -6,7 +6,7 @@ import { UnavailableError } from '../errors/domain-error.js';
 const RETRY_AFTER_SECONDS = 2;
 
 /** The database cannot be reached, is starting or ending, or has no room for one more connection. */
-export class DatabaseAwayError extends UnavailableError {
+export class DatabaseUnreachableError extends UnavailableError {
   constructor(detail?: unknown) {
     super('The database does not answer right now: try again in a few seconds', RETRY_AFTER_SECONDS, detail);
   }
@@ -57,7 +57,7 @@ export function isForeignKeyViolation(error: unknown): boolean {
  * True when a query failed because the database cannot be reached, whatever the query. For errors that reached the outermost
  * handler only: clients of other servers wrap their socket errors themselves.
  */
-export function isDatabaseAway(error: unknown): boolean {
+export function isDatabaseUnreachable(error: unknown): boolean {
   if (!types.isNativeError(error)) return false;
   if (BROKEN_TRANSACTION.some((type) => error instanceof type)) return true;
   const { code } = error as NodeJS.ErrnoException;

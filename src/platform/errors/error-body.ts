@@ -1,5 +1,5 @@
 import { isStorageFull, StorageFullError } from '../blobs/storage-space.js';
-import { codeOf, DatabaseAwayError, isDatabaseAway } from '../database/postgres-errors.js';
+import { codeOf, DatabaseUnreachableError, isDatabaseUnreachable } from '../database/postgres-errors.js';
 import { DomainError, statusOf, type ErrorKind } from './domain-error.js';
 
 /**
@@ -55,7 +55,7 @@ const DISK_FULL = '53100';
 export function domainErrorOf(error: unknown): DomainError | null {
   if (error instanceof DomainError) return error;
   if (codeOf(error) === DISK_FULL || isStorageFull(error)) return new StorageFullError(error);
-  return isDatabaseAway(error) ? new DatabaseAwayError(error) : null;
+  return isDatabaseUnreachable(error) ? new DatabaseUnreachableError(error) : null;
 }
 
 /**

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { types } from 'node:util';
 import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { DatabaseAwayError } from '../database/postgres-errors.js';
+import { DatabaseUnreachableError } from '../database/postgres-errors.js';
 import { DomainError, InvalidInputError, MethodNotAllowedError, RouteNotFoundError, statusOf } from './domain-error.js';
 import { domainErrorOf, errorAnswer, familyOf } from './error-body.js';
 
@@ -39,7 +39,7 @@ export function logFailure(logger: Logger, error: unknown, request: IncomingMess
   // Not logged in full: a message about an input may quote a secret in it.
   const { detail } = known;
   const reason = known.kind === 'invalid' || known.kind === 'unprocessable' ? known.code : known.message;
-  if (known instanceof DatabaseAwayError) {
+  if (known instanceof DatabaseUnreachableError) {
     logger.warn({
       msg: 'requests are answered 503, since the database does not answer',
       requestId,

@@ -1,3 +1,16 @@
+/**
+ * The HTTP server in front of Express. Each request gets its canonical path, an `x-request-id` (that of the client if
+ * it is harmless) and the headers that forbid browsers to run an answer. Then it goes to CORS, the authorization
+ * server, the fast path, or Express.
+ *
+ * Sockets: connections of one address and in all (`HTTP_CONNECTIONS_…`), unread answers (`response-backlog.ts`) and the
+ * time of a request are bounded; who is over a bound is cut off or gets no further requests executed. Pipelined
+ * requests, and those with a body and without a key, take turns of two per event loop, because refusing many at once
+ * delays the calls of others. WebSocket handshakes go to `upgrade`; any other `Upgrade` is read anew as if it had not
+ * been asked for (RFC 9110 section 7.8).
+ *
+ * Shutdown: no new connections; after 25 s running calls are answered with an error, a second later sockets are closed.
+ */
 import { randomUUID } from 'node:crypto';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -11,9 +24,9 @@ import { canonicalPath } from './canonical-path.js';
 import { clientAddress, isTrusted, peerOf, plainAddress } from './client-address.js';
 import { closeIfUnread, hasBody } from './body/unread-body.js';
 import { answerCors } from './cors.js';
-import { UnreadAnswers } from './unread-answers.js';
+import { ResponseBacklog } from './response-backlog.js';
 import { repeat } from '../schedule/repeat.js';
-import { Turns } from '../schedule/turns.js';
+import { PerTickQueue } from '../schedule/per-tick-queue.js';
 import { tracing } from '../telemetry/tracing.js';
 
 /** A request id of a client or proxy is kept when it is harmless to log and to send back. */
@@ -42,10 +55,7 @@ const CHECK_MS = 1_000;
 /** Node 20 does not close a kept-alive socket that was busy when `close()` was called, so such sockets are closed here. */
 const IDLE_SWEEP_MS = 100;
 
-/**
- * Express with our code in front: every path is canonical and every request has an id before anything routes it, and
- * routes that are served directly never reach Express.
- */
+/** Express with our code in front. */
 export class SlipwayAdapter extends ExpressAdapter {
   /** The OAuth authorization server, before the routes; true when it took the request. */
   authorizationServer: (request: IncomingMessage, response: ServerResponse) => boolean = () => false;
@@ -69,7 +79,7 @@ export class SlipwayAdapter extends ExpressAdapter {
   meter: ((request: IncomingMessage, response: ServerResponse) => void) | null = null;
 
   /** Called when running requests did not finish at shutdown: it answers them. */
-  abandon = () => undefined as void;
+  failPendingCalls = () => undefined as void;
 
   /** Sockets that sent no request yet: Node does not count them as idle, and some clients open one more than they use. */
   private readonly unused = new Set<Socket>();
@@ -88,16 +98,16 @@ export class SlipwayAdapter extends ExpressAdapter {
   override initHttpServer(_options: NestApplicationOptions): void {
     const app = this.getInstance<(request: IncomingMessage, response: ServerResponse) => void>();
     const { env } = this;
-    const unread = new UnreadAnswers(env);
+    const backlog = new ResponseBacklog(env);
     const connections = new KeyedLimiter(env.httpConnectionsPerAddressMax, Infinity);
-    const patient = new Turns(PATIENT_PER_TURN);
+    const patient = new PerTickQueue(PATIENT_PER_TURN);
     const options = { requestTimeout: env.httpRequestTimeoutMs, connectionsCheckingInterval: CHECK_MS };
     const server = http.createServer(options, (request, response) => {
       this.unused.delete(request.socket);
-      if (!unread.admit(request, response)) return;
+      if (!backlog.admit(request, response)) return;
       closeIfUnread(request, response);
       if (this.isDraining()) response.shouldKeepAlive = false;
-      unread.address(request);
+      backlog.address(request);
       const asked = request.url ?? '/';
       request.url = canonicalPath(asked);
       if (request.url !== asked) askedUrls.set(request, asked);
@@ -127,7 +137,7 @@ export class SlipwayAdapter extends ExpressAdapter {
       const address = plainAddress(socket.remoteAddress ?? '');
       const leave = isTrusted(address, env.trustProxy) ? () => undefined : connections.enter(peerOf(address));
       if (!leave) return socket.destroy();
-      unread.watch(socket);
+      backlog.watch(socket);
       this.unused.add(socket);
       socket.once('close', () => {
         this.unused.delete(socket);
@@ -146,7 +156,7 @@ export class SlipwayAdapter extends ExpressAdapter {
   override async close(): Promise<void> {
     const server = this.getHttpServer() as http.Server;
     const timers = [
-      setTimeout(() => this.abandon(), this.finishMs),
+      setTimeout(() => this.failPendingCalls(), this.finishMs),
       setTimeout(() => server.closeAllConnections(), this.finishMs + FAREWELL_MS),
     ];
     const sweep = repeat(IDLE_SWEEP_MS, () => {

@@ -1,3 +1,17 @@
+/**
+ * The one place where spellings of a path meet, before any routing or access check looks at it. Examples:
+ *
+ * - `/servers/ns/server/…`, `/servers/@ns%2Fserver/…`, `/servers/ns%2F` become `/servers/ns%2Fserver/…`,
+ *   `/servers/ns`.
+ * - `/{ns}…` becomes `/connect/{ns}…` when `{ns}` is a possible, unreserved namespace name: the short form that
+ *   published clients use.
+ * - `/connect/{ns}…/`, `/run/{slug}/` and `/run/{slug}/mcp/` lose their trailing slashes; deeper paths of a run
+ *   endpoint belong to its server.
+ * - An absolute target or a fragment is cut down to path and query.
+ *
+ * Percent-encoding is undone once, never twice, so `%252F` stays part of a (then invalid) name. A path it does not
+ * understand is returned as it came, for the router to refuse.
+ */
 import { isNamespaceName, SERVER_SUBRESOURCES } from './resource-names.js';
 
 /** Decodes one path segment once; null when its percent-encoding is broken. */
@@ -50,21 +64,7 @@ function withoutTrailingSlashes(path: string): string {
   return path.slice(0, end);
 }
 
-/**
- * The one place where spellings of a path meet, before any routing or access check looks at it.
- *
- * - `/servers/ns/server/…`, `/servers/@ns%2Fserver/…`, `/servers/ns%2F` become `/servers/ns%2Fserver/…`, `/servers/ns`.
- * - `/{ns}…` becomes `/connect/{ns}…` when `{ns}` is a possible, unreserved namespace name: the short form that
- *   published clients use.
- * - `/connect/{ns}…/`, `/run/{slug}/` and `/run/{slug}/mcp/` lose their trailing slashes; deeper paths of a run
- *   endpoint belong to its server.
- * - An absolute target or a fragment is cut down to path and query.
- *
- * Percent-encoding is undone once, never twice, so `%252F` stays part of a (then invalid) name. A path it does not
- * understand is returned as it came, for the router to refuse.
- *
- * @param url path and query as they stand in the request line
- */
+/** The canonical form of a path. @param url path and query as they stand in the request line */
 export function canonicalPath(url: string): string {
   const target = originForm(url);
   const mark = target.indexOf('?');

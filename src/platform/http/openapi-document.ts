@@ -31,29 +31,29 @@ endpoints, \`{error, code}\` where a skill is published, \`{error}\` everywhere 
 
 /** In the order a newcomer needs them. Tags of other modules follow by name. */
 const tags: [name: string, description: string][] = [
-  ['Namespaces', 'Names you own; they hold servers and connections.'],
-  ['Connections', 'Stored links to MCP servers.'],
-  ['Tools', 'What a connection can do, over REST.'],
-  ['Triggers', 'What a connection can tell of when it happens. Preview.'],
-  ['MCP', 'What a connection or a registered server can do, over MCP.'],
-  ['Servers', 'The registry.'],
-  ['Releases', 'Publishing versions of a server, and what became of them.'],
-  ['Runtime logs', 'Every request to a server: how it ended, what it wrote, what it threw.'],
+  ['Namespaces', 'Names that you own. They hold servers, skills and connections.'],
+  ['Connections', 'Stored links to MCP servers, with their credentials and status.'],
+  ['Tools', 'List and call the tools of a connection over REST.'],
+  ['Triggers', 'Subscribe to events of a connection. Preview.'],
+  ['MCP', 'Use a connection, a namespace or a registered server from any MCP client.'],
+  ['Servers', 'The registry: create, find and change servers.'],
+  ['Releases', 'Publish versions of a server, and follow their checks.'],
+  ['Runtime logs', 'Requests to a server, with outcome, output and exceptions.'],
   ['Skills', 'Instructions for agents: folders with a SKILL.md.'],
-  ['Server icons', 'A picture for each server.'],
-  ['Server settings', 'Secrets of a server, the address it runs at, where its code may go.'],
-  ['Accounts and API keys', 'Who may do what.'],
-  ['Grants', 'Single servers and connections that another account may use.'],
-  ['Health', 'For monitors; no API key needed.'],
+  ['Server icons', 'Images of servers.'],
+  ['Server settings', 'Secrets, run address and outbound hosts of a server.'],
+  ['Accounts and API keys', 'Accounts, their API keys, limits and permissions.'],
+  ['Grants', 'Access of other accounts to single servers and connections.'],
+  ['Health', 'Probes for monitors. No API key needed.'],
 ];
 
 /** Code and text of a status, where an error has no others. */
 const usual: Record<number, [code: string, text?: string]> = {
-  400: ['validation_error', 'Something in the request is wrong; the text says what.'],
-  401: ['unauthorized', 'The API key is missing, misspelt, revoked or expired.'],
-  403: ['forbidden', 'The key is valid, and not enough.'],
-  404: ['not_found', 'It does not exist, or belongs to somebody else.'],
-  409: ['conflict', 'It conflicts with what exists.'],
+  400: ['validation_error', 'The request is invalid. The message names the part.'],
+  401: ['unauthorized', 'The API key is missing, unknown, revoked or expired.'],
+  403: ['forbidden', 'The API key lacks a scope, or its account lacks the right.'],
+  404: ['not_found', 'The resource does not exist, or belongs to another account.'],
+  409: ['conflict', 'The request conflicts with the current state.'],
   413: ['validation_error', 'The body is too large.'],
   422: ['tool_error'],
   429: ['rate_limited', 'Too many requests, or a limit of the account is reached.'],
@@ -79,7 +79,10 @@ function exampleBody(
 }
 
 const string = (description: string) => ({ type: 'string', description });
-const [forPeople, forPrograms] = [string('What happened and what to do, for people.'), string('A word for programs.')];
+const [forPeople, forPrograms] = [
+  string('What happened and what to do, for people.'),
+  string('An error code for programs.'),
+];
 
 function errorSchema(properties: object): object {
   return { type: 'object', required: Object.keys(properties), properties };
@@ -115,7 +118,7 @@ const schemaOf: Record<ErrorFamily, keyof typeof schemas> = {
 };
 
 /** Of successes that say nothing of their own. */
-const successTexts: Record<string, string> = { 200: 'Done.', 201: 'Created.', 202: 'Taken for work.' };
+const successTexts: Record<string, string> = { 200: 'Done.', 201: 'Created.', 202: 'Accepted.' };
 
 interface Parameter {
   name: string;

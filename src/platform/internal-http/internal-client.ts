@@ -1,3 +1,16 @@
+/**
+ * HTTP between the processes of one service: `POST` to the other's `ADVERTISE_URL`, path below `/internal/`, header
+ * `x-slipway-internal` (a signature, see `internal-signatures.ts`).
+ *
+ * Request and answer consist of frames (`frames.ts`): a JSON head and the bytes of a body; the answer has a head and
+ * data, or JSON messages, and ends with `end` or `failure`. The signature covers address, path and head, and the head
+ * has the digest of a body that is known at the start. A body that streams has none: who can change bytes between two
+ * processes can also read them, and `https` in `ADVERTISE_URL` prevents both. Addresses come from the operator, so the
+ * egress policy does not apply.
+ *
+ * Failures: ProcessUnreachedError (nothing was sent, another process may be tried), RequestRefusedError (signature or
+ * clock), OutcomeUnknownError (broke off), or the error that the other process serialized.
+ */
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
@@ -61,14 +74,7 @@ export interface MessageStream {
   abort(reason: Error): void;
 }
 
-/**
- * Sends signed requests to other processes of this service. Addresses come from the operator (`ADVERTISE_URL`) and are
- * private ones as a rule, so the address policy for tenants' requests does not apply.
- *
- * The signature covers address, path and head; the head has the digest of a body that is known at the start. A body that streams has
- * no digest: an attacker who can change bytes between two processes can also read them, and `https` in `ADVERTISE_URL`
- * prevents both.
- */
+/** Sends signed requests to other processes of this service. */
 @Injectable()
 export class InternalClient implements OnApplicationShutdown {
   private readonly logger = new Logger('internal');

@@ -1,3 +1,12 @@
+/**
+ * Regular expressions in JSON Schemas of tenants, matched in linear time by RE2. JavaScript's engine takes exponential
+ * time for some patterns, and nothing else runs meanwhile.
+ *
+ * Refused, and then not checked: look-around, back-references, repeats above 1,000, patterns longer than 2,000
+ * characters, and more than 50 patterns or 64,000 instructions in a schema. A text above 64 K characters is not matched
+ * and counts as matching. `\s` stands for ASCII white space only. Nothing is thrown: a pattern that is refused has a
+ * reason (`refusal`) for the publisher, and a schema can be used without it (`withoutRefusedPatterns`).
+ */
 import { growingLru } from '../limits/growing-lru.js';
 import type * as Re2 from 're2js';
 import { lazyRequire } from '../lazy-require.js';
@@ -53,12 +62,7 @@ export interface LinearPattern {
 
 const cached = growingLru<LinearPattern>(CACHED_MAX);
 
-/**
- * A regular expression of a tenant, compiled by RE2: matching takes linear time. JavaScript's engine takes exponential
- * time for some patterns, and nothing else runs meanwhile. `\s` stands for ASCII white space only.
- *
- * @returns a pattern that matches every text when RE2 refuses the expression
- */
+/** A compiled pattern; it matches every text when RE2 refuses the expression. */
 export function linearPattern(pattern: string): LinearPattern {
   return { test: matcherOf(pattern) ?? (() => true), toString: () => JSON.stringify(pattern) };
 }

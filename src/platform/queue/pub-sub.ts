@@ -1,3 +1,11 @@
+/**
+ * Small control messages between the processes of one service: caches are dropped, handles closed, streams ended. A
+ * topic is a member of `Topics`, declared by the module that publishes it.
+ *
+ * Messages travel over the store of the queue (Redis, or Postgres without `REDIS_URL`) and reach every process, the
+ * sender included. Delivery is best effort: a message is lost while the store is away, and the loss is logged. So every
+ * subscriber must also bound the age of what it caches to a few seconds, and every handler must be idempotent.
+ */
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { createPostgresRelayBackend, Relay, type RelayOptions } from 'bullmq';
 import { Env } from '../../config/env.js';
@@ -10,10 +18,7 @@ import { QueueConnection } from './queue-backend.js';
 // eslint-disable-next-line @typescript-eslint/no-empty-object-type
 export interface Topics {}
 
-/**
- * Small control messages between the processes of one service. Delivery is best effort: a message is lost while the
- * queue's store is away. So a subscriber must also bound the age of what it caches to a few seconds.
- */
+/** Sends and receives control messages. */
 @Injectable()
 export class PubSub implements OnApplicationShutdown {
   private readonly logger = new Logger('pub-sub');

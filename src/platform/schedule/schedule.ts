@@ -1,5 +1,5 @@
 import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
-import { isDatabaseAway } from '../database/postgres-errors.js';
+import { isDatabaseUnreachable } from '../database/postgres-errors.js';
 import { repeat, type Repeat } from './repeat.js';
 
 /** Options of {@link Schedule.every}. */
@@ -36,7 +36,7 @@ export class Schedule implements BeforeApplicationShutdown {
         () => undefined,
         (error: unknown) => {
           if (this.isStopped) return;
-          logger[isDatabaseAway(error) ? 'debug' : 'error']({ msg: `${name} failed`, err: error });
+          logger[isDatabaseUnreachable(error) ? 'debug' : 'error']({ msg: `${name} failed`, err: error });
         },
       );
       current = run.finally(() => {

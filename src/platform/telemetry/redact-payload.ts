@@ -1,3 +1,14 @@
+/**
+ * JSON of arguments and results for the logs, without what looks like a secret.
+ *
+ * Blanked are members whose name has a secret word (`apiKey`, `session id`, …), texts that are known kinds of keys
+ * (JWT, private keys, keys of OpenAI, GitHub, AWS and others), values named in running text (`password: x`), and long
+ * runs of mixed characters. It is a guess that blanks too much rather than too little; a secret that looks like a word
+ * is not recognized.
+ *
+ * Work is bounded whatever the value: what is beyond 128 K characters or nested deeper than 32 is left out, a text
+ * above 64 K is replaced as a whole, because a cut secret could not be recognized.
+ */
 import { isObject } from '../text/json.js';
 import { redact } from './logger.js';
 
@@ -42,11 +53,7 @@ const NAMED =
 /** Long, and of all three kinds of characters: no word, no UUID, no hash in hexadecimal. */
 const LONG_RUN = /[A-Za-z0-9+/_=-]{40,}/g;
 
-/**
- * JSON text of a value, without what looks like a secret by its name or by itself, cut to `bytesMax` bytes. A guess, which
- * blanks too much rather than too little; it cannot know a secret that looks like a word. Work is bounded too, whatever
- * the value: what is beyond 128 K characters, or nested deeper than 32, is left out. Null for undefined.
- */
+/** JSON text of a value without secrets, cut to `bytesMax` bytes. Null for undefined. */
 export function redactedJson(value: unknown, bytesMax: number): string | null {
   if (value === undefined) return null;
   return cut(JSON.stringify(new Redaction().of(value, 0)), bytesMax);

@@ -1,4 +1,17 @@
-/** Bounds of JSON that tenants and upstreams send. Set once at start by {@link useJsonBounds}. */
+/**
+ * Bounds of JSON from tenants and upstreams: nested levels, members of objects, elements of arrays (`JSON_…` settings).
+ * Within them `JSON.parse` and the recursive functions behind it cost no more memory and stack than their text
+ * suggests; a megabyte of `[[[[` or of `{"a":…` would.
+ *
+ * `JsonScanner` counts while bytes arrive, without recursion and without building values, so that a text is refused
+ * before it is complete. The counts are exact for valid JSON in UTF-8; other text is refused by `JSON.parse`. Strings
+ * are skipped by a native search.
+ *
+ * A text above a bound is refused with a noun phrase such as "more than 100 nested levels"; `parseBounded` throws it as
+ * a SyntaxError, `jsonIn` returns undefined.
+ */
+
+/** Bounds of JSON. Set once at start by {@link useJsonBounds}. */
 export interface JsonBounds {
   /** Nested objects and arrays. */
   depth: number;
@@ -27,10 +40,7 @@ const CLOSE_BRACKET = 0x5d;
 /** Bytes of a string that are looked at one by one before the native search starts, which pays off in long strings only. */
 const SHORT_STRING_BYTES = 32;
 
-/**
- * Counts depth, members and elements of JSON text while its bytes arrive, without recursion and without building values.
- * The counts are exact for valid JSON in UTF-8; `JSON.parse` refuses other text.
- */
+/** Counts depth, members and elements of JSON text. */
 export class JsonScanner {
   private depth = 0;
   private members = 0;

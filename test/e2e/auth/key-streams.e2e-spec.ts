@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { HeldByKeys } from '../../../src/platform/http/held-by-keys.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { initialize, messagesOf, modern, post, read } from '../../support/mcp/front-calls.js';
+import { initialize, messagesOf, modern, post, read } from '../../support/mcp/mcp-calls.js';
 import { startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
 import {
   answer,

@@ -8,7 +8,7 @@ import { UrlElicitationRequiredError } from '@modelcontextprotocol/sdk/types.js'
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import type { Json } from '../../support/mcp/calls.js';
-import { ask, initialize, modern } from '../../support/mcp/front-calls.js';
+import { ask, initialize, modern } from '../../support/mcp/mcp-calls.js';
 import { LoginClient } from '../../support/oauth-clients/login.js';
 import { startAuthorizationServer, type AuthorizationServer } from '../../support/people/authorization-server.js';
 import { signedInBrowser } from '../../support/people/browser-session.js';

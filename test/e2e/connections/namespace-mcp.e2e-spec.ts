@@ -11,16 +11,16 @@ import {
 import { NamespaceServers } from '../../../src/modules/connections/namespace/namespace-servers.js';
 import type { AggregateChannel } from '../../../src/mcp/aggregate/aggregate-channel.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { startAskingV2 } from '../../support/special-upstreams/asking-upstreams.js';
+import { startElicitationV2 } from '../../support/special-upstreams/elicitation-upstreams.js';
 import { startRich } from '../../support/special-upstreams/rich-upstream.js';
 import { mcpAccept, request, send, times, toolCall, type Answer, type Json } from '../../support/mcp/calls.js';
-import { messagesOf, modern, post } from '../../support/mcp/front-calls.js';
+import { messagesOf, modern, post } from '../../support/mcp/mcp-calls.js';
 import { seedConnections } from '../../support/database/connection-rows.js';
 import { publishExternal } from '../../support/releases/current-releases.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { refusedPort, startFaulty } from '../../support/special-upstreams/faulty-upstreams.js';
 import { startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
-import { received, Talker, WATCHED } from '../../support/special-upstreams/talker.js';
+import { received, LoggingUpstream, WATCHED } from '../../support/special-upstreams/logging-upstream.js';
 import { until } from '../../support/until.js';
 import { startReferenceServer } from '../../support/upstream/reference-servers.mjs';
 import { closing, connectV1, start, textOf } from '../../support/upstream/upstream-clients.js';
@@ -503,7 +503,7 @@ describe('changes', () => {
     'mcp:own-stream',
     'log messages and updates in sessions at the connections reach the client that owns them',
     async () => {
-      const talker = new Talker();
+      const talker = new LoggingUpstream();
       const upstream = closing(await startSdkV1({ stateful: true, json: false, make: talker.make }));
       const namespace = await namespaceWith({ one: upstream.url });
       await listUntil(namespace, (found) => namesIn(found).includes('one__talk'));
@@ -514,7 +514,7 @@ describe('changes', () => {
   );
 
   verifies('mcp:own-stream', 'a client of 2026-07-28 that can be asked receives the updates of its calls', async () => {
-    const talker = new Talker();
+    const talker = new LoggingUpstream();
     const upstream = closing(await startSdkV1({ stateful: true, json: false, make: talker.make }));
     const namespace = await namespaceWith({ one: upstream.url });
     await listUntil(namespace, (found) => namesIn(found).includes('one__talk'));
@@ -608,7 +608,7 @@ describe.each(listeners)('a listening client %s', (_, connect) => {
     ['union:list-changed', 'union:official-clients'],
     'receives tool changes and requests of one of many servers',
     async () => {
-      const upstream = await startAskingV2('stateless');
+      const upstream = await startElicitationV2('stateless');
       const namespace = await namespaceWith({ quiet: (await start()).url, asks: closing(upstream).url });
       await listUntil(namespace, (found) => namesIn(found).includes('asks__ask'));
       let changes = 0;

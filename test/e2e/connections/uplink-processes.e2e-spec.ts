@@ -11,7 +11,7 @@ import { ProcessRegistry } from '../../../src/platform/processes/process-registr
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { eventsOf, mcp, open, send, times, toolCall } from '../../support/mcp/calls.js';
 import { createNamespace } from '../../support/factories.js';
-import { ask, initialize, messagesOf, modern, post } from '../../support/mcp/front-calls.js';
+import { ask, initialize, messagesOf, modern, post } from '../../support/mcp/mcp-calls.js';
 import { cleanUpPrograms, runProgram, type Program } from '../../support/program.js';
 import {
   openTunnel,

@@ -16,7 +16,7 @@ import {
   type Answer,
 } from '../../support/mcp/calls.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
-import { messagesOf, modern } from '../../support/mcp/front-calls.js';
+import { messagesOf, modern } from '../../support/mcp/mcp-calls.js';
 import {
   openTunnel,
   pair,

@@ -8,7 +8,7 @@ import { ENGINES } from '../../../src/hosting/runtime/runtime.js';
 import { ConnectionHandles } from '../../../src/modules/connections/core/connection-handles.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
-import { ask, modern } from '../../support/mcp/front-calls.js';
+import { ask, modern } from '../../support/mcp/mcp-calls.js';
 import { bundled } from '../../support/hosting/hosted-programs.js';
 import { publishHosted, type HostedServer } from '../../support/hosting/hosted-releases.js';
 import { until } from '../../support/until.js';

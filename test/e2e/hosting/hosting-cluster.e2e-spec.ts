@@ -14,7 +14,7 @@ import type { HostRequestHead } from '../../../src/hosting/cluster/host-client.j
 import { HostingRouter } from '../../../src/hosting/cluster/hosting-router.js';
 import { DataFolder, Placements } from '../../../src/hosting/cluster/placements.js';
 import { PlacementsRepository } from '../../../src/hosting/cluster/placements.repository.js';
-import { Hosting, Programs, type ProgramOwner } from '../../../src/hosting/hosting.js';
+import { Hosting, ProgramOwners, type ProgramOwner } from '../../../src/hosting/hosting.js';
 import { HostingUnavailableError, LimitExceededError, ProgramStartError } from '../../../src/hosting/hosting.errors.js';
 import type { ProgramRef } from '../../../src/hosting/hosting.types.js';
 import { Runtime } from '../../../src/hosting/runtime/runtime.js';
@@ -575,7 +575,7 @@ describe('real programs', () => {
       };
       const first = await startApp({ DATA_DIR: dataDir });
       const second = await first.sibling({ ROLES: 'api,host' });
-      for (const each of [first, second]) each.get(Programs).register('release', owner);
+      for (const each of [first, second]) each.get(ProgramOwners).register('release', owner);
       const live = (each: TestApp) => each.get(Runtime).stats().live;
       const there = (process: TestApp, ref: ProgramRef) => ask(process, ref, '/').then(({ text }) => text);
       await until(async () => {

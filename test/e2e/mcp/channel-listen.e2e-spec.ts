@@ -7,7 +7,7 @@ import { Egress } from '../../../src/platform/egress/egress.js';
 import { times } from '../../support/mcp/calls.js';
 import { channelTo as channelIn } from '../../support/mcp/channels.js';
 import { startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
-import { startTelling } from '../../support/special-upstreams/telling-server.js';
+import { startNotificationServer } from '../../support/special-upstreams/notification-server.js';
 import { until } from '../../support/until.js';
 import { closing } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
@@ -241,7 +241,7 @@ describe('listening to a legacy server', () => {
   });
 
   verifies('channel:lost-session', 'continues after the server was killed between two updates', async () => {
-    const server = closing(await startTelling());
+    const server = closing(await startNotificationServer());
     const one = await listen(channelTo(server.url), { toolsListChanged: true, resourceSubscriptions: ['docs://a'] });
     await server.tell();
     await until(() => one.heard.length === 2, 'both changes came');

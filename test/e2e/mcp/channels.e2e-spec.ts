@@ -23,7 +23,7 @@ import {
   type ScriptedMessage,
   type ScriptedUpstream,
 } from '../../support/special-upstreams/scripted-upstream.js';
-import { initialize } from '../../support/mcp/front-calls.js';
+import { initialize } from '../../support/mcp/mcp-calls.js';
 import { until } from '../../support/until.js';
 import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
 import type { RecordedRequest, Upstream, UpstreamOptions } from '../../support/upstream/upstream.js';

@@ -7,14 +7,14 @@ import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelco
 import { McpTaskRepository } from '../../../src/mcp/server/tasks/mcp-task.repository.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import {
-  startAskingV1,
-  startAskingV2,
+  startElicitationV1,
+  startElicitationV2,
   startTasksV1,
-  type AskingUpstream,
-} from '../../support/special-upstreams/asking-upstreams.js';
+  type ElicitationUpstream,
+} from '../../support/special-upstreams/elicitation-upstreams.js';
 import { createConnection, createServer } from '../../support/factories.js';
 import type { Json } from '../../support/mcp/calls.js';
-import { ask, initialize, messagesOf, modern, post } from '../../support/mcp/front-calls.js';
+import { ask, initialize, messagesOf, modern, post } from '../../support/mcp/mcp-calls.js';
 import { publishExternal } from '../../support/releases/current-releases.js';
 import { until } from '../../support/until.js';
 import { closing, textOf } from '../../support/upstream/upstream-clients.js';
@@ -35,7 +35,7 @@ afterAll(async () => {
   await app.close();
 });
 
-async function endpointOf(upstream: AskingUpstream, account = owner): Promise<string> {
+async function endpointOf(upstream: ElicitationUpstream, account = owner): Promise<string> {
   return `${app.url}${(await createConnection(app, account, { mcpUrl: closing(upstream).url })).path}/mcp`;
 }
 
@@ -90,10 +90,10 @@ const clients: [name: string, connect: (url: string, who: Person) => Promise<Any
   ['v2, which speaks the newest revision alone', (url, who) => connectV2(url, who, { pin: '2026-07-28' })],
 ];
 
-const upstreams: [name: string, start: () => Promise<AskingUpstream>][] = [
-  ['v1 with sessions', startAskingV1],
-  ['v2 for both eras', () => startAskingV2('stateless')],
-  ['v2 for 2026-07-28 alone', () => startAskingV2('reject')],
+const upstreams: [name: string, start: () => Promise<ElicitationUpstream>][] = [
+  ['v1 with sessions', startElicitationV1],
+  ['v2 for both eras', () => startElicitationV2('stateless')],
+  ['v2 for 2026-07-28 alone', () => startElicitationV2('reject')],
 ];
 
 describe.each(clients)('the official client %s', (_, connect) => {
@@ -240,7 +240,7 @@ describe('a tool of a legacy server that runs as a task only', () => {
     const { path } = await createConnection(app, owner, { mcpUrl: withTasks.url });
     const without = await asking(
       app,
-      (await createConnection(app, owner, { mcpUrl: closing(await startAskingV1()).url })).path,
+      (await createConnection(app, owner, { mcpUrl: closing(await startElicitationV1()).url })).path,
       owner,
     );
     const refusal = { code: -32601, message: expect.stringContaining('Nothing ran') };
@@ -287,7 +287,7 @@ describe('a client of 2026-07-28 whose legacy server asks', () => {
   };
 
   verifies(['mcp:input', 'mcp:parked'], 'may send its answer to another process', async () => {
-    const url = await endpointOf(await startAskingV1());
+    const url = await endpointOf(await startElicitationV1());
     const elsewhere = url.replace(app.url, second.url);
     for (const [one, two] of [
       [url, elsewhere],
@@ -306,7 +306,7 @@ describe('a client of 2026-07-28 whose legacy server asks', () => {
   });
 
   verifies('mcp:parked', 'is asked to call again when the process has ended', async () => {
-    const url = await endpointOf(await startAskingV1());
+    const url = await endpointOf(await startElicitationV1());
     const third = await app.sibling();
     const { inputRequests, requestState } = (await asking(url.replace(app.url, third.url))).body.result;
     await third.close();
@@ -319,7 +319,7 @@ describe('a client of 2026-07-28 whose legacy server asks', () => {
   });
 
   verifies('mcp:parked', 'is asked through the address of the whole namespace', async () => {
-    const one = await endpointOf(await startAskingV1());
+    const one = await endpointOf(await startElicitationV1());
     const [, namespace, id] = /connect\/([^/]+)\/([^/]+)\/mcp$/.exec(one) ?? [];
     const url = `${app.url}/connect/${namespace}/.mcp`;
     const given = { name: `${id}.ask` };
@@ -333,7 +333,7 @@ describe('a client of 2026-07-28 whose legacy server asks', () => {
 describe('a connection that leads back to this service', () => {
   verifies('mcp:loop', 'by another name has an error status, and no request loops', async () => {
     const headers = { authorization: `Bearer ${owner.key}` };
-    const good = await createConnection(app, owner, { mcpUrl: closing(await startAskingV1()).url });
+    const good = await createConnection(app, owner, { mcpUrl: closing(await startElicitationV1()).url });
     const { namespace, path } = good;
     const byOtherName = app.url.replace('127.0.0.1', 'localhost');
     expect(byOtherName).not.toBe(app.url);
@@ -390,7 +390,10 @@ describe('a session at two processes', () => {
   }
 
   verifies('mcp:session', 'is of no use to another key, nor at another connection of its own', async () => {
-    const [url, own] = [await endpointOf(await startAskingV1()), await endpointOf(await startAskingV1(), other)];
+    const [url, own] = [
+      await endpointOf(await startElicitationV1()),
+      await endpointOf(await startElicitationV1(), other),
+    ];
     const session = await initialize(url, { elicitation: {} }, '2025-11-25', `Bearer ${owner.key}`);
     const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
     const theirs = { ...session, authorization: `Bearer ${other.key}` };
@@ -399,14 +402,14 @@ describe('a session at two processes', () => {
       [url.replace(app.url, second.url), session, 200],
       [url, theirs, 404],
       [own, theirs, 404],
-      [await endpointOf(await startAskingV1()), session, 404],
+      [await endpointOf(await startElicitationV1()), session, 404],
     ] as const) {
       expect([at, (await ask(at, list, headers)).status]).toEqual([at, status]);
     }
   });
 
   verifies(['mcp:session', 'mcp:session-stream'], 'ends everywhere, and its stream with it', async () => {
-    const upstream = await startAskingV1();
+    const upstream = await startElicitationV1();
     const url = await endpointOf(upstream);
     const elsewhere = url.replace(app.url, second.url);
     const session = await initialize(url, {}, '2025-11-25', `Bearer ${owner.key}`);

@@ -2,8 +2,8 @@ import { describe, expect } from '@jest/globals';
 import type { McpCall } from '../../../src/mcp/protocol/channel.js';
 import { authRequired, UpstreamAuthRequiredError } from '../../../src/mcp/protocol/mcp-errors.js';
 import type { Json } from '../../support/mcp/calls.js';
-import { ask, askModern, initialize, messagesOf, modern, post } from '../../support/mcp/front-calls.js';
-import { startFront } from '../../support/mcp/front.js';
+import { ask, askModern, initialize, messagesOf, modern, post } from '../../support/mcp/mcp-calls.js';
+import { startMcpEndpoint } from '../../support/mcp/mcp-endpoint.js';
 import { ScriptedChannel, type ScriptedAnswer } from '../../support/mcp/scripted-channel.js';
 import { until } from '../../support/until.js';
 import { RAW_TOOL_RESULT } from '../../support/upstream/upstream.js';
@@ -25,7 +25,7 @@ const modernOf = (script: (given: McpCall) => ScriptedAnswer | Promise<ScriptedA
 describe('a client of 2026-07-28', () => {
   verifies('mcp:eras', 'discovers us: our revisions, and what the upstream can', async () => {
     for (const channel of [legacyOf(() => ({})), modernOf(() => ({}))]) {
-      const { url } = await startFront(channel);
+      const { url } = await startMcpEndpoint(channel);
       const { status, body } = await askModern(url, 'server/discover');
       expect(status).toBe(200);
       expect(body.result).toEqual({
@@ -47,7 +47,7 @@ describe('a client of 2026-07-28', () => {
 
   verifies('mcp:eras', 'gets 404 and -32601 for methods that its revision or its upstream does not have', async () => {
     const channel = legacyOf(() => ({ error: { code: -32601, message: 'Method not found' } }));
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     for (const method of ['initialize', 'ping', 'logging/setLevel', 'resources/subscribe']) {
       const { status, body } = await askModern(url, method, { level: 'info', uri: 'a' });
       expect([method, status, body.error.code, body.id]).toEqual([method, 404, -32601, 1]);
@@ -59,7 +59,7 @@ describe('a client of 2026-07-28', () => {
 
   verifies('mcp:eras', 'neither receives a session nor needs one, and its notifications are accepted', async () => {
     const channel = modernOf(() => text('done'));
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const { body, headers } = modern('tools/call', { name: 'x' });
     const ignored = { ...headers, 'mcp-session-id': 'any', 'last-event-id': '7' };
     const answer = await ask(url, body, ignored);
@@ -71,7 +71,7 @@ describe('a client of 2026-07-28', () => {
 
   verifies('mcp:passes-through', 'and an upstream of its era exchange params and results byte for byte', async () => {
     const channel = modernOf(() => RAW_TOOL_RESULT);
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const { headers } = modern('tools/call', { name: 'x' });
     const own = '{"name":"x" , "arguments":{"b":9007199254740993,"a":1.0}';
     const meta = `"${prefix}protocolVersion":"2026-07-28", "x-own" : 1.50,"${prefix}clientCapabilities":{}`;
@@ -86,7 +86,7 @@ describe('a client of 2026-07-28', () => {
 
   verifies('mcp:bridge', 'reads what its revision demands where an upstream of its era left that out', async () => {
     const channel = modernOf(({ method }) => (method === 'tools/call' ? text('done') : { resources: [], ttlMs: 5 }));
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const called = await askModern(url, 'tools/call', { name: 'x' });
     expect(called.body.result).toEqual({ resultType: 'complete', ...text('done') });
     const listed = await askModern(url, 'resources/list');
@@ -104,7 +104,7 @@ describe('a client of 2026-07-28', () => {
       { name: 'bad', inputSchema: annotated('no token') },
     ];
     const channel = legacyOf(({ method }) => (method === 'tools/list' ? { tools, nextCursor: '' } : { contents: [] }));
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const { body } = await askModern(url, 'tools/list');
     const marks = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
     const [{ execution: _, ...one }, good] = tools as Json[];
@@ -126,7 +126,7 @@ describe('a client of 2026-07-28', () => {
       given.onNotification?.(log, 'notifications/message');
       return '{"content":[],"n":9007199254740993}';
     });
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const options = { capabilities: { elicitation: {}, sampling: {} }, meta: { traceparent: 't', [`${prefix}x`]: 1 } };
     const quiet = await askModern(url, 'tools/call', { name: 'x' }, options);
     expect(quiet.text).toBe(
@@ -156,7 +156,7 @@ describe('a client of 2026-07-28', () => {
       [-32601, 'prompts/list', { code: -32601 }, 404],
     ];
     for (const [code, method, expected, status] of cases) {
-      const { url } = await startFront(legacyOf(() => ({ error: { code, message: 'No' } })));
+      const { url } = await startMcpEndpoint(legacyOf(() => ({ error: { code, message: 'No' } })));
       const answer = await askModern(url, method, method === 'tools/call' ? { name: 'x' } : { uri: 'a' });
       expect([code, answer.status, answer.body]).toEqual([
         code,
@@ -170,7 +170,7 @@ describe('a client of 2026-07-28', () => {
     const question =
       '{"resultType":"input_required","inputRequests":{"q":{"method":"roots/list"}},"requestState":"s\\u0041"}';
     const channel = modernOf(({ params }) => (params?.includes('inputResponses') ? text('done') : question));
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const capabilities = { roots: {}, extensions: { 'a.b/c': {} }, elicitation: { form: {}, url: {} } };
     const first = await askModern(url, 'tools/call', { name: 'x' }, { capabilities });
     expect(first.text).toBe(`{"jsonrpc":"2.0","id":1,"result":${question}}`);
@@ -185,7 +185,7 @@ describe('a client of 2026-07-28', () => {
     'without a capability that its upstream needs gets -32021, and otherwise an internal error',
     async () => {
       const error = { code: -32021, message: 'No', data: { requiredCapabilities: { elicitation: { url: {} } } } };
-      const { url } = await startFront(modernOf(() => ({ error })));
+      const { url } = await startMcpEndpoint(modernOf(() => ({ error })));
       for (const capabilities of [{}, { elicitation: {} }]) {
         const answer = await askModern(url, 'tools/call', { name: 'x' }, { capabilities });
         expect([answer.status, answer.body.error]).toEqual([400, error]);
@@ -204,7 +204,7 @@ describe('a client of 2026-07-28', () => {
       const channel = legacyOf(() =>
         visited ? text('done') : { error: { code: -32042, message: 'Visit first', data: { elicitations } } },
       );
-      const { url } = await startFront(channel);
+      const { url } = await startMcpEndpoint(channel);
       const able = { capabilities: { elicitation: { url: {} } } };
       const led = await askModern(url, 'tools/call', { name: 'x' }, able);
       const question = {
@@ -231,7 +231,7 @@ describe('a client of 2026-07-28', () => {
 
   verifies('mcp:vanish', 'that closes its connection cancels its call', async () => {
     const channel = modernOf(() => new Promise(() => undefined));
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const leaving = new AbortController();
     const { body, headers } = modern('tools/call', { name: 'x' });
     const gone = expect(post(url, body, headers, leaving.signal)).rejects.toThrow();
@@ -251,7 +251,7 @@ describe('a client of 2025-11-25 and older', () => {
         ? `{${modernOnly},"content":[{"n":9007199254740993}],${own}}`
         : `{${modernOnly},"prompts":[]}`,
     );
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const called = await ask(url, call('A'));
     expect(called.text).toBe(
       '{"jsonrpc":"2.0","id":"A","result":{"content":[{"n":9007199254740993}],"_meta":{"x-own":1.50}}}',
@@ -274,7 +274,7 @@ describe('a client of 2025-11-25 and older', () => {
       const { name } = JSON.parse(params ?? '') as { name: string };
       return { resultType: 'complete', content: [], structuredContent: given[name] };
     });
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const { body } = await ask(url, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
     const schemas = body.result.tools.map(({ outputSchema }: Json) => outputSchema);
     expect(schemas[0]).toEqual({
@@ -300,7 +300,7 @@ describe('a client of 2025-11-25 and older', () => {
       { type: 'text', text: 't' },
     ];
     const channel = modernOf(() => ({ resultType: 'complete', content, structuredContent: { a: 1 } }));
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const types = async (version: string) => {
       const session = await initialize(url, {}, version);
       const { result } = (await ask(url, call(1), session)).body;
@@ -314,7 +314,7 @@ describe('a client of 2025-11-25 and older', () => {
 
   verifies('mcp:bridge', 'receives the errors of a modern upstream with codes of its revision', async () => {
     const missing = { code: -32602, message: 'No', data: { uri: 'a' } };
-    const { url } = await startFront(modernOf(() => ({ error: missing })));
+    const { url } = await startMcpEndpoint(modernOf(() => ({ error: missing })));
     const read = await ask(url, { jsonrpc: '2.0', id: 1, method: 'resources/read', params: { uri: 'a' } });
     expect([read.status, read.body.error]).toEqual([200, { ...missing, code: -32002 }]);
     expect((await ask(url, call(1))).body.error).toEqual(missing);
@@ -336,7 +336,7 @@ describe('a client of 2025-11-25 and older', () => {
 
   verifies('mcp:input', 'receives the requests of a modern upstream, and its call continues', async () => {
     const channel = asking();
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const session = await initialize(url, { elicitation: {}, roots: { listChanged: true } });
     const stream = messagesOf(await post(url, call(1), session));
     for (const [result] of [[{ action: 'accept', content: { n: 'x' } }], [{ roots: [] }]]) {
@@ -368,7 +368,7 @@ describe('a client of 2025-11-25 and older', () => {
     'mcp:input',
     'without session, stream or capability receives an error with the request of the upstream',
     async () => {
-      const { url } = await startFront(asking());
+      const { url } = await startMcpEndpoint(asking());
       const able = await initialize(url, { elicitation: {}, roots: {} });
       const unable = await initialize(url, { elicitation: {} });
       const cases = [{}, { ...able, accept: 'application/json' }, unable];
@@ -383,13 +383,13 @@ describe('a client of 2025-11-25 and older', () => {
   );
 
   verifies('mcp:bridge', 'is given no task to follow, which it never declared to take', async () => {
-    const { url } = await startFront(modernOf(() => ({ resultType: 'task', taskId: 't' })));
+    const { url } = await startMcpEndpoint(modernOf(() => ({ resultType: 'task', taskId: 't' })));
     expect((await ask(url, call(1))).body.result).toMatchObject({ isError: true });
   });
 
   verifies('mcp:input', 'receives a bounded number of requests', async () => {
     const channel = modernOf(() => ({ resultType: 'input_required', requestState: 'again' }));
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const { body } = await ask(url, call(1), await initialize(url));
     expect(body.result).toMatchObject({ isError: true });
     expect(channel.calls).toHaveLength(9);
@@ -402,7 +402,7 @@ describe('a client of 2025-11-25 and older', () => {
         ? text('done')
         : { resultType: 'input_required', inputRequests: { page }, requestState: 's' },
     );
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const capabilities = { elicitation: { form: {}, url: {} } };
     const old = await initialize(url, capabilities, '2025-06-18');
     const refused = (await ask(url, call(1), old)).body.result;
@@ -428,7 +428,7 @@ describe('a client of 2025-11-25 and older', () => {
         answers.push(await onRequest?.('roots/list', undefined));
         return text('done');
       });
-      const { url } = await startFront(channel);
+      const { url } = await startMcpEndpoint(channel);
       const session = await initialize(url, { sampling: {} });
       const stream = messagesOf(await post(url, call(1), session));
       const asked = (await stream.next()).value;
@@ -449,7 +449,7 @@ describe('a client of 2025-11-25 and older', () => {
 
   verifies('mcp:vanish', 'that disconnects during a request leaves no request and no call behind', async () => {
     const channel = legacyOf(async ({ onRequest }) => ({ answer: await onRequest?.('roots/list', undefined) }));
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const leaving = new AbortController();
     // Clients of newer revisions may come back to the stream: `mcp:resume`.
     const session = await initialize(url, { roots: {} }, '2025-03-26');
@@ -474,7 +474,7 @@ describe('an upstream that requires authorization', () => {
 
   for (const era of ['legacy', 'modern'] as const) {
     verifies(['mcp:auth-required', 'mcp:input'], `leads a client of 2026-07-28 to its page (${era})`, async () => {
-      const { url } = await startFront(locked(era));
+      const { url } = await startMcpEndpoint(locked(era));
       const able = { capabilities: { elicitation: { url: {} } } };
       const { body } = await askModern(url, 'tools/call', { name: 'x' }, able);
       expect(body.result).toMatchObject({ resultType: 'input_required' });
@@ -494,7 +494,7 @@ describe('an upstream that requires authorization', () => {
     });
 
     verifies('mcp:auth-required', `leads a client of 2025-11-25 to its page by -32042 (${era})`, async () => {
-      const { url } = await startFront(locked(era));
+      const { url } = await startMcpEndpoint(locked(era));
       const session = await initialize(url, { elicitation: { url: {} } });
       const { status, body } = await ask(url, call(1), session);
       expect([status, body.error.code]).toEqual([200, -32042]);
@@ -515,7 +515,7 @@ describe('a batch', () => {
     const channel = legacyOf(({ params }) =>
       params?.includes('bad') ? { error: { code: -32602, message: 'No' } } : '{"n":9007199254740993}',
     );
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const session = await initialize(url, {}, '2025-03-26');
     const batch = [
       call('a'),
@@ -537,7 +537,7 @@ describe('a batch', () => {
   });
 
   verifies('mcp:batch', 'is refused from others, empty, too long, or with a modern message in it', async () => {
-    const { url } = await startFront(legacyOf(() => ({})));
+    const { url } = await startMcpEndpoint(legacyOf(() => ({})));
     const old = await initialize(url, {}, '2025-03-26');
     const cases: [unknown[], Record<string, string>][] = [
       [[call(1)], {}],
@@ -557,7 +557,7 @@ describe('a batch', () => {
 describe('the requests of one caller', () => {
   longVerifies('mcp:vanish', 'are bounded in number, and free their place when they are over', async () => {
     const channel = legacyOf(() => new Promise(() => undefined));
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const leaving = new AbortController();
     const held = Array.from({ length: 1_024 }, (_, i) => post(url, call(i), {}, leaving.signal).catch(() => undefined));
     await until(() => channel.running === 1_024, 'all of them run');
@@ -584,7 +584,7 @@ describe('log messages', () => {
   for (const era of ['legacy', 'modern'] as const) {
     verifies('mcp:session', `come in the level a session asked for (${era} upstream)`, async () => {
       const channel = new ScriptedChannel(era, logging);
-      const { url } = await startFront(channel);
+      const { url } = await startMcpEndpoint(channel);
       const session = await initialize(url);
       const set = (level: string, headers: Record<string, string> = session) =>
         ask(url, { jsonrpc: '2.0', id: 1, method: 'logging/setLevel', params: { level } }, headers);

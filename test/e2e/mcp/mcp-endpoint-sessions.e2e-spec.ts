@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, jest } from '@jest/globals';
-import { ask, initialize, KEY, messagesOf, modern, post, read } from '../../support/mcp/front-calls.js';
-import { startFront, TestRelay, type TestFront } from '../../support/mcp/front.js';
+import { ask, initialize, KEY, messagesOf, modern, post, read } from '../../support/mcp/mcp-calls.js';
+import { startMcpEndpoint, TestPubSub, type TestMcpEndpoint } from '../../support/mcp/mcp-endpoint.js';
 import { ScriptedChannel } from '../../support/mcp/scripted-channel.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
@@ -21,9 +21,9 @@ function end(url: string, session: Session): Promise<Response> {
 }
 
 /** A channel that answers everything, and two processes of one service that serve it. */
-async function twoProcesses(channel: ScriptedChannel): Promise<[TestFront, TestFront]> {
-  const relay = new TestRelay();
-  return [await startFront(channel, relay), await startFront(channel, relay)];
+async function twoProcesses(channel: ScriptedChannel): Promise<[TestMcpEndpoint, TestMcpEndpoint]> {
+  const relay = new TestPubSub();
+  return [await startMcpEndpoint(channel, relay), await startMcpEndpoint(channel, relay)];
 }
 
 const answering = () => new ScriptedChannel('legacy', () => done);
@@ -50,7 +50,7 @@ describe('a session', () => {
   });
 
   verifies('mcp:session', 'that was changed, has expired or was forged answers 404', async () => {
-    const { url } = await startFront(answering());
+    const { url } = await startMcpEndpoint(answering());
     const session = await initialize(url);
     const id = session['mcp-session-id'] ?? '';
     const [, payload = '', signature = ''] = id.split('.');
@@ -74,7 +74,7 @@ describe('a session', () => {
     'mcp:session',
     'that this service did not sign answers 404 to every method and every legacy message',
     async () => {
-      const { url } = await startFront(answering());
+      const { url } = await startMcpEndpoint(answering());
       const note = { jsonrpc: '2.0', method: 'notifications/initialized' };
       for (const id of ['x', 'SW1.a.b', 'f'.repeat(64)]) {
         const session = { 'mcp-session-id': id };
@@ -87,7 +87,7 @@ describe('a session', () => {
 
   verifies('mcp:session-ignored', 'smithery-stateless is none', async () => {
     const channel = answering();
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const session = { 'mcp-session-id': 'smithery-stateless' };
     expect((await ask(url, call, session)).body.result).toEqual(done);
     expect(channel.calls[0]?.caller).toBe(`${KEY} /mcp`);
@@ -98,7 +98,7 @@ describe('a session', () => {
 
   verifies(['mcp:session', 'mcp:session-ignored'], 'is ignored in requests of 2026-07-28', async () => {
     const channel = answering();
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const own = await initialize(url);
     const { body, headers } = modern('tools/call', { name: 'x' });
     const { 'mcp-protocol-version': version = '' } = headers;
@@ -152,7 +152,7 @@ describe('a session', () => {
     const channel = new ScriptedChannel('legacy', async ({ onRequest }) => ({
       a: await onRequest?.('roots/list', '{}'),
     }));
-    const { url, front } = await startFront(channel);
+    const { url, front } = await startMcpEndpoint(channel);
     const stream = messagesOf(await post(url, call, await initialize(url, { roots: {} })));
     await stream.next();
     front.beforeApplicationShutdown();
@@ -164,20 +164,20 @@ describe('a session that is older than the process', () => {
   const setLevel = { jsonrpc: '2.0', id: 1, method: 'logging/setLevel', params: { level: 'info' } };
 
   /** One more process of the service, started seconds after the others. */
-  async function laterProcess(channel: ScriptedChannel, relay: TestRelay): Promise<TestFront> {
+  async function laterProcess(channel: ScriptedChannel, relay: TestPubSub): Promise<TestMcpEndpoint> {
     const later = Date.now() + 5_000;
     const clock = jest.spyOn(Date, 'now').mockReturnValue(later);
     try {
-      return await startFront(channel, relay);
+      return await startMcpEndpoint(channel, relay);
     } finally {
       clock.mockRestore();
     }
   }
 
   verifies('mcp:session-restart', 'answers 404 when its state is unknown, and continues when it has none', async () => {
-    const relay = new TestRelay();
+    const relay = new TestPubSub();
     const channel = answering();
-    const { url } = await startFront(channel, relay);
+    const { url } = await startMcpEndpoint(channel, relay);
     const [plain, capable, loud, subscribed] = [
       await initialize(url),
       await initialize(url, { roots: {} }),
@@ -201,9 +201,9 @@ describe('a session that is older than the process', () => {
   });
 
   verifies('mcp:session-restart', 'continues if the server restores the sessions of its clients', async () => {
-    const relay = new TestRelay();
+    const relay = new TestPubSub();
     const channel = answering();
-    const capable = await initialize((await startFront(channel, relay)).url, { roots: {} });
+    const capable = await initialize((await startMcpEndpoint(channel, relay)).url, { roots: {} });
     channel.restoresSessions = true;
     expect((await ask((await laterProcess(channel, relay)).url, call, capable)).status).toBe(200);
   });
@@ -254,7 +254,7 @@ describe('the stream of a session', () => {
 
   verifies(['mcp:session-stream', 'mcp:vanish'], 'leaves no listener behind when its client is gone', async () => {
     const channel = answering();
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const session = await initialize(url);
     for (let round = 0; round < 2; round += 1) {
       const leaving = new AbortController();
@@ -267,7 +267,7 @@ describe('the stream of a session', () => {
 
   verifies('mcp:session-stream', 'continues when the stream of the upstream ends and begins again', async () => {
     const channel = answering();
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const stream = messagesOf(await open(url, await initialize(url)));
     await until(() => channel.listeners.size === 1, 'it is listened to');
     const [before] = channel.listeners;
@@ -279,14 +279,14 @@ describe('the stream of a session', () => {
   });
 
   verifies('mcp:session-stream', 'ends with the process', async () => {
-    const { url, front } = await startFront(answering());
+    const { url, front } = await startMcpEndpoint(answering());
     const response = await open(url, await initialize(url));
     front.beforeApplicationShutdown();
     expect(await response.text()).toBe('');
   });
 
   verifies('mcp:session-stream', 'is bounded in number for each account, whatever its keys', async () => {
-    const { url } = await startFront(answering());
+    const { url } = await startMcpEndpoint(answering());
     const streams = await Promise.all(Array.from({ length: 128 }, async () => open(url, await initialize(url))));
     expect(new Set(streams.map(({ status }) => status))).toEqual(new Set([200]));
     const more = await read(await open(url, await initialize(url)));
@@ -303,14 +303,14 @@ describe('the stream of a session', () => {
 
   verifies('mcp:session-stream', 'needs a session to subscribe in, and an upstream that lets one', async () => {
     const channel = new ScriptedChannel('legacy', () => done, { resources: {} });
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const session = await initialize(url);
     for (const headers of [{}, session]) {
       for (const method of ['resources/subscribe', 'resources/unsubscribe', 'logging/setLevel']) {
         expect((await ask(url, subscribe('a', method), headers as Session)).body.error.code).toBe(-32601);
       }
     }
-    const able = await startFront(answering());
+    const able = await startMcpEndpoint(answering());
     const own = await initialize(able.url);
     expect((await ask(able.url, { ...subscribe(''), params: {} }, own)).body.error.code).toBe(-32602);
     for (let i = 0; i < 100; i += 1) await ask(able.url, subscribe(`a://${i}`), own);
@@ -335,7 +335,7 @@ describe('a subscription of 2026-07-28', () => {
     'first acknowledges its filter, then sends only matching notifications, under its id',
     async () => {
       const channel = answering();
-      const { url } = await startFront(channel);
+      const { url } = await startMcpEndpoint(channel);
       const wanted = { toolsListChanged: true, resourceSubscriptions: ['a://b'] };
       const { body, headers } = listen({ ...wanted, promptsListChanged: false, odd: 1 });
       const response = await post(url, body, headers);
@@ -365,7 +365,7 @@ describe('a subscription of 2026-07-28', () => {
   verifies('mcp:subscriptions', 'ends with a result when the process or the upstream ends it', async () => {
     for (const finish of ['process', 'upstream']) {
       const channel = answering();
-      const { url, front } = await startFront(channel);
+      const { url, front } = await startMcpEndpoint(channel);
       const { body, headers } = listen({ toolsListChanged: true });
       const stream = messagesOf(await post(url, body, headers));
       await stream.next();
@@ -382,7 +382,7 @@ describe('a subscription of 2026-07-28', () => {
 
   verifies(['mcp:subscriptions', 'mcp:vanish'], 'leaves no listener behind when its client is gone', async () => {
     const channel = answering();
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const leaving = new AbortController();
     const { body, headers } = listen({ toolsListChanged: true });
     await post(url, body, headers, leaving.signal);
@@ -392,7 +392,7 @@ describe('a subscription of 2026-07-28', () => {
   });
 
   verifies('mcp:subscriptions', 'is refused when it is not of the revision’s form', async () => {
-    const { url } = await startFront(answering());
+    const { url } = await startMcpEndpoint(answering());
     const uris = Array.from({ length: 101 }, (_, i) => `a://${i}`);
     for (const notifications of [undefined, [], { resourceSubscriptions: 'a' }, { resourceSubscriptions: uris }]) {
       const { body, headers } = modern('subscriptions/listen', { notifications });

@@ -11,11 +11,11 @@ import {
   modern,
   post,
   read,
-  type FrontAnswer,
-} from '../../support/mcp/front-calls.js';
-import { startFront } from '../../support/mcp/front.js';
+  type EndpointAnswer,
+} from '../../support/mcp/mcp-calls.js';
+import { startMcpEndpoint } from '../../support/mcp/mcp-endpoint.js';
 import { startSdkSse, startSdkV1, type SdkUpstream } from '../../support/special-upstreams/sdk-upstream.js';
-import { received, Talker, WATCHED } from '../../support/special-upstreams/talker.js';
+import { received, LoggingUpstream, WATCHED } from '../../support/special-upstreams/logging-upstream.js';
 import { until } from '../../support/until.js';
 import { closing } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
@@ -28,7 +28,7 @@ beforeAll(() => {
 afterAll(() => egress.close());
 
 async function through(upstream: SdkUpstream): Promise<string> {
-  return (await startFront(closing(channelTo(egress, upstream.url)))).url;
+  return (await startMcpEndpoint(closing(channelTo(egress, upstream.url)))).url;
 }
 
 const transports = [
@@ -39,14 +39,14 @@ const transports = [
 describe('the own stream of an upstream session', () => {
   for (const [transport, startUpstream] of transports) {
     verifies('mcp:own-stream', `reaches the client whose session it is, over ${transport}`, async () => {
-      const talker = new Talker();
+      const talker = new LoggingUpstream();
       const upstream = closing(await startUpstream(talker.make));
       const got = await received(talker, await through(upstream), { headers: { authorization: KEY } });
       expect(got).toEqual([WATCHED, 'later', 'one', 'one', 'two', 'two']);
     });
 
     verifies('mcp:own-stream', `of a shared session reaches the sole call in flight, over ${transport}`, async () => {
-      const talker = new Talker();
+      const talker = new LoggingUpstream();
       const upstream = closing(await startUpstream(talker.make));
       const url = await through(upstream);
       const session = await initialize(url);
@@ -65,7 +65,7 @@ describe('the own stream of an upstream session', () => {
       await talker.change();
       expect((await stream.next()).value.method).toBe('notifications/tools/list_changed');
       talker.endHeld();
-      const got = (answer: FrontAnswer) => new Set(answer.events.map(({ params }) => params.data));
+      const got = (answer: EndpointAnswer) => new Set(answer.events.map(({ params }) => params.data));
       expect(got(await read(await first))).toEqual(new Set(['of the sole call']));
       expect(got(await read(await second))).toEqual(new Set());
       await stream.return();
@@ -74,7 +74,7 @@ describe('the own stream of an upstream session', () => {
 
   for (const [transport, startUpstream] of transports) {
     verifies('mcp:own-stream', `sends custom notifications, not those about requests, over ${transport}`, async () => {
-      const talker = new Talker();
+      const talker = new LoggingUpstream();
       const url = await through(closing(await startUpstream(talker.make)));
       const session = await initialize(url, { elicitation: {} });
       const stream = messagesOf(await fetch(url, { headers: { ...session, accept: 'text/event-stream' } }));
@@ -100,7 +100,7 @@ describe('the own stream of an upstream session', () => {
     ['mcp:own-stream', 'mcp:subscriptions'],
     'of the calls of a client of 2026-07-28 that can be asked sends its subscription updates, and its call messages',
     async () => {
-      const talker = new Talker();
+      const talker = new LoggingUpstream();
       const url = await through(closing(await startSdkV1({ stateful: true, json: false, make: talker.make })));
       const send = (method: string, params: Record<string, unknown>, id: number) => {
         const meta = { 'io.modelcontextprotocol/logLevel': 'debug' };
@@ -128,7 +128,7 @@ describe('the own stream of an upstream session', () => {
   );
 
   verifies('mcp:own-stream', 'that an upstream without sessions cannot have is not announced', async () => {
-    const { make } = new Talker();
+    const { make } = new LoggingUpstream();
     const capabilities = async (stateful: boolean) => {
       const url = await through(closing(await startSdkV1({ stateful, json: false, make })));
       const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'spec', version: '1' } };

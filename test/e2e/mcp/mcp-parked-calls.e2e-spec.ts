@@ -1,7 +1,7 @@
 import { describe, expect } from '@jest/globals';
 import type { ClientAnswer, McpCall } from '../../../src/mcp/protocol/channel.js';
-import { ask, askModern, modern, post } from '../../support/mcp/front-calls.js';
-import { startFront } from '../../support/mcp/front.js';
+import { ask, askModern, modern, post } from '../../support/mcp/mcp-calls.js';
+import { startMcpEndpoint } from '../../support/mcp/mcp-endpoint.js';
 import { ScriptedChannel, type ScriptedAnswer } from '../../support/mcp/scripted-channel.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
@@ -39,7 +39,7 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
       const second = await asks('sampling/createMessage', { messages: [] });
       return { content: [], said: [...first, second] };
     });
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const one = await call(url, {}, { ...able, id: 'a', meta: { progressToken: 'mine' } });
     expect(one.events.map(({ params }) => params)).toEqual([{ progressToken: 'mine', progress: 1 }]);
     expect(one.body).toEqual({
@@ -84,7 +84,7 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
       await new Promise(() => undefined);
       return {};
     });
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const { requestState } = (await call(url)).body.result;
     const back = { requestState, inputResponses: { 'question-1': yes } };
     const { body, headers } = modern('tools/call', { name: 'x', arguments: { n: 1 }, ...back }, able);
@@ -123,7 +123,7 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
       answers.push(await asks('elicitation/create', { message: '?' }));
       return { content: [] };
     });
-    const { url, front } = await startFront(channel);
+    const { url, front } = await startMcpEndpoint(channel);
     const { requestState } = (await call(url)).body.result;
     front.beforeApplicationShutdown();
     await until(() => channel.running === 0, 'the call is over');
@@ -138,7 +138,7 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
       answers.push(await asks('sampling/createMessage', {}));
       return { content: [] };
     });
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const forms = { capabilities: { elicitation: {} } };
     expect((await call(url, {}, forms)).body.result.resultType).toBe('complete');
     expect(answers).toEqual([
@@ -170,7 +170,7 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
       refused = await asks('elicitation/create', { message: big });
       return { content: [{ type: 'text', text: big + big }] };
     });
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const { inputRequests, requestState } = (await call(url)).body.result;
     expect(Object.keys(inputRequests)).toEqual(['question-1']);
     expect(refused).toEqual({ error: { code: -32601, message: expect.stringMatching(/exceed 4 MB/) } });

@@ -2,8 +2,8 @@ import { describe, expect } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
-import { ask, initialize, KEY, post } from '../../support/mcp/front-calls.js';
-import { startFront, TestRelay } from '../../support/mcp/front.js';
+import { ask, initialize, KEY, post } from '../../support/mcp/mcp-calls.js';
+import { startMcpEndpoint, TestPubSub } from '../../support/mcp/mcp-endpoint.js';
 import { ScriptedChannel } from '../../support/mcp/scripted-channel.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
@@ -17,7 +17,7 @@ const answer = JSON.stringify({ jsonrpc: '2.0', id: 1, result: done });
 
 /** Two processes of one service before an upstream whose calls log what the test says and end when it says so. */
 async function processes() {
-  const relay = new TestRelay();
+  const relay = new TestPubSub();
   const running: { log: (data: unknown) => void; finish: () => void }[] = [];
   const channel = new ScriptedChannel('legacy', ({ onNotification }) => {
     return new Promise((resolve) => {
@@ -29,7 +29,7 @@ async function processes() {
       running.push({ log, finish: () => resolve(done) });
     });
   });
-  const [one, two] = [await startFront(channel, relay), await startFront(channel, relay)];
+  const [one, two] = [await startMcpEndpoint(channel, relay), await startMcpEndpoint(channel, relay)];
   const begun = async () => {
     await until(() => running.length > 0, 'the call runs');
     return running.pop() as (typeof running)[number];

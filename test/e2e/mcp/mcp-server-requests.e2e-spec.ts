@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect } from '@jest/globals';
 import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
 import { channelTo } from '../../support/mcp/channels.js';
-import { ask, initialize, messagesOf } from '../../support/mcp/front-calls.js';
-import { startFront, TestRelay } from '../../support/mcp/front.js';
+import { ask, initialize, messagesOf } from '../../support/mcp/mcp-calls.js';
+import { startMcpEndpoint, TestPubSub } from '../../support/mcp/mcp-endpoint.js';
 import { startSdkSse, startSdkV1 } from '../../support/special-upstreams/sdk-upstream.js';
 import { until } from '../../support/until.js';
 import { closing } from '../../support/upstream/upstream-clients.js';
@@ -57,10 +57,10 @@ for (const [transport, start] of [
       async () => {
         const askers = new Askers();
         const { url } = closing(await start(askers.make));
-        const relay = new TestRelay();
+        const relay = new TestPubSub();
         const [one, two] = [
-          await startFront(closing(channelTo(egress, url)), relay),
-          await startFront(closing(channelTo(egress, url)), relay),
+          await startMcpEndpoint(closing(channelTo(egress, url)), relay),
+          await startMcpEndpoint(closing(channelTo(egress, url)), relay),
         ];
         const session = await initialize(one.url, { roots: {} });
         const messages = await stream(held === 'another process' ? two.url : one.url, session);
@@ -79,7 +79,7 @@ for (const [transport, start] of [
   verifies('mcp:server-requests', `over ${transport} without a stream of the client are refused`, async () => {
     const askers = new Askers();
     const { url } = closing(await start(askers.make));
-    const front = await startFront(closing(channelTo(egress, url)));
+    const front = await startMcpEndpoint(closing(channelTo(egress, url)));
     const session = await initialize(front.url, { roots: {} });
     await ask(front.url, call, session);
     await expect(askers.caller?.listRoots()).rejects.toMatchObject({ code: -32601 });
@@ -88,10 +88,10 @@ for (const [transport, start] of [
   verifies('mcp:client-notifications', `reach the sessions of their client over ${transport}`, async () => {
     const askers = new Askers();
     const { url } = closing(await start(askers.make));
-    const relay = new TestRelay();
+    const relay = new TestPubSub();
     const [one, two] = [
-      await startFront(closing(channelTo(egress, url)), relay),
-      await startFront(closing(channelTo(egress, url)), relay),
+      await startMcpEndpoint(closing(channelTo(egress, url)), relay),
+      await startMcpEndpoint(closing(channelTo(egress, url)), relay),
     ];
     const notify = async (to: string, method: string, session: Record<string, string>) =>
       expect((await ask(to, { jsonrpc: '2.0', method, params: {} }, session)).status).toBe(202);

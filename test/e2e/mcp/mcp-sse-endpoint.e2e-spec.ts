@@ -1,6 +1,6 @@
 import { describe, expect } from '@jest/globals';
-import { ask, KEY, post } from '../../support/mcp/front-calls.js';
-import { startFront, TestRelay } from '../../support/mcp/front.js';
+import { ask, KEY, post } from '../../support/mcp/mcp-calls.js';
+import { startMcpEndpoint, TestPubSub } from '../../support/mcp/mcp-endpoint.js';
 import { ScriptedChannel } from '../../support/mcp/scripted-channel.js';
 import type { Json } from '../../support/mcp/calls.js';
 import { until } from '../../support/until.js';
@@ -51,9 +51,9 @@ const initialize = (capabilities: object) => ({
 
 describe('a client of HTTP+SSE (2024-11-05)', () => {
   verifies('mcp:sse', 'has its messages answered on its stream, whichever process they are posted to', async () => {
-    const relay = new TestRelay();
+    const relay = new TestPubSub();
     const channel = answering();
-    const [one, two] = [await startFront(channel, relay), await startFront(channel, relay)];
+    const [one, two] = [await startMcpEndpoint(channel, relay), await startMcpEndpoint(channel, relay)];
     const { endpoint, next, leave } = await openStream(`${one.url}?separator=.`);
     expect(new URL(endpoint, one.url).pathname).toBe('/mcp');
     expect(new URL(endpoint, one.url).searchParams.get('separator')).toBe('.');
@@ -83,7 +83,7 @@ describe('a client of HTTP+SSE (2024-11-05)', () => {
       const answer = await onRequest?.('roots/list', undefined);
       return answer && 'result' in answer ? answer.result : new Promise<never>(() => undefined);
     });
-    const { url } = await startFront(channel);
+    const { url } = await startMcpEndpoint(channel);
     const { endpoint, next, leave } = await openStream(url);
     const to = new URL(endpoint, url).href;
     await ask(to, initialize({ roots: {} }));
@@ -109,7 +109,7 @@ describe('a client of HTTP+SSE (2024-11-05)', () => {
     ['mcp:sse', 'mcp:get-delete'],
     'is not taken for one that sends its revision or no event stream',
     async () => {
-      const { url } = await startFront(answering());
+      const { url } = await startMcpEndpoint(answering());
       const accept = 'text/event-stream';
       for (const headers of [{ accept, 'mcp-protocol-version': '2025-06-18' }, { accept: 'text/html' }]) {
         const { status } = await fetch(url, { headers: { authorization: KEY, ...headers } as Record<string, string> });

@@ -341,7 +341,7 @@ describe('an answer', () => {
       const forged = changed(callback, { iss, error: 'EVIL_CODE', error_description: 'EVIL_TEXT' });
       const shown = await person.open(forged);
       expect(shown.status).toBe(400);
-      expect(shown.html).toContain('came from somebody else');
+      expect(shown.html).toContain('not from the sign-in server');
       expect(shown.html).not.toMatch(/evil/i);
       expect(await person.open(callback)).toMatchObject({ status: 410 });
       expect(server.issued.length).toBe(exchanged);
@@ -403,7 +403,7 @@ describe('an answer', () => {
   verifies('release:link:cancelled', 'for which nothing waits any more stores no token', async () => {
     const owner = newOwner();
     const { person, callback } = await backFromServer(await beginSetup(app, owner, guarded.url));
-    credentials.waitsWhile('server', () => Promise.resolve(false));
+    credentials.registerPendingCheck('server', () => Promise.resolve(false));
     expect(await person.open(callback)).toMatchObject({
       status: 410,
       html: expect.stringContaining('Nothing waits for this any more'),

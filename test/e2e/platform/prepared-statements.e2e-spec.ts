@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { DataSource, QueryFailedError } from 'typeorm';
 import type { QueryConfig } from 'pg';
 import { dataSourceOptions, poolOf } from '../../../src/platform/database/data-source-options.js';
-import { isDatabaseAway } from '../../../src/platform/database/postgres-errors.js';
+import { isDatabaseUnreachable } from '../../../src/platform/database/postgres-errors.js';
 import { PreparedStatement } from '../../../src/platform/database/prepared-statement.js';
 import { cloneDatabase, startApp, type TestApp } from '../../support/app.js';
 import { startDatabaseRelay, type DatabaseRelay } from '../../support/database/database-relay.js';
@@ -58,7 +58,7 @@ describe('a prepared statement', () => {
     expect(error).toBeInstanceOf(QueryFailedError);
     expect(error).toMatchObject({ code: '22012', parameters: [0] });
     expect(String(error)).toBe(String(other));
-    expect(isDatabaseAway(error)).toBe(false);
+    expect(isDatabaseUnreachable(error)).toBe(false);
     expect(await quotient.findOne(source, [6])).toEqual({ quotient: 2 });
   });
 
@@ -74,7 +74,7 @@ describe('a prepared statement', () => {
   it('tells a database that is away, and is prepared again afterwards', async () => {
     await relay.shut();
     const error: unknown = await quotient.findOne(source, [1]).catch((thrown: unknown) => thrown);
-    expect(isDatabaseAway(error)).toBe(true);
+    expect(isDatabaseUnreachable(error)).toBe(true);
     await relay.open();
     expect(await quotient.findOne(source, [1])).toEqual({ quotient: 12 });
     expect(await uses()).toEqual([1]);
@@ -89,7 +89,7 @@ describe('a prepared statement', () => {
         await tx.query('SELECT 1');
       })
       .catch((error: unknown) => error);
-    expect(isDatabaseAway(thrown)).toBe(true);
+    expect(isDatabaseUnreachable(thrown)).toBe(true);
     await relay.open();
   });
 });

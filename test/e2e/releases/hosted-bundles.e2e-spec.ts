@@ -1,9 +1,9 @@
 import { Logger } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, jest } from '@jest/globals';
-import { Programs } from '../../../src/hosting/hosting.js';
+import { ProgramOwners } from '../../../src/hosting/hosting.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
-import { ask } from '../../support/mcp/front-calls.js';
+import { ask } from '../../support/mcp/mcp-calls.js';
 import { packBundle } from '../../support/releases/mcpb.js';
 import { published, releaseIn } from '../../support/releases/releases.js';
 import { refusedPort } from '../../support/special-upstreams/faulty-upstreams.js';
@@ -90,7 +90,7 @@ describe('a bundle on a service that runs bundles', () => {
         engine: 'bundle' as const,
         isStateful: true,
       };
-      app.get(Programs).log(ref, 'error', { msg: 'a request to a bundle failed' });
+      app.get(ProgramOwners).log(ref, 'error', { msg: 'a request to a bundle failed' });
 
       const lines = () =>
         logged.flatMap(({ mock }) =>

@@ -7,7 +7,7 @@ import { HostingUnavailableError } from '../../../src/hosting/hosting.errors.js'
 import { Hosting, LocalHosting } from '../../../src/hosting/hosting.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
-import { ask, modern } from '../../support/mcp/front-calls.js';
+import { ask, modern } from '../../support/mcp/mcp-calls.js';
 import { invocationsOf, logOf, publishHosted, type HostedServer } from '../../support/hosting/hosted-releases.js';
 import { hostedRequest } from '../../support/hosting/hosted-runtime.js';
 import { errorOf } from '../../support/releases/releases.js';

@@ -6,7 +6,7 @@ import type { Dispatcher } from 'undici';
 import { loadEnv } from '../../../src/config/env.js';
 import type { Engine } from '../../../src/hosting/engine.js';
 import type { LogNames } from '../../../src/platform/telemetry/log-names.repository.js';
-import { Programs, type Hosting, type ProgramOwner } from '../../../src/hosting/hosting.js';
+import { ProgramOwners, type Hosting, type ProgramOwner } from '../../../src/hosting/hosting.js';
 import { ProgramStartError } from '../../../src/hosting/hosting.errors.js';
 import {
   INVOCATION_HEADER,
@@ -121,7 +121,7 @@ export class HostedRuntime implements ProgramOwner {
     engine: Engine,
     settings: NodeJS.ProcessEnv,
   ) {
-    const programs = new Programs();
+    const programs = new ProgramOwners();
     programs.register('release', this);
     const env = loadEnv({ DATA_DIR: folder, ...settings });
     this.runtime = new Runtime(env, programs, [engine], this.memory);

@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 
 const [dist, file, count] = process.argv.slice(2);
 const load = (name) => import(pathToFileURL(`${dist}/src/${name}`).href);
-const [{ loadEnv }, { Programs }, { Runtime }, { WorkerdEngine }, { Sandbox }] = await Promise.all([
+const [{ loadEnv }, { ProgramOwners }, { Runtime }, { WorkerdEngine }, { Sandbox }] = await Promise.all([
   load('config/env.js'),
   load('hosting/hosting.js'),
   load('hosting/runtime/runtime.js'),
@@ -25,7 +25,7 @@ class KnownEngine extends WorkerdEngine {
   }
 }
 
-const programs = new Programs();
+const programs = new ProgramOwners();
 programs.register('release', {
   withProgram: (ref, use) => use({ ref, file, secrets: { KEY: 'secret' }, configSchema: null, egressAllow: null }),
   valuesOf: () => Promise.resolve({ secrets: { KEY: 'secret' }, egressAllow: null }),

@@ -25,7 +25,7 @@ export async function beginSetup(
 ): Promise<string> {
   const credentials = app.get(CredentialsService);
   // The servers of these tests have no releases, one of which would be waiting.
-  credentials.waitsWhile('server', () => Promise.resolve(true));
+  credentials.registerPendingCheck('server', () => Promise.resolve(true));
   const { setupUrl } = await credentials.begin(owner, { upstreamUrl, challenge, label });
   return setupUrl;
 }

@@ -94,7 +94,7 @@ function choiceErrors(here: Schema, root: Schema, value: unknown, path: string, 
   const choices = here.anyOf ?? here.oneOf;
   if (!choices || choices.length === 0) return [];
   const errors = choices.map((choice) => issuesOf(choice, root, value, path, around));
-  if (errors.some((found) => found.length === 0)) return [];
+  if (errors.some((faults) => faults.length === 0)) return [];
   return errors.length === 1 ? errors[0] : [{ path, message: 'matches none of the allowed forms' }];
 }
 

@@ -1,3 +1,15 @@
+/**
+ * One session of a stateful module, as a Durable Object of workerd: the MCP server in memory, the values that its code
+ * stores on disk.
+ *
+ * After a restart of the process the server is made again and receives the stored `initialize`, so the client does not
+ * notice. Opening an existing session continues it, if configuration, client and token are the same; otherwise a new
+ * server takes its place and the values stay. Storage keys: `opening` (body and configuration), `value:<key>` (the
+ * code's).
+ *
+ * A session is deleted 7 days after its last use, one without values after a day. A server that does not restore within
+ * 10 s counts as failed, and the client gets 404 for an unknown session, upon which it opens another one.
+ */
 import { withTimeout } from '../../../platform/limits/with-timeout.js';
 import { rpcError, unknownSession, bearerOf, clean, CONFIG_HEADER, secretsIn, SEND_HEADER } from './requests.js';
 import { LiveSession } from './live-session.js';
@@ -31,10 +43,7 @@ interface Opening {
   config: unknown;
 }
 
-/**
- * One session of a stateful server: the server in memory, its values on disk. After a restart the server is created
- * again and receives the stored `initialize`, unnoticed by the client. Opening an existing session continues it.
- */
+/** One session of a stateful server. */
 export class McpSessionObject {
   private live: Promise<LiveSession> | undefined;
   private readonly env: Record<string, string>;
@@ -234,9 +243,9 @@ function messageOf({ body }: Opening): { id?: unknown; params?: { capabilities?:
  * True if a stored session serves this opening: the same configuration, and the same client or one without
  * capabilities.
  */
-function isSameOpening(stored: Opening, given: Opening): boolean {
-  if (JSON.stringify(stored.config) !== JSON.stringify(given.config)) return false;
-  const { id, params } = messageOf(given);
+function isSameOpening(stored: Opening, requested: Opening): boolean {
+  if (JSON.stringify(stored.config) !== JSON.stringify(requested.config)) return false;
+  const { id, params } = messageOf(requested);
   if (id === undefined || params === undefined) return false;
   const declaresNothing = Object.keys(params.capabilities ?? {}).length === 0;
   return declaresNothing || JSON.stringify(messageOf(stored).params) === JSON.stringify(params);

@@ -131,10 +131,10 @@ class FactoryWorker {
     headers.delete(SEND_HEADER);
     headers.delete(CONFIG_HEADER);
     if (this.tokenOf(request) === undefined) headers.delete('authorization');
-    const given = request.headers.get('mcp-session-id');
+    const sessionId = request.headers.get('mcp-session-id');
     const name = request.headers.get(SESSION_HEADER);
-    if (given !== null) {
-      const stub = stubOf(namespace, given);
+    if (sessionId !== null) {
+      const stub = stubOf(namespace, sessionId);
       return stub ? stub.fetch(renewed(request, headers)) : unknownSession();
     }
     if (name !== null && request.method === 'DELETE') {

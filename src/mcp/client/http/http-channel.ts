@@ -1,3 +1,16 @@
+/**
+ * MCP over HTTP to a server of any era: modern, legacy streamable HTTP, HTTP+SSE, or modern and streamable HTTP at
+ * once.
+ *
+ * The first call learns the era of the endpoint, from the table of eras or by a probe (`era-probe.ts`), and makes the
+ * adapter of it. Calls of the legacy era to a modern endpoint use a second adapter with sessions, where the endpoint
+ * has them. When a reply contradicts the era, the verdict is discarded, the endpoint is probed once more, and the call
+ * is resent once, if it certainly did not run. A verdict younger than 5 s is trusted: its failures are reported.
+ *
+ * Requests to servers outside carry `Via`, by which a loop through this service is noticed; hosted programs do not get
+ * it. Errors leave with the caller's whole time in them, the note that a tool call may have run, and the server's name
+ * in place of its address.
+ */
 import type {
   Channel,
   Listening,
@@ -9,12 +22,12 @@ import type {
 } from '../../protocol/channel.js';
 import { deadlineIn } from '../../protocol/deadline.js';
 import { EraMemory } from '../../eras/era-memory.js';
-import { isDoubtful, type EraVerdict } from '../../eras/era.repository.js';
+import { isStale, type EraVerdict } from '../../eras/era.repository.js';
 import { asCallError, tooLate, UpstreamFailure, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import type { Era, UpstreamIdentity } from '../../protocol/protocol.js';
 import { EraContradictedError } from '../may-resend.js';
 import type { ProtocolAdapter } from '../protocol-adapter.js';
-import { findEra, findSession, type Found } from '../era-probe.js';
+import { findEra, findSession, type ProbedEra } from '../era-probe.js';
 import type { HttpDispatcher } from './http-exchange.js';
 import { HttpWire, type HttpTarget } from './http-wire.js';
 import { LegacyAdapter, type LegacyOptions } from '../legacy-adapter.js';
@@ -72,11 +85,7 @@ interface Choice {
   legacy: SingleFlight<ProtocolAdapter> | null;
 }
 
-/**
- * MCP over HTTP to a server of any era: modern, legacy streamable HTTP, HTTP+SSE, or modern and streamable HTTP at once.
- * Remembers the era of the endpoint. When a reply contradicts it, probes once more and resends the call once, if the call
- * certainly did not run.
- */
+/** MCP over HTTP to one server. */
 export class HttpChannel implements Channel {
   private readonly wire: HttpWire;
   private readonly choice: SingleFlight<Choice>;
@@ -102,9 +111,9 @@ export class HttpChannel implements Channel {
     }
   }
 
-  request(given: McpCall): Promise<McpReply> {
+  request(request: McpCall): Promise<McpReply> {
     const from = performance.now();
-    const call = this.target.sessionPerCaller ? inOwnSession(given, this.target.sessionPerCaller.sharedKey) : given;
+    const call = this.target.sessionPerCaller ? inOwnSession(request, this.target.sessionPerCaller.sharedKey) : request;
     const { value } = this.choice;
     const adapter = call.era === 'legacy' && value?.legacy ? value.legacy.value : value?.adapter;
     const send = () => this.withAdapter(call.timeoutMs, call, (chosen, ms) => chosen.request(call, ms));
@@ -112,7 +121,7 @@ export class HttpChannel implements Channel {
     const sent = adapter ? adapter.request(call, call.timeoutMs) : send();
     return sent.catch(async (error: unknown) => {
       if (!(adapter && value && error instanceof EraContradictedError)) throw this.errorFor(error, call, from);
-      await this.doubt(value);
+      await this.invalidateEra(value);
       return send().catch((again: unknown) => {
         throw this.errorFor(again, call, from);
       });
@@ -185,17 +194,17 @@ export class HttpChannel implements Channel {
     call: Pick<McpCall, 'era' | 'cancellation' | 'timing'>,
     work: (adapter: ProtocolAdapter, timeoutMs: number) => Promise<T>,
   ): Promise<T> {
-    const left = deadlineIn(timeoutMs);
+    const timeLeft = deadlineIn(timeoutMs);
     for (let isRepeat = false; ; isRepeat = true) {
-      const choice = this.choice.value ?? (await this.chosen(left(), call));
+      const choice = this.choice.value ?? (await this.chosen(timeLeft(), call));
       try {
-        return await work(await adapterIn(choice, call, left), left());
+        return await work(await adapterIn(choice, call, timeLeft), timeLeft());
       } catch (error) {
         if (!(error instanceof EraContradictedError)) throw error;
         // The outcome is a reply, and `T` too, for `request` only.
         if (isRepeat && error.outcome instanceof Error) throw error.outcome;
         if (isRepeat) return error.outcome as T;
-        await this.doubt(choice);
+        await this.invalidateEra(choice);
       }
     }
   }
@@ -211,12 +220,12 @@ export class HttpChannel implements Channel {
 
   /** Selects an adapter by the remembered era, or by a probe. */
   private async choose(): Promise<Choice> {
-    let found: Found | undefined;
+    let probed: ProbedEra | undefined;
     const verdict = await this.eras.settle(this.target.url, async () => {
-      found = await findEra(this.wire);
-      return found.verdict;
+      probed = await findEra(this.wire);
+      return probed.verdict;
     });
-    const adapter = this.adapterFor(verdict, found);
+    const adapter = this.adapterFor(verdict, probed);
     const isModern = adapter instanceof ModernAdapter;
     const legacy = isModern ? new SingleFlight(() => this.legacyFor(verdict, adapter), this.target.url) : null;
     return { verdict, adapter, legacy };
@@ -231,18 +240,18 @@ export class HttpChannel implements Channel {
     return this.legacyAdapter('streamable', { opened });
   }
 
-  private adapterFor(verdict: EraVerdict, found: Found | undefined): ProtocolAdapter {
+  private adapterFor(verdict: EraVerdict, probed: ProbedEra | undefined): ProtocolAdapter {
     const { wire } = this;
-    const isFresh = () => found !== undefined && Date.now() - verdict.learnedAt < FRESH_MS;
+    const isFresh = () => probed !== undefined && Date.now() - verdict.learnedAt < FRESH_MS;
     if (verdict.kind === 'modern' || verdict.kind === 'both') {
-      const onDoubt = () => {
+      const invalidateEra = () => {
         if (isFresh() || this.isConfirmed || !this.choice.value) return;
         this.isConfirmed = true;
-        void this.doubt(this.choice.value);
+        void this.invalidateEra(this.choice.value);
       };
-      return new ModernAdapter(wire, this.cache, { discovered: found?.discovered, isFresh, onDoubt });
+      return new ModernAdapter(wire, this.cache, { discovered: probed?.discovered, isFresh, invalidateEra });
     }
-    return this.legacyAdapter(verdict.kind, { opened: found?.opened, isFresh, isDoubtful: () => isDoubtful(verdict) });
+    return this.legacyAdapter(verdict.kind, { opened: probed?.opened, isFresh, isStale: () => isStale(verdict) });
   }
 
   private legacyAdapter(kind: 'streamable' | 'sse', options: Partial<LegacyOptions> = {}): LegacyAdapter {
@@ -250,14 +259,14 @@ export class HttpChannel implements Channel {
     return new LegacyAdapter((profile, handlers) => open(this.wire, profile, handlers), {
       url: this.target.url,
       isFresh: () => false,
-      isDoubtful: () => false,
+      isStale: () => false,
       sessionsMax: this.target.sessionsMax,
       ...options,
     });
   }
 
   /** Discards the verdict after a contradiction. Calls that run on the adapter continue. */
-  private async doubt(choice: Choice): Promise<void> {
+  private async invalidateEra(choice: Choice): Promise<void> {
     if (this.choice.value === choice) {
       this.choice.lose(choice);
       void closeChoice(choice);
@@ -281,10 +290,10 @@ function inOwnSession(call: McpCall, sharedKey: string | undefined): McpCall {
 async function adapterIn(
   { adapter, legacy }: Choice,
   { era, cancellation }: Pick<McpCall, 'era' | 'cancellation'>,
-  left: () => number,
+  timeLeft: () => number,
 ): Promise<ProtocolAdapter> {
   if (era !== 'legacy' || !legacy) return adapter;
-  return legacy.get(Math.min(left(), SESSION_MS_MAX), cancellation).catch((error: unknown) => {
+  return legacy.get(Math.min(timeLeft(), SESSION_MS_MAX), cancellation).catch((error: unknown) => {
     if (error instanceof UpstreamFailure) return adapter;
     throw error;
   });

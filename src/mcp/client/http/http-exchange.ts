@@ -1,3 +1,16 @@
+/**
+ * One HTTP request to an upstream and its whole answer: JSON, or the events of a stream up to the awaited message.
+ *
+ * One deadline covers headers and body. Events restart it where the caller listens, up to an hour in all, and it waits
+ * while the upstream waits for an answer of the caller. A message above 256 KB is parsed in turn, one at a time for
+ * each account, so that large answers do not stall the process. After its answer a stream has 1 s to end, else its
+ * socket is closed.
+ *
+ * A stream that breaks after an event with an id is resumed by GET with `Last-Event-ID`, after the server's `retry`
+ * (0.1 to 60 s), three times in a row without a new id; that is no repeat of the call. Failures are UpstreamFailures,
+ * which say whether the request may have run; an HTTP status is no failure here. Too large (16 MB), too deep, or too
+ * many messages: UpstreamError, and the socket is closed.
+ */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { Cancellation } from '../../protocol/cancellation.js';
@@ -119,11 +132,7 @@ export interface ResumePoint {
   startedAt: number;
 }
 
-/**
- * Sends one request and reads its whole answer under one deadline, which includes the body.
- *
- * @throws UpstreamFailure for every transport failure; an HTTP status is not a failure
- */
+/** Sends one request and reads its answer. @throws UpstreamFailure for every transport failure */
 export function exchange(dispatcher: HttpDispatcher, request: ExchangeRequest): Promise<ExchangeAnswer> {
   return new Promise((resolve, reject) => {
     new Exchange(dispatcher, request, resolve, reject).start();
@@ -387,8 +396,8 @@ export async function resumed(
   const { 'content-type': _, ...headers } = request.headers;
   const startedAt = broken.resume?.startedAt ?? Date.now();
   const until = startedAt + CALL_MS_MAX;
-  const left = deadlineIn(broken.resume?.leftMs ?? request.timeoutMs);
-  const timeLeft = () => (request.extendWithEvents ? request.timeoutMs : left());
+  const totalLeft = deadlineIn(broken.resume?.leftMs ?? request.timeoutMs);
+  const timeLeft = () => (request.extendWithEvents ? request.timeoutMs : totalLeft());
   let last = broken;
   for (let tries = 0; tries < TRIES_MAX && last.resume && Date.now() < until; tries += 1) {
     const { lastEventId, retryMs } = last.resume;

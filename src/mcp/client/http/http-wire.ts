@@ -347,27 +347,27 @@ export class HttpWire {
       return Promise.reject(error);
     }
     if (token === null) return send(request);
-    const left = deadlineIn(request.timeoutMs);
-    if (typeof token === 'string') return this.sendAuthorized(request, token, left, send);
-    return token.then((read) => (read === null ? send(request) : this.sendAuthorized(request, read, left, send)));
+    const timeLeft = deadlineIn(request.timeoutMs);
+    if (typeof token === 'string') return this.sendAuthorized(request, token, timeLeft, send);
+    return token.then((read) => (read === null ? send(request) : this.sendAuthorized(request, read, timeLeft, send)));
   }
 
   private sendAuthorized<R extends { headers: Headers; timeoutMs: number }, A extends ExchangeAnswer>(
     request: R,
     token: string,
-    left: () => number,
+    timeLeft: () => number,
     send: (request: R) => Promise<A>,
     rejected?: string,
   ): Promise<A> {
     const authorized = { ...request };
     authorized.headers = { ...request.headers };
     authorized.headers.authorization = `Bearer ${token}`;
-    if (rejected !== undefined) authorized.timeoutMs = left();
+    if (rejected !== undefined) authorized.timeoutMs = timeLeft();
     return send(authorized).then((answer) => {
       answer.token = token;
       if (rejected !== undefined || mayResend({ method: '' }, answer.status) !== 'new token') return answer;
       return this.tokenAfter(token).then((other) =>
-        other === null || other === token ? answer : this.sendAuthorized(request, other, left, send, token),
+        other === null || other === token ? answer : this.sendAuthorized(request, other, timeLeft, send, token),
       );
     });
   }

@@ -97,17 +97,17 @@ export class UplinkChannel implements Channel {
   }
 
   async request(call: McpCall): Promise<McpReply> {
-    const left = deadlineIn(call.timeoutMs);
+    const timeLeft = deadlineIn(call.timeoutMs);
     const identity = this.identity.value ?? (await this.identity.get(call.timeoutMs, call.cancellation));
     const { level } = call.profile ?? {};
     if (level !== undefined) {
       await this.level.set(level, (set) => {
-        const timeoutMs = left();
+        const timeoutMs = timeLeft();
         return this.send({ ...set, timeoutMs }, timeoutMs);
       });
     }
-    const send = (one: McpCall, timeoutMs: number) => this.send(one, timeoutMs);
-    return offersTasks(identity) ? this.tasks.send(call, left(), send) : send(call, left());
+    const send = (part: McpCall, timeoutMs: number) => this.send(part, timeoutMs);
+    return offersTasks(identity) ? this.tasks.send(call, timeLeft(), send) : send(call, timeLeft());
   }
 
   async listen(filter: ListenFilter, listener: UpstreamListener, { timeoutMs }: ListenOptions): Promise<Listening> {

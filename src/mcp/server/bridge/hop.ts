@@ -19,10 +19,10 @@ export function paramsForLegacy(params: string): string {
 
 /** Params of a legacy request for a modern upstream, with this minimum log level. */
 export function withLogLevel(params: string | undefined, level: string): string {
-  const own = params ?? '{}';
-  const span = members(own).get('_meta');
-  const meta = span && own[span[0]] === '{' ? slice(own, span) : '{}';
-  return withMember(own, '_meta', withMember(meta, LOG_LEVEL_KEY, JSON.stringify(level)));
+  const paramsText = params ?? '{}';
+  const span = members(paramsText).get('_meta');
+  const meta = span && paramsText[span[0]] === '{' ? slice(paramsText, span) : '{}';
+  return withMember(paramsText, '_meta', withMember(meta, LOG_LEVEL_KEY, JSON.stringify(level)));
 }
 
 /** `_meta` of a modern result for a legacy client; null when it becomes empty. */
@@ -37,8 +37,8 @@ export function marked(notification: string, subscriptionId: string): string {
   const given = memberText(notification, 'params');
   const params = given?.startsWith('{') ? given : '{}';
   const meta = memberText(params, '_meta') ?? '{}';
-  const own = withMember(meta.startsWith('{') ? meta : '{}', `${RESERVED}subscriptionId`, subscriptionId);
-  return withMember(notification, 'params', withMember(params, '_meta', own));
+  const ownMeta = withMember(meta.startsWith('{') ? meta : '{}', `${RESERVED}subscriptionId`, subscriptionId);
+  return withMember(notification, 'params', withMember(params, '_meta', ownMeta));
 }
 
 /** `_meta` with the server info of a result (MCP 2026-07-28), as JSON text. */

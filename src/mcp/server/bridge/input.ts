@@ -1,3 +1,14 @@
+/**
+ * Input that a call needs from its client, in the forms of both eras, and our own request for it.
+ *
+ * Modern: a result with `resultType: input_required`, `inputRequests` by key and `requestState`; the client repeats the
+ * call with `inputResponses`. Legacy (2025-11-25): requests of the server during the call, or the error -32042 with
+ * `elicitations` of mode `url`. Our own request, key `slipway-setup`, sends a person to the set-up page of a
+ * connection. It is answered here, so the upstream never sees its answer.
+ *
+ * Everything is JSON text, since params and states must pass byte for byte. Malformed requests of an upstream are left
+ * out.
+ */
 import { isObject } from '../../../platform/text/json.js';
 import { memberText, withoutMembers, withFirst, withMember } from '../../protocol/json-edit.js';
 import { members, slice } from '../../protocol/json-text.js';
@@ -52,8 +63,8 @@ export function inputRequired(result: string): InputRequired | null {
 /** `input_required` result with these requests, as JSON text. */
 export function inputResult(requests: readonly InputRequest[], requestState?: string): string {
   const incoming = requests.map(({ key, method, params }) => {
-    const given = params === undefined ? '' : `,"params":${params}`;
-    return `${JSON.stringify(key)}:{"method":${JSON.stringify(method)}${given}}`;
+    const paramsMember = params === undefined ? '' : `,"params":${params}`;
+    return `${JSON.stringify(key)}:{"method":${JSON.stringify(method)}${paramsMember}}`;
   });
   const state = requestState === undefined ? '' : `,"requestState":${JSON.stringify(requestState)}`;
   return `{"resultType":"input_required","inputRequests":{${incoming.join(',')}}${state}}`;
@@ -68,15 +79,15 @@ export function retryParams(
   { requestState }: InputRequired,
   answers: ReadonlyMap<string, ClientAnswer>,
 ): string {
-  const given = [...answers].flatMap(([key, answer]) =>
+  const answered = [...answers].flatMap(([key, answer]) =>
     'result' in answer ? [`${JSON.stringify(key)}:${answer.result}`] : [],
   );
   const first = [
-    ...(answers.size === 0 ? [] : [`"inputResponses":{${given.join(',')}}`]),
+    ...(answers.size === 0 ? [] : [`"inputResponses":{${answered.join(',')}}`]),
     ...(requestState === undefined ? [] : [`"requestState":${requestState}`]),
   ];
-  const own = withoutAnswers(params ?? '{}');
-  return first.length === 0 ? own : withFirst(own, first.join(','));
+  const original = withoutAnswers(params ?? '{}');
+  return first.length === 0 ? original : withFirst(original, first.join(','));
 }
 
 /** Params without `inputResponses` and `requestState`. */

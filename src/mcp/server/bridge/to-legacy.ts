@@ -1,3 +1,13 @@
+/**
+ * Results of a modern upstream (2026-07-28), rewritten for clients of 2025-11-25 and older. Pure functions over JSON
+ * text: members that need no change keep their bytes.
+ *
+ * Removed: `resultType`, `ttlMs`, `cacheScope`, protocol names in `_meta`. Output schemas that are no objects are
+ * wrapped as `{result: …}`, and so is the output of their tools; before 2025-06-18 there is neither. Output that is no
+ * object also becomes a text block if the tool sent no text, since many old clients read nothing else. Resource links
+ * (2025-06-18) and audio (2025-03-26) become text for clients that are older. A missing resource has the code -32002
+ * instead of -32602.
+ */
 import { isObject } from '../../../platform/text/json.js';
 import type { RpcError } from '../../protocol/channel.js';
 import { memberText, rewriteMembers, rewriteItems, rewriteList } from '../../protocol/json-edit.js';
@@ -9,8 +19,6 @@ import { metaForLegacy } from './hop.js';
 const LINKS_SINCE = '2025-06-18';
 
 const AUDIO_SINCE = '2025-03-26';
-
-/** Converts answers of a modern upstream for clients of 2025-11-25 and older. Pure functions over JSON text. */
 
 /** Method of the request and revision of the client. */
 export interface LegacyReader {
@@ -28,7 +36,7 @@ const STRUCTURED_SINCE = '2025-06-18';
 export function legacyResult(result: string, reader: LegacyReader): string {
   if (!result.startsWith('{')) return result;
   const { method, version } = reader;
-  const own = rewriteMembers(result, (name, value) => {
+  const rewritten = rewriteMembers(result, (name, value) => {
     switch (name) {
       case 'resultType':
       case 'ttlMs':
@@ -46,8 +54,8 @@ export function legacyResult(result: string, reader: LegacyReader): string {
         return value;
     }
   });
-  if (method === 'tools/call') return withTextOf(result, own);
-  return method === 'tools/list' ? legacyTools(own, version) : own;
+  if (method === 'tools/call') return withTextOf(result, rewritten);
+  return method === 'tools/list' ? legacyTools(rewritten, version) : rewritten;
 }
 
 /** An error with the codes of older revisions, which have one for a missing resource. Null when it is unchanged. */

@@ -1,3 +1,12 @@
+/**
+ * Results of a legacy upstream, completed for clients of 2026-07-28. Pure functions over JSON text.
+ *
+ * Added: `resultType: complete`, and for lists and resources `ttlMs: 0` with `cacheScope: private`, since changes
+ * upstream are not known here. Removed: `execution` of tools, which the revision lacks, and tools whose header marks
+ * are invalid. Codes -32000 to -32099 have other meanings now: a missing resource becomes -32602, all others -32603
+ * with the original in `data.upstream`. Answers of modern upstreams that lack required members are completed likewise,
+ * because official clients refuse them.
+ */
 import { isObject } from '../../../platform/text/json.js';
 import type { RpcError } from '../../protocol/channel.js';
 import { withFirst, withoutMembers, rewriteItems } from '../../protocol/json-edit.js';
@@ -5,8 +14,6 @@ import { members } from '../../protocol/json-text.js';
 import { listChanges, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
 import { rpcCode } from '../../protocol/protocol.js';
 import { headerParamsOf } from './header-params.js';
-
-/** Converts answers of upstreams, mostly legacy ones, for clients of 2026-07-28. Pure functions over JSON text. */
 
 /** Methods whose results require `ttlMs` and `cacheScope`. */
 const cacheable: ReadonlySet<string> = new Set([
@@ -21,13 +28,13 @@ const cacheable: ReadonlySet<string> = new Set([
 /** A result with the members that the revision requires. `ttlMs` is 0, since changes upstream are not known here. */
 export function modernResult(method: string, result: string): string {
   if (!result.startsWith('{')) return result;
-  const own = method === 'tools/list' ? modernTools(result) : result;
+  const converted = method === 'tools/list' ? modernTools(result) : result;
   const lacking = [
-    ...(lacks(own, 'resultType') ? ['"resultType":"complete"'] : []),
-    ...(cacheable.has(method) && lacks(own, 'ttlMs') ? ['"ttlMs":0'] : []),
-    ...(cacheable.has(method) && lacks(own, 'cacheScope') ? ['"cacheScope":"private"'] : []),
+    ...(lacks(converted, 'resultType') ? ['"resultType":"complete"'] : []),
+    ...(cacheable.has(method) && lacks(converted, 'ttlMs') ? ['"ttlMs":0'] : []),
+    ...(cacheable.has(method) && lacks(converted, 'cacheScope') ? ['"cacheScope":"private"'] : []),
   ];
-  return lacking.length === 0 ? own : withFirst(own, lacking.join(','));
+  return lacking.length === 0 ? converted : withFirst(converted, lacking.join(','));
 }
 
 /**

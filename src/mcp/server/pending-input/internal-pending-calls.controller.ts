@@ -30,11 +30,11 @@ export class InternalPendingCallsController {
     const answer = new InternalAnswer(response);
     const send = (message: PendingCallMessage) => answer.message(message);
     const target = { sink: { event: (text: string) => send({ type: 'event', text }) }, token };
-    const left = new DisconnectCancellation(response);
-    const sent = this.calls.nextRound({ ...incoming, answers }, target, left).then((round) => {
+    const disconnected = new DisconnectCancellation(response);
+    const sent = this.calls.nextRound({ ...incoming, answers }, target, disconnected).then((round) => {
       if ('requests' in round) send({ type: 'requests', requests: round.requests });
       else send({ type: 'reply', text: round.reply.text, era: round.reply.era });
     });
-    await answer.endAfter(sent.finally(() => left.end()));
+    await answer.endAfter(sent.finally(() => disconnected.end()));
   }
 }

@@ -47,7 +47,7 @@ export interface RoundRequest {
 }
 
 /** Destination of messages that precede an answer: the stream of the waiting request, with its progress token. */
-export interface ResponseTarget {
+export interface NotificationSink {
   sink: Pick<McpResponseSink, 'event'>;
   /** Progress token as JSON text; null without one. */
   token: string | null;
@@ -60,7 +60,7 @@ export type Round = { reply: McpReply } | { requests: InputRequest[] };
 export type Begin = (
   onRequest: (method: string, params: string | undefined) => Promise<ClientAnswer>,
   cancellation: Cancellation,
-  target: ResponseTarget,
+  target: NotificationSink,
 ) => Promise<McpReply>;
 
 /**
@@ -81,7 +81,7 @@ const TOO_LONG =
   'The MCP server answered before the answer of its client came, with more than the 4 MB that are stored for the client.';
 
 /** Discards the messages. */
-export const discarded: ResponseTarget = { sink: { event: () => undefined }, token: null };
+export const discarded: NotificationSink = { sink: { event: () => undefined }, token: null };
 
 /**
  * A call whose legacy upstream sends requests during it, and whose modern client receives them as `input_required`
@@ -90,7 +90,7 @@ export const discarded: ResponseTarget = { sink: { event: () => undefined }, tok
  */
 export class PendingInputCall {
   /** Destination of the upstream's notifications; changes with each request of the client. */
-  private readonly target: ResponseTarget;
+  private readonly target: NotificationSink;
   private readonly cancellation = new Cancellation();
   private readonly open = new Map<string, OpenRequest>();
   private openChars = 0;
@@ -106,7 +106,7 @@ export class PendingInputCall {
    */
   constructor(
     begin: Begin,
-    target: ResponseTarget,
+    target: NotificationSink,
     private readonly refusalOf: (method: string, params: string | undefined) => string | null,
     private readonly onOver: () => void,
   ) {
@@ -123,13 +123,13 @@ export class PendingInputCall {
    * @returns null when another request waits already
    * @throws UpstreamFailure
    */
-  nextRound(target: ResponseTarget, left: Cancellation): Promise<Round> | null {
+  nextRound(target: NotificationSink, disconnected: Cancellation): Promise<Round> | null {
     if (this.waiter) return null;
     Object.assign(this.target, target);
     return new Promise<Round>((resolve, reject) => {
       const leave = () => this.cancel();
       const over = (settle: () => void) => {
-        left.forget(leave);
+        disconnected.forget(leave);
         this.waiter = null;
         Object.assign(this.target, discarded);
         settle();
@@ -138,7 +138,7 @@ export class PendingInputCall {
         resolve: (round) => over(() => resolve(round)),
         reject: (error) => over(() => reject(error)),
       };
-      left.notify(leave);
+      disconnected.notify(leave);
       this.flush();
     });
   }
@@ -223,9 +223,9 @@ function forModern(params: string | undefined): string | undefined {
  * Method and params without members that change with each retry: `inputResponses`, `requestState`, and `_meta` of the
  * hop.
  */
-export function aboutOf(method: string, own: string | undefined): string {
-  const kept = [...members(own ?? '{}')].filter(([name]) => !changing.has(name));
-  const lines = kept.map(([name, span]) => `${JSON.stringify(name)}:${slice(own ?? '', span)}`).sort();
+export function aboutOf(method: string, paramsText: string | undefined): string {
+  const kept = [...members(paramsText ?? '{}')].filter(([name]) => !changing.has(name));
+  const lines = kept.map(([name, span]) => `${JSON.stringify(name)}:${slice(paramsText ?? '', span)}`).sort();
   return `${method}\n${lines.join('\n')}`;
 }
 

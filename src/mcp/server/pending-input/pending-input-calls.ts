@@ -1,3 +1,17 @@
+/**
+ * Calls of modern clients (2026-07-28, no session) that wait for the client's answers, at an upstream that asks during
+ * the call (2025-11-25).
+ *
+ * Round: the upstream's requests become an `input_required` result, the upstream call stays open, and the client
+ * repeats its request with `inputResponses` and `requestState`. The state is `sw1.pending.` and a sealed name, process
+ * address and deadline. It opens for the same caller only; any process forwards the retry to the one that holds the
+ * call (`remote-pending-calls.ts`), and a call ends with its process.
+ *
+ * An upstream session knows one person, and a client without sessions may act for many, so concurrent calls of a caller
+ * use up to 8 separate sessions, the lowest free number first. Limits: 64 open calls for an account, 2,000 for a
+ * process, 10 minutes for all answers. A wrong or late state is a StateRefusedError; a call without a free session runs
+ * in the shared one, where requests of the upstream are refused.
+ */
 import { createHash, randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
@@ -19,7 +33,7 @@ import {
   aboutOf,
   discarded,
   PendingInputCall,
-  type ResponseTarget,
+  type NotificationSink,
   type Round,
   lost,
   StateRefusedError,
@@ -56,15 +70,10 @@ interface Entry {
   release?: () => void;
 }
 
-/**
- * Bridges server-to-client requests (elicitation, sampling) of a 2025-11-25 upstream to a 2026-07-28 client: answers
- * `input_required`, holds the upstream call open, and resumes it when the client retries with `requestState`. The state
- * is sealed for the caller and names the process, so that any process can forward the retry to it. A call ends with its
- * process.
- */
+/** Open calls of this process, and the way to those of others. */
 @Injectable()
 export class PendingInputCalls {
-  private readonly own = randomBytes(9).toString('base64url');
+  private readonly processId = randomBytes(9).toString('base64url');
   /** Upstream sessions in use, by owner and number. */
   private readonly slots = new KeyedLimiter(1, Infinity);
   private readonly limiter = new KeyedLimiter(PENDING_EACH_MAX, PENDING_MAX);
@@ -115,16 +124,16 @@ export class PendingInputCalls {
     capabilities: Record<string, unknown>,
     calls: UpstreamCalls,
   ): Promise<McpReply> {
-    const { request, method, own } = incoming;
+    const { request, method, paramsText } = incoming;
     const { timing, invocationId } = request.observer ?? {};
     // Silent: the record of the request that receives the outcome is notified instead.
     const observer = { received: () => undefined, failed: () => undefined, timing, invocationId };
     const names = capabilityNames(capabilities, LEGACY_VERSIONS[0]);
     const entry = {
-      name: `${this.own}.${randomBytes(18).toString('base64url')}`,
+      name: `${this.processId}.${randomBytes(18).toString('base64url')}`,
       caller: request.caller,
       principal: request.principal,
-      about: digestOf(aboutOf(method, own)),
+      about: digestOf(aboutOf(method, paramsText)),
       until: 0,
     } as Entry;
     const refusalOf = (asked: string, params: string | undefined) => {
@@ -171,25 +180,25 @@ export class PendingInputCalls {
   /** Continues a call. @throws StateRefusedError, UpstreamFailure */
   async resume(incoming: McpRequest, state: RequestState): Promise<McpReply> {
     const { name, url } = state;
-    const { request, method, own } = incoming;
-    const given = memberText(own ?? '{}', 'inputResponses');
-    const wanted = {
+    const { request, method, paramsText } = incoming;
+    const answersText = memberText(paramsText ?? '{}', 'inputResponses');
+    const retry = {
       name,
       caller: request.caller,
-      about: digestOf(aboutOf(method, own)),
-      answers: given?.startsWith('{') ? given : '{}',
+      about: digestOf(aboutOf(method, paramsText)),
+      answers: answersText?.startsWith('{') ? answersText : '{}',
     };
-    const round = name.startsWith(`${this.own}.`)
-      ? await this.nextRound(wanted, targetOf(incoming), request.cancellation)
-      : await remoteRound(this.client, url, wanted, targetOf(incoming), request.cancellation);
+    const round = name.startsWith(`${this.processId}.`)
+      ? await this.nextRound(retry, targetOf(incoming), request.cancellation)
+      : await remoteRound(this.client, url, retry, targetOf(incoming), request.cancellation);
     return this.replyOf(incoming, round, state);
   }
 
   /** Next round of a call of this process. @throws StateRefusedError, UpstreamFailure */
   async nextRound(
     { name, caller, about, answers }: RoundRequest,
-    target: ResponseTarget,
-    left: Cancellation,
+    target: NotificationSink,
+    disconnected: Cancellation,
   ): Promise<Round> {
     const entry = this.entries.get(name);
     if (entry?.caller !== caller) throw lost();
@@ -200,7 +209,7 @@ export class PendingInputCalls {
       );
     }
     entry.call.answer(answers);
-    return this.next(entry, target, left);
+    return this.next(entry, target, disconnected);
   }
 
   /** Cancels all pending calls and refuses new ones. */
@@ -209,8 +218,8 @@ export class PendingInputCalls {
     for (const entry of [...this.entries.values()]) this.forget(entry, true);
   }
 
-  private async next(entry: Entry, target: ResponseTarget, left: Cancellation): Promise<Round> {
-    const next = entry.call.nextRound(target, left);
+  private async next(entry: Entry, target: NotificationSink, disconnected: Cancellation): Promise<Round> {
+    const next = entry.call.nextRound(target, disconnected);
     if (!next) throw new StateRefusedError('Another request waits for this call already', false);
     clearTimeout(entry.timer);
     try {
@@ -267,9 +276,9 @@ function profileOf(whom: string, slot: number, capabilities: Record<string, unkn
   return { key, capabilities, mayShare: true };
 }
 
-function targetOf({ own, request, sink }: McpRequest): ResponseTarget {
-  const token = own && request.acceptsStream ? progressTokenIn(own) : null;
-  return { sink: request.acceptsStream ? sink : discarded.sink, token: token && slice(own ?? '', token) };
+function targetOf({ paramsText, request, sink }: McpRequest): NotificationSink {
+  const token = paramsText && request.acceptsStream ? progressTokenIn(paramsText) : null;
+  return { sink: request.acceptsStream ? sink : discarded.sink, token: token && slice(paramsText ?? '', token) };
 }
 
 function ownerOf(caller: string): string {

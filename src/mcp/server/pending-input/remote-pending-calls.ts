@@ -10,10 +10,10 @@ import { CallerLeftError, UpstreamError } from '../../protocol/mcp-errors.js';
 import { parseMessage, replyTo } from '../../protocol/messages.js';
 import type { Era } from '../../protocol/protocol.js';
 import type { InputRequest } from '../bridge/input.js';
-import { type ResponseTarget, type Round, lost, StateRefusedError, type RoundRequest } from './pending-input-call.js';
+import { type NotificationSink, type Round, lost, StateRefusedError, type RoundRequest } from './pending-input-call.js';
 
 /** Head of a request to the process that holds a call. The body contains the client's answers. */
-export type PendingCallHead = Omit<RoundRequest, 'answers'> & Pick<ResponseTarget, 'token'>;
+export type PendingCallHead = Omit<RoundRequest, 'answers'> & Pick<NotificationSink, 'token'>;
 
 /** One message of the answer. */
 export type PendingCallMessage =
@@ -37,8 +37,8 @@ export async function remoteRound(
   client: InternalClient,
   url: string | null,
   { answers, ...incoming }: RoundRequest,
-  target: ResponseTarget,
-  left: Cancellation,
+  target: NotificationSink,
+  disconnected: Cancellation,
 ): Promise<Round> {
   if (url === null) {
     const why =
@@ -55,16 +55,16 @@ export async function remoteRound(
     },
   );
   const onLeft = () => stream.abort(new CallerLeftError());
-  left.notify(onLeft);
+  disconnected.notify(onLeft);
   // The process that holds the call enforces the limit, unless it is frozen.
   const timer = setTimeout(() => stream.abort(new OutcomeUnknownError()), CALL_MS_MAX + GRACE_MS).unref();
   try {
     await stream.ended;
   } catch (error) {
-    throw left.isCancelled ? new CallerLeftError() : asMcpError(error);
+    throw disconnected.isCancelled ? new CallerLeftError() : asMcpError(error);
   } finally {
     clearTimeout(timer);
-    left.forget(onLeft);
+    disconnected.forget(onLeft);
   }
   return roundIn(last);
 }

@@ -38,9 +38,9 @@ export class InternalResumedStreamsController {
             resolve();
           },
         };
-        this.streams.read(head, reader, (left) => {
+        this.streams.read(head, reader, (onLeft) => {
           leave = () => {
-            left();
+            onLeft();
             resolve();
           };
         });

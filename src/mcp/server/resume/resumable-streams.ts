@@ -1,10 +1,22 @@
+/**
+ * Streams of legacy clients that outlive a broken connection (from 2025-06-18 on). GET with `Last-Event-ID` sends what
+ * the client missed, then the rest.
+ *
+ * An event id is `<sealed name>.<number>`; the name holds the process that has the stream and opens only for this
+ * session and caller. Another process forwards the request to it: `POST /internal/resumed-streams`. Clients of
+ * 2025-11-25 get an id at once, by an event without data and `retry: 1000`.
+ *
+ * A stream keeps 256 events or 1 MB, for 5 minutes after it ended or its client left. An account has at most 32 MB, the
+ * process 128 MB: above that the oldest stream of the largest account cannot be resumed any more, and a call without a
+ * reader is cancelled. A client that missed an event which is no longer stored gets McpStreamGoneError (404).
+ */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { InternalClient, isProcessGone } from '../../../platform/internal-http/internal-client.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import { McpStreamGoneError } from '../mcp-server.errors.js';
 import type { ClientSession } from '../sessions/session-ids.js';
-import { StreamRefs } from '../sessions/stream-refs.js';
+import { SealedStreamIds } from '../sessions/sealed-stream-ids.js';
 import { EventBuffer } from './event-buffer.js';
 
 /** Oldest revision whose streams can be resumed, and the first whose streams begin with an event without data. */
@@ -164,10 +176,10 @@ interface Share {
   names: Set<string>;
 }
 
-/** Streams of clients with a session, which GET with `Last-Event-ID` resumes at any process. */
+/** Streams of this process, and the way to those of others. */
 @Injectable()
 export class ResumableStreams {
-  private readonly refs: StreamRefs;
+  private readonly streamIds: SealedStreamIds;
   /** Streams of this process by name. */
   private readonly streams = new Map<string, ResumableStream>();
   /** Shares of the accounts that have streams, by account. */
@@ -179,13 +191,13 @@ export class ResumableStreams {
     env: Env,
     private readonly internal: InternalClient,
   ) {
-    this.refs = new StreamRefs(vault, env);
+    this.streamIds = new SealedStreamIds(vault, env);
   }
 
   /** Opens a stream at the expense of an account; its reader has been opened. */
   open(session: ClientSession, caller: string, account: string, reader: StreamReader): ResumableStream {
-    const name = this.refs.create();
-    const id = this.refs.seal(name, ownerOf(session, caller));
+    const name = this.streamIds.create();
+    const id = this.streamIds.seal(name, ownerOf(session, caller));
     const stream = new ResumableStream(
       reader,
       id,
@@ -215,11 +227,11 @@ export class ResumableStreams {
     whenLeft: (leave: () => void) => void,
   ): Promise<void> {
     const dot = eventId.lastIndexOf('.');
-    const ref = this.refs.open(eventId.slice(0, Math.max(dot, 0)), ownerOf(session, caller));
+    const ref = this.streamIds.open(eventId.slice(0, Math.max(dot, 0)), ownerOf(session, caller));
     const number = eventId.slice(dot + 1);
     if (!ref || !/^\d{1,15}$/.test(number)) throw new McpStreamGoneError();
     const head: ResumedStreamHead = { name: ref.name, after: Number(number) };
-    if (this.refs.isOwn(ref)) return this.read(head, reader, whenLeft);
+    if (this.streamIds.isOwn(ref)) return this.read(head, reader, whenLeft);
     if (ref.url === null) throw new McpStreamGoneError();
     return this.readRemote(ref.url, head, reader, whenLeft);
   }

@@ -1,3 +1,15 @@
+/**
+ * What legacy clients set in their sessions: log level, subscribed resources, and the end of the session.
+ *
+ * Every change is published (`mcp.sessions`) and kept in memory by every process, without a store. A lost message costs
+ * a level or a subscription, which the client may set again. A process that started later knows nothing of an older
+ * session. The row in `session_marks` says that the session had state, and the client then gets 404 and begins anew,
+ * instead of silence.
+ *
+ * A session has one GET stream: a new one ends that of another process. The end of a session ends its upstream
+ * sessions; the end of a key ends all its sessions. Limits: 500 sessions per key, 100 subscriptions and 64 KB of URIs
+ * each; unused state is dropped after 30 minutes.
+ */
 import { randomUUID } from 'node:crypto';
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
@@ -73,11 +85,7 @@ export interface SessionListener {
   end(): void;
 }
 
-/**
- * State that legacy clients set in their sessions: log level, subscribed resources, and the end of the session.
- * Published to every process; a lost message costs a level or a subscription, which the client may set again. A process
- * that starts later does not know it and refuses the session, by its mark in the database.
- */
+/** State of the sessions in this process, kept equal in all. */
 @Injectable()
 export class LiveSessions implements OnModuleInit {
   private readonly memories = new Map<string, Map<string, Memory>>();
@@ -88,7 +96,7 @@ export class LiveSessions implements OnModuleInit {
   private readonly sweeper = repeat(SWEEP_EVERY_MS, () => this.forgetIdle());
   private readonly logger = new Logger('mcp');
   /** Id of this process. */
-  private readonly own = randomUUID();
+  private readonly processId = randomUUID();
   /** Start of this process in epoch milliseconds. */
   private readonly startedAt = Date.now();
 
@@ -119,13 +127,13 @@ export class LiveSessions implements OnModuleInit {
 
   /** True if the client set something in an old session, which this process does not know. */
   async isForgotten({ key }: ClientSession, principal: string): Promise<boolean> {
-    const known = this.find(principal, key);
-    if (known && (known.level !== null || known.uris.size > 0)) return false;
+    const memory = this.find(principal, key);
+    if (memory && (memory.level !== null || memory.uris.size > 0)) return false;
     const looked = this.marked.get(key);
     if (looked !== undefined) return looked;
-    const found = await this.marks.has(key).catch((error: unknown) => this.warn(error));
-    this.marked.set(key, found ?? false);
-    return found ?? false;
+    const isMarked = await this.marks.has(key).catch((error: unknown) => this.warn(error));
+    this.marked.set(key, isMarked ?? false);
+    return isMarked ?? false;
   }
 
   /** Ends this session in every process, with its upstream sessions. */
@@ -184,7 +192,7 @@ export class LiveSessions implements OnModuleInit {
     if (memory.budget.spend(text.length) !== null) return;
     this.notifyUpstreams(memory, key, text);
     if (Buffer.byteLength(JSON.stringify(text)) > RELAYED_BYTES_MAX) return;
-    this.pubSub.publish('mcp.sessions', { session: key, principal, kind: 'notified', by: this.own, text });
+    this.pubSub.publish('mcp.sessions', { session: key, principal, kind: 'notified', by: this.processId, text });
   }
 
   /** The GET stream of the session in this process; null without one. */
@@ -201,7 +209,7 @@ export class LiveSessions implements OnModuleInit {
     const memory = this.memory(principal, key);
     if (memory.stream) return null;
     memory.stream = stream;
-    this.pubSub.publish('mcp.sessions', { session: key, principal, kind: 'streaming', by: this.own });
+    this.pubSub.publish('mcp.sessions', { session: key, principal, kind: 'streaming', by: this.processId });
     return () => {
       if (memory.stream === stream) memory.stream = null;
       memory.usedAt = Date.now();
@@ -247,10 +255,10 @@ export class LiveSessions implements OnModuleInit {
         this.setUri(this.memory(principal, session), event.uri, event.kind === 'subscribed');
         return;
       case 'streaming':
-        if (event.by !== this.own) this.find(principal, session)?.stream?.end();
+        if (event.by !== this.processId) this.find(principal, session)?.stream?.end();
         return;
       case 'notified':
-        if (event.by !== this.own) this.notifyUpstreams(this.find(principal, session), session, event.text);
+        if (event.by !== this.processId) this.notifyUpstreams(this.find(principal, session), session, event.text);
     }
   }
 
@@ -278,11 +286,11 @@ export class LiveSessions implements OnModuleInit {
   }
 
   private memory(principal: string, key: string): Memory {
-    const known = this.find(principal, key);
-    if (known) return known;
+    const memory = this.find(principal, key);
+    if (memory) return memory;
     const others = this.memories.get(principal);
     if (others && others.size >= REMEMBERED_EACH_MAX) this.forget(principal, others.keys().next().value as string);
-    const own = this.memories.get(principal) ?? this.begin(principal);
+    const sessions = this.memories.get(principal) ?? this.begin(principal);
     const made = {
       level: null,
       uris: new Set<string>(),
@@ -291,17 +299,17 @@ export class LiveSessions implements OnModuleInit {
       stream: null,
       usedAt: Date.now(),
     };
-    own.set(key, made);
+    sessions.set(key, made);
     return made;
   }
 
   /** Begins to remember the sessions of a key, which end with it. */
   private begin(principal: string): Map<string, Memory> {
-    const own = new Map<string, Memory>();
-    const end = () => [...own.keys()].forEach((key) => this.forget(principal, key, true));
-    this.memories.set(principal, own);
+    const sessions = new Map<string, Memory>();
+    const end = () => [...sessions.keys()].forEach((key) => this.forget(principal, key, true));
+    this.memories.set(principal, sessions);
     this.releases.set(principal, this.held.add(principal, end));
-    return own;
+    return sessions;
   }
 
   /**
@@ -309,11 +317,11 @@ export class LiveSessions implements OnModuleInit {
    * stay
    */
   private forget(principal: string, key: string, isOver = false): void {
-    const own = this.memories.get(principal);
-    const memory = own?.get(key);
-    if (!own || !memory) return;
-    own.delete(key);
-    if (own.size === 0) {
+    const sessions = this.memories.get(principal);
+    const memory = sessions?.get(key);
+    if (!sessions || !memory) return;
+    sessions.delete(key);
+    if (sessions.size === 0) {
       this.memories.delete(principal);
       this.releases.get(principal)?.();
       this.releases.delete(principal);
@@ -324,8 +332,8 @@ export class LiveSessions implements OnModuleInit {
 
   private forgetIdle(): void {
     const before = Date.now() - IDLE_MS;
-    for (const [principal, own] of this.memories) {
-      for (const [key, { stream, usedAt }] of own) if (!stream && usedAt < before) this.forget(principal, key);
+    for (const [principal, sessions] of this.memories) {
+      for (const [key, { stream, usedAt }] of sessions) if (!stream && usedAt < before) this.forget(principal, key);
     }
     for (const [key, expiresAt] of this.ended) if (expiresAt < Date.now()) this.ended.delete(key);
   }

@@ -1,3 +1,14 @@
+/**
+ * Session ids (`Mcp-Session-Id`) that contain their session: any process reads them without a store.
+ *
+ * Form: `sw1.<payload>.<signature>`. The payload is base64url of key, expiry, revision, names of client capabilities,
+ * and where needed all capabilities and the client's name; older versions read the first four or five fields. The
+ * signature is an HMAC by a key made of `ENCRYPTION_KEYS`, over payload and caller (the id of the key, and the
+ * endpoint), so an id counts for nobody else. It lives for 24 hours, used or not; nothing extends it.
+ *
+ * An id that is changed, expired, foreign or signed with a removed key opens as null. The endpoint then answers 404,
+ * and the client sends `initialize` again. State beyond the id is kept by `live-sessions.ts`.
+ */
 import { createHmac, randomBytes } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
@@ -34,10 +45,7 @@ export interface ClientSession {
   expiresAt: number;
 }
 
-/**
- * Session ids that contain the session, so that every process can read it without a store. Each id is signed for one
- * caller and one target, and invalid for any other.
- */
+/** Mints and reads session ids. */
 @Injectable()
 export class SessionIds {
   private readonly secrets: Buffer[];

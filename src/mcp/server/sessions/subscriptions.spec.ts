@@ -4,7 +4,7 @@ import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
 import type { ListenFilter, UpstreamListener } from '../../protocol/channel.js';
 import { Cancellation } from '../../protocol/cancellation.js';
 import type { McpRequest } from '../mcp-request.js';
-import { Streams } from './streams.js';
+import { StreamLimiter } from './stream-limiter.js';
 import { Subscriptions } from './subscriptions.js';
 
 describe('a notification that comes while the upstream opens its stream', () => {
@@ -29,7 +29,7 @@ describe('a notification that comes while the upstream opens its stream', () => 
       event: (text: string) => sent.push((JSON.parse(text) as { method: string }).method),
       reply: () => sent.push('end'),
     };
-    await new Subscriptions(new Streams(new HeldByKeys())).serve({
+    await new Subscriptions(new StreamLimiter(new HeldByKeys())).serve({
       channel: { listen },
       id: '1',
       params: { notifications: { toolsListChanged: true } },

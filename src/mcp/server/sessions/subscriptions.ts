@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { rpcCode } from '../../protocol/protocol.js';
 import { replyError, resultText } from '../mcp-responses.js';
 import type { McpRequest } from '../mcp-request.js';
-import { Streams } from './streams.js';
+import { StreamLimiter } from './stream-limiter.js';
 import { isObject } from '../../../platform/text/json.js';
 import type { CallerProfile, Listening, ListenFilter } from '../../protocol/channel.js';
 import { uriIn, wants } from '../../client/listeners.js';
@@ -92,7 +92,7 @@ class Subscription {
 /** `subscriptions/listen` streams of modern clients. */
 @Injectable()
 export class Subscriptions {
-  constructor(private readonly streams: Streams) {}
+  constructor(private readonly streams: StreamLimiter) {}
 
   /**
    * Serves one subscription until it ends.
@@ -132,13 +132,13 @@ export function isWanted(filter: ListenFilter, method: string, text: string): bo
 
 /** Filter of a `subscriptions/listen` request; null when it is malformed, or names too many resources. */
 function filterOf(params: unknown): ListenFilter | null {
-  const wanted = isObject(params) ? params.notifications : undefined;
-  if (!isObject(wanted)) return null;
-  const uris = wanted.resourceSubscriptions ?? [];
+  const requested = isObject(params) ? params.notifications : undefined;
+  if (!isObject(requested)) return null;
+  const uris = requested.resourceSubscriptions ?? [];
   const isUri = (uri: unknown) => typeof uri === 'string' && uri.length <= URI_CHARS_MAX;
   if (!Array.isArray(uris) || uris.length > SUBSCRIPTIONS_MAX || !uris.every(isUri)) return null;
   return {
-    ...listFilter((flag) => wanted[flag] === true),
+    ...listFilter((flag) => requested[flag] === true),
     ...(uris.length > 0 ? { resourceSubscriptions: uris as string[] } : {}),
   };
 }

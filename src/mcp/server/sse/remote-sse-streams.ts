@@ -2,7 +2,7 @@ import { deserializeError, type SerializedError } from '../../../platform/intern
 import { isProcessGone, type InternalClient } from '../../../platform/internal-http/internal-client.js';
 import type { CallObserver } from '../mcp-request.js';
 import { McpSessionNotFoundError } from '../mcp-server.errors.js';
-import type { StreamRef } from '../sessions/stream-refs.js';
+import type { StreamRef } from '../sessions/sealed-stream-ids.js';
 
 /** Head of a request to the process that holds a stream. The body is the message that its client posted. */
 export interface SseStreamHead {

@@ -9,7 +9,7 @@ import { McpSessionNotFoundError } from '../mcp-server.errors.js';
 import { closed, type ResponseSink } from '../response-sink.js';
 import { postToRemoteStream } from './remote-sse-streams.js';
 import { SseClient, type SseServer } from './sse-client.js';
-import { StreamRefs } from '../sessions/stream-refs.js';
+import { SealedStreamIds } from '../sessions/sealed-stream-ids.js';
 
 /** Parameter with the sealed name of a stream, in the address to which its client posts. */
 const STREAM_PARAM = 'slipwayStream';
@@ -17,7 +17,7 @@ const STREAM_PARAM = 'slipwayStream';
 /** Streams of HTTP+SSE (MCP 2024-11-05), and the messages that their clients post. */
 @Injectable()
 export class SseStreams {
-  private readonly refs: StreamRefs;
+  private readonly streamIds: SealedStreamIds;
   /** Clients of this process by the names of their streams. */
   private readonly clients = new Map<string, SseClient>();
 
@@ -26,7 +26,7 @@ export class SseStreams {
     private readonly env: Env,
     private readonly internal: InternalClient,
   ) {
-    this.refs = new StreamRefs(vault, env);
+    this.streamIds = new SealedStreamIds(vault, env);
   }
 
   /** Serves a stream until its client disconnects. The client posts to the address of this request with a parameter. */
@@ -39,9 +39,9 @@ export class SseStreams {
   ): Promise<void> {
     const [path = '', search] = url.split('?', 2);
     const { pathname } = new URL(this.env.baseUrl);
-    const name = this.refs.create();
+    const name = this.streamIds.create();
     const query = new URLSearchParams(search);
-    query.set(STREAM_PARAM, this.refs.seal(name, caller));
+    query.set(STREAM_PARAM, this.streamIds.seal(name, caller));
     const client = new SseClient(sink, server);
     this.clients.set(name, client);
     sink.openFor(`${pathname === '/' ? '' : pathname}${path}?${query.toString()}`);
@@ -58,10 +58,10 @@ export class SseStreams {
     response: ServerResponse,
     observer?: CallObserver,
   ): Promise<void> {
-    const ref = this.refs.open(sealed, caller);
+    const ref = this.streamIds.open(sealed, caller);
     if (!ref) throw new McpSessionNotFoundError();
     const onTaken = () => void response.writeHead(202).end();
-    if (this.refs.isOwn(ref)) return this.take(ref.name, text, onTaken, observer);
+    if (this.streamIds.isOwn(ref)) return this.take(ref.name, text, onTaken, observer);
     const head = parseMessage(text);
     if (head) observer?.received(typeof head.method === 'string' ? head.method : null, head.params);
     await postToRemoteStream(this.internal, ref, text, onTaken, observer);

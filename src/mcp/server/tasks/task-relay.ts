@@ -1,3 +1,15 @@
+/**
+ * Tasks of 2025-11-25 between a legacy client and a legacy server: `tasks/get`, `tasks/result`, `tasks/list`,
+ * `tasks/cancel`.
+ *
+ * A task belongs to the account and the endpoint by which it was started. The id that the client gets is sealed for
+ * both and holds the upstream's id and session, so any process can ask about it. `tasks/list` reads the newest ids of
+ * the account from the table `mcp_tasks` and asks the upstream for each, 8 at a time, because a shared upstream session
+ * would list the tasks of everybody. A task without `ttl` is listed for a day, others for at most 7.
+ *
+ * An id of somebody else, or one that was changed, is -32602 "Task not found". Tasks that the upstream does not know
+ * any more are left out of the list.
+ */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { someAtOnce } from '../../../platform/limits/some-at-once.js';
@@ -38,11 +50,7 @@ interface UpstreamTask {
 /** How the client answers requests of the upstream; null for a client that answers none. */
 type Responder = Pick<UpstreamRequestOptions, 'profile' | 'onRequest'> | null;
 
-/**
- * Tasks of 2025-11-25 between a legacy client and a legacy server. A task belongs to the account and the endpoint by which
- * it was started. The id that the client has is sealed for both and holds the upstream's id and session, so that any
- * process can send requests about it.
- */
+/** Relays tasks with sealed ids. */
 @Injectable()
 export class TaskRelay {
   constructor(
@@ -74,10 +82,10 @@ export class TaskRelay {
 
   /** Answers `tasks/get`, `tasks/result` and `tasks/cancel`. @throws UpstreamFailure */
   async serve(incoming: McpRequest, responder: Responder): Promise<void> {
-    const { method, params, own = '{}', id, sink } = incoming;
-    const given = isObject(params) ? params.taskId : undefined;
-    const task = typeof given === 'string' ? this.opened(given, ownerOf(incoming)) : null;
-    if (typeof given !== 'string' || !task) {
+    const { method, params, paramsText = '{}', id, sink } = incoming;
+    const taskId = isObject(params) ? params.taskId : undefined;
+    const task = typeof taskId === 'string' ? this.opened(taskId, ownerOf(incoming)) : null;
+    if (typeof taskId !== 'string' || !task) {
       return replyError(
         incoming,
         rpcCode.invalidParams,
@@ -87,7 +95,7 @@ export class TaskRelay {
     const isResult = method === 'tasks/result';
     const onRequest = responder?.onRequest;
     const reply = await this.calls.send(incoming, {
-      params: withId(own, task.taskId),
+      params: withId(paramsText, task.taskId),
       session: task.session,
       era: 'legacy',
       accepts: (name) => name !== 'notifications/tasks/status',
@@ -96,13 +104,13 @@ export class TaskRelay {
       ...(isResult && responder),
       ...(isResult &&
         onRequest && {
-          onRequest: (name: string, text: string | undefined) => onRequest(name, text && withRelated(text, given)),
+          onRequest: (name: string, text: string | undefined) => onRequest(name, text && withRelated(text, taskId)),
         }),
     });
     if (reply.error) return sink.reply(200, withOwnError(reply, id, ownError(reply)));
     sink.reply(
       200,
-      withResult(reply, id, (text) => (isResult ? withRelated(text, given) : withId(text, given))),
+      withResult(reply, id, (text) => (isResult ? withRelated(text, taskId) : withId(text, taskId))),
     );
   }
 
@@ -110,17 +118,17 @@ export class TaskRelay {
   async list(incoming: McpRequest): Promise<void> {
     const { channel, id, sink } = incoming;
     const owner = ownerOf(incoming);
-    const given = await this.tasks.list(owner);
+    const sealedIds = await this.tasks.list(owner);
     const listed: string[] = [];
-    await someAtOnce(PARALLEL, given.entries(), async ([at, one]) => {
-      const task = this.opened(one, owner);
+    await someAtOnce(PARALLEL, sealedIds.entries(), async ([at, sealedId]) => {
+      const task = this.opened(sealedId, owner);
       if (!task) return;
       const about = { params: JSON.stringify({ taskId: task.taskId }), session: task.session };
       const call = { method: 'tasks/get', ...about, era: 'legacy', timeoutMs: GET_TIMEOUT_MS } as const;
       const { text, result } = await channel.request(call);
-      if (result) listed[at] = withId(slice(text, result), one);
+      if (result) listed[at] = withId(slice(text, result), sealedId);
     });
-    sink.reply(200, resultText(id, `{"tasks":[${listed.filter((one) => one !== undefined).join(',')}]}`));
+    sink.reply(200, resultText(id, `{"tasks":[${listed.filter((text) => text !== undefined).join(',')}]}`));
   }
 
   private opened(id: string, owner: string): UpstreamTask | null {

@@ -3,7 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../../config/role-module.js';
 import { AuthModule } from '../../auth/auth.module.js';
 import { NamespacesModule } from '../../namespaces/namespaces.module.js';
-import { CredentialsModule } from '../../oauth/credentials.module.js';
+import { OAuthModule } from '../../oauth/oauth.module.js';
 import { RunModule } from '../../run/run.module.js';
 import { ServersModule } from '../../servers/servers.module.js';
 import { ConnectionHandles } from './connection-handles.js';
@@ -38,11 +38,11 @@ export class ConnectionCoreModule {
     module: ConnectionCoreModule,
     'api or host': { imports: [TypeOrmModule.forFeature([Connection])], exports: [TypeOrmModule] },
     api: {
-      imports: [AuthModule, NamespacesModule, ServersModule, CredentialsModule, RunModule].map((module) =>
+      imports: [AuthModule, NamespacesModule, ServersModule, OAuthModule, RunModule].map((module) =>
         module.forRoles(env),
       ),
       providers,
-      exports: [ServersModule, CredentialsModule, RunModule, ...providers],
+      exports: [ServersModule, OAuthModule, RunModule, ...providers],
     },
   }));
 }

@@ -1,3 +1,15 @@
+/**
+ * The upstream handles of this process: one per connection, shared by all callers, made by the first call.
+ *
+ * A row is read at most every 5 s for a connection (`RowCache`); a call that finds it needs no query and no promise.
+ * Every change is announced (`connections.changed` with the new `revision`), and a handle of another revision closes
+ * after its calls. Deletion ends the handle at once, with the session that its server keeps. `namespaces.deleted` ends
+ * all of a namespace.
+ *
+ * The outcome of each call goes to the status (`status-recorder.ts`), except a timeout of one slow tool; the status of
+ * an uplink follows its tunnel. Errors that a person can settle (authorization, missing values) leave with the set-up
+ * link. A call whose connection is deleted meanwhile fails with a sentence that says so.
+ */
 import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { HandlePool } from '../../../mcp/client/handle-pool.js';
@@ -85,7 +97,7 @@ class ConnectionOwner implements HandleOwner {
   }
 }
 
-/** The handles of this process: one per connection, shared by all callers, made by the first call. */
+/** The handles of this process, by connection. */
 @Injectable()
 export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   private readonly logger = new Logger('connections');
@@ -207,8 +219,8 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     const { key, id, revision } = change;
     if (revision === null) this.targets.drop(key);
     else this.targets.expire(key, (target) => target.revision === revision);
-    const held = this.handles.get(id);
-    if (held && held.owner.target.revision !== revision) this.handles.drop(id, revision === null);
+    const handle = this.handles.get(id);
+    if (handle && handle.owner.target.revision !== revision) this.handles.drop(id, revision === null);
     this.events.emit('changed', change);
   }
 

@@ -72,7 +72,7 @@ export class ConnectionReader {
     const named = server === undefined ? undefined : await this.targets.serverNamed(server, namespace);
     if (named === null || (serverId !== null && named && named.id !== serverId))
       return { connections: [], nextCursor: null };
-    const found = await this.connections.listShown(namespace.id, limit + 1, {
+    const rows = await this.connections.listShown(namespace.id, limit + 1, {
       ...(cursor !== undefined && { beforeSeq: decodeCursor(cursor, namespace.id) }),
       ...(name !== undefined && { name }),
       ...(serverId === null && mcpUrl !== undefined && { mcpUrl: this.stored(mcpUrl) }),
@@ -80,11 +80,11 @@ export class ConnectionReader {
       state,
       metadata,
     });
-    const page = found.slice(0, limit);
+    const page = rows.slice(0, limit);
     const last = page[page.length - 1];
     return {
       connections: page.map((row) => toConnectionDto(row, this.urls)),
-      nextCursor: found.length > limit && last ? encodeCursor(last.seq, namespace.id) : null,
+      nextCursor: rows.length > limit && last ? encodeCursor(last.seq, namespace.id) : null,
     };
   }
 

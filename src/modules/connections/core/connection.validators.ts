@@ -79,7 +79,7 @@ export function queryFault(query: QueryValues): Fault {
 function toolPatternsFault(value: unknown): Fault {
   if (!Array.isArray(value)) return 'must be a list of tool names';
   if (value.length > TOOL_PATTERNS_MAX) return `must hold at most ${TOOL_PATTERNS_MAX} names`;
-  const isName = (one: unknown) => typeof one === 'string' && one !== '' && one.length <= TOOL_CHARS_MAX;
+  const isName = (tool: unknown) => typeof tool === 'string' && tool !== '' && tool.length <= TOOL_CHARS_MAX;
   if (!value.every(isName))
     return `must hold names of 1 to ${TOOL_CHARS_MAX} characters, or beginnings such as "search_*"`;
   return storableFault(value);

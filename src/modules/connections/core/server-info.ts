@@ -17,12 +17,12 @@ const SIZE_CHARS_MAX = 32;
 
 /** The string members of these names. */
 function texts<Name extends string>(value: Record<string, unknown>, ...names: Name[]): Partial<Record<Name, string>> {
-  const found = names.flatMap((name) => {
+  const members = names.flatMap((name) => {
     const text = value[name];
     if (typeof text !== 'string') return [];
     return [[name, toStorableText(text.slice(0, name === 'src' ? ICON_CHARS_MAX + 1 : TEXT_CHARS_MAX))]];
   });
-  return Object.fromEntries(found) as Partial<Record<Name, string>>;
+  return Object.fromEntries(members) as Partial<Record<Name, string>>;
 }
 
 /**

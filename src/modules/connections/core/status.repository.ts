@@ -108,11 +108,11 @@ export class StatusRepository {
     });
     const since = new Date(Date.now() - STEP_UP_MS).toISOString();
     const granted = new Map(rows.map(({ id, stepUps }) => [id, stepUps.filter(({ at }) => at > since)]));
-    return observations.map((one) => {
-      const { id, status } = one;
+    return observations.map((observation) => {
+      const { id, status } = observation;
       const same = (granted.get(id) ?? []).filter(({ scopes }) => scopes === requestedScopes(status));
       const isOver = status.reason === 'insufficient_scope' && same.length >= STEP_UPS_MAX;
-      return isOver ? { ...one, status: scopesRefused(status) } : one;
+      return isOver ? { ...observation, status: scopesRefused(status) } : observation;
     });
   }
 }

@@ -104,8 +104,8 @@ export class TargetResolver {
 
   /** The registry server that an address leads to, if the owner of the namespace may find it; otherwise null. */
   async serverIdOf(address: string, namespace: OwnedNamespace): Promise<string | null> {
-    const found = registryAddressOf(address, this.env);
-    return found && ((await this.at(found, namespace))?.id ?? null);
+    const registryAddress = registryAddressOf(address, this.env);
+    return registryAddress && ((await this.at(registryAddress, namespace))?.id ?? null);
   }
 
   /** The server with this qualified name, if the owner of the namespace may find it; otherwise null. */
@@ -122,10 +122,10 @@ export class TargetResolver {
     if (requested.kind !== 'url') {
       return requested.kind === 'server' ? this.serverNamed(requested.name, namespace) : null;
     }
-    const found = registryAddressOf(requested.url, this.env);
-    if (!found) return null;
-    const server = await this.at(found, namespace);
-    if (!server) throw unknownServer('name' in found ? found.name : found.slug);
+    const registryAddress = registryAddressOf(requested.url, this.env);
+    if (!registryAddress) return null;
+    const server = await this.at(registryAddress, namespace);
+    if (!server) throw unknownServer('name' in registryAddress ? registryAddress.name : registryAddress.slug);
     return server;
   }
 
@@ -135,8 +135,8 @@ export class TargetResolver {
   }
 
   private async ownerOf({ name }: OwnedNamespace): Promise<Caller> {
-    const found = await this.namespaces.find(name);
-    return found ? callerFor(found.accountId) : ANONYMOUS;
+    const namespaceFound = await this.namespaces.find(name);
+    return namespaceFound ? callerFor(namespaceFound.accountId) : ANONYMOUS;
   }
 
   private toTarget(server: ServerRef): Omit<NewTarget, 'query'> {
@@ -166,10 +166,10 @@ function registryAddressOf(address: string, { baseUrl, registryHosts }: Env): Re
   const base = new URL(baseUrl);
   if (url.origin !== base.origin) return null;
   const prefix = `${base.pathname.replace(/\/$/, '')}/run/`;
-  const own = url.pathname.startsWith(prefix)
+  const ownPath = url.pathname.startsWith(prefix)
     ? /^([A-Za-z0-9_-]{1,128})(?:\/mcp)?\/?$/.exec(url.pathname.slice(prefix.length))
     : null;
-  return own?.[1] === undefined ? null : { slug: own[1] };
+  return ownPath?.[1] === undefined ? null : { slug: ownPath[1] };
 }
 
 /** The decoded path, without the `/mcp` that clients add; null when it cannot be decoded. */

@@ -1,3 +1,14 @@
+/**
+ * Finds out why a connection does not work: `GET …/diagnosis`. Steps from the target over DNS, egress rules, socket,
+ * TLS and HTTP to the list of tools; each has one line of evidence, and the first that fails ends the run.
+ *
+ * Network steps use a socket of their own and send no request (`probes.ts`). The session is opened on a fresh channel,
+ * and the list is read in the session that calls use, because a server that opens a new one may have lost that. The
+ * outcome becomes the connection's status, and the verdict says what to do next.
+ *
+ * At most 20 s, 8 at once, half of them for one account (503 beyond). Evidence never has the secrets that the
+ * connection sends, nor the address of a registry server, which is its publisher's.
+ */
 import { Injectable } from '@nestjs/common';
 import { deadlineIn } from '../../../mcp/protocol/deadline.js';
 import { Egress } from '../../../platform/egress/egress.js';
@@ -36,7 +47,7 @@ const planned: Record<ConnectionTarget['kind'], readonly DiagnosisStepName[]> = 
   uplink: ['target', 'tunnel', 'era', 'list'],
 };
 
-/** Finds out why a connection does not work, and writes the result into its status. */
+/** Runs the steps of a diagnosis. */
 @Injectable()
 export class DiagnosisService {
   private readonly slots = KeyedLimiter.fair(CONCURRENT_MAX, SLOT_WAIT_MS);

@@ -100,7 +100,7 @@ export class LogRecorder {
   constructor(private readonly calls: ConnectionCallsService) {}
 
   /** Runs the work of one request and records it when it ends. @throws the error of `work` */
-  async watching<T>(
+  async record<T>(
     request: Pick<IncomingMessage, 'method' | 'url' | 'headers'>,
     origin: CallOrigin | null,
     response: Pick<ServerResponse, 'statusCode'>,

@@ -1,3 +1,14 @@
+/**
+ * Channels of simulated connections (mocks), which contact no server.
+ *
+ * A mock has the server as it was when the mock was created, in `connection_mocks`, and one simulator by its scenario:
+ * a fixture (JSON with `tools`), a recording (`replay:<connectionId>`), prose for the operator's language model
+ * (`SIMULATOR_URL`), or none: values made from the schemas. Calls of all processes have one order, by a lock on the
+ * mock's row, so that a fixture or recording advances alike for everybody.
+ *
+ * A mock never changes, so it is cached without expiry: 1,000 of them, 64 MB of JSON. Answers that are no real ones say
+ * so in `_meta`, as do patterns of schemas that are not checked.
+ */
 import { Injectable, Optional, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
@@ -39,10 +50,7 @@ interface RecordedCall extends ToolCall {
   result: string;
 }
 
-/**
- * Answers with the results recorded for the same tool and equal arguments, in the recorded order; the last one repeats.
- * Calls that were not recorded are answered by the schemas and marked.
- */
+/** Answers with recorded results of the same tool and equal arguments, in order; the last one repeats. */
 class ReplaySimulator implements Simulator {
   private readonly results = new Map<string, string[]>();
 
@@ -75,7 +83,7 @@ export interface MockTarget {
   scenario: string | null;
 }
 
-/** Creates the channels of simulated connections. A mock never changes, so it is cached without expiry. */
+/** Creates the channels of simulated connections. */
 @Injectable()
 export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
   private readonly cache = new LRUCache<string, { server: Promise<SimulatedServer>; chars: number }>({

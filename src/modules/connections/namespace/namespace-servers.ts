@@ -151,7 +151,7 @@ class NamespaceSource implements AggregateSource {
     work: (record: { timing: CallTiming; invocationId: string }) => Promise<McpReply>,
   ): Promise<McpReply> {
     const request = { method: 'POST', url: `/connect/${this.namespace.name}/.mcp`, headers: {} };
-    return this.recorder.watching(request, origin ?? null, { statusCode: 200 }, async (record) => {
+    return this.recorder.record(request, origin ?? null, { statusCode: 200 }, async (record) => {
       record.connectionId = (link as ConnectionHandle).owner.target.id;
       record.received(method, { name: tool });
       const reply = await work(record);

@@ -7,7 +7,7 @@ import {
 } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
-import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
+import { isDatabaseUnreachable } from '../../../platform/database/postgres-errors.js';
 import { groupBy } from '../../../platform/group-by.js';
 import { KeyedLimiter, NoSlotError } from '../../../platform/limits/keyed-limiter.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
@@ -106,7 +106,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
         err: error,
       });
       // For example secrets that cannot be opened: the connection is broken, and rechecked at growing intervals.
-      if (!isDatabaseAway(error)) await this.checks.record(group, failedInside);
+      if (!isDatabaseUnreachable(error)) await this.checks.record(group, failedInside);
     }
   }
 }
@@ -148,7 +148,7 @@ export class ConnectionRefresher implements OnApplicationBootstrap, OnModuleDest
     try {
       await this.refresh(one);
     } catch (error) {
-      const level = isDatabaseAway(error) ? 'debug' : 'error';
+      const level = isDatabaseUnreachable(error) ? 'debug' : 'error';
       const names = await this.repository.namesOf(one);
       this.logger[level]({ msg: 'a token could not be refreshed before its end', ...names, err: error });
     }

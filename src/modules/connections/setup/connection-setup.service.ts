@@ -5,7 +5,7 @@ import { Repository, type EntityManager } from 'typeorm';
 import { CredentialsService } from '../../oauth/credentials.service.js';
 import { SetupPageError } from '../../oauth/credentials.errors.js';
 import { SetupLinksService } from '../../oauth/setup/setup-links.service.js';
-import { SetupPageService, type AuthorizationSubject } from '../../oauth/setup/setup-page.service.js';
+import { SetupPageService, type AuthorizationOffer } from '../../oauth/setup/setup-page.service.js';
 import {
   knownName,
   type FormView,
@@ -13,7 +13,7 @@ import {
   type SetupAnswer,
   type SetupField,
   type SetupLink,
-  type SetupSubject,
+  type SetupPageOwner,
   type SetupView,
 } from '../../oauth/setup/setup.types.js';
 import type { RunFormField, StoredValues } from '../../releases/releases.types.js';
@@ -53,7 +53,7 @@ interface SetupTarget extends PageServer {
 
 /** The setup page of a connection: authorization, or a form for missing values. A link ends when either was stored. */
 @Injectable()
-export class ConnectionSetupService implements SetupSubject<Connection>, OnModuleInit {
+export class ConnectionSetupService implements SetupPageOwner<Connection>, OnModuleInit {
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
     private readonly repository: ConnectionRepository,
@@ -67,7 +67,7 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
 
   onModuleInit(): void {
     this.links.register(CONNECTION_LINKS, this);
-    this.credentials.presents('connection', async (id) => {
+    this.credentials.registerDescription('connection', async (id) => {
       const row = await this.repository.findForSetup(id);
       if (!row) return {};
       const { name, title, description, iconUrl } = (await this.targetOf(row)) ?? namesOf(row);
@@ -162,7 +162,7 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
     }
   }
 
-  private authorization(row: Connection, target: SetupTarget): AuthorizationSubject {
+  private authorization(row: Connection, target: SetupTarget): AuthorizationOffer {
     const { upstreamUrl, label, adapter } = target;
     return {
       owner: { kind: 'connection', id: row.id },
@@ -178,7 +178,7 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
     return { ...form, kind: 'form', reason: 'It needs something from you:', client: null, fault: null };
   }
 
-  private formOf(row: Connection, target: SetupTarget, entered?: EnteredKey): AuthorizationSubject['form'] {
+  private formOf(row: Connection, target: SetupTarget, entered?: EnteredKey): AuthorizationOffer['form'] {
     const { label, upstreamHost, name, title, description, iconUrl } = target;
     const fields: SetupField[] = target.fields.map((field) => ({ ...field, name: nameInForm(field) }));
     if (takesKey(row.statusState, target.fields)) fields.push(...keyFieldsFor(entered));

@@ -1,3 +1,13 @@
+/**
+ * Compiles the TypeScript modules of connections with esbuild, in a sandboxed process with all isolation that this host
+ * has; of this service's files it sees only the code and the packages.
+ *
+ * A compiled module is a file in `<DATA_DIR>/cache/sources`, named by the hash of its content, so that equal modules
+ * are compiled once; the 200 used last are kept. Two compilations run at once, one of a namespace.
+ *
+ * Fails: InvalidSourceError with diagnostics by line and column, which published clients print as a list; also for more
+ * than 512 MB or 20 s. NoSlotError after 15 s of waiting.
+ */
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, realpath, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -36,7 +46,7 @@ const CACHED_MAX = 200;
 /** Part of every cache key; a change of the compilation counts it up. */
 const VERSION = '2';
 
-/** Compiles the modules of connections, in sandboxed processes, and caches the result on disk. */
+/** Compiles modules, and caches the result on disk. */
 @Injectable()
 export class SourceCompiler {
   private readonly logger = new Logger('connections');

@@ -4,7 +4,7 @@ import { growingLru } from '../../../platform/limits/growing-lru.js';
 import { Repository } from 'typeorm';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
 import type { Program, ProgramQuota, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
-import { Programs, type ProgramOwner } from '../../../hosting/hosting.js';
+import { ProgramOwners, type ProgramOwner } from '../../../hosting/hosting.js';
 import { AccountLimitsService } from '../../auth/account-limits.service.js';
 import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
 import type { ConnectionCall } from '../../logs/invocation.types.js';
@@ -27,7 +27,7 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
     private readonly compiler: SourceCompiler,
-    private readonly programs: Programs,
+    private readonly programs: ProgramOwners,
     private readonly calls: ConnectionCallsService,
     private readonly limits: AccountLimitsService,
   ) {}

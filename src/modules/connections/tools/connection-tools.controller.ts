@@ -119,7 +119,7 @@ export class ConnectionToolsController {
     const namespace = request.grant.namespace as OwnedNamespace;
     const cancellation = new DisconnectCancellation(response);
     try {
-      const result = await this.recorder.watching(request, originOf(request.grant.caller), response, (record) =>
+      const result = await this.recorder.record(request, originOf(request.grant.caller), response, (record) =>
         this.tools.call(namespace, connectionId, toolPath.join('/'), body, cancellation, record),
       );
       answerJson(response, result);

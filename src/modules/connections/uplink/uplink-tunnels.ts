@@ -1,3 +1,16 @@
+/**
+ * Tunnels to local servers: WebSockets that the command line tool opens (`uplink.gateway.ts`). A connection has at most
+ * one, in one process; other processes forward their calls to it (`uplink-channels.ts`).
+ *
+ * A pairing claims the row in `uplink_tunnels` for this process and the epoch of its lease, which gives the tunnel a
+ * number; of two concurrent pairings the greater number stays. Topics: `uplinks.paired` closes an older tunnel,
+ * `uplinks.moving` tells that a process stops and its local servers will pair with another one. A tunnel ends with its
+ * key, its grant and its connection.
+ *
+ * Close reasons: `replaced` and `deleted` end the published client for good; after `lease lost` and `restarting` it
+ * connects again. Refused: UplinkTakenError (use `force`), TooManyTunnelsError, NoTunnelError while the lease or the
+ * process ends. The status of the connection follows the tunnel.
+ */
 import { setTimeout as wait } from 'node:timers/promises';
 import {
   Injectable,
@@ -61,7 +74,7 @@ interface HeldTunnel extends Pairing {
   release: () => void;
 }
 
-/** The tunnels of this process, at most one for each connection. Their state is written to the connection's status. */
+/** The tunnels of this process. */
 @Injectable()
 export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('uplink');

@@ -17,7 +17,7 @@ export class UplinkController {
   ) {}
 
   /**
-   * See whether a local server is paired. Pairing is a WebSocket at this path, or at the connection's own: text frames,
+   * Get the state of an uplink: if a local server is paired. Pairing is a WebSocket at this path, or at the connection's own: text frames,
    * one JSON-RPC message each, in which Slipway is the MCP client. `?force=1` replaces the paired one, which
    * is closed with 1001 `replaced`.
    */

@@ -32,7 +32,7 @@ class IngestRecord {
     if (!Array.isArray(value) || value.length > countMax) {
       throw new InvalidInputError(`${path} must be an array of at most ${countMax} objects`);
     }
-    return value.map((one, index) => IngestRecord.of(one, `${path}[${index}]`));
+    return value.map((item, index) => IngestRecord.of(item, `${path}[${index}]`));
   }
 
   text(name: string): string | null {
@@ -51,7 +51,7 @@ class IngestRecord {
 
   oneOf<T extends string>(name: string, words: readonly T[]): T | null {
     const value = this.text(name);
-    const word = words.find((one) => one === value);
+    const word = words.find((allowedWord) => allowedWord === value);
     if (value !== null && word === undefined) this.refuse(name, `must be one of ${words.join(', ')}`);
     return word ?? null;
   }
@@ -111,15 +111,15 @@ function toInvocation(serverId: string, record: IngestRecord, now: Date): Invoca
     record.object('response'),
     record.object('duration'),
   ];
-  const exceptions = record.list('exceptions', LINES_MAX).map((one) => ({
-    at: (one.time('timestamp') ?? at).getTime(),
-    name: one.text('name') ?? 'Error',
-    message: one.text('message') ?? '',
+  const exceptions = record.list('exceptions', LINES_MAX).map((item) => ({
+    at: (item.time('timestamp') ?? at).getTime(),
+    name: item.text('name') ?? 'Error',
+    message: item.text('message') ?? '',
   }));
-  const lines = record.list('logs', LINES_MAX).map((one) => ({
-    at: (one.time('timestamp') ?? at).getTime(),
-    level: one.text('level') ?? 'info',
-    message: one.text('message') ?? one.refuse('message', 'is missing'),
+  const lines = record.list('logs', LINES_MAX).map((item) => ({
+    at: (item.time('timestamp') ?? at).getTime(),
+    level: item.text('level') ?? 'info',
+    message: item.text('message') ?? item.refuse('message', 'is missing'),
   }));
   const status = response.number('status', 100, 599);
   return {

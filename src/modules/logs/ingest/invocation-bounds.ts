@@ -77,7 +77,7 @@ function mergeParts<Part extends Invocation | ConnectionCall>(all: Part[]) {
     }),
   );
   const exceptions = earliest(
-    parts.flatMap((part) => part.exceptions.map((one) => ({ ...one, at: timeOr(one.at, madeAt) }))),
+    parts.flatMap((part) => part.exceptions.map((exception) => ({ ...exception, at: timeOr(exception.at, madeAt) }))),
     ({ at, name, message }: LogException) => ({
       at,
       name: text(name, NAME_CHARS_MAX),
@@ -116,10 +116,10 @@ function earliest<Entry extends LogLine | LogException>(entries: Entry[], bounde
   const stored: Entry[] = [];
   let chars = 0;
   for (const entry of entries.toSorted((a, b) => a.at - b.at)) {
-    const one = bounded(entry);
-    chars += one.message.length;
+    const boundedEntry = bounded(entry);
+    chars += boundedEntry.message.length;
     if (stored.length === LINES_MAX || chars > MESSAGES_CHARS_MAX) break;
-    stored.push(one);
+    stored.push(boundedEntry);
   }
   return { stored, leftOut: entries.length - stored.length };
 }

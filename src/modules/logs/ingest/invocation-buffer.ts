@@ -44,9 +44,9 @@ export class InvocationBuffer {
     const added = new Set<string>();
     let chars = 0;
     for (const part of parts) {
-      const known = this.waiting.get(keyOf(part));
-      if (known && isClosed(known, part)) return false;
-      if (!known) added.add(keyOf(part));
+      const waitingPart = this.waiting.get(keyOf(part));
+      if (waitingPart && isClosed(waitingPart, part)) return false;
+      if (!waitingPart) added.add(keyOf(part));
       chars += charsOf(part);
     }
     return this.fits(this.waitingOf.get(owner), added.size, chars);
@@ -55,15 +55,15 @@ export class InvocationBuffer {
   /** Adds a part, or drops and counts it. */
   add(part: LogPart): void {
     const [key, owner] = [keyOf(part), ownerOf(part)];
-    const known = this.waiting.get(key);
+    const waitingPart = this.waiting.get(key);
     const of = this.waitingOf.get(owner) ?? { count: 0, chars: 0 };
     const chars = charsOf(part);
-    if ((known && isClosed(known, part)) || !this.fits(of, known ? 0 : 1, chars)) {
+    if ((waitingPart && isClosed(waitingPart, part)) || !this.fits(of, waitingPart ? 0 : 1, chars)) {
       this.dropped += 1;
       return;
     }
-    const pending = known ?? { key, owner, parts: [], chars: 0 };
-    if (!known) {
+    const pending = waitingPart ?? { key, owner, parts: [], chars: 0 };
+    if (!waitingPart) {
       this.waiting.set(key, pending);
       this.waitingOf.set(owner, of);
       of.count += 1;

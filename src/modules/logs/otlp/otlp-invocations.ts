@@ -122,7 +122,7 @@ function toInvocation(
   { times, attributes, lines, exceptions }: Trace,
   first: Date,
 ): Invocation {
-  const known = (name: string) => attributes.get(name) ?? null;
+  const attributeOf = (name: string) => attributes.get(name) ?? null;
   const sent = Number(attributes.get('http.response.status_code'));
   const status = Number.isInteger(sent) && sent >= 100 && sent <= 599 ? sent : null;
   return {
@@ -130,10 +130,10 @@ function toInvocation(
     serverId,
     releaseId: null,
     at: first.getTime(),
-    method: known('http.request.method') ?? 'POST',
+    method: attributeOf('http.request.method') ?? 'POST',
     url: bareUrl(attributes.get('url.full') ?? attributes.get('url.path') ?? '/'),
-    rpcMethod: known('mcp.method.name'),
-    toolName: known('gen_ai.tool.name'),
+    rpcMethod: attributeOf('mcp.method.name'),
+    toolName: attributeOf('gen_ai.tool.name'),
     status: status ?? (exceptions.length > 0 ? 500 : 200),
     outcome: outcomeOf(status, exceptions.length > 0),
     cpuMs: 0,

@@ -122,7 +122,7 @@ const readers: Record<string, (value: unknown, depth: number) => Plain> = {
   intValue: numberOf,
   doubleValue: numberOf,
   bytesValue: (value) => (Buffer.isBuffer(value) ? value.toString('base64') : textOf(value)),
-  arrayValue: (value, depth) => listOf(value, 'values').map((one) => plain(one, depth)),
+  arrayValue: (value, depth) => listOf(value, 'values').map((item) => plain(item, depth)),
   kvlistValue: (value, depth) =>
     Object.fromEntries(
       listOf(value, 'values').map((pair) => [textOf(own(pair, 'key')), plain(own(pair, 'value'), depth)]),

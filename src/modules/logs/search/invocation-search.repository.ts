@@ -1,3 +1,15 @@
+/**
+ * Finds invocations of one server, or of one connection; each view reads its own columns only.
+ *
+ * For a word the newest 4,000 invocations of the server are read along `(server_id, id)` first: a common word is found
+ * there at once, whatever the planner estimates. Older ones are read range by range (`searchRanges`), because Postgres
+ * uses a search index only for a condition within its range, and newest first, which ends the search once enough are
+ * found. Without a word, whole hours are counted from `invocation_hours`.
+ *
+ * Totals are exact up to 100,000 matches of a word, 1,000 if counting takes more than 3 s (`totalIsExact`). A search
+ * runs on one core for at most 10 s (SearchTooLongError, 504) and waits 10 s for others (NoSlotError, 503); one server
+ * or connection has at most half of the slots.
+ */
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
@@ -77,10 +89,7 @@ const COLUMNS = `id, release_id AS "releaseId", at, method, url, rpc_method AS "
     'accountName', (SELECT name FROM accounts WHERE id = caller_account),
     'credentialName', ${credentialName('caller_id')}) END AS caller`;
 
-/**
- * Searches at most the 1,000 newest requests, which are read along the index of the connection. One row at least: without an
- * id when nothing matches.
- */
+/** The newest 1,000 requests of a connection, filtered. One row at least: without an id when nothing matches. */
 const CALLS = `
   WITH newest AS (
     SELECT id, call FROM invocations WHERE connection_id = $1 AND call -> 'status' IS NOT NULL
@@ -125,12 +134,7 @@ interface Partitions {
   indexed: IndexedRange[];
 }
 
-/**
- * Finds invocations of one server, or of one connection; each view reads its own columns only. For a word the newest
- * invocations of the server are read along `(server_id, id)` first: a common word is found there at once, whatever the
- * planner estimates. Older ones are read range by range (`searchRanges`), because Postgres uses a search index only for a
- * condition within its range, and newest first, which ends the search once enough are found.
- */
+/** Finds invocations. */
 @Injectable()
 export class InvocationSearchRepository {
   private readonly slots: KeyedLimiter;
@@ -315,14 +319,14 @@ async function foundWith(
   limit: number,
   count: (countMax: number) => Promise<Counted>,
 ): Promise<Found> {
-  const left = Math.max(0, totalMax + 1 - near.total);
-  const far = left === 0 ? { total: 0, ids: [] } : await count(left);
+  const countLeft = Math.max(0, totalMax + 1 - near.total);
+  const far = countLeft === 0 ? { total: 0, ids: [] } : await count(countLeft);
   const total = near.total + far.total;
   const max = Math.max(totalMax, near.total);
   return {
     total: Math.min(total, max),
     ids: [...near.ids, ...far.ids].slice(0, limit),
-    isExact: left > 0 && total <= max,
+    isExact: countLeft > 0 && total <= max,
   };
 }
 
@@ -358,12 +362,12 @@ async function count(
   countMax: number,
 ): Promise<Counted> {
   if (branches.length === 0) return { total: 0, ids: [] };
-  const found = branches.map(
+  const selects = branches.map(
     (branch) => `(SELECT id FROM invocations WHERE ${branch} AND ${sql} ORDER BY id DESC LIMIT ${countMax})`,
   );
   const [row] = await tx.query<Counted[]>(
     `SELECT count(*)::int AS total, coalesce((array_agg(id ORDER BY id DESC))[1:${limit}], '{}')::text[] AS ids
-       FROM (SELECT id FROM (${found.join(' UNION ALL ')}) AS found LIMIT ${countMax}) AS counted`,
+       FROM (SELECT id FROM (${selects.join(' UNION ALL ')}) AS found LIMIT ${countMax}) AS counted`,
     values,
   );
   return row;

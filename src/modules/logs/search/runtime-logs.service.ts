@@ -76,21 +76,21 @@ export class RuntimeLogsService {
 }
 
 /** Lists every field the answer may contain. An invocation whose main part has not come yet is shown as far as known. */
-export function toInvocationDto(found: FoundInvocation): InvocationDto {
-  const { payload } = found;
+export function toInvocationDto(invocation: FoundInvocation): InvocationDto {
+  const { payload } = invocation;
   return {
-    id: found.id,
-    timestamp: toTimeText(found.at),
-    request: { method: found.method ?? '', url: found.url ?? '' },
-    response: { status: found.status ?? 0, outcome: found.outcome ?? 'unknown' },
-    duration: { cpuMs: Math.round(found.cpuMs ?? 0), wallMs: Math.round(found.wallMs ?? 0) },
-    logs: found.lines.map(({ at, level, message }) => ({ timestamp: textOf(at), level, message })),
-    exceptions: found.exceptions.map(({ at, name, message }) => ({ timestamp: textOf(at), name, message })),
-    rpcMethod: found.rpcMethod ?? null,
-    tool: found.toolName ?? null,
-    caller: toCallerDto(found.caller),
-    releaseId: found.releaseId ?? null,
-    leftOut: found.leftOut ?? 0,
+    id: invocation.id,
+    timestamp: toTimeText(invocation.at),
+    request: { method: invocation.method ?? '', url: invocation.url ?? '' },
+    response: { status: invocation.status ?? 0, outcome: invocation.outcome ?? 'unknown' },
+    duration: { cpuMs: Math.round(invocation.cpuMs ?? 0), wallMs: Math.round(invocation.wallMs ?? 0) },
+    logs: invocation.lines.map(({ at, level, message }) => ({ timestamp: textOf(at), level, message })),
+    exceptions: invocation.exceptions.map(({ at, name, message }) => ({ timestamp: textOf(at), name, message })),
+    rpcMethod: invocation.rpcMethod ?? null,
+    tool: invocation.toolName ?? null,
+    caller: toCallerDto(invocation.caller),
+    releaseId: invocation.releaseId ?? null,
+    leftOut: invocation.leftOut ?? 0,
     ...(payload ? { payload: { arguments: payload.arguments, result: payload.result } } : {}),
   };
 }

@@ -1,3 +1,16 @@
+/**
+ * Writes the table `invocations`: one row per request, with the columns of the server's view and the JSON of the
+ * connection's view. The table has a partition for each day, by the time in the id (UUID version 7).
+ *
+ * Parts of one request come from several processes and in any order: the caller's record, the runtime's outcome, lines
+ * and exceptions. One `INSERT … ON CONFLICT` merges them. `jobs` lists the batches that a row came from, so a batch
+ * that runs again changes nothing. Outcome and CPU time of the runtime override those of the caller's record; its `ok`
+ * does not override an error that the server answered with. `invocation_hours` counts a server's requests by hour,
+ * `account_log_days` the bytes of an account by day.
+ *
+ * Rows of deleted servers and connections are cleared side by side: a row goes when both sides are gone. Parts of
+ * owners that do not exist, or that name another server than the row, are skipped.
+ */
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
@@ -230,9 +243,7 @@ const sides = {
   connection: { own: 'connection_id', other: 'server_id', cleared: 'connection_id = NULL, call = NULL' },
 };
 
-/**
- * Writes the table `invocations`: one row per request, with the columns of the server's view and those of the connection's.
- */
+/** Writes rows of invocations, and clears those of deleted owners. */
 @Injectable()
 export class InvocationsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}

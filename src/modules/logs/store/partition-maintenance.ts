@@ -1,3 +1,14 @@
+/**
+ * Maintains the daily partitions of the log, in workers, every minute: makes those of the next days, drops the oldest
+ * by age (`LOG_RETENTION_DAYS`) and by size (`LOG_RETENTION_GB`), and builds search indexes.
+ *
+ * A trigram index costs an insert more than all else together, so rows are inserted without one. Past parts of an open
+ * day get one each; an index over their block replaces them, or one over the whole closed day if it has few rows. One
+ * worker at a time does this, by an advisory lock on a connection without time limits.
+ *
+ * Today's partition stays whatever its size. Indexes that an interrupted build left are dropped and built again; a
+ * search without index is slower, never wrong.
+ */
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { Client } from 'pg';
 import { Env } from '../../../config/env.js';
@@ -39,10 +50,7 @@ const BUSY_ROWS = 400_000;
 
 const isSame = (one: IndexedRange) => (other: IndexedRange) => one.from === other.from && one.to === other.to;
 
-/**
- * Maintains the partitions of the log in workers: creates them ahead, builds search indexes outside of ingestion, and drops
- * the oldest partitions by age and by size.
- */
+/** Makes, indexes and drops partitions. */
 @Injectable()
 export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly logger = new Logger('logs');
@@ -121,8 +129,8 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     const indexes = await this.partitions.searchIndexes();
     for (const partition of await this.partitions.list()) {
       if (this.isStopping) return;
-      const own = indexes.filter(({ name }) => name.startsWith(`${partition.name}_`));
-      if (partition.attached) await buildIndexes(this.partitions, partition, own, client, now);
+      const indexesOfDay = indexes.filter(({ name }) => name.startsWith(`${partition.name}_`));
+      if (partition.attached) await buildIndexes(this.partitions, partition, indexesOfDay, client, now);
     }
   }
 
@@ -158,11 +166,7 @@ export function surplusOf(partitions: LogPartition[], now: number, daysMax: numb
 }
 
 /**
- * Builds and drops the search indexes of a day while rows are inserted. A trigram index costs an insert more than all else
- * together, so rows are inserted without one: past parts of an open day get one each; an index over their block replaces
- * them, or, on a day with few rows, one over the whole closed day. Indexes left by an interrupted build are built again.
- *
- * @param existing the indexes of this partition
+ * Builds and drops the search indexes of a day while rows are inserted. @param existing the indexes of this partition
  * @param client not in a transaction and without a time limit for statements
  */
 export async function buildIndexes(

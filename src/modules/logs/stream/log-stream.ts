@@ -61,8 +61,8 @@ export class LogStream extends EventStream {
 
   private async sendFirst(): Promise<void> {
     const { serverId, query, limit, after } = this.followed;
-    const known = await this.versions();
-    const sent = known.filter(({ id }) => after === undefined || id <= after);
+    const versions = await this.versions();
+    const sent = versions.filter(({ id }) => after === undefined || id <= after);
     this.sent = new Map(sent.map(({ id, version }) => [id, version]));
     const { invocations } = after === undefined ? await this.search.find(serverId, query, limit) : { invocations: [] };
     const last = after ?? invocations[0]?.id;

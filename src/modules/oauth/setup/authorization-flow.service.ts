@@ -1,10 +1,22 @@
+/**
+ * One authorization from the page to the stored token (RFC 6749 with PKCE): the page of its link, the redirect to the
+ * authorization server, and the answer at `/oauth/callback`.
+ *
+ * A row of `pending_authorizations` is bound to the browser that begins (cookie) and to a `state`. The state works
+ * once, for 10 minutes and in that browser; the issuer is checked by `iss` (RFC 9207). The code is exchanged, the
+ * tokens are stored in place of the owner's earlier ones, other links of the owner end, and the owner's module is told.
+ *
+ * Faults are SetupPageErrors, pages with a sentence and the next step: link unknown, used or expired, another browser,
+ * refusal by the person (which returns to the app), refusal or silence of the server. A client that the server refuses
+ * is registered anew at the next attempt.
+ */
 import { randomUUID } from 'node:crypto';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { DataSource, Not, type EntityManager } from 'typeorm';
 import { authorizationUrl, isFromServer } from '../../../mcp/oauth/client.js';
 import type { AuthorizationServer } from '../../../mcp/oauth/discovery.js';
 import { createOAuthFetch } from '../../../mcp/oauth/oauth-fetch.js';
-import { TokenEndpointAwayError, TokenRefusedError } from '../../../mcp/oauth/oauth-errors.js';
+import { TokenEndpointUnreachableError, TokenRefusedError } from '../../../mcp/oauth/oauth-errors.js';
 import { exchangeCode, isClientRefusal, type TokenSet } from '../../../mcp/oauth/tokens.js';
 import { Env } from '../../../config/env.js';
 import { Egress } from '../../../platform/egress/egress.js';
@@ -25,7 +37,7 @@ import {
   type SetupAnswer,
   type SetupLink,
   type SetupResult,
-  type SetupSubject,
+  type SetupPageOwner,
   type SetupView,
 } from './setup.types.js';
 import { OAuthClient } from '../oauth-client.entity.js';
@@ -40,9 +52,9 @@ const ANSWER_MS_MAX = 10 * 60_000;
 /** Reads the cookie that the browser has for a setup link. */
 export type CookieOf = (linkId: string) => string | undefined;
 
-/** The steps of an authorization: the page of its link, the redirect to the authorization server, and the answer. */
+/** The steps of an authorization. */
 @Injectable()
-export class AuthorizationFlowService implements SetupSubject<PendingAuthorization>, OnModuleInit {
+export class AuthorizationFlowService implements SetupPageOwner<PendingAuthorization>, OnModuleInit {
   constructor(
     private readonly dataSource: DataSource,
     private readonly repository: CredentialRepository,
@@ -64,7 +76,7 @@ export class AuthorizationFlowService implements SetupSubject<PendingAuthorizati
     if (!pending) throw SetupPageError.unknownLink();
     if (pending.completedAt !== null) throw SetupPageError.usedLink();
     if (pending.expiresAt.getTime() <= Date.now()) throw SetupPageError.expiredLink();
-    if (!(await this.credentials.isWaiting(ownerOf(pending)))) throw SetupPageError.nothingWaits();
+    if (!(await this.credentials.isAuthorizationPending(ownerOf(pending)))) throw SetupPageError.nothingWaits();
     return pending;
   }
 
@@ -143,7 +155,7 @@ export class AuthorizationFlowService implements SetupSubject<PendingAuthorizati
     const startedAfter = new Date(Date.now() - ANSWER_MS_MAX);
     const isClaimed = await this.repository.claimState(pending.id, stateHash, startedAfter);
     if (!isClaimed) throw SetupPageError.unknownState();
-    if (!(await this.credentials.isWaiting(ownerOf(pending)))) throw SetupPageError.nothingWaits();
+    if (!(await this.credentials.isAuthorizationPending(ownerOf(pending)))) throw SetupPageError.nothingWaits();
     return pending;
   }
 
@@ -197,7 +209,7 @@ export class AuthorizationFlowService implements SetupSubject<PendingAuthorizati
           error.code,
         );
       }
-      if (!(error instanceof TokenEndpointAwayError)) throw error;
+      if (!(error instanceof TokenEndpointUnreachableError)) throw error;
       throw new SetupPageError(
         'upstream',
         'The sign-in could not be finished',

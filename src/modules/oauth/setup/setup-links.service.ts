@@ -2,24 +2,24 @@ import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { LinkExpiredError, SignedUrls } from '../../../platform/http/signed-urls.js';
 import { SetupPageError } from '../credentials.errors.js';
-import type { SetupLink, SetupSubject } from './setup.types.js';
+import type { SetupLink, SetupPageOwner } from './setup.types.js';
 
 /**
- * Signed links of the setup page, and the subject of each kind: `/setup/<kind>/<id>/<epoch>` for whoever has the link, and
+ * Signed links of the setup page, and the owner of the page of each kind: `/setup/<kind>/<id>/<epoch>` for whoever has the link, and
  * `/setup/<kind>/<id>/<epoch>/<accountId>` for people signed in as that account. The signature covers the whole path.
  */
 @Injectable()
 export class SetupLinksService {
-  private readonly subjects = new Map<string, SetupSubject<unknown>>();
+  private readonly pageOwners = new Map<string, SetupPageOwner<unknown>>();
 
   constructor(
     private readonly signed: SignedUrls,
     private readonly env: Env,
   ) {}
 
-  /** Adds the subject of a kind of links; called by its module at start. */
-  register<Row>(kind: string, subject: SetupSubject<Row>): void {
-    this.subjects.set(kind, subject);
+  /** Adds the owner of a kind of links; called by its module at start. */
+  register<Row>(kind: string, pageOwner: SetupPageOwner<Row>): void {
+    this.pageOwners.set(kind, pageOwner);
   }
 
   /** A link that opens for OAUTH_SETUP_TTL_MINUTES at least. */
@@ -34,7 +34,7 @@ export class SetupLinksService {
    * @param path behind `/setup/`
    * @throws SetupPageError for a link that this service did not sign, and for one that has expired
    */
-  verify(path: string, query: { expires?: unknown; signature?: unknown }): [SetupSubject<unknown>, SetupLink] {
+  verify(path: string, query: { expires?: unknown; signature?: unknown }): [SetupPageOwner<unknown>, SetupLink] {
     try {
       if (!this.signed.opens(`/setup/${path}`, query)) throw SetupPageError.unknownLink();
     } catch (error) {
@@ -42,8 +42,8 @@ export class SetupLinksService {
       throw Number(query.expires) * 1_000 <= Date.now() ? SetupPageError.expiredLink() : SetupPageError.unknownLink();
     }
     const [kind = '', id = '', epoch, accountId] = path.split('/');
-    const subject = this.subjects.get(kind);
-    if (!subject) throw SetupPageError.unknownLink();
-    return [subject, { kind, id, epoch: Number(epoch), accountId }];
+    const pageOwner = this.pageOwners.get(kind);
+    if (!pageOwner) throw SetupPageError.unknownLink();
+    return [pageOwner, { kind, id, epoch: Number(epoch), accountId }];
   }
 }

@@ -14,7 +14,7 @@ const PREVIEW_CACHED_MS = 60_000;
 const PREVIEWS_CACHED_MAX = 1_000;
 
 /** An owner that needs authorization, and the form for values with which it may do without. */
-export interface AuthorizationSubject {
+export interface AuthorizationOffer {
   owner: CredentialOwner;
   /** Null where there is no authorization server to ask. */
   request: BeginAuthorization | null;
@@ -37,8 +37,8 @@ export class SetupPageService {
   ) {}
 
   /** The page in front of the authorization server, or a form for a client or for values where there is no such way. */
-  async view(subject: AuthorizationSubject): Promise<SetupView> {
-    const { owner, request, form } = subject;
+  async view(offer: AuthorizationOffer): Promise<SetupView> {
+    const { owner, request, form } = offer;
     if (!request) return this.valuesForm(form);
     try {
       const client = await this.clientRequest(owner, request);
@@ -53,7 +53,7 @@ export class SetupPageService {
         scopes: scopes?.split(' ') ?? [],
       };
     } catch (error) {
-      return this.formAfter(subject, error);
+      return this.formAfter(offer, error);
     }
   }
 
@@ -63,16 +63,16 @@ export class SetupPageService {
    * @param cookie identifies the browser, which must come back with it
    * @throws SetupPageError
    */
-  async submit(subject: AuthorizationSubject, body: URLSearchParams, cookie: string): Promise<SetupAnswer> {
-    const { owner, request, form } = subject;
+  async submit(offer: AuthorizationOffer, body: URLSearchParams, cookie: string): Promise<SetupAnswer> {
+    const { owner, request, form } = offer;
     if (!request) return { view: this.valuesForm(form), status: 200 };
     try {
       let client: PreregisteredClient | null = null;
       if (isForClient(body)) {
-        const wanted = await this.clientRequest(owner, request);
-        const submitted = readClient(body, wanted);
+        const clientRequest = await this.clientRequest(owner, request);
+        const submitted = readClient(body, clientRequest);
         if ('fault' in submitted) {
-          const view = { ...this.clientForm(form, wanted), fault: submitted.fault };
+          const view = { ...this.clientForm(form, clientRequest), fault: submitted.fault };
           return { view, status: 422 };
         }
         client = submitted.client;
@@ -80,12 +80,12 @@ export class SetupPageService {
       const { id } = await this.authorizations.open(owner, request, client);
       return { redirect: await this.flow.start(id, cookie), linkId: id };
     } catch (error) {
-      return { view: await this.formAfter(subject, error), status: 200 };
+      return { view: await this.formAfter(offer, error), status: 200 };
     }
   }
 
   /** The form for values where authorization is needed. @param obstacle why none can be begun, in a sentence */
-  valuesForm(form: AuthorizationSubject['form'], obstacle?: string): FormView {
+  valuesForm(form: AuthorizationOffer['form'], obstacle?: string): FormView {
     const reason =
       obstacle === undefined
         ? 'It lets in only those who have a key or token.'
@@ -111,7 +111,7 @@ export class SetupPageService {
   }
 
   /** The form that helps after an authorization could not be begun. Rethrows any other error. */
-  private async formAfter({ owner, form }: AuthorizationSubject, error: unknown): Promise<FormView> {
+  private async formAfter({ owner, form }: AuthorizationOffer, error: unknown): Promise<FormView> {
     if (error instanceof OAuthClientNeededError) {
       const client = await this.clientRequestAt(owner, error.issuer);
       const fault = `${new URL(error.issuer).host} does not know ${this.env.appName} yet.`;
@@ -124,9 +124,9 @@ export class SetupPageService {
   /** Registers nothing, so the authorization server may still turn out to need a client. @throws OAuthSetupError */
   private async clientRequest(owner: CredentialOwner, request: BeginAuthorization): Promise<ClientRequest> {
     const { server } = await this.preview(owner, request);
-    const wanted = await this.clientRequestAt(owner, server.issuer);
-    const isUnneeded = wanted.state === 'lacking' && (await this.clients.isObtainable(server));
-    return isUnneeded ? { ...wanted, state: 'unneeded' } : wanted;
+    const clientRequest = await this.clientRequestAt(owner, server.issuer);
+    const isUnneeded = clientRequest.state === 'lacking' && (await this.clients.isObtainable(server));
+    return isUnneeded ? { ...clientRequest, state: 'unneeded' } : clientRequest;
   }
 
   private async clientRequestAt(owner: CredentialOwner, issuer: string): Promise<ClientRequest> {
@@ -147,7 +147,7 @@ export class SetupPageService {
   }
 
   /** The form for an authorization server that takes only clients that were registered by hand. */
-  private clientForm(form: AuthorizationSubject['form'], client: ClientRequest): FormView {
+  private clientForm(form: AuthorizationOffer['form'], client: ClientRequest): FormView {
     const { host } = new URL(client.issuer);
     const wish =
       client.state === 'given'

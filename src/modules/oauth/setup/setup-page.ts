@@ -84,13 +84,13 @@ function openForm(token: Html, action: string | undefined): Html {
 function authorizePage(env: PageEnv, view: AuthorizeView, form: Html): Page {
   const { appName } = env;
   const { upstreamHost, issuerHost, signInHost, scopes } = view;
-  const known = knownName(view);
+  const name = knownName(view);
   const list = scopes.map((scope) => html`<li><code>${scope}</code></li>`);
   const row = (name: string, value: Html) => html`<div><dt>${name}</dt><dd>${value}</dd></div>\n`;
   return page(
     env,
-    `Connect ${known}`,
-    html`${presentation(view)}<p>${appName} asks for access to <strong>${known}</strong>${ownName(view)} in your name. You decide about it at
+    `Connect ${name}`,
+    html`${presentation(view)}<p>${appName} asks for access to <strong>${name}</strong>${ownName(view)} in your name. You decide about it at
 <strong>${signInHost}</strong>, where the button leads. ${appName} never sees your password.</p>
 <dl>
 ${row('The access is for', html`<code>${upstreamHost}</code>`)}
@@ -99,7 +99,7 @@ ${issuerHost !== signInHost && row('in the name of', html`<code>${issuerHost}</c
 ${row('It will be asked for', list.length === 0 ? html`what is given by default` : html`<ul>${list}</ul>`)}
 </dl>
 ${form}<button type="submit">Continue to ${signInHost}</button></form>
-<p class="soft">Whoever can use ${known} through ${appName} then acts with the access you give. Go on only if you expected this
+<p class="soft">Whoever can use ${name} through ${appName} then acts with the access you give. Go on only if you expected this
 page; otherwise close it, and nothing happens.</p>
 ${identity(view)}`,
   );
@@ -108,12 +108,12 @@ ${identity(view)}`,
 function formPage(env: PageEnv, view: FormView, form: Html): Page {
   const { appName } = env;
   const { upstreamHost, reason, fields, client, fault, note } = view;
-  const known = knownName(view);
+  const serverName = knownName(view);
   const clientHost = client && new URL(client.issuer).host;
   return page(
     env,
-    `Set up ${known}`,
-    html`${presentation(view)}<p>${appName} cannot use <strong>${known}</strong>${ownName(view)} yet. ${reason}</p>
+    `Set up ${serverName}`,
+    html`${presentation(view)}<p>${appName} cannot use <strong>${serverName}</strong>${ownName(view)} yet. ${reason}</p>
 ${fault !== null && html`<p role="alert" class="fault">${fault}</p>`}
 ${client && html`<dl><div><dt>Redirect URI</dt><dd><code>${client.redirectUri}</code></dd></div></dl>`}
 ${form}

@@ -1,3 +1,14 @@
+/**
+ * Pages for people who authorize this service at an upstream, or enter values for one: `/setup/<kind>/<id>/<epoch>`
+ * with a signature, and `/oauth/callback`.
+ *
+ * The signed link gives access; one that names an account opens only in a browser that is signed in as it, and leads to
+ * the sign-in otherwise. GET binds the browser to the link by a cookie and changes nothing else. POST needs the cookie,
+ * the form token and our own page as its origin. `returnUrl` (origins of `SETUP_RETURN_ORIGINS`) leads back to an app
+ * after success, and after a refusal at the authorization server; a second cookie keeps it on the way.
+ *
+ * Faults are pages with 400, 403, 404, 410 or 502, never redirects to an unchecked address.
+ */
 import { Controller, Get, Param, Post, Query, Req, Res, UseFilters } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
@@ -20,10 +31,7 @@ import { SetupLinksService } from './setup-links.service.js';
 import { setupPage, withEntered } from './setup-page.js';
 import type { SetupAnswer, SetupLink, SetupView } from './setup.types.js';
 
-/**
- * The pages for people who authorize Slipway or enter values. The signed link gives access; one that names an account opens
- * only in a browser that is signed in as it.
- */
+/** Pages of set-up links, and the answer of authorization servers. */
 @ApiExcludeController()
 @Public()
 @UseFilters(PageFilter)
@@ -47,9 +55,9 @@ export class SetupController {
     @Res() response: Response,
   ): Promise<void> {
     requireOwnHost(request, this.env);
-    const [subject, link] = this.links.verify(path.join('/'), query);
+    const [pageOwner, link] = this.links.verify(path.join('/'), query);
     if (!(await this.isPersonOf(link, request))) return signIn(this.env, request, response);
-    const view = await subject.view(await subject.open(link));
+    const view = await pageOwner.view(await pageOwner.open(link));
     bindBrowser(this.env, request, response, link.id);
     if (query.returnUrl !== undefined) {
       const returnUrl = allowedReturn(this.env, query.returnUrl);
@@ -70,15 +78,15 @@ export class SetupController {
   ): Promise<void> {
     requireOwnHost(request, this.env);
     requireOwnPage(request, this.env, () => SetupPageError.otherBrowser());
-    const [subject, link] = this.links.verify(path.join('/'), query);
+    const [pageOwner, link] = this.links.verify(path.join('/'), query);
     if (!(await this.isPersonOf(link, request))) return signIn(this.env, request, response);
     this.bodies.admitStranger(request, response);
     const form = new URLSearchParams(await readBody(request, Infinity));
-    const row = await subject.open(link);
+    const row = await pageOwner.open(link);
     requireFormToken(this.env, request, form, () => SetupPageError.otherBrowser());
     const cookie = readCookie(this.env, request.headers.cookie, link.id);
     if (!isSecret(cookie)) throw SetupPageError.otherBrowser();
-    const answer = await subject.submit(row, form, cookie);
+    const answer = await pageOwner.submit(row, form, cookie);
     if ('view' in answer) {
       const { view, status } = answer;
       return this.finish(request, response, link, { view: withEntered(view, form), status });

@@ -11,7 +11,7 @@ export interface SetupLink {
 }
 
 /** An owner of setup links. `Row` is what {@link open} reads and the other two use. */
-export interface SetupSubject<Row> {
+export interface SetupPageOwner<Row> {
   /** Reads the row behind a link whose signature is valid. @throws SetupPageError if the link was used or is gone */
   open(link: Pick<SetupLink, 'id' | 'epoch'>): Promise<Row>;
   /** Changes nothing: programs follow links too. @throws SetupPageError */

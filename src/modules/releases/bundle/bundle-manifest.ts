@@ -103,10 +103,10 @@ function missingManifest(zip: ZipArchive): string {
 function requireStart(server: Record<string, unknown>): string {
   const { command, args, env } = requireObject(server.mcp_config, 'server.mcp_config');
   requireText(command, 'server.mcp_config.command');
-  if (args !== undefined && !(Array.isArray(args) && args.every((one) => typeof one === 'string'))) {
+  if (args !== undefined && !(Array.isArray(args) && args.every((arg) => typeof arg === 'string'))) {
     throw fault('server.mcp_config.args must be an array of strings');
   }
-  if (env !== undefined && !(isObject(env) && Object.values(env).every((one) => typeof one === 'string'))) {
+  if (env !== undefined && !(isObject(env) && Object.values(env).every((value) => typeof value === 'string'))) {
     throw fault('server.mcp_config.env must be an object of strings');
   }
   return command as string;
@@ -116,7 +116,7 @@ function requireStart(server: Record<string, unknown>): string {
 function requireEntryPoint(zip: ZipArchive, value: unknown): void {
   requireText(value, 'server.entry_point');
   const path = (value as string).replace(/^\$\{__dirname\}\//, '').replace(/^(?:\.\/)+/, '');
-  const isThere = [path, `${path}.exe`].some((one) => zip.entries.get(one)?.isDirectory === false);
+  const isThere = [path, `${path}.exe`].some((candidate) => zip.entries.get(candidate)?.isDirectory === false);
   if (!isThere) throw fault(`server.entry_point names ${quoted(path, 120)}, and there is no such file in the bundle`);
 }
 
@@ -133,7 +133,7 @@ function runtimeOf(zip: ZipArchive, type: unknown, command: string): BundleRunti
 function cardOf(manifest: Record<string, unknown>): ServerCard {
   const { name, version, display_name: title, description, homepage: websiteUrl, tools, prompts } = manifest;
   const optional = { title, description, websiteUrl };
-  const serverInfo = { name, version, ...Object.fromEntries(Object.entries(optional).filter(([, one]) => one)) };
+  const serverInfo = { name, version, ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value)) };
   return inManifest(() => parseServerCard({ serverInfo, tools, prompts }));
 }
 
@@ -227,17 +227,22 @@ function toProperty(value: unknown, name: string): Property {
     ['default', option.default ?? undefined],
     ['x-sensitive', option.sensitive === true ? true : undefined],
   ];
-  const more = Object.fromEntries(annotations.filter(([, one]) => one !== undefined && one !== ''));
+  const more = Object.fromEntries(
+    annotations.filter(([, annotation]) => annotation !== undefined && annotation !== ''),
+  );
   const schema = option.multiple === true ? { type: 'array', items: { type }, ...more } : { type, ...more };
   return { schema, isRequired: option.required === true };
 }
 
 function toSchema({ properties }: Nested): Record<string, unknown> {
-  const required = [...properties].filter(([, one]) => one.isRequired).map(([name]) => name);
+  const required = [...properties].filter(([, property]) => property.isRequired).map(([name]) => name);
   return {
     type: 'object',
     properties: Object.fromEntries(
-      [...properties].map(([name, one]) => [name, 'properties' in one ? toSchema(one) : one.schema]),
+      [...properties].map(([name, property]) => [
+        name,
+        'properties' in property ? toSchema(property) : property.schema,
+      ]),
     ),
     ...(required.length === 0 ? {} : { required }),
   };

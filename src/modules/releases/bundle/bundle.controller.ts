@@ -17,7 +17,7 @@ export class BundleController {
     private readonly files: ReleaseFiles,
   ) {}
 
-  /** Download the bundle of a server. It is the one of its current release, or of the latest successful one that has one. */
+  /** Download the bundle of a server. Returns that of the current release, or else of the latest successful release with a bundle. */
   @Get()
   @Access('servers:read', { anonymous: true, signed: true })
   @ApiEtag()
@@ -28,7 +28,7 @@ export class BundleController {
   @ApiErrors({ status: 404, message: 'Bundle not found: the server has no successful release of type stdio' })
   async download(
     @TargetServer() server: ServerRef,
-    @Headers('if-none-match') known: string | undefined,
+    @Headers('if-none-match') etags: string | undefined,
     @Res() response: Response,
   ): Promise<void> {
     const bundle = await this.releases.findBundle(server.id);
@@ -38,7 +38,7 @@ export class BundleController {
       'cache-control': 'private, no-cache',
       'last-modified': bundle.publishedAt.toUTCString(),
     };
-    if (known?.split(',').some((one) => one.trim().replace(/^W\//, '') === etag)) {
+    if (etags?.split(',').some((knownEtag) => knownEtag.trim().replace(/^W\//, '') === etag)) {
       response.status(304).set(validators).end();
       return;
     }

@@ -1,3 +1,16 @@
+/**
+ * The configuration values of a server's callers (Smithery's session configuration): from `configSchema` to fields, and
+ * from a request to the values for the upstream.
+ *
+ * `x-from` names the header or query parameter in which a caller sends a value, `x-to` the one in which the upstream
+ * gets it; without them it is a query parameter of the property's name. Objects with properties are flattened
+ * (`db.host`). Nothing else of the request is passed on, and an empty value counts as not sent. Hosted modules get
+ * their values in the query of the worker's URL.
+ *
+ * Types and allowed values are checked here. Other keywords need the whole schema: it is compiled in a thread
+ * (`config-values.job.ts`), in turns of the namespaces. A fault names the place and never repeats the value, which may
+ * be a secret.
+ */
 import type { IncomingHttpHeaders } from 'node:http';
 import { HEADER_VALUE } from '../../../platform/http/header-value.js';
 import { isObject } from '../../../platform/text/json.js';
@@ -79,8 +92,8 @@ const PLAIN = new Set([
 const texts = new WeakMap<ConfigSchema, string | null>();
 
 function wholeText(root: ConfigSchema): string | null {
-  const known = texts.get(root);
-  if (known !== undefined) return known;
+  const cached = texts.get(root);
+  if (cached !== undefined) return cached;
   const text = isPlain(root) ? null : JSON.stringify(root);
   texts.set(root, text);
   return text;
@@ -88,7 +101,10 @@ function wholeText(root: ConfigSchema): string | null {
 
 function isPlain(schema: Record<string, unknown>): boolean {
   const properties = isObject(schema.properties) ? Object.values(schema.properties) : [];
-  return Object.keys(schema).every((key) => PLAIN.has(key)) && properties.every((one) => isObject(one) && isPlain(one));
+  return (
+    Object.keys(schema).every((key) => PLAIN.has(key)) &&
+    properties.every((property) => isObject(property) && isPlain(property))
+  );
 }
 
 /** A job of the thread for tenants' work. */
@@ -96,11 +112,7 @@ const VALUES = 'modules/releases/config/config-values.job.js';
 
 const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean']);
 
-/**
- * The fields of a schema, in its order. Objects with properties are flattened: `db.host` is a field of its own, required if
- * it and all objects around it are. Hosted modules read their configuration from the query of the
- * worker's URL under that dotted name, wherever the caller passed it.
- */
+/** The fields of a schema, in its order. */
 export function configFields(schema: ConfigSchema, kind: ConfigKind): ConfigField[] {
   return fieldsBelow(schema, { path: [], isAroundRequired: true, kind, root: schema });
 }
@@ -144,7 +156,7 @@ function toField(
     kind === 'hosted' ? { place: 'query', name: path.join('.') } : (placeOf(property['x-to']) ?? from);
   const fallback = textOf(property.default, type);
   const allowed = Array.isArray(property.enum)
-    ? new Set(property.enum.flatMap((one) => textOf(one, type) ?? []))
+    ? new Set(property.enum.flatMap((option) => textOf(option, type) ?? []))
     : undefined;
   return { path, type, isRequired, fallback, allowed, from, headerKey: from.name.toLowerCase(), to, schema };
 }
@@ -156,7 +168,7 @@ function typeOf({
   const: constant,
   default: fallback,
 }: Record<string, unknown>): ConfigField['type'] {
-  const named = Array.isArray(type) ? type.filter((one) => one !== 'null') : [type];
+  const named = Array.isArray(type) ? type.filter((typeName) => typeName !== 'null') : [type];
   if (named.length === 1 && TYPES.has(named[0])) return named[0] as ConfigField['type'];
   if (type !== undefined) return 'json';
   const sample: unknown = Array.isArray(values) ? values[0] : (constant ?? fallback ?? '');
@@ -179,11 +191,9 @@ function placeOf(value: unknown): ConfigPlace | null {
 }
 
 /**
- * Maps the values of a schema from the place in the request (`x-from`) to the place for the upstream (`x-to`). Nothing else
- * is passed on. An empty value counts as not sent. Use the result only if `missing` and `faults` are empty.
- *
- * @param namespaceId of the server; its schema is compiled at its turn
- * @returns a promise only for a schema with more than types and allowed values
+ * Maps the values of a request to those for the upstream. Use the result only if `missing` and `faults` are empty.
+ * @param namespaceId of the server; its schema is compiled at its turn @returns a promise only for a schema with more
+ * than types and allowed values
  */
 export function mapConfig(
   fields: readonly ConfigField[],
@@ -226,12 +236,12 @@ async function faultsTogether(
 ): Promise<ConfigFault[]> {
   const plain = values.map(([{ path, type }, text]) => ({ path, type, text }));
   const job = tenantThread.run<typeof valuesJob>(namespaceId, VALUES, { schema, values: plain });
-  const found = await job.catch((error: unknown) => {
+  const schemaFaults = await job.catch((error: unknown) => {
     if (error instanceof ThreadJobEndedError) return null;
     throw error;
   });
-  if (!found) return [{ from: null, message: 'The values take too long to check against the configSchema.' }];
-  return found.map(({ path, message }) => {
+  if (!schemaFaults) return [{ from: null, message: 'The values take too long to check against the configSchema.' }];
+  return schemaFaults.map(({ path, message }) => {
     const from = fields.find((field) => field.path.every((name, i) => name === path[i]))?.from ?? null;
     const name = path.length > 0 ? `The value ${quoted(path.join('.'))}` : 'The configuration';
     return { from, message: `${from ? `The ${from.place} ${quoted(from.name)}` : name} ${message}.` };

@@ -87,8 +87,8 @@ function toolChanges(before: Items | null, after: Items | null): ContractChange[
       ...(isDifferent(old.annotations, now.annotations)
         ? [whole('annotations_changed', 'risky', tool, 'Its annotations changed: what it may do is said otherwise.')]
         : []),
-      ...schemaChanges(old.inputSchema ?? {}, now.inputSchema ?? {}, 'input', 'inputSchema').map((one) => ({
-        ...one,
+      ...schemaChanges(old.inputSchema ?? {}, now.inputSchema ?? {}, 'input', 'inputSchema').map((change) => ({
+        ...change,
         tool,
       })),
       ...outputChanges(tool, old.outputSchema, now.outputSchema),

@@ -1,3 +1,15 @@
+/**
+ * The contract of a release: everything that its callers depend on, in canonical form. Tools with schemas and
+ * annotations, resources, templates and prompts, with the texts that models read; icons and `_meta` are no part of it.
+ *
+ * Schemas that spell the same constraints differently are equal: annotations and defaults of the dialect are removed,
+ * sets sorted, `const` becomes `enum`, and `anyOf` with null a list of types. Equal contracts have one hash (SHA-256 of
+ * the canonical JSON). `contract-diff.ts` compares two contracts, and `release-contracts.ts` stores the changes of each
+ * version.
+ *
+ * A list that is unknown (null) is not compared. The functions are recursive: the security check bounds the depth of
+ * schemas before.
+ */
 import { createHash } from 'node:crypto';
 import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
@@ -60,8 +72,8 @@ function itemsOf(items: JsonObject[] | null, key: string, members: string[]): It
 }
 
 function canonicalItem(item: JsonObject, members: string[]): JsonObject {
-  const known = members.filter((member) => item[member] !== undefined && item[member] !== null);
-  return Object.fromEntries(known.map((member) => [member, canonicalMember(member, item[member])]));
+  const present = members.filter((member) => item[member] !== undefined && item[member] !== null);
+  return Object.fromEntries(present.map((member) => [member, canonicalMember(member, item[member])]));
 }
 
 function canonicalMember(member: string, value: unknown): unknown {
@@ -74,10 +86,7 @@ function canonicalMember(member: string, value: unknown): unknown {
   );
 }
 
-/**
- * A JSON Schema in canonical form: equal for schemas that spell the same constraints differently. Without annotations and
- * defaults of the dialect, with sets sorted, and with `anyOf: [x, null]` as a type. Recursive: the caller bounds the depth.
- */
+/** A JSON Schema in canonical form. Recursive: the caller bounds the depth. */
 export function canonicalSchema(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
   const entries = Object.entries(schema)
@@ -91,7 +100,7 @@ function canonicalValue(keyword: string, value: unknown): unknown {
   if (ONE.has(keyword)) return canonicalSchema(value);
   if (LIST.has(keyword) && Array.isArray(value)) return value.map(canonicalSchema);
   if (SCHEMA_MAPS.has(keyword) && isObject(value)) {
-    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, canonicalSchema(one)]));
+    return Object.fromEntries(Object.entries(value).map(([name, subschema]) => [name, canonicalSchema(subschema)]));
   }
   if ((keyword === 'type' || keyword === 'required' || keyword === 'enum') && Array.isArray(value)) {
     const sorted = sortedSet(value);
@@ -124,7 +133,7 @@ function constant(schema: JsonObject): JsonObject {
 function nullable(schema: JsonObject): JsonObject {
   const { anyOf, ...rest } = schema;
   if (!Array.isArray(anyOf) || anyOf.length !== 2 || rest.type !== undefined) return schema;
-  const value: unknown = anyOf.find((one) => !isNull(one));
+  const value: unknown = anyOf.find((branch) => !isNull(branch));
   if (!anyOf.some(isNull) || !isObject(value) || value.type === undefined || value.enum !== undefined) return schema;
   if (Object.keys(value).some((keyword) => rest[keyword] !== undefined)) return schema;
   return { ...rest, ...value, type: sortedSet([value.type, 'null'].flat()) };

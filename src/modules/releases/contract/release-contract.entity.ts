@@ -12,8 +12,8 @@ import {
 /** The contract of a server from one moment on, with its changes against the one before. */
 @Entity('release_contracts')
 @Index('release_contracts_newest', ['serverId', 'seq'])
-@Check('release_contracts_found_by', `"found_by" IN (${contractFinders.map((one) => `'${one}'`).join(', ')})`)
-@Check('release_contracts_summary', `"summary" IN (${contractSummaries.map((one) => `'${one}'`).join(', ')})`)
+@Check('release_contracts_found_by', `"found_by" IN (${contractFinders.map((finder) => `'${finder}'`).join(', ')})`)
+@Check('release_contracts_summary', `"summary" IN (${contractSummaries.map((summary) => `'${summary}'`).join(', ')})`)
 export class ReleaseContract {
   /** Insertion order. Text, since a bigint does not fit a number. */
   @PrimaryColumn({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })

@@ -80,8 +80,8 @@ const UNDERSTOOD = new Set([
 /** The differences of two canonical schemas. @param path of the schema */
 export function schemaChanges(before: unknown, after: unknown, direction: Direction, path: string): SchemaChange[] {
   if (canonicalJson(before) === canonicalJson(after)) return [];
-  const found = new SchemaDiff(before, after, direction).at(before, after, path, 0);
-  if (found.length > 0) return found;
+  const changes = new SchemaDiff(before, after, direction).at(before, after, path, 0);
+  if (changes.length > 0) return changes;
   const message = 'It changed in a way that is not understood: compare the two.';
   return [{ kind: 'schema_changed', level: levels.schema_changed[direction], path, message }];
 }

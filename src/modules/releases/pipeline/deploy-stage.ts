@@ -88,11 +88,11 @@ export class DeployStage implements ReleaseStage {
       const { form, exports } = facts;
       const message = `Module of the form "${form}" with the exports ${exports.join(', ')}`;
       const requested = hosting ?? { stateful: false, hasAuthAdapter: false, secretNames: [] };
-      const own = { ...requested, ...declaredBy(facts, requested) };
+      const effective = { ...requested, ...declaredBy(facts, requested) };
       const isConfigLost = exports.includes('configSchema') && configSchema === null;
       return {
-        lines: [info(message), ...differences(requested, own), ...(isConfigLost ? [CONFIG_LOST] : [])],
-        hosting: own,
+        lines: [info(message), ...differences(requested, effective), ...(isConfigLost ? [CONFIG_LOST] : [])],
+        hosting: effective,
       };
     } finally {
       // A lost lease also ends the check itself.
@@ -112,11 +112,11 @@ function declaredBy({ form, exports, stateful }: ModuleFacts, requested: Hosting
 }
 
 /** A published false may be the default of an omitted option, so only a published true contradicts the module. */
-function differences(requested: HostingRequest, own: HostingRequest): LogLine[] {
+function differences(requested: HostingRequest, effective: HostingRequest): LogLine[] {
   return (['stateful', 'hasAuthAdapter'] as const)
-    .filter((name) => requested[name] !== own[name])
+    .filter((name) => requested[name] !== effective[name])
     .map((name) => {
-      if (own[name]) return info(DECLARED[name]);
+      if (effective[name]) return info(DECLARED[name]);
       const message = `It was published with ${name} true, but the module says false: the module counts.`;
       return { stage: 'deploy', level: 'warning', message };
     });

@@ -1,9 +1,22 @@
+/**
+ * Runs one release through its stages: deploy (checks files or URL), scan (reads and checks what the server offers),
+ * metadata, publish. One job of the queue runs one release.
+ *
+ * The outcome of a stage and the name of the next one are written in one transaction, under the lease of this worker.
+ * So a pipeline that dies continues with the stage it was in (`release-sweeper.ts` restarts it), and one that runs
+ * twice does the work once. Statuses: `release-state.ts`.
+ *
+ * Topics: `releases.changed` and `servers.deleted` renew the lease, so that a cancelled or deleted release is dropped
+ * at once; `releases.changed` is also published after each write. An unexpected error ends the release as
+ * INTERNAL_ERROR with a sentence for the publisher; the reason is in the operator's log. While the database is away the
+ * job is retried.
+ */
 import { randomUUID } from 'node:crypto';
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
+import { isDatabaseUnreachable } from '../../../platform/database/postgres-errors.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { Metrics, type LabeledCounter } from '../../../platform/telemetry/metrics.js';
@@ -18,11 +31,7 @@ import { ReleaseSlotsRepository } from './release-slots.repository.js';
 
 const statusesAfterWork = releaseStatuses.filter((status) => mayBecome('WORKING', status));
 
-/**
- * Runs one release through its stages: deploy, scan, metadata, publish. The outcome of a stage and the name of the next
- * one are written in one transaction, so a pipeline that dies continues with the stage it was in, and one that runs twice
- * does the work once.
- */
+/** Runs one release through its stages. */
 @Injectable()
 export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger('releases');
@@ -148,7 +157,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
 
   private async fail(lease: ReleaseLease, stage: Stage, error: unknown, names: LogNames): Promise<void> {
     if (error instanceof LeaseLostError) return;
-    if (isDatabaseAway(error)) throw error;
+    if (isDatabaseUnreachable(error)) throw error;
     const message =
       'Something failed inside Slipway. Publish again; if it fails again, the operator finds the reason in the log.';
     const lost = await lease.commit({ status: 'INTERNAL_ERROR' }, [{ stage, level: 'error', message }]).then(

@@ -1,3 +1,14 @@
+/**
+ * Shares the workers among accounts: three releases of one account run at once in all workers together, so that
+ * upstreams which never answer occupy only the slots of their own account.
+ *
+ * A slot is a row of `releases` with a lease. A release without a free slot waits with `lease_until = 'infinity'` and
+ * without a job; the worker that ends a release of the account enqueues the oldest waiting ones. The account is locked
+ * (advisory lock) before its slots are counted, so that a release which is made to wait while another one ends is found
+ * by the worker that ends it, or sees the free slot.
+ *
+ * A worker that died holds its slot until its lease ends.
+ */
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
@@ -24,13 +35,7 @@ function freeSlots(accountId: string): string {
 const IS_FREE = `id = $1 AND attempt = $2 AND status IN ('QUEUED', 'WORKING')
   AND (lease_holder IS NULL OR lease_until < now())`;
 
-/**
- * Shares the workers among accounts, so that upstreams that never answer occupy only the slots of their own account. Slots
- * are counted from the leases of releases.
- *
- * The account is locked before its slots are counted. A release that is made to wait while another one ends is therefore
- * found by the worker that ends it, or sees the slot that became free.
- */
+/** Takes releases for workers, and ends their waits. */
 @Injectable()
 export class ReleaseSlotsRepository {
   constructor(

@@ -31,22 +31,26 @@ export class ScanStage implements ReleaseStage {
     switch (release.type) {
       case 'external_shttp': {
         const result = await this.external.run(release, lease);
-        return 'facts' in result ? this.judge(release, result.facts, result.source) : result.outcome;
+        return 'facts' in result ? this.evaluate(release, result.facts, result.source) : result.outcome;
       }
       case 'stdio':
-        return this.judge(release, factsOfBundle(await this.files.readBundle(release.id), release.serverCard), 'files');
+        return this.evaluate(
+          release,
+          factsOfBundle(await this.files.readBundle(release.id), release.serverCard),
+          'files',
+        );
       case 'hosted_shttp': {
         const result = await this.hosted.run(release, lease);
         if ('outcome' in result) return result.outcome;
         const { facts, source, mcpPath } = result;
         const { stateful: isStateful = false, hasAuthAdapter = false } = release.hosting ?? {};
-        return this.judge(release, facts, source, { isStateful, hasAuthAdapter, mcpPath });
+        return this.evaluate(release, facts, source, { isStateful, hasAuthAdapter, mcpPath });
       }
     }
   }
 
   /** Runs the security check and makes the snapshot. Claims that were not compared with the server never pass it. */
-  private judge(
+  private evaluate(
     release: Release,
     facts: ServerFacts,
     source: FactsSource,

@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { growingLru } from '../../../platform/limits/growing-lru.js';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
-import { Hosting, Programs, type ProgramOwner } from '../../../hosting/hosting.js';
+import { Hosting, ProgramOwners, type ProgramOwner } from '../../../hosting/hosting.js';
 import type { Program, ProgramQuota, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
 import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
@@ -84,7 +84,7 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
     private readonly settings: ProgramSettingsService,
     private readonly invocations: InvocationsService,
     private readonly scans: ScanTraces,
-    private readonly programs: Programs,
+    private readonly programs: ProgramOwners,
     private readonly hosting: Hosting,
     private readonly pubSub: PubSub,
     private readonly limits: AccountLimitsService,

@@ -4,7 +4,7 @@ import { Vault } from '../../../platform/vault/vault.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
 import { ExternalScan, isForbidden } from '../scan/external-scan.js';
 import { HostedScan } from '../scan/hosted-scan.js';
-import type { ScanHold } from '../scan/leased-scan.js';
+import type { ScanContext } from '../scan/leased-scan.js';
 import { LeaseLostError } from '../release-lease.js';
 import type { Release } from '../release.entity.js';
 import { ReleasesRepository } from '../releases.repository.js';
@@ -42,7 +42,7 @@ export class RescanScan {
   ) {}
 
   /** Runs one scan. @throws LeaseLostError when the hold ends, or the release was deleted */
-  async run({ releaseId, sealedCredentials }: ClaimedRescan, hold: ScanHold): Promise<RescanResult> {
+  async run({ releaseId, sealedCredentials }: ClaimedRescan, hold: ScanContext): Promise<RescanResult> {
     const release = await this.releases.findWith(releaseId, ['serverCard', 'snapshot']);
     if (!release) throw new LeaseLostError();
     return release.type === 'hosted_shttp'
@@ -50,7 +50,7 @@ export class RescanScan {
       : this.runExternal(release, sealedCredentials, hold);
   }
 
-  private async runExternal(release: Release, sealed: string | null, hold: ScanHold): Promise<RescanResult> {
+  private async runExternal(release: Release, sealed: string | null, hold: ScanContext): Promise<RescanResult> {
     const { id, configSchema, upstreamUrl, snapshot } = release;
     const credentials = { id, configSchema, sealedScanCredentials: sealed };
     const target = credentialTarget(new URL(this.external.addressOf(release)), credentials, this.vault);
@@ -71,7 +71,7 @@ export class RescanScan {
     }
   }
 
-  private async runHosted(release: Release, hold: ScanHold): Promise<RescanResult> {
+  private async runHosted(release: Release, hold: ScanContext): Promise<RescanResult> {
     const result = await this.hosted.run(release, hold);
     if ('facts' in result && (result.source !== 'claims' || release.snapshot?.isClaimed)) return result;
     const reason = 'outcome' in result ? result.outcome.lines?.find(({ level }) => level === 'error')?.message : null;

@@ -32,11 +32,11 @@ export interface RescanVerdict {
 type Claim = Pick<ClaimedRescan, 'requestedAt' | 'reported'>;
 
 /** The changes that follow from a scan. A problem that the log names already is logged again only for a requested scan. */
-export function verdictOf(current: ServerSnapshot, claim: Claim, found: RescanResult): RescanVerdict {
-  if ('trouble' in found) return troubled(claim, found);
+export function verdictOf(current: ServerSnapshot, claim: Claim, scan: RescanResult): RescanVerdict {
+  if ('trouble' in scan) return troubled(claim, scan);
   // A scan may be shared with a server of which only the card is known.
-  if (found.source === 'claims' && !current.isClaimed) return troubled(claim, refused);
-  const { facts, source, mcpPath = current.hosted?.mcpPath ?? '/' } = found;
+  if (scan.source === 'claims' && !current.isClaimed) return troubled(claim, refused);
+  const { facts, source, mcpPath = current.hosted?.mcpPath ?? '/' } = scan;
   const { serverInfo, tools, resources, resourceTemplates, prompts } = facts;
   const snapshot = toStorableJson({
     ...current,
@@ -73,7 +73,7 @@ function unsafe(
 ): RescanVerdict {
   const now = CHECK_FAILED + hash('sha256', canonicalJson([compared.hash, findings]), 'base64url');
   const isNew = reported !== now;
-  const found = findings.map(({ where, message }): ContractChange => {
+  const securityChanges = findings.map(({ where, message }): ContractChange => {
     return { kind: 'security_failed', level: 'breaking', tool: null, path: where, message };
   });
   const all = report(findings);
@@ -92,7 +92,7 @@ function unsafe(
     reported: now,
     lines: isNew || requestedAt !== null ? lines : [],
     snapshot: null,
-    comparison: isNew ? { ...compared, changes: [...found, ...compared.changes] } : null,
+    comparison: isNew ? { ...compared, changes: [...securityChanges, ...compared.changes] } : null,
     scanPassed: false,
   };
 }
@@ -105,8 +105,8 @@ function sound(
 ): RescanVerdict {
   const isMended = isCheck(reported) && !snapshot.isClaimed;
   const changes = isMended ? [PASSED, ...compared.changes] : compared.changes;
-  const known = new Set(current.warnings?.map(({ message }) => message));
-  const warnings = (snapshot.warnings ?? []).filter(({ message }) => !known.has(message));
+  const knownWarnings = new Set(current.warnings?.map(({ message }) => message));
+  const warnings = (snapshot.warnings ?? []).filter(({ message }) => !knownWarnings.has(message));
   const lines = [
     ...(isMended ? [line('success', PASSED.message)] : []),
     ...(reported !== null && !isCheck(reported) ? [line('success', 'The server could be scanned again.')] : []),

@@ -1,3 +1,15 @@
+/**
+ * Scans published releases again, in every worker process: when they are due (`RELEASE_RESCAN_HOURS`), and at once on
+ * request (`releases.rescan`).
+ *
+ * Due rows are claimed in Postgres by moving their time past the end of the scan, so scans of a process that dies
+ * become due again. Servers at one URL to which no credentials are sent share a scan. Four scans run at once, two of
+ * them at one host, and two of one account in the whole service. `rescan-verdict.ts` tells what follows from a result:
+ * a new snapshot, contract changes, log lines, or a failed security check.
+ *
+ * A failed scan changes nothing that callers see and is repeated later and later. The result of a scan whose release is
+ * no longer current is dropped.
+ */
 import {
   Injectable,
   Logger,
@@ -9,13 +21,13 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
-import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
+import { isDatabaseUnreachable } from '../../../platform/database/postgres-errors.js';
 import { groupBy } from '../../../platform/group-by.js';
 import { KeyedLimiter, NoSlotError } from '../../../platform/limits/keyed-limiter.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
-import { LeaseLostError, Hold } from '../release-lease.js';
-import type { ScanHold } from '../scan/leased-scan.js';
+import { LeaseLostError, LossSignal } from '../release-lease.js';
+import type { ScanContext } from '../scan/leased-scan.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import { ServerNotFoundError } from '../../servers/servers.errors.js';
 import { ReleaseContracts } from '../contract/release-contracts.js';
@@ -84,22 +96,19 @@ export class RescanOutcomes {
   }
 }
 
-/** The hold of a scan of a published release. Its progress is not logged, only its result. */
-class RescanHold extends Hold implements ScanHold {
+/** The context of a scan of a published release. Its progress is not logged, only its result. */
+class RescanContext extends LossSignal implements ScanContext {
   log(): Promise<void> {
     return Promise.resolve();
   }
 }
 
-/**
- * Scans published releases in every worker process: when they are due, and at once on request. Servers at one URL to which
- * no credentials are sent share a scan.
- */
+/** Claims due scans and runs them. */
 @Injectable()
 export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('releases');
   private readonly slots: KeyedLimiter;
-  private readonly running = new Map<Promise<void>, RescanHold>();
+  private readonly running = new Map<Promise<void>, RescanContext>();
   private taking: Promise<void> = Promise.resolve();
   private isEnding = false;
 
@@ -125,7 +134,7 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
   /** Ends the scans under way, which another process begins again, and begins no more. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isEnding = true;
-    for (const hold of this.running.values()) hold.lose();
+    for (const context of this.running.values()) context.lose();
     await this.settled();
   }
 
@@ -154,30 +163,30 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
   }
 
   private begin(group: ClaimedRescan[]): void {
-    const hold = new RescanHold();
-    const scanning = this.scanGroup(group, hold)
+    const context = new RescanContext();
+    const scanning = this.scanGroup(group, context)
       .catch((error: unknown) => this.report(error, 'the result of a rescan was not written'))
       .finally(() => {
         this.running.delete(scanning);
         void this.take();
       });
-    this.running.set(scanning, hold);
+    this.running.set(scanning, context);
   }
 
-  private async scanGroup(group: ClaimedRescan[], hold: RescanHold): Promise<void> {
+  private async scanGroup(group: ClaimedRescan[], context: RescanContext): Promise<void> {
     const [first] = group;
     try {
       const host = parseUrl(first.upstreamUrl ?? '')?.host ?? 'here';
-      const found = await this.slots.run(host, () => {
+      const result = await this.slots.run(host, () => {
         // The process may have begun to stop while this scan waited for its slot.
         if (this.isEnding) throw new LeaseLostError();
-        return this.scan.run(first, hold);
+        return this.scan.run(first, context);
       });
-      for (const one of group) await this.outcomes.write(one, found);
+      for (const claim of group) await this.outcomes.write(claim, result);
     } catch (error) {
       if (error instanceof LeaseLostError) return this.rows.giveBack(group, 0);
       if (error instanceof NoSlotError) return this.rows.giveBack(group, NO_SLOT_SECONDS);
-      if (isDatabaseAway(error)) throw error;
+      if (isDatabaseUnreachable(error)) throw error;
       const names = await this.rows.namesOf(first);
       this.logger.error({
         msg: 'a release could not be scanned again',
@@ -185,11 +194,11 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
         ...names,
         err: error,
       });
-      for (const one of group) await this.outcomes.write(one, failedInside);
+      for (const claim of group) await this.outcomes.write(claim, failedInside);
     }
   }
 
   private report(error: unknown, msg: string): void {
-    this.logger[isDatabaseAway(error) ? 'debug' : 'error']({ msg, err: error });
+    this.logger[isDatabaseUnreachable(error) ? 'debug' : 'error']({ msg, err: error });
   }
 }

@@ -1,3 +1,14 @@
+/**
+ * Scans a server that runs elsewhere: opens a channel with the publisher's `scanCredentials` or with the token that its
+ * owner authorized, and reads all lists without calling a tool.
+ *
+ * A server that wants authorization and publishes a card (`/.well-known/mcp/server-card.json`) is taken at its word:
+ * source `claims`. Without a card the release pauses as AUTH_REQUIRED with a link for its owner; its log then has the
+ * line `auth_required`, which published tools look for. A server that answers at another path gets one try at `/mcp`,
+ * for a hint to the publisher.
+ *
+ * Failures end the release with FAILURE and a sentence for the publisher, without the credentials that were sent.
+ */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { HttpChannels } from '../../../mcp/client/http/http-channel.js';
@@ -16,7 +27,7 @@ import { ServerReleasesService } from '../../servers/server-releases.service.js'
 import type { Release } from '../release.entity.js';
 import { failed, type StageOutcome } from '../release-lease.js';
 import { formatQualifiedName } from '../../servers/server.types.js';
-import { scanUnderLease, type ScanHold } from './leased-scan.js';
+import { scanUnderLease, type ScanContext } from './leased-scan.js';
 import { redactCredentials, credentialTarget, type ScanTarget } from './scan-credentials.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
 
@@ -41,7 +52,7 @@ export class ExternalScan {
     private readonly env: Env,
   ) {}
 
-  async run(release: Release, lease: ScanHold): Promise<ScanResult> {
+  async run(release: Release, lease: ScanContext): Promise<ScanResult> {
     const target = credentialTarget(new URL(this.addressOf(release)), release, this.vault);
     try {
       return { facts: await this.read(release, target, lease), source: 'server' };
@@ -70,7 +81,7 @@ export class ExternalScan {
   async read(
     release: UpstreamOfRelease,
     target: ScanTarget,
-    lease: ScanHold,
+    lease: ScanContext,
     mustBeAuthorized = false,
   ): Promise<ServerFacts> {
     const owner: CredentialOwner = { kind: 'server', id: release.serverId };
@@ -107,7 +118,7 @@ export class ExternalScan {
     release: Release,
     refused: UpstreamAuthRequiredError,
     { note }: ScanTarget,
-    lease: ScanHold,
+    lease: ScanContext,
   ): Promise<ScanResult> {
     const facts = await this.factsOfPublishedCard(release, lease);
     if (facts) return { facts, source: 'claims' };
@@ -121,7 +132,7 @@ export class ExternalScan {
   }
 
   /** Null when the server publishes no card. */
-  private async factsOfPublishedCard({ upstreamUrl }: Release, lease: ScanHold): Promise<ServerFacts | null> {
+  private async factsOfPublishedCard({ upstreamUrl }: Release, lease: ScanContext): Promise<ServerFacts | null> {
     const facts = await this.cardOf(upstreamUrl ?? '');
     if (!facts) return null;
     const message = 'The server wants authorization; what it offers is read from its server card';

@@ -1,3 +1,16 @@
+/**
+ * Finds characters that people do not see but models read: controls, format characters, fillers, selectors and Unicode
+ * tags.
+ *
+ * They are allowed where writing needs them, each once and in its place: joiners inside of emoji and after letters of
+ * scripts that join, selectors after what has variants, marks of direction in text that runs from right to left,
+ * zero-width spaces in scripts without blanks, the flags of England, Scotland and Wales. Overrides and isolates of
+ * direction never pass, since they show one text and say another. Line feeds and tabs count as seen.
+ *
+ * `confusableSkeleton` folds names that look alike (compare UTS 39): compatibility forms, case, accents and letters of
+ * Cyrillic, Greek and Armenian, so that no two tools of a server pass for each other. Digits stay apart from letters
+ * (`v10`, `vlO`).
+ */
 import { codePointName } from '../../../platform/text/quoted.js';
 
 /** Letters of other scripts that are drawn like Latin ones: first as capitals, then as small letters. */
@@ -73,13 +86,7 @@ const NAMES: Record<number, string> = {
   0xfeff: 'byte order mark',
 };
 
-/**
- * Finds the hidden characters of a text; null for none. Invisible characters are allowed where writing needs them, each
- * once and in its place: joiners inside of emoji and after letters of scripts that join, selectors after what has
- * variants, marks of direction in text that runs from right to left, zero-width spaces in scripts without blanks, the flags
- * of England, Scotland and Wales. Overrides and isolates of direction never pass, since they show one text and say
- * another. Line feeds and tabs count as seen.
- */
+/** The hidden characters of a text; null for none. */
 export function hiddenCharacters(text: string): HiddenCharacters | null {
   if (text.search(SUSPECT) === -1) return null;
   const rest = text.replace(TAG_FLAG, '\u{1F3F4}');
@@ -139,11 +146,7 @@ function nameOf(char: string): string {
   return name === undefined ? codePointName(char) : `${codePointName(char)} ${name}`;
 }
 
-/**
- * The skeleton of a name (compare UTS 39): compatibility forms (`ｓｅａｒｃｈ`), case, accents, invisible characters and
- * look-alikes of Cyrillic, Greek and Armenian are folded. Two tools must not share one. Digits stay apart
- * from letters (`v10`, `vlO`): servers use both, and nobody has to read another script to tell them.
- */
+/** The skeleton of a name: names that look alike have the same. */
 export function confusableSkeleton(name: string): string {
   const plain = name
     .slice(0, CHARS_MAX)

@@ -10,7 +10,7 @@ import { HostedChannelsService } from '../../../hosting/mcp/hosted-channels.serv
 import type { LogLine, Release } from '../release.entity.js';
 import { scannedProgram } from '../program-ref.js';
 import { failed, type StageOutcome } from '../release-lease.js';
-import { scanUnderLease, type ScanHold } from './leased-scan.js';
+import { scanUnderLease, type ScanContext } from './leased-scan.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
 
 /** MCP paths of modules: a factory's server answers at any path, a module with `fetch` at one of its author's choice. */
@@ -35,7 +35,7 @@ export class HostedScan {
     private readonly env: Env,
   ) {}
 
-  async run(release: Release, lease: ScanHold): Promise<HostedScanResult> {
+  async run(release: Release, lease: ScanContext): Promise<HostedScanResult> {
     const closed: Promise<void>[] = [];
     try {
       return await this.tryPaths(release, lease, closed);
@@ -46,7 +46,7 @@ export class HostedScan {
     }
   }
 
-  private async tryPaths(release: Release, lease: ScanHold, closed: Promise<void>[]): Promise<HostedScanResult> {
+  private async tryPaths(release: Release, lease: ScanContext, closed: Promise<void>[]): Promise<HostedScanResult> {
     const config = scanConfig(configFields({ properties: {}, ...release.configSchema, type: 'object' }, 'hosted'));
     let first: UpstreamFailure | null = null;
     for (const mcpPath of PATHS) {
@@ -76,7 +76,7 @@ export class HostedScan {
     release: Release,
     failure: UpstreamFailure,
     { invented }: ScanConfig,
-    lease: ScanHold,
+    lease: ScanContext,
   ): Promise<HostedScanResult> {
     const isStarted = !(hostedFailureIn(failure) instanceof ProgramStartError);
     if (!isStarted || invented.length === 0 || release.serverCard === null) {
@@ -99,9 +99,9 @@ function differences({ serverCard }: Release, facts: ServerFacts): LogLine[] {
   return lists.flatMap((list): LogLine[] => {
     const [claims, has] = [claimed[list], facts[list]];
     if (claims === null || has === null) return [];
-    const [listed, found] = [namesOf(claims), namesOf(has)];
-    const missing = listed.filter((name) => !found.includes(name));
-    const extra = found.filter((name) => !listed.includes(name));
+    const [listed, served] = [namesOf(claims), namesOf(has)];
+    const missing = listed.filter((name) => !served.includes(name));
+    const extra = served.filter((name) => !listed.includes(name));
     if (missing.length === 0 && extra.length === 0) return [];
     const lacks = missing.length === 0 ? '' : ` The module does not have ${shown(missing)}.`;
     const adds = extra.length === 0 ? '' : ` It has ${shown(extra)} besides.`;

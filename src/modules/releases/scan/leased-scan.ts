@@ -4,7 +4,7 @@ import { scanServer, type ServerScan } from '../../../mcp/client/server-scan.js'
 import type { LogLine } from '../release.entity.js';
 
 /** The lease that a scan runs under, and the log of its release. */
-export interface ScanHold {
+export interface ScanContext {
   /** Logs progress. @throws LeaseLostError */
   log(line: LogLine): Promise<void>;
   /** Waits for `work`. @throws LeaseLostError as soon as the lease is lost */
@@ -27,7 +27,7 @@ export interface LeasedScanOptions {
  */
 export async function scanUnderLease(
   channel: Channel,
-  lease: ScanHold,
+  lease: ScanContext,
   { timeoutMs, redact = (message) => message, onClose }: LeasedScanOptions,
 ): Promise<ServerScan> {
   const cancellation = new Cancellation();

@@ -71,8 +71,8 @@ function metaSchemaIssue(schema: AnySchemaObject, dialect: Dialect): SchemaIssue
 
 /** The compiled meta-schema of a dialect, created on first use: that takes some ten milliseconds. */
 function metaSchema(dialect: Dialect): ValidateFunction {
-  const known = metaSchemaOf.get(dialect);
-  if (known) return known;
+  const compiled = metaSchemaOf.get(dialect);
+  if (compiled) return compiled;
   const ajv = createAjv(dialect, false);
   const made = ajv.getSchema(metaSchemaIds[dialect]) as ValidateFunction;
   metaSchemaOf.set(dialect, made);
@@ -102,11 +102,11 @@ class SchemaWalk {
       const [schema, around, place] = next;
       if (this.seen.has(schema)) continue;
       this.seen.add(schema);
-      const own = this.noteIds(schema, around, place);
+      const base = this.noteIds(schema, around, place);
       for (const [name, value] of Object.entries(schema)) {
         const inner = `${place}/${name}`;
         if (REFERENCES.includes(name) && typeof value === 'string') {
-          this.references.push({ text: value, resource: own, place: inner });
+          this.references.push({ text: value, resource: base, place: inner });
         } else if (name === 'pattern' && typeof value === 'string') this.requirePattern(value, inner);
         else if (name === 'patternProperties' && isObject(value)) {
           for (const pattern of Object.keys(value)) this.requirePattern(pattern, inner);
@@ -114,7 +114,7 @@ class SchemaWalk {
         if (DATA_KEYWORDS.has(name) || typeof value !== 'object' || value === null) continue;
         const parts = Array.isArray(value) || SCHEMA_MAPS.has(name) ? Object.entries(value) : [[null, value]];
         for (const [key, part] of parts as [string | null, unknown][]) {
-          if (isObject(part)) stack.push([part, own, key === null ? inner : `${inner}/${key}`]);
+          if (isObject(part)) stack.push([part, base, key === null ? inner : `${inner}/${key}`]);
         }
       }
     }

@@ -1,3 +1,16 @@
+/**
+ * Checks what a server offers for faults that make it dangerous or unusable: text hidden from people
+ * (`hidden-characters.ts`), texts that flood the model's context, tools that pass for each other, names and schemas
+ * that clients refuse, schemas that refer elsewhere (`schema-lint.ts`).
+ *
+ * Each part (server info, instructions, tool, prompt, resource, template) is checked by itself, its texts and member
+ * names at any depth included; `_meta` and icons are not, as models do not see them. A finding has a rule, its place
+ * and a sentence for the publisher, and never quotes hidden text as it is. The meaning of visible text is not judged;
+ * `wordWarnings` warns of phrases that known attacks use.
+ *
+ * At most 100 findings, 8 per part. What cannot be checked, because it is nested too deeply or brings a check down, is
+ * a finding: nothing passes by breaking the check.
+ */
 import { DEPTH_MAX } from '../../../platform/database/storable.js';
 import { isObject, isWithinDepth } from '../../../platform/text/json.js';
 import { quoted } from '../../../platform/text/quoted.js';
@@ -68,13 +81,7 @@ const UNSHOWN = new Set(['_meta', 'icons']);
 
 type Part = Record<string, unknown>;
 
-/**
- * Checks a server for faults that make it dangerous or unusable: text hidden from people, texts that flood
- * the model's context, tools that pass for each other, names and schemas clients refuse, schemas that fetch from elsewhere.
- * The meaning of visible text is not judged; {@link wordWarnings} warns of some.
- *
- * @returns at most 100 findings; none means passed. Never throws: what cannot be checked is a finding.
- */
+/** Checks a server. Never throws. @returns at most 100 findings; none means passed */
 export function checkServer(input: ServerText): Finding[] {
   const findings: Finding[] = [];
   for (const part of partsOf(input)) {
@@ -94,9 +101,9 @@ export function wordWarnings(input: ServerText): ServerWarning[] {
   const warnings: ServerWarning[] = [];
   for (const { where, tool, value } of partsOf(input)) {
     if (!isObject(value) || !isWithinDepth(value, DEPTH_MAX)) continue;
-    for (const found of textsOf(value)) {
-      for (const { words, problem } of modelInstructions(found.text)) {
-        const message = `${where}: ${subjectOf(found)} says ${quoted(words, 80)}: ${problem}. Read the whole text.`;
+    for (const textFound of textsOf(value)) {
+      for (const { words, problem } of modelInstructions(textFound.text)) {
+        const message = `${where}: ${subjectOf(textFound)} says ${quoted(words, 80)}: ${problem}. Read the whole text.`;
         if (warnings.length < FINDINGS_MAX) warnings.push({ tool, message });
       }
     }
@@ -138,19 +145,19 @@ function* listed(kind: string, list: unknown, checks: Checked['checks']): Genera
 }
 
 function checkPart({ where, value, checks }: Checked): Finding[] {
-  const found: Finding[] = [];
+  const findings: Finding[] = [];
   try {
     if (!isWithinDepth(value, DEPTH_MAX)) {
       const message = `It is nested deeper than ${DEPTH_MAX} levels, which many readers of JSON do not survive: make it flatter.`;
       return [{ where, rule: 'nested-too-deeply', message }];
     }
     const part = isObject(value) ? value : { value };
-    for (const check of checks) found.push(...check(part).map((fault) => ({ where, ...fault })));
+    for (const check of checks) findings.push(...check(part).map((fault) => ({ where, ...fault })));
   } catch {
     // A limit of the machine, such as its stack. Whoever brings a check down must not pass it.
-    found.push({ where, rule: 'check-failed', message: 'It could not be checked: make it smaller and simpler.' });
+    findings.push({ where, rule: 'check-failed', message: 'It could not be checked: make it smaller and simpler.' });
   }
-  return found;
+  return findings;
 }
 
 function nameFaults({ name }: Part): Fault[] {
@@ -209,13 +216,13 @@ function toolSchemaFaults(tool: Part, isRequired: boolean): Fault[] {
 /** Faults of all texts of a part, the names of members included. */
 function textFaults(part: Part): Fault[] {
   const faults: Fault[] = [];
-  for (const found of textsOf(part)) {
+  for (const textFound of textsOf(part)) {
     if (faults.length >= FINDINGS_PER_PART_MAX) break;
-    const { text } = found;
-    const charsMax = charsMaxOf(found);
+    const { text } = textFound;
+    const charsMax = charsMaxOf(textFound);
     if (text.length > charsMax) {
       const message =
-        `${subjectOf(found)} has ${text.length} characters: clients put it into every model's context, ` +
+        `${subjectOf(textFound)} has ${text.length} characters: clients put it into every model's context, ` +
         `where it crowds out everything else. Shorten it to ${charsMax} or less.`;
       faults.push({ rule: 'oversized-text', message });
     }
@@ -223,7 +230,7 @@ function textFaults(part: Part): Fault[] {
     if (hidden === null) continue;
     const spelled = hidden.spelled === '' ? '' : ` They spell ${quoted(hidden.spelled, 100)}.`;
     const message =
-      `${subjectOf(found)} holds ${hidden.count} ${hidden.count === 1 ? 'character' : 'characters'} nobody sees ` +
+      `${subjectOf(textFound)} holds ${hidden.count} ${hidden.count === 1 ? 'character' : 'characters'} nobody sees ` +
       `(${hidden.names.join(', ')}): models read them, so they can carry instructions no person has approved.${spelled} Remove them.`;
     faults.push({ rule: 'hidden-characters', message });
   }
@@ -255,9 +262,9 @@ function* textsOf(part: Part): Generator<FoundText> {
     if (!Array.isArray(value)) {
       for (const [member] of inner) yield { text: member, parent: path, name: member, isMemberName: true };
     }
-    for (const [member, one] of inner.reverse() as [string, unknown][]) {
-      if (typeof one === 'string' || (typeof one === 'object' && one !== null)) {
-        stack.push({ parent: path, name: member, value: one });
+    for (const [member, nested] of inner.reverse() as [string, unknown][]) {
+      if (typeof nested === 'string' || (typeof nested === 'object' && nested !== null)) {
+        stack.push({ parent: path, name: member, value: nested });
       }
     }
   }

@@ -1,3 +1,13 @@
+/**
+ * Icons of servers, as images from anywhere: `serverInfo.icons` of a scan, or a URL of the owner (Spec 4.12).
+ *
+ * The first three http(s) or data URLs are tried in order, through the egress policy, with 1 MB, 5 s and 3 redirects
+ * each. The type is read from the bytes, never from the name or the header: PNG, JPEG, GIF, WebP, or an SVG whose first
+ * tag is `<svg` after comments and a plain doctype.
+ *
+ * Nothing is thrown: an icon that cannot be had is null, or `too_large` if there was no other and one was larger than 1
+ * MB.
+ */
 import type { IncomingMessage } from 'node:http';
 import { InvalidInputError, TooLargeError } from '../../../platform/errors/domain-error.js';
 import type { Egress } from '../../../platform/egress/egress.js';
@@ -32,10 +42,8 @@ export interface FoundIcon {
 }
 
 /**
- * Fetches the first usable image of `serverInfo.icons`, which may be any JSON value. Tries three http(s) or data URLs, with
- * at most 1 MB and 5 s each.
- *
- * @returns `too_large` if there was none and one was larger than 1 MB; null otherwise. Never rejects.
+ * Fetches the first usable image. @param icons any JSON value @returns `too_large` if there was none and one was larger
+ * than 1 MB; null otherwise
  */
 export async function fetchIcon(egress: Egress, icons: unknown): Promise<FoundIcon | 'too_large' | null> {
   let found: 'too_large' | null = null;

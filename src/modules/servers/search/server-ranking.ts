@@ -1,3 +1,16 @@
+/**
+ * The SQL that finds and scores servers for a search text, best first, with scores from 0 to 1.
+ *
+ * A server whose name or display name is what was typed scores 1. One that has all the words scores 0.35 to 0.99: more
+ * for words in its name than in its display name, description and tools (weights A to D), a little more the more it is
+ * used. The last word may be half-written. With `some words`, servers that have one of the words, or a similar one in
+ * their names (trigrams), follow with less than 0.35.
+ *
+ * Only so many hits are scored, so that a common word costs no more than a rare one: of 10,000 hits the most used ones,
+ * and of the 3,000 most used servers those that have the words. Both bounds stand in the statement, because the
+ * planner, left to choose, walked through all servers for two words that hardly meet (360 ms instead of 1). Every part
+ * carries the filters itself: what is left out must not take a place.
+ */
 import { parseQualifiedName } from '../server.types.js';
 import type { SqlValues } from './server-filters.js';
 
@@ -39,19 +52,8 @@ export function searchedFor(q: string): Searched {
 }
 
 /**
- * The statement that finds and scores servers, best first: `id` and `score` from 0 to 1.
- *
- * A server whose name or display name is what was typed scores 1. One that has all the words scores 0.35 to 0.99: more
- * for words in its name than in its display name, description and tools (weights A to D), a little more the more it is
- * used. The last word may be half-written. With `some words`, servers that have one of the words, or a similar one in
- * their names (trigrams), follow with less than 0.35.
- *
- * Only so many hits are scored, so that a common word costs no more than a rare one: of 10,000 hits the most used ones,
- * and of the 3,000 most used servers those that have the words. Both bounds stand in the statement, whatever Postgres
- * expects: left to choose, it walked through all servers for two words that hardly meet (360 ms instead of 1). Every
- * part carries the filters itself: what is left out must not take a place.
- *
- * @param conditions on `servers s`, whose values are in `values` already
+ * The statement, with the columns `id` and `score`. @param conditions on `servers s`, whose values are in `values`
+ * already
  */
 export function rankingOf(
   { whole, words }: Searched,

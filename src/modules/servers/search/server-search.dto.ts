@@ -80,7 +80,7 @@ export class ServerQueryDto {
   @IsFlag()
   smitheryManaged?: boolean;
 
-  /** Without `q`: a random order instead, the same for the same number on every page. */
+  /** Without `q`: lists servers in a random order. The same seed gives the same order on every page. */
   @IsWhole(Number.MIN_SAFE_INTEGER)
   seed?: number;
 }
@@ -129,7 +129,7 @@ export class ServerSummaryDto {
   /** The account that owns it. */
   @ApiProperty({ type: String, nullable: true })
   owner: string | null;
-  /** How well it fits `q`, from 0 to 1; null without `q`. */
+  /** Relevance for `q`, from 0 to 1; null without `q`. */
   score: number | null;
 }
 

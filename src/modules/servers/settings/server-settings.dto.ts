@@ -89,7 +89,7 @@ export class UpdateServerDto {
   homepage?: string | null;
 
   /**
-   * Where its source is. `repoOwner` and `repoName` of the list are taken from it.
+   * URL of the source code. `repoOwner` and `repoName` of the list are taken from it.
    * @example 'https://github.com/acme/weather'
    */
   @IsOptional()

@@ -1,3 +1,15 @@
+/**
+ * Changes of a server by its owner (texts, visibility, runtime settings, namespace, address) and by the operator
+ * (`verified`).
+ *
+ * Changes that calls notice are announced (`servers.changed`), so that caches drop the server and programs restart with
+ * new egress rules. A transfer keeps releases, secrets, icon and the run endpoint, because connections refer to the id.
+ * A rename gives the run endpoint another subdomain; the old one answers no more and may be taken by others. A
+ * subdomain that begins with another account's namespace (`acme--…`) is refused as taken.
+ *
+ * Fails: 404 for a server that was deleted meanwhile, 409 for names and subdomains that are taken, 403 for a transfer
+ * to a namespace of another account.
+ */
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';

@@ -1,3 +1,15 @@
+/**
+ * Simulators answer tool calls in place of a server: from schemas, a fixture, a recording, or a language model. This
+ * file has their contract.
+ *
+ * A call has two steps. `prepare` does the slow part, such as a request to the model, without a lock. The `Answerer`
+ * that it returns runs under the lock of the mock's row, at the place of the call among all calls of all processes, and
+ * is pure: equal counts of earlier uses give an equal answer. So no call waits for the network of another one.
+ *
+ * `_meta` of a result says where it came from: `slipway/simulator` (`fixture`, `recording`, `model`, `schema`) and
+ * `slipway/reason`, why the scenario did not answer; `slipway/unchecked` of a tool lists patterns that are not checked.
+ * A tool's own error is a result with `isError`; nothing is thrown.
+ */
 import type { JsonObject } from '../../../../platform/text/json.js';
 
 /** A server's scanned lists at the creation of its mock. */
@@ -57,10 +69,7 @@ export interface Answer {
 /** Answers a call at its place among all calls of the mock. Pure: equal counts give an equal answer. */
 export type Answerer = (uses: UseCounts) => Answer;
 
-/**
- * Answers tool calls in place of a server. `prepare` does the slow part, such as a request to a language model. The
- * order of calls is decided afterwards, so that no call waits for the network of another one.
- */
+/** Answers tool calls in place of a server. */
 export interface Simulator {
   prepare(call: SimulatedCall): Promise<Answerer>;
 }

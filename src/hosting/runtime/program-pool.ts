@@ -8,7 +8,7 @@ import { namesIn } from '../../platform/files/files.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { Engine } from '../engine.js';
 import type { EngineName, ProgramLimits, ProgramRef } from '../hosting.types.js';
-import type { Programs } from '../hosting.js';
+import type { ProgramOwners } from '../hosting.js';
 import { noFreePlace, noMemory, overQuota, resting, stopping } from './termination-errors.js';
 import { LiveProgram, type RuntimeCounts } from './live-program.js';
 import { OwnerVersions } from './owner-versions.js';
@@ -57,18 +57,18 @@ export interface Memory {
   own(): number;
 }
 
-/** Dependencies of a fleet. */
-export interface FleetSetting {
+/** Dependencies of a pool of programs. */
+export interface ProgramPoolDependencies {
   env: Env;
   memory: Memory;
   limits: ProgramLimits;
-  programs: Programs;
+  programs: ProgramOwners;
   engineOf: (name: EngineName) => Engine;
   runDirs: RunDirs;
 }
 
 /** All programs of this process: starts, replaces and evicts them. */
-export class Fleet {
+export class ProgramPool {
   private readonly logger = new Logger('hosting');
   private readonly owners = new Map<string, OwnerVersions>();
   private readonly programs = new Set<LiveProgram>();
@@ -91,10 +91,10 @@ export class Fleet {
     dropped: 0,
   };
 
-  constructor(private readonly setting: FleetSetting) {
-    this.stateRoot = join(setting.env.dataDir, 'hosting', 'state');
-    this.starts = KeyedLimiter.fair(STARTS_MAX, Math.min(setting.limits.wallMs, AWAITED_MS_MAX));
-    this.sweeper = repeat(Math.min(SWEEP_MS, setting.env.runtimeIdleMs / 2), () => this.sweep());
+  constructor(private readonly dependencies: ProgramPoolDependencies) {
+    this.stateRoot = join(dependencies.env.dataDir, 'hosting', 'state');
+    this.starts = KeyedLimiter.fair(STARTS_MAX, Math.min(dependencies.limits.wallMs, AWAITED_MS_MAX));
+    this.sweeper = repeat(Math.min(SWEEP_MS, dependencies.env.runtimeIdleMs / 2), () => this.sweep());
     this.stateSweeper = repeat(STATE_SWEEP_MS, () => void this.sweepState());
     void this.sweepState();
   }
@@ -117,7 +117,7 @@ export class Fleet {
     let owner = this.owners.get(asked.ownerId);
     if (!owner) this.owners.set(asked.ownerId, (owner = new OwnerVersions(asked)));
     const ref = owner.versionFor(asked);
-    return owner.takingOf(ref) ?? this.launch(owner, ref);
+    return owner.acceptingOf(ref) ?? this.launch(owner, ref);
   }
 
   /**
@@ -130,7 +130,7 @@ export class Fleet {
     const owner = this.owners.get(ref.ownerId);
     if (!owner) return;
     owner.follow(ref);
-    if (owner.taking.length > 0) await this.programFor(ref).settled;
+    if (owner.accepting.length > 0) await this.programFor(ref).settled;
   }
 
   /**
@@ -143,11 +143,11 @@ export class Fleet {
     const owner = this.owners.get(ownerId);
     if (!owner) return;
     owner.endRest();
-    const program = owner.takingOf(owner.current);
+    const program = owner.acceptingOf(owner.current);
     await program?.settled;
-    if (!program || !(await isOutdated(this.setting.programs, program.ref, program.given))) return;
+    if (!program || !(await isOutdated(this.dependencies.programs, program.ref, program.valuesDigest))) return;
     // A program started meanwhile has the current values.
-    if (owner.takingOf(owner.current) === program) await this.launch(owner, program.ref).settled;
+    if (owner.acceptingOf(owner.current) === program) await this.launch(owner, program.ref).settled;
   }
 
   /** Stops all versions of an owner and removes its session data. */
@@ -167,8 +167,8 @@ export class Fleet {
   /** Number of programs that run here, by account. */
   liveByAccount(): Record<string, number> {
     const numbers: Record<string, number> = {};
-    for (const { accountId, takesCalls } of this.programs) {
-      if (accountId !== null && takesCalls) numbers[accountId] = (numbers[accountId] ?? 0) + 1;
+    for (const { accountId, acceptsCalls } of this.programs) {
+      if (accountId !== null && acceptsCalls) numbers[accountId] = (numbers[accountId] ?? 0) + 1;
     }
     return numbers;
   }
@@ -189,7 +189,7 @@ export class Fleet {
     for (const program of programs) if (!program.isGone) program.instance?.kill();
     await withTimeout(CLOSE_BY_FORCE_MS, ended, undefined);
     this.watchdog.close();
-    await this.setting.runDirs.close();
+    await this.dependencies.runDirs.close();
   }
 
   private launch(owner: OwnerVersions, ref: ProgramRef): LiveProgram {
@@ -197,7 +197,7 @@ export class Fleet {
     const { backoff } = owner;
     const restMs = backoff.restMs(performance.now());
     if (restMs > 0) throw resting(backoff.crashes, restMs, backoff.lastWords);
-    const { env, limits, programs, engineOf, runDirs } = this.setting;
+    const { env, limits, programs, engineOf, runDirs } = this.dependencies;
     const program = new LiveProgram(
       ref,
       {
@@ -237,10 +237,11 @@ export class Fleet {
 
   private drainOthers(owner: OwnerVersions, successor: LiveProgram): void {
     if (owner.current.id !== successor.ref.id) {
-      if (successor.takesCalls) void successor.drain(this.setting.limits.wallMs);
+      if (successor.acceptsCalls) void successor.drain(this.dependencies.limits.wallMs);
       return;
     }
-    for (const program of owner.taking) if (program !== successor) void program.drain(this.setting.limits.wallMs);
+    for (const program of owner.accepting)
+      if (program !== successor) void program.drain(this.dependencies.limits.wallMs);
   }
 
   /**
@@ -252,15 +253,15 @@ export class Fleet {
    * @throws HostingUnavailableError, HostAwayError when no program can be evicted
    */
   private freePlace(owner: OwnerVersions, { isStateful }: ProgramRef): Promise<unknown> {
-    const { env, limits } = this.setting;
+    const { env, limits } = this.dependencies;
     const others = [...owner.programs];
-    const hasPlace = owner.taking.length > 0;
+    const hasPlace = owner.accepting.length > 0;
     const drainMs = Math.min(limits.wallMs, AWAITED_MS_MAX);
     const awaited = others.slice(0, isStateful ? undefined : -1).map((program) => program.drain(drainMs));
-    const taking = this.live.filter((program) => program.takesCalls);
-    const isFull = taking.length >= env.runtimeLiveMax;
+    const accepting = this.live.filter((program) => program.acceptsCalls);
+    const isFull = accepting.length >= env.runtimeLiveMax;
     if (hasPlace || (!isFull && !this.isMemoryShort(STARTED_MB))) return Promise.all(awaited);
-    const victim = idleLongest(taking);
+    const victim = idleLongest(accepting);
     if (!victim) throw isFull ? noFreePlace() : noMemory();
     return Promise.all([...awaited, victim.stop()]);
   }
@@ -273,10 +274,10 @@ export class Fleet {
    */
   private async admit(program: LiveProgram): Promise<void> {
     const { ref } = program;
-    const quota = await this.setting.programs.of(ref.kind).quotaOf(ref);
+    const quota = await this.dependencies.programs.of(ref.kind).quotaOf(ref);
     if (!quota) return;
     // eslint-disable-next-line no-restricted-syntax -- A limit of an account.
-    const counted = this.live.filter((other) => other.takesCalls && other.accountId === quota.accountId);
+    const counted = this.live.filter((other) => other.acceptsCalls && other.accountId === quota.accountId);
     // eslint-disable-next-line no-restricted-syntax -- The owner is a release or a connection.
     const others = counted.filter((other) => other.ref.ownerId !== ref.ownerId);
     const victim = idleLongest(others);
@@ -303,7 +304,7 @@ export class Fleet {
 
   /** @param moreMb memory that is about to be used */
   private isMemoryShort(moreMb = 0): boolean {
-    const { memory } = this.setting;
+    const { memory } = this.dependencies;
     return memory.own() + (this.memoryMb() + moreMb) * 1_048_576 > memory.total * MEMORY_SHARE_MAX;
   }
 
@@ -313,13 +314,13 @@ export class Fleet {
     if (now - this.memoryCheckedAt < MEMORY_LOOK_MS || this.evicted) return;
     this.memoryCheckedAt = now;
     if (!this.isMemoryShort()) return;
-    const victim = idleLongest(this.live.filter(({ takesCalls }) => takesCalls));
+    const victim = idleLongest(this.live.filter(({ acceptsCalls }) => acceptsCalls));
     if (!victim) return;
     this.evicted = victim;
     this.logger.warn({
       msg: 'an idle program was ended, because hosted programs and the service use more than 85 % of the memory',
       programsMb: Math.round(this.memoryMb()),
-      totalMb: Math.round(this.setting.memory.total / 1_048_576),
+      totalMb: Math.round(this.dependencies.memory.total / 1_048_576),
     });
     void victim.gone.then(() => (this.evicted = null));
     victim
@@ -332,7 +333,7 @@ export class Fleet {
     const now = performance.now();
     for (const program of this.programs) {
       if (!program.isIdle) continue;
-      if (!program.hasStreams && now - program.idleSince >= this.setting.env.runtimeIdleMs) {
+      if (!program.hasStreams && now - program.idleSince >= this.dependencies.env.runtimeIdleMs) {
         program
           .stop()
           .catch((error: unknown) => this.logger.error({ msg: 'an idle program could not be stopped', err: error }));

@@ -24,7 +24,7 @@ import { listen, shut } from '../upstream/upstream-net.js';
 type Listener = (data: unknown) => void;
 
 /** Carries messages between fronts of one test as the relay does between processes: later, and as JSON. */
-export class TestRelay {
+export class TestPubSub {
   /** Keys of marked sessions, as the database of the service stores them. */
   readonly marks = new Set<string>();
   /** Owners and ids of tasks, likewise. */
@@ -43,7 +43,7 @@ export class TestRelay {
 }
 
 /** A served MCP endpoint. */
-export interface TestFront {
+export interface TestMcpEndpoint {
   url: string;
   /** The front itself, as the app holds it. */
   front: McpHttpServer;
@@ -54,7 +54,7 @@ export interface TestFront {
  * `X-Account` does. Fronts with
  * one relay are processes of one service.
  */
-export async function startFront(channel: Channel, relay = new TestRelay()): Promise<TestFront> {
+export async function startMcpEndpoint(channel: Channel, relay = new TestPubSub()): Promise<TestMcpEndpoint> {
   const env = {
     upstreamCallTimeoutMs: 5_000,
     mcpCallTimeoutMs: 5_000,

@@ -2,15 +2,15 @@
  * Runs a few tasks in each turn of the event loop and the rest, in order, in later turns, so that other work runs in
  * between. Without a rush a task runs at once.
  */
-export class Turns {
+export class PerTickQueue {
   private started = 0;
   private readonly waiting: (() => void)[] = [];
 
-  /** @param perTurn how many tasks start in one turn */
-  constructor(private readonly perTurn: number) {}
+  /** @param perTick how many tasks start in one turn */
+  constructor(private readonly perTick: number) {}
 
   run(task: () => void): void {
-    if (this.started === this.perTurn) {
+    if (this.started === this.perTick) {
       this.waiting.push(task);
       return;
     }
@@ -21,6 +21,6 @@ export class Turns {
 
   private next(): void {
     this.started = 0;
-    for (const task of this.waiting.splice(0, this.perTurn)) this.run(task);
+    for (const task of this.waiting.splice(0, this.perTick)) this.run(task);
   }
 }

@@ -10,11 +10,11 @@ import {
 import { until } from '../until.js';
 import { connectV1 } from '../upstream/upstream-clients.js';
 
-/** Resource of a {@link Talker}. */
+/** Resource of a {@link LoggingUpstream}. */
 export const WATCHED = 'a://watched';
 
 /** A server that logs on the stream of a session, not on that of a call, and updates what its session subscribed to. */
-export class Talker {
+export class LoggingUpstream {
   private readonly sessions: { server: McpServer; uris: Set<string>; said: () => boolean }[] = [];
   private release: () => void = () => undefined;
   private readonly held = new Promise<void>((resolve) => (this.release = resolve));
@@ -81,7 +81,7 @@ export class Talker {
 
 /** All that a client of the official SDK receives that sets a level and subscribes, calls, and waits. */
 export async function received(
-  talker: Talker,
+  talker: LoggingUpstream,
   url: string,
   init: RequestInit,
   { tool = 'talk', uri = WATCHED } = {},

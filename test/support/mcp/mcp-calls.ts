@@ -1,7 +1,7 @@
 import { eventsOf, type Json } from './calls.js';
 
 /** Answer to one POST, GET or DELETE, read to its end. */
-export interface FrontAnswer {
+export interface EndpointAnswer {
   status: number;
   headers: Headers;
   text: string;
@@ -55,17 +55,17 @@ export function post(
 }
 
 /** {@link post}, read to its end. */
-export async function ask(...given: Parameters<typeof post>): Promise<FrontAnswer> {
+export async function ask(...given: Parameters<typeof post>): Promise<EndpointAnswer> {
   return read(await post(...given));
 }
 
 /** Asks in the words of 2026-07-28. */
-export function askModern(url: string, ...given: Parameters<typeof modern>): Promise<FrontAnswer> {
+export function askModern(url: string, ...given: Parameters<typeof modern>): Promise<EndpointAnswer> {
   const { body, headers } = modern(...given);
   return ask(url, body, headers);
 }
 
-export async function read(response: Response): Promise<FrontAnswer> {
+export async function read(response: Response): Promise<EndpointAnswer> {
   const text = await response.text();
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
   const messages = isStream ? eventsOf(text).map((event) => JSON.parse(event)) : [];

@@ -24,7 +24,7 @@ type ParsedSocket = Socket & { parser?: { onIncoming: () => number } };
  * and for one address. Beyond the bound of bytes the connection that has been behind for the longest time is cut, which is
  * a reader that stalls rather than one that reads a large answer.
  */
-export class UnreadAnswers {
+export class ResponseBacklog {
   /** Address of each connection that is behind, longest first; null where the bound for one address does not apply. */
   private readonly behind = new Map<Socket, string | null>();
   /** Answers that Node holds back until those before them are sent, of connections whose clients do not wait for answers. */

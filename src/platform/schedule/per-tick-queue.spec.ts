@@ -1,13 +1,13 @@
 import { describe, expect } from '@jest/globals';
 import { verifies } from '../../../test/support/verifies.js';
-import { Turns } from './turns.js';
+import { PerTickQueue } from './per-tick-queue.js';
 
 describe('Tasks that are spread over turns of the event loop', () => {
   verifies(
     'limits:keyless-bodies',
     'start at once up to the bound and then in order, with other work in between',
     async () => {
-      const turns = new Turns(2);
+      const turns = new PerTickQueue(2);
       const done: string[] = [];
       for (const name of ['a', 'b', 'c', 'd', 'e']) turns.run(() => done.push(name));
       expect(done).toEqual(['a', 'b']);

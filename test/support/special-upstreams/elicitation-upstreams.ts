@@ -26,7 +26,7 @@ import { listen, shut } from '../upstream/upstream-net.js';
  * A server made with an official SDK whose tool `ask` asks its user's name and greets them, whose tool `steps` reports
  * three steps, and that can announce changed tools.
  */
-export interface AskingUpstream extends SdkUpstream {
+export interface ElicitationUpstream extends SdkUpstream {
   toolsChanged(): void;
   /** Subscribed resources, in the order of the subscriptions. */
   subscribed: string[];
@@ -44,7 +44,7 @@ const greeting = (name: unknown) => ({ content: [{ type: 'text' as const, text: 
 const noAnswer = { content: [{ type: 'text' as const, text: 'Nobody said' }] };
 
 /** With the v1 SDK (1.32) and sessions: asks in the middle of the call. */
-export async function startAskingV1(): Promise<AskingUpstream> {
+export async function startElicitationV1(): Promise<ElicitationUpstream> {
   const servers = new Set<ServerV1>();
   const subscribed: string[] = [];
   const upstream = await startSdkV1({
@@ -142,7 +142,7 @@ export async function startTasksV1(): Promise<SdkUpstream & { store: InMemoryTas
 }
 
 /** With the v2 SDK (2.4): asks by what it answers. `reject` serves 2026-07-28 alone. */
-export async function startAskingV2(legacy: 'stateless' | 'reject'): Promise<AskingUpstream> {
+export async function startElicitationV2(legacy: 'stateless' | 'reject'): Promise<ElicitationUpstream> {
   const subscribed: string[] = [];
   const handler = createMcpHandler(
     () => {

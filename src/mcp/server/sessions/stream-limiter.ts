@@ -11,7 +11,7 @@ const STREAM_MS_MAX = 60 * 60_000;
 
 /** Long-lived streams: counted, limited in time, and ended with their key, their grant and the process. */
 @Injectable()
-export class Streams {
+export class StreamLimiter {
   private readonly open = new Set<() => void>();
   private readonly tally = new KeyedLimiter(STREAMS_EACH_MAX, STREAMS_MAX);
   private isClosed = false;

@@ -28,9 +28,9 @@ const services = [
 
 /** OAuth towards upstreams: clients, tokens, and the setup page. */
 @Module({})
-export class CredentialsModule {
+export class OAuthModule {
   static readonly forRoles = roleModule((env) => ({
-    module: CredentialsModule,
+    module: OAuthModule,
     'api or worker': {
       imports: [TypeOrmModule.forFeature([OAuthClient, UpstreamCredential, PendingAuthorization])],
       providers: [...services, TokenRefresherService],

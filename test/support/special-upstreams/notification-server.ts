@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { endAfterFile } from '../jest/leftovers.mjs';
 import { freePort } from '../upstream/upstream-net.js';
 
-/** The server of telling-server.mjs, in a process of its own. */
-export interface TellingServer {
+/** The server of notification-server.mjs, in a process of its own. */
+export interface NotificationServer {
   /** Its MCP endpoint. */
   url: string;
   /** Sends list changes to every session, and updates of resources to subscribers. */
@@ -17,10 +17,10 @@ export interface TellingServer {
   close(): Promise<void>;
 }
 
-export async function startTelling(): Promise<TellingServer> {
+export async function startNotificationServer(): Promise<NotificationServer> {
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
-  const program = fileURLToPath(new URL('./telling-server.mjs', import.meta.url));
+  const program = fileURLToPath(new URL('./notification-server.mjs', import.meta.url));
   const start = async () => {
     const child = spawn(process.execPath, [program, String(port)], { stdio: ['ignore', 'pipe', 'inherit'] });
     const forget = endAfterFile(() => child.kill('SIGKILL'));

@@ -11,8 +11,8 @@ export interface StreamRef {
 }
 
 /** Names streams of clients, so that any process forwards to the one that holds a stream. */
-export class StreamRefs {
-  private readonly own = randomBytes(9).toString('base64url');
+export class SealedStreamIds {
+  private readonly processId = randomBytes(9).toString('base64url');
 
   constructor(
     private readonly vault: Vault,
@@ -21,12 +21,12 @@ export class StreamRefs {
 
   /** @returns the name of a new stream of this process */
   create(): string {
-    return `${this.own}.${randomBytes(18).toString('base64url')}`;
+    return `${this.processId}.${randomBytes(18).toString('base64url')}`;
   }
 
   /** True for a stream of this process. */
   isOwn({ name }: StreamRef): boolean {
-    return name.startsWith(`${this.own}.`);
+    return name.startsWith(`${this.processId}.`);
   }
 
   /** Seals the name of a stream of this process for its caller. */

@@ -1,5 +1,5 @@
 /**
- * A server of 2025-11-25 by the official SDK, as a program: `node telling-server.mjs <port>`. Each session has a resource
+ * A server of 2025-11-25 by the official SDK, as a program: `node notification-server.mjs <port>`. Each session has a resource
  * to subscribe to. `POST /tell` sends every session that its tools changed, and an update to those that subscribed.
  * `GET /levels` answers the log levels that were set, one for each session that has one.
  */

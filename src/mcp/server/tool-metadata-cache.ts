@@ -10,7 +10,7 @@ import { isWrapped } from './bridge/to-legacy.js';
 const TOOLS_MAX = 10_000;
 
 /** Facts of a tool that its calls require. */
-interface ToolNote {
+interface ToolMetadata {
   headerParams: HeaderParam[];
   /** The output schema is not an object, so clients of older revisions received a wrapped one. */
   isWrapped: boolean;
@@ -21,38 +21,39 @@ interface ToolNote {
  * the channel; later lists replace them.
  */
 @Injectable()
-export class ToolNotes {
-  private readonly notes = new WeakMap<Channel, Map<string, ToolNote>>();
+export class ToolMetadataCache {
+  private readonly byChannel = new WeakMap<Channel, Map<string, ToolMetadata>>();
 
   /** Learns from a `tools/list` answer. Free for lists without such tools. */
   learn(channel: Channel, { text, result }: McpReply): void {
     if (!result) return;
-    const known = this.notes.get(channel);
+    const learned = this.byChannel.get(channel);
     const isSpecial = text.includes('"x-mcp-header"') || text.includes('"outputSchema"');
-    if (!known && !isSpecial) return;
-    const notes = known ?? new Map<string, ToolNote>();
+    if (!learned && !isSpecial) return;
+    const toolMetadata = learned ?? new Map<string, ToolMetadata>();
     const list = memberText(slice(text, result), 'tools');
     if (!list?.startsWith('[')) return;
-    for (const span of elements(list)) note(slice(list, span), notes);
-    if (!known && notes.size > 0) this.notes.set(channel, notes);
+    for (const span of elements(list)) note(slice(list, span), toolMetadata);
+    if (!learned && toolMetadata.size > 0) this.byChannel.set(channel, toolMetadata);
   }
 
   headerParams(channel: Channel, name: unknown): readonly HeaderParam[] {
-    return this.notes.get(channel)?.get(String(name))?.headerParams ?? [];
+    return this.byChannel.get(channel)?.get(String(name))?.headerParams ?? [];
   }
 
   isWrapped(channel: Channel, name: unknown): boolean {
-    return this.notes.get(channel)?.get(String(name))?.isWrapped ?? false;
+    return this.byChannel.get(channel)?.get(String(name))?.isWrapped ?? false;
   }
 }
 
-function note(tool: string, notes: Map<string, ToolNote>): void {
+function note(tool: string, toolMetadata: Map<string, ToolMetadata>): void {
   if (!tool.startsWith('{')) return;
   const name = memberText(tool, 'name');
   if (!name?.startsWith('"')) return;
   const key = JSON.parse(name) as string;
   const params = headerParamsOf(tool) ?? [];
   const wraps = isWrapped(tool);
-  if (params.length === 0 && !wraps) notes.delete(key);
-  else if (notes.size < TOOLS_MAX || notes.has(key)) notes.set(key, { headerParams: params, isWrapped: wraps });
+  if (params.length === 0 && !wraps) toolMetadata.delete(key);
+  else if (toolMetadata.size < TOOLS_MAX || toolMetadata.has(key))
+    toolMetadata.set(key, { headerParams: params, isWrapped: wraps });
 }
