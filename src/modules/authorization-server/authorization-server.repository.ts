@@ -73,7 +73,7 @@ const TARGETS = {
   namespace: `SELECT n.id, n.account_id AS "ownerId", n.name AS namespace, n.name AS title, n.name AS label,
            false AS "isPublic", NULL AS granted
       FROM namespaces n WHERE n.name = $2 AND $1::uuid IS NOT NULL`,
-  server: `SELECT s.id, n.account_id AS "ownerId", n.name AS namespace, coalesce(nullif(s.display_name, ''), s.name, n.name) AS title,
+  server: `SELECT s.id, n.account_id AS "ownerId", n.name AS namespace, coalesce(nullif(s.display_name, ''), nullif(s.name, ''), n.name) AS title,
            n.name || coalesce('/' || nullif(s.name, ''), '') AS label, s.visibility = 'public' AS "isPublic", g.level AS granted
       FROM servers s JOIN namespaces n ON n.id = s.namespace_id
       LEFT JOIN grants g ON g.server_id = s.id AND g.subject_id = $1

@@ -35,7 +35,7 @@ export interface ShownGrant {
 /** Scope of every access token: the MCP methods of one endpoint. */
 export const MCP_SCOPE = 'mcp';
 
-/** The paths that clients call (rule: legacy clients know them without metadata). */
+/** The paths that clients call. Those of MCP 2025-03-26 know them without metadata. */
 export const paths = {
   authorize: '/authorize',
   token: '/token',

@@ -65,7 +65,6 @@ export function nothingHerePage(
     resource: string;
     action: string;
     formToken: Html;
-    accountId: string;
   },
 ): Page {
   return page(
@@ -73,7 +72,7 @@ export function nothingHerePage(
     'Nothing to let in here',
     html`<p role="alert">${view.clientName} asks for <code>${view.resource}</code>. There is no such connection or server, or
 <strong>${view.personName}</strong> may not use it. Check the address in your app, or ask its owner.</p>
-<form method="post" action="${view.action}">${view.formToken}<input type="hidden" name="account" value="${view.accountId}">
+<form method="post" action="${view.action}">${view.formToken}
 <p><button type="submit" name="answer" value="deny">Back to ${view.clientName}</button></p>
 <p><button type="submit" name="answer" value="other" class="plain">Sign in as somebody else</button></p></form>`,
   );

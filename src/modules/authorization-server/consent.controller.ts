@@ -2,7 +2,7 @@
  * The page on which a signed-in person decides about a client: `/consent/{uid}`. Who is not signed in goes to `/login` first. The
  * interaction is bound to the browser by a cookie of the authorization server; the form has a token, and names the account that saw
  * the page. Nothing is decided by a GET, but for what the person asked to be remembered: an exact client with an exact https
- * address (rule of the consent), for which the browser goes on at once.
+ * address, for which the browser goes on at once.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { Controller, Get, Post, Req, Res, UseFilters } from '@nestjs/common';

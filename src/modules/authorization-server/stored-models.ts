@@ -86,16 +86,16 @@ class StoredRecords extends SimpleAdapter {
     const consumed = record.consumedAt ? { consumed: Math.floor(record.consumedAt.getTime() / 1_000) } : {};
     if (this.kind !== 'RefreshToken') return { ...payload, jti: id, ...consumed };
     if (!record.isReplaced) return { ...payload, jti: id };
-    const told = { grant: record.grantId, client: payload.clientId };
+    const details = { grant: record.grantId, client: payload.clientId };
     if (!record.consumedAt) {
       this.store.logger.warn({
-        ...told,
+        ...details,
         msg: 'a refresh token was refused: another one of the same origin was used since',
       });
       return undefined;
     }
     this.store.logger.warn({
-      ...told,
+      ...details,
       msg: 'a refresh token was used again after its successor: the login of this client ends',
     });
     return { ...payload, jti: id, ...consumed };
