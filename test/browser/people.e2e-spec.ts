@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect } from '@jest/globals';
 import type { Browser } from 'playwright-core';
-import { startApp, type TestApp } from '../support/app.js';
+import { testApp } from '../support/app.js';
 import { startBrowser } from '../support/people/browser.js';
 import { startSite, type Site } from '../support/people/site.js';
 import { verifies } from '../support/verifies.js';
@@ -10,13 +10,13 @@ const SLOW_MS = 300_000;
 
 const PASSWORD = 'correct horse battery';
 
-let app: TestApp;
+const app = testApp();
 let browser: Browser;
 /** Another site, with a form that it sends to us. */
 let foreign: Site;
 
 beforeAll(async () => {
-  [app, browser] = await Promise.all([startApp(), startBrowser()]);
+  browser = await startBrowser();
   foreign = await startSite(() => ({
     '/': {
       text: `<link rel="icon" href="data:,"><form method="post" action="${app.url}/logout"><button>Win a prize</button></form>`,

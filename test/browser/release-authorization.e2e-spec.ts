@@ -42,8 +42,6 @@ afterEach(() => context.close(), SLOW_MS);
 
 afterAll(async () => {
   await browser?.close();
-  await sibling?.close();
-  await app?.close();
   await Promise.all([upstream?.close(), authorization?.close()]);
 }, SLOW_MS);
 

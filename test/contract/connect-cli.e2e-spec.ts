@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
+import { testAccount, testApp, uniqueName } from '../support/app.js';
 import { externalServer } from '../support/releases/current-releases.js';
 import { startEverything, type EverythingServer } from '../support/upstream/everything.js';
 import { createNamespace } from '../support/factories.js';
@@ -10,22 +10,17 @@ import { longVerifies, verifies } from '../support/verifies.js';
 /** The tool starts anew for each command, and sends several requests. */
 const SLOW_MS = 300_000;
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let namespace: string;
 let everything: EverythingServer;
 let upstream: Upstream;
 let server: string;
 
 beforeAll(async () => {
-  [app, everything, upstream] = await Promise.all([startApp(), startEverything(), startUpstream()]);
-  owner = await app.account();
+  [everything, upstream] = await Promise.all([startEverything(), startUpstream()]);
   namespace = await createNamespace(app, owner);
   server = (await externalServer(app, owner, everything.url)).name;
-}, SLOW_MS);
-
-afterAll(async () => {
-  await Promise.all([app?.close(), everything?.close(), upstream?.close()]);
 }, SLOW_MS);
 
 /** The objects a run printed, one a line. */

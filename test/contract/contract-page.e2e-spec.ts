@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import { isResumable, releaseStatuses } from '../../src/modules/releases/release-state.js';
 import type { ReleaseType } from '../../src/modules/servers/server.types.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
+import { testAccount, testApp, uniqueName } from '../support/app.js';
 import { pathOf, serverIdOf } from '../support/database/server-rows.js';
 import { ApiDocument, isObject } from '../support/documentation/api-document.js';
 import { readPage } from '../support/documentation/doc-pages.js';
@@ -73,8 +73,8 @@ const SPARSE = 'its MCP server says no more than it must';
 
 type Operation = keyof typeof specified;
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let sparse: ScriptedUpstream;
 let page: string;
 
@@ -90,12 +90,6 @@ beforeAll(async () => {
     },
     { capabilities: { tools: {}, resources: {}, prompts: {} } },
   );
-  app = await startApp();
-  owner = await app.account();
-});
-afterAll(async () => {
-  await app.close();
-  await sparse.close();
 });
 
 /** The rows of the table below a heading of the page, without its head. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { startApp, type TestAccount, type TestApp } from '../support/app.js';
+import { testApp, type TestAccount } from '../support/app.js';
 import { createServer } from '../support/factories.js';
 import { bundledTools, packBundle, unpackBundle } from '../support/releases/mcpb.js';
 import { published, releaseIn } from '../support/releases/releases.js';
@@ -14,7 +14,7 @@ import { longVerifies, verifies } from '../support/verifies.js';
 
 const SLOW_MS = 300_000;
 
-let app: TestApp;
+const app = testApp();
 let owner: TestAccount;
 let folder: string;
 let bundle: Buffer;
@@ -27,7 +27,6 @@ interface Details {
 }
 
 beforeAll(async () => {
-  app = await startApp();
   [owner, folder, bundle] = await Promise.all([app.account(), mkdtemp(join(tmpdir(), 'slipway-mcpb-')), packBundle()]);
   name = await createServer(app, owner);
   const id = await published(app, owner, name, { type: 'stdio', runtime: 'node' }, { bundle });
@@ -35,7 +34,6 @@ beforeAll(async () => {
 }, SLOW_MS);
 
 afterAll(async () => {
-  await app?.close();
   await rm(folder, { recursive: true, force: true });
 }, SLOW_MS);
 

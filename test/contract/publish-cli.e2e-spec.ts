@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
+import { testAccount, testApp, uniqueName } from '../support/app.js';
 import { startAuthorizationServer, type AuthorizationServer } from '../support/people/authorization-server.js';
 import { personAt } from '../support/people/credentials.js';
 import { startEverything, type EverythingServer } from '../support/upstream/everything.js';
@@ -17,21 +17,19 @@ import { longVerifies, verifies } from '../support/verifies.js';
 /** The tool polls every two seconds, and starts anew for each command. */
 const SLOW_MS = 300_000;
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let namespace: string;
 let everything: EverythingServer;
 let upstream: Upstream;
 let authorization: AuthorizationServer;
 
 beforeAll(async () => {
-  [app, everything, upstream, authorization] = await Promise.all([
-    startApp(),
+  [everything, upstream, authorization] = await Promise.all([
     startEverything(),
     startUpstream(),
     startAuthorizationServer(),
   ]);
-  owner = await app.account();
   namespace = await createNamespace(app, owner);
 }, SLOW_MS);
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { NotFoundError, PermissionDeniedError, Smithery, toFile } from '@smithery/api';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
+import { testAccount, testApp, uniqueName, type TestAccount } from '../support/app.js';
 import { startAuthorizationServer, type AuthorizationServer } from '../support/people/authorization-server.js';
 import { personAt } from '../support/people/credentials.js';
 import { startEverything, type EverythingServer } from '../support/upstream/everything.js';
@@ -13,8 +13,8 @@ import { longVerifies, verifies } from '../support/verifies.js';
 
 const SLOW_MS = 300_000;
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let client: Smithery;
 let namespace: string;
 let everything: EverythingServer;
@@ -25,13 +25,11 @@ const clientOf = ({ key }: TestAccount): Smithery =>
   new Smithery({ baseURL: app.url, connectBaseURL: app.url, apiKey: key });
 
 beforeAll(async () => {
-  [app, everything, upstream, authorization] = await Promise.all([
-    startApp(),
+  [everything, upstream, authorization] = await Promise.all([
     startEverything(),
     startUpstream(),
     startAuthorizationServer(),
   ]);
-  owner = await app.account();
   client = clientOf(owner);
   namespace = await createNamespace(app, owner);
 }, SLOW_MS);

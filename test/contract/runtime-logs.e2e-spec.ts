@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import * as newest from '@smithery/api';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
+import { testAccount, testApp, uniqueName } from '../support/app.js';
 import { createServer } from '../support/factories.js';
 import { logWith, record } from '../support/logs/invocations.js';
 import { openCli, publishedClis, type PublishedCli } from '../support/releases/published-cli.js';
@@ -10,15 +10,13 @@ import { longVerifies, verifies } from '../support/verifies.js';
 /** The tool starts anew for each command. */
 const SLOW_MS = 300_000;
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let name: string;
 let client: newest.Smithery;
 let ids: string[];
 
 beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
   name = await createServer(app, owner);
   client = new newest.Smithery({ baseURL: app.url, connectBaseURL: app.url, apiKey: owner.key });
   const serverId = await serverIdOf(app, name);
@@ -34,7 +32,6 @@ beforeAll(async () => {
   ];
   await logWith(app, owner, name, 2);
 });
-afterAll(() => app.close());
 
 describe('the published client', () => {
   verifies(

@@ -6,28 +6,26 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { APIError, Smithery, toFile } from '@smithery/api';
 import { openZip } from '../../src/platform/zip/zip-archive.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
+import { testAccount, testApp, uniqueName, type TestApp } from '../support/app.js';
 import { createNamespace } from '../support/factories.js';
 import { startRepositoryHost, type RepositoryHost } from '../support/releases/repository-host.js';
 import { skillMd } from '../support/releases/skills.js';
 import { longVerifies, verifies } from '../support/verifies.js';
 import { zipOf } from '../support/zips.js';
 
-let app: TestApp;
+const app = testApp();
 /** The same service with `PUBLIC_READS=true`: `skill view` sends no key. */
 let open: TestApp;
 let host: RepositoryHost;
-let owner: TestAccount;
+const owner = testAccount(app);
 /** Holds what the command line tool reads and writes. */
 let folder: string;
 
 beforeAll(async () => {
-  [app, host, folder] = await Promise.all([startApp(), startRepositoryHost(), mkdtemp(join(tmpdir(), 'slipway-cli-'))]);
+  [host, folder] = await Promise.all([startRepositoryHost(), mkdtemp(join(tmpdir(), 'slipway-cli-'))]);
   open = await app.sibling({ PUBLIC_READS: 'true' });
-  owner = await app.account();
 });
 afterAll(async () => {
-  await open?.close();
   await Promise.all([app?.close(), host?.close(), rm(folder, { recursive: true, force: true })]);
 });
 

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import * as newest from '@smithery/api';
 import * as newestMcp from '@smithery/api/mcp';
 import * as old from '@smithery/api-0.50';
 import * as oldMcp from '@smithery/api-0.50/mcp';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
+import { testApp, uniqueName, type TestAccount } from '../support/app.js';
 import { startEverything, type EverythingServer } from '../support/upstream/everything.js';
 import { createNamespace } from '../support/factories.js';
 import { freePort } from '../support/upstream/upstream-net.js';
@@ -35,7 +35,7 @@ interface Dialect {
   createConnection: typeof newestMcp.createConnection;
 }
 
-let app: TestApp;
+const app = testApp();
 let everything: EverythingServer;
 let upstream: Upstream;
 
@@ -100,11 +100,7 @@ async function failure(promise: PromiseLike<unknown>): Promise<Error & { status?
 }
 
 beforeAll(async () => {
-  [app, everything, upstream] = await Promise.all([startApp(), startEverything(), startUpstream()]);
-});
-
-afterAll(async () => {
-  await Promise.all([app?.close(), everything?.close(), upstream?.close()]);
+  [everything, upstream] = await Promise.all([startEverything(), startUpstream()]);
 });
 
 for (const { name, base, errors, open, createConnection } of dialects) {

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
+import { testAccount, testApp, uniqueName } from '../support/app.js';
 import { eventsOf, mcp, toolCall } from '../support/mcp/calls.js';
 import { startEverything } from '../support/upstream/everything.js';
 import { createNamespace } from '../support/factories.js';
@@ -18,14 +18,12 @@ const SLOW_MS = 300_000;
 const manifest = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/package.json');
 const everything = [process.execPath, join(dirname(manifest), 'dist', 'index.js'), 'stdio'];
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let namespace: string;
 let cli: PublishedCli;
 
 beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
   namespace = await createNamespace(app, owner);
   cli = await openCli('@smithery/cli 4.11.1', { url: app.url, key: owner.key });
   expect((await cli.run('namespace', 'use', namespace)).code).toBe(0);
@@ -33,7 +31,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await cli?.close();
-  await app?.close();
 }, SLOW_MS);
 
 /** The published client with a local server behind it, paired. */

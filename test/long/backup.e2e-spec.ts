@@ -67,8 +67,6 @@ beforeAll(async () => {
   after = await rowsOf(app.env.databaseUrl ?? '');
 }, SLOW_MS);
 afterAll(async () => {
-  await app.close();
-  await upstream.close();
   await cleanUpPrograms();
 }, SLOW_MS);
 

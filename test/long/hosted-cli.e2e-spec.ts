@@ -2,7 +2,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
+import { testAccount, testApp, uniqueName } from '../support/app.js';
 import { createConnection, createNamespace } from '../support/factories.js';
 import { openCli, type PublishedCli } from '../support/releases/published-cli.js';
 import { releaseIn } from '../support/releases/releases.js';
@@ -26,14 +26,12 @@ export default function createServer({ config }: { config: z.infer<typeof config
 export function createSandboxServer() { return createServer({ config: { city: 'nowhere' } }); }
 `;
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let namespace: string;
 let cli: PublishedCli;
 
 beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
   namespace = await createNamespace(app, owner);
   cli = await openCli('@smithery/cli 4.7.4', { url: app.url, key: owner.key });
   await mkdir(join(cli.folder, 'src'));
@@ -43,7 +41,6 @@ beforeAll(async () => {
 }, SLOW_MS);
 afterAll(async () => {
   await cli?.close();
-  await app?.close();
 }, SLOW_MS);
 
 describe('@smithery/cli 4.7.4', () => {

@@ -72,7 +72,6 @@ beforeAll(async () => {
 afterAll(async () => {
   nginx?.kill('SIGTERM');
   await cleanUpPrograms();
-  await Promise.all([app?.close(), upstream?.close()]);
   if (folder) await rm(folder, { recursive: true, force: true });
 }, SLOW_MS);
 

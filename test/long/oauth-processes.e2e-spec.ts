@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals'
 import { CredentialsService } from '../../src/modules/oauth/credentials.service.js';
 import type { CredentialOwner } from '../../src/modules/oauth/credentials.types.js';
 import { builtFile } from '../support/built.js';
-import { startApp, type TestApp } from '../support/app.js';
+import { testApp } from '../support/app.js';
 import {
   startAuthorizationServer,
   type AuthorizationServer,
@@ -20,18 +20,14 @@ const SLOW_MS = 300_000;
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
-let app: TestApp;
+const app = testApp({ PUBLIC_URL: 'https://slipway.test' });
 let upstream: Upstream;
 let server: AuthorizationServer;
 let guarded: ProtectedUpstream;
 const children = new Set<ChildProcess>();
 
 beforeAll(async () => {
-  [app, upstream, server] = await Promise.all([
-    startApp({ PUBLIC_URL: 'https://slipway.test' }),
-    startUpstream(),
-    startAuthorizationServer(),
-  ]);
+  [upstream, server] = await Promise.all([startUpstream(), startAuthorizationServer()]);
   guarded = await server.protect(upstream.url);
 });
 

@@ -63,7 +63,6 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((one) => one.close()));
 }, SLOW_MS);
 afterAll(async () => {
-  await app.close();
   await cleanUpPrograms();
   await database.drop();
   await rm(dataDir, { recursive: true, force: true });

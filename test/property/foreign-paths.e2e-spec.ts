@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import fc from 'fast-check';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
+import { testAccount, testApp, uniqueName } from '../support/app.js';
 import { createConnection, createNamespace, createServer } from '../support/factories.js';
 import { rawRequest, type RawAnswer } from '../support/mcp/raw-request.js';
 import { hostileSpellings, qualifiedNameSpellings } from '../support/documentation/spellings.js';
@@ -14,10 +14,10 @@ const SECRET = 'only-for-the-victim';
 /** Enough to meet every pair of oddities many times over the runs of a week; each run tries every method. */
 const RUNS = randomRuns(400);
 
-let app: TestApp;
+const app = testApp();
 let upstream: Upstream;
-let victim: TestAccount;
-let attacker: TestAccount;
+const victim = testAccount(app);
+const attacker = testAccount(app);
 /** The victim's namespace, the attacker's, and one of the same length that nobody owns. */
 let theirs: string;
 let mine: string;
@@ -25,8 +25,6 @@ let ghost: string;
 
 beforeAll(async () => {
   upstream = await startUpstream();
-  app = await startApp();
-  [victim, attacker] = [await app.account(), await app.account()];
   [theirs, mine, ghost] = [uniqueName('spell'), uniqueName('spell'), uniqueName('spell')];
   for (const [account, namespace] of [
     [victim, theirs],
@@ -38,10 +36,6 @@ beforeAll(async () => {
   }
   const body = { mcpUrl: upstream.url, name: SECRET, metadata: { secret: SECRET } };
   await createConnection(app, victim, body, { namespace: theirs, connectionId: 'conn' });
-});
-afterAll(async () => {
-  await app.close();
-  await upstream.close();
 });
 
 /** Everything the victim has, as the database has it, without the times of good round trips, which are noted late. */

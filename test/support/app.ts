@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { beforeAll } from '@jest/globals';
 import type { Type } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import pg from 'pg';
@@ -195,9 +196,9 @@ async function startOnce(
 }
 
 /**
- * Starts the service as `main.ts` does, on a database of its own; `close` ends both. `settings` are environment
- * variables on top of the tests' own. The queue is on Redis when TEST_REDIS_URL is set. Uploaded files are in an S3 server
- * of its own when TEST_FILES is `s3`.
+ * Starts the service as `main.ts` does, on a database of its own; `close` ends both, at the latest when the test file is
+ * over. `settings` are environment variables on top of the tests' own. The queue is on Redis when TEST_REDIS_URL is set.
+ * Uploaded files are in an S3 server of its own when TEST_FILES is `s3`.
  */
 export async function startApp(settings: NodeJS.ProcessEnv = {}): Promise<TestApp> {
   const database = await cloneDatabase();
@@ -212,4 +213,18 @@ export async function startApp(settings: NodeJS.ProcessEnv = {}): Promise<TestAp
     await database.drop();
     await rm(own.DATA_DIR, { recursive: true, force: true });
   });
+}
+
+/** The service of all tests of the file that calls this; its members can be used from the first hook or test on. */
+export function testApp(settings?: NodeJS.ProcessEnv): TestApp {
+  const app = {} as TestApp;
+  beforeAll(async () => void Object.assign(app, await startApp(settings)));
+  return app;
+}
+
+/** An account of that service, with a key; its members can be used from the first hook or test on. */
+export function testAccount(app: TestApp, overrides?: Parameters<TestApp['account']>[0]): TestAccount {
+  const account = {} as TestAccount;
+  beforeAll(async () => void Object.assign(account, await app.account(overrides)));
+  return account;
 }

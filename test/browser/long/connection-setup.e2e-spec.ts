@@ -78,7 +78,6 @@ afterEach(() => context.close(), SLOW_MS);
 
 afterAll(async () => {
   await browser?.close();
-  await app?.close();
   await Promise.all([upstream?.close(), keyed?.close(), authorization?.close()]);
 }, SLOW_MS);
 

@@ -34,7 +34,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await browser?.close();
-  await app?.close();
   await Promise.all([listed, other, upstream].map((one) => one?.close()));
 }, SLOW_MS);
 

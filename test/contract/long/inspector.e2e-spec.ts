@@ -1,15 +1,15 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { delimiter, dirname, join } from 'node:path';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { startEverything, type EverythingServer } from '../../support/upstream/everything.js';
 import { createConnection } from '../../support/factories.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
+const app = testApp();
 let everything: EverythingServer;
-let account: TestAccount;
+const account = testAccount(app);
 let endpoint: string;
 
 interface Run {
@@ -34,14 +34,9 @@ function inspect(url: string, key: string, ...args: string[]): Promise<Run> {
 }
 
 beforeAll(async () => {
-  [app, everything] = await Promise.all([startApp(), startEverything()]);
-  account = await app.account();
+  everything = await startEverything();
   const { path } = await createConnection(app, account, { mcpUrl: everything.url });
   endpoint = `${app.url}${path}/mcp`;
-});
-
-afterAll(async () => {
-  await Promise.all([app?.close(), everything?.close()]);
 });
 
 describe("MCP Inspector's command line mode", () => {

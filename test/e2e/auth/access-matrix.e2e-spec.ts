@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import WebSocket from 'ws';
 import { callers, matrix, type CallerName } from '../../support/access/access-matrix.js';
 import { documented, Estates, nameOf, pathOf, type Estate } from '../../support/access/estates.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, type TestAccount } from '../../support/app.js';
 import { pathOf as pathTo } from '../../support/database/server-rows.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
 import { LoginClient } from '../../support/oauth-clients/login.js';
@@ -14,17 +14,14 @@ const SLOW_MS = 180_000;
 /** Callers that may change nothing share one estate. */
 const harmless = new Set<CallerName>(['none', 'wrong', 'expired', 'revoked', 'stranger', 'elsewhere']);
 
-let app: TestApp;
+const app = testApp();
 let estates: Estates;
-let stranger: TestAccount;
+const stranger = testAccount(app);
 
 beforeAll(async () => {
-  app = await startApp();
   estates = await Estates.in(app);
-  stranger = await app.account();
 });
 afterAll(async () => {
-  await app.close();
   await estates.close();
 });
 

@@ -20,22 +20,19 @@ import {
   type Estate,
   type Visit,
 } from '../../support/access/estates.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
+const app = testApp();
 let estates: Estates;
 let estate: Estate;
-let stranger: TestAccount;
+const stranger = testAccount(app);
 
 beforeAll(async () => {
-  app = await startApp();
   estates = await Estates.in(app);
   estate = await estates.create();
-  stranger = await app.account();
 });
 afterAll(async () => {
-  await app.close();
   await estates.close();
 });
 

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { beforeEach, describe, expect } from '@jest/globals';
 import { DataSource } from 'typeorm';
 import { InvocationStore } from '../../../src/modules/logs/store/invocation-store.js';
 import { AccountLimitsService } from '../../../src/modules/auth/account-limits.service.js';
 import { loadEnv } from '../../../src/config/env.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testApp, uniqueName, type TestAccount } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { times } from '../../support/mcp/calls.js';
 import { insertRelease, publish, serverRow } from '../../support/releases/releases.js';
@@ -17,16 +17,12 @@ interface Usage {
   limits: { name: string; used: number | null; limit: number }[];
 }
 
-let app: TestApp;
+const app = testApp({ ACCOUNT_LIMITS: 'namespaces=30', ROLES: 'api,worker' });
 let account: TestAccount;
 
-beforeAll(async () => {
-  app = await startApp({ ACCOUNT_LIMITS: 'namespaces=30', ROLES: 'api,worker' });
-});
 beforeEach(async () => {
   account = await app.account();
 });
-afterAll(() => app.close());
 
 const setLimits = (limits: object, of = account) => app.as(app.operator).patch(`/accounts/${of.id}/limits`, { limits });
 

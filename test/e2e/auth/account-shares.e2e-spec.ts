@@ -1,8 +1,8 @@
-import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
+import { afterEach, describe, expect } from '@jest/globals';
 import { ConnectionRechecker } from '../../../src/modules/connections/recheck/connection-rechecker.js';
 import { TUNNELS_EACH_MAX, TunnelLimits } from '../../../src/modules/connections/uplink/tunnel-limits.js';
 import { STREAMS_EACH_MAX } from '../../../src/modules/releases/stream/release-streams.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { times } from '../../support/mcp/calls.js';
 import { seedConnections } from '../../support/database/connection-rows.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
@@ -13,17 +13,12 @@ import { openTunnel, pair, PairingRefused } from '../../support/mcp/uplink-clien
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let busy: TestAccount;
-let other: TestAccount;
+const app = testApp();
+const busy = testAccount(app);
+const other = testAccount(app);
 const open: { close(): unknown }[] = [];
 
-beforeAll(async () => {
-  app = await startApp();
-  [busy, other] = [await app.account(), await app.account()];
-});
 afterEach(() => Promise.all(open.splice(0).map((one) => one.close())));
-afterAll(() => app.close());
 
 describe('an account that takes all it may leaves room', () => {
   verifies('limits:account-share', 'for tunnels of others', async () => {

@@ -1,16 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { describe, expect } from '@jest/globals';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let user: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp();
-  user = await app.account();
-});
-afterAll(() => app.close());
+const app = testApp();
+const user = testAccount(app);
 
 const uuid = expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
 const moment = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);

@@ -1,7 +1,14 @@
 // Also run with the queue on Redis: jobs, and messages between processes.
 import { createHash, randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp, type TestClient } from '../../support/app.js';
+import { beforeAll, describe, expect, it, jest } from '@jest/globals';
+import {
+  testAccount,
+  testApp,
+  uniqueName,
+  type TestAccount,
+  type TestApp,
+  type TestClient,
+} from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
@@ -15,20 +22,13 @@ interface Key {
 /** The longest time in which a process may accept a revoked key, by the contract. */
 const CACHED_MS_MAX = 5_000;
 
-let app: TestApp;
+const app = testApp();
 let upstream: Upstream;
-let owner: TestAccount;
-let other: TestAccount;
+const owner = testAccount(app);
+const other = testAccount(app);
 
 beforeAll(async () => {
   upstream = await startUpstream();
-  app = await startApp();
-  owner = await app.account();
-  other = await app.account();
-});
-afterAll(async () => {
-  await app.close();
-  await upstream.close();
 });
 
 async function createKey(account: TestAccount, body: object = {}): Promise<Key> {

@@ -1,19 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { describe, expect } from '@jest/globals';
+import { testAccount, testApp, type TestAccount } from '../../support/app.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
 const DAY_MS = 24 * 60 * 60_000;
 
-let app: TestApp;
-let owner: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
-});
-afterAll(() => app.close());
+const app = testApp();
+const owner = testAccount(app);
 
 interface Key {
   id: string;

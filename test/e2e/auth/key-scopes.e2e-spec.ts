@@ -1,13 +1,13 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import { keyLevels, type KeyLevel } from '../../../src/modules/auth/access.types.js';
-import { startApp, uniqueName, type TestAccount, type TestApp, type TestClient } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestClient } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
+const app = testApp();
 let upstream: Upstream;
-let owner: TestAccount;
+const owner = testAccount(app);
 let namespace: string;
 /** Another namespace of the owner. */
 let sibling: string;
@@ -16,8 +16,6 @@ let foreign: string;
 
 beforeAll(async () => {
   upstream = await startUpstream();
-  app = await startApp();
-  owner = await app.account();
   namespace = await createNamespace(app, owner);
   sibling = await createNamespace(app, owner);
   const stranger = await app.account();
@@ -30,10 +28,6 @@ beforeAll(async () => {
     await createServer(app, account, { namespace: name, server: 'weather' });
     await createConnection(app, account, { mcpUrl: upstream.url }, { namespace: name, connectionId: 'mine' });
   }
-});
-afterAll(async () => {
-  await app.close();
-  await upstream.close();
 });
 
 interface Made {

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import { HeldByKeys } from '../../../src/platform/http/held-by-keys.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { initialize, messagesOf, modern, post, read } from '../../support/mcp/mcp-calls.js';
 import { startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
@@ -19,10 +19,10 @@ import { verifies } from '../../support/verifies.js';
 /** The longest time in which a stream may go on after the end of its key. */
 const END_MS_MAX = 5_000;
 
-let app: TestApp;
+const app = testApp();
 /** A process that receives no message about revoked keys: it listens on another channel. */
 let deaf: TestApp;
-let owner: TestAccount;
+const owner = testAccount(app);
 let upstream: ScriptedUpstream;
 /** Asks its client something in each call, and never answers it. */
 let asking: WireUpstream;
@@ -33,15 +33,12 @@ let logs: string;
 beforeAll(async () => {
   upstream = await startScripted(() => '{"tools":[]}');
   asking = await startAsking();
-  app = await startApp();
   deaf = await app.sibling({ QUEUE_PREFIX: uniqueName('deaf') });
-  owner = await app.account();
   const namespace = await createNamespace(app, owner);
   mcp = `${(await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace })).path}/mcp`;
   askingMcp = `${(await createConnection(app, owner, { mcpUrl: asking.url }, { namespace })).path}/mcp`;
   logs = `/servers/${encodeURIComponent(await createServer(app, owner, { namespace }))}/logs/stream`;
 });
-afterAll(() => Promise.all([deaf.close(), app.close(), upstream.close(), asking.close()]));
 
 function startAsking(): Promise<WireUpstream> {
   return startWire((message, res, nth) => {

@@ -1,26 +1,23 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import supertest from 'supertest';
 import { createApp } from '../../../src/app.setup.js';
 import { declarationOf } from '../../../src/modules/auth/access.service.js';
 import { generateApiKey } from '../../../src/modules/auth/api-key.js';
 import { routeTable } from '../../../src/platform/http/route-table.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import { images, uploadIcon } from '../../support/releases/icons.js';
 import { pathOf } from '../../support/database/server-rows.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp({ PUBLIC_READS: 'true' });
+const owner = testAccount(app);
 let name: string;
 
 beforeAll(async () => {
-  app = await startApp({ PUBLIC_READS: 'true' });
-  owner = await app.account();
   name = await createServer(app, owner, { displayName: 'Weather' });
   await uploadIcon(app, owner, name, images['image/png']);
 });
-afterAll(() => app.close());
 
 const readable = () => ['/servers', `/servers?q=weather`, pathOf(name), pathOf(name, '/icon')];
 

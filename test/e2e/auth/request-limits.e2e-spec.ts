@@ -1,8 +1,8 @@
 // Also run with the queue on Redis: the counts of all processes.
 import type { ServerResponse } from 'node:http';
-import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { generateApiKey } from '../../../src/modules/auth/api-key.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testApp, type TestAccount } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import { times } from '../../support/mcp/calls.js';
 import { openTunnel, type PairingRefused } from '../../support/mcp/uplink-client.js';
@@ -10,7 +10,12 @@ import { startScripted, type ScriptedUpstream } from '../../support/special-upst
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
+const app = testApp({
+  TRUST_PROXY: '127.0.0.1',
+  ACCOUNT_LIMITS: 'keyRequestsPerMinute=20,requestsPerMinute=30,callsAtOnce=2',
+  REQUESTS_PER_ADDRESS: '25',
+  AUTH_FAILURES_MAX: '5',
+});
 let account: TestAccount;
 let address: string;
 let addresses = 0;
@@ -24,18 +29,11 @@ beforeAll(async () => {
     waiting.push(() => response.writeHead(200, { 'content-type': 'application/json' }).end(body));
     return undefined;
   });
-  app = await startApp({
-    TRUST_PROXY: '127.0.0.1',
-    ACCOUNT_LIMITS: 'keyRequestsPerMinute=20,requestsPerMinute=30,callsAtOnce=2',
-    REQUESTS_PER_ADDRESS: '25',
-    AUTH_FAILURES_MAX: '5',
-  });
 });
 beforeEach(async () => {
   account = await app.account();
   address = `203.0.113.${(addresses += 1)}`;
 });
-afterAll(() => Promise.all([app.close(), upstream.close()]));
 
 /** A request from {@link address}. */
 function send(path: string, key?: string, { method = 'GET', from = address, of = app } = {}): Promise<Response> {

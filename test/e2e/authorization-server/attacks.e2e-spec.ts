@@ -3,9 +3,9 @@
  * forms, frames, sessions, enumeration, forged hosts, machine clients, registrations. `logins.e2e-spec.ts` has those on refresh
  * tokens and on the end of a login, `login-processes.e2e-spec.ts` those with two processes.
  */
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import supertest from 'supertest';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { startApp, testAccount, testApp, uniqueName } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import { openTunnel } from '../../support/mcp/uplink-client.js';
 import { LoginClient } from '../../support/oauth-clients/login.js';
@@ -25,9 +25,9 @@ import { verifies } from '../../support/verifies.js';
 const REDIRECT = 'https://app.example/callback';
 const UNKNOWN_HOST = 'evil.example';
 
-let app: TestApp;
-let person: TestAccount;
-let other: TestAccount;
+const app = testApp();
+const person = testAccount(app);
+const other = testAccount(app);
 let browser: BrowserSession;
 let upstream: Upstream;
 let server: SeededServer;
@@ -36,17 +36,11 @@ let path: string;
 let resource: string;
 
 beforeAll(async () => {
-  app = await startApp();
   upstream = await startUpstream();
-  [person, other] = await Promise.all([app.account(), app.account()]);
   ({ path, namespace } = await createConnection(app, person, { mcpUrl: upstream.url }));
   server = await externalServer(app, person, upstream.url);
   resource = `${app.url}${path}/mcp`;
   browser = await signedInBrowser(app, person);
-});
-afterAll(async () => {
-  await upstream.close();
-  await app.close();
 });
 
 /** A client that has registered. */

@@ -3,10 +3,10 @@
  * Logins by URL with more than one process, many at once, and over a restart; what the sweeps remove; and that the library warns
  * of nothing meanwhile.
  */
-import { afterAll, beforeAll, describe, expect, jest } from '@jest/globals';
+import { beforeAll, describe, expect, jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { AuthorizationServerRepository } from '../../../src/modules/authorization-server/authorization-server.repository.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, type TestApp } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import { LoginClient } from '../../support/oauth-clients/login.js';
 import {
@@ -26,23 +26,16 @@ const AT_ONCE = 200;
 
 const printed = [jest.spyOn(console, 'warn'), jest.spyOn(console, 'info'), jest.spyOn(console, 'log')];
 
-let app: TestApp;
+const app = testApp();
 let second: TestApp;
-let person: TestAccount;
+const person = testAccount(app);
 let upstream: Upstream;
 let path: string;
 
 beforeAll(async () => {
-  app = await startApp();
   second = await sibling();
   upstream = await startUpstream();
-  person = await app.account();
   ({ path } = await createConnection(app, person, { mcpUrl: upstream.url }));
-});
-afterAll(async () => {
-  await second.close();
-  await app.close();
-  await upstream.close();
 });
 
 /** Another process of the same service, with its address. */

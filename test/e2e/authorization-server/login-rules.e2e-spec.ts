@@ -2,8 +2,8 @@
  * The rules that MCP clients depend on when they log in by URL: metadata, challenges, CORS, scopes, lifetimes, registrations and
  * the words of the consent page. Whole logins are in `zoo.e2e-spec.ts`.
  */
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { beforeAll, describe, expect } from '@jest/globals';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import { LoginClient } from '../../support/oauth-clients/login.js';
 import { signedInBrowser, type BrowserSession } from '../../support/people/browser-session.js';
@@ -13,8 +13,8 @@ import { verifies } from '../../support/verifies.js';
 const FOREIGN = 'https://page.example';
 const REDIRECT = 'https://app.example/callback';
 
-let app: TestApp;
-let person: TestAccount;
+const app = testApp({ CORS_ORIGINS: 'https://console.example', OAUTH_TOKEN_HOURS: '2' });
+const person = testAccount(app);
 let browser: BrowserSession;
 let upstream: Upstream;
 let namespace: string;
@@ -22,15 +22,9 @@ let connectionId: string;
 let path: string;
 
 beforeAll(async () => {
-  app = await startApp({ CORS_ORIGINS: 'https://console.example', OAUTH_TOKEN_HOURS: '2' });
   upstream = await startUpstream();
-  person = await app.account();
   ({ path, namespace, connectionId } = await createConnection(app, person, { mcpUrl: upstream.url }));
   browser = await signedInBrowser(app, person);
-});
-afterAll(async () => {
-  await upstream.close();
-  await app.close();
 });
 
 async function registered(body: object = {}, redirectUri = REDIRECT): Promise<LoginClient> {

@@ -1,25 +1,22 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
 import { LoginClient } from '../../support/oauth-clients/login.js';
 import { signedInBrowser } from '../../support/people/browser-session.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let person: TestAccount;
+const app = testApp();
+const person = testAccount(app);
 let upstream: Awaited<ReturnType<typeof startUpstream>>;
 let path: string;
 
 beforeAll(async () => {
-  app = await startApp();
   upstream = await startUpstream();
-  person = await app.account();
   path = (await createConnection(app, person, { mcpUrl: upstream.url })).path;
 });
 afterAll(async () => {
   await upstream.close();
-  await app.close();
 });
 
 const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };

@@ -3,11 +3,11 @@
  * consent that is remembered. Times pass by changes of `grace_until` in the database.
  */
 import { Readable } from 'node:stream';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
+import { afterEach, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 
 import { Egress } from '../../../src/platform/egress/egress.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { LoginClient } from '../../support/oauth-clients/login.js';
@@ -22,11 +22,11 @@ const END_MS_MAX = 5_000;
 const REDIRECT = 'https://app.example/callback';
 const DOCUMENT = 'https://client.example/oauth/client.json';
 
-let app: TestApp;
+const app = testApp();
 /** A process that receives no message of the others: it listens on another channel. */
 let deaf: TestApp;
-let person: TestAccount;
-let friend: TestAccount;
+const person = testAccount(app);
+const friend = testAccount(app);
 let browser: BrowserSession;
 let upstream: Upstream;
 let namespace: string;
@@ -34,17 +34,10 @@ let namespace: string;
 let documentRedirects = [REDIRECT, 'http://127.0.0.1/callback'];
 
 beforeAll(async () => {
-  app = await startApp();
   upstream = await startUpstream();
   deaf = await app.sibling({ QUEUE_PREFIX: uniqueName('deaf') });
-  [person, friend] = await Promise.all([app.account(), app.account()]);
   namespace = await createNamespace(app, person);
   browser = await signedInBrowser(app, person);
-});
-afterAll(async () => {
-  await deaf.close();
-  await app.close();
-  await upstream.close();
 });
 
 /** A new connection of the person's, as a client that logs in to it. */

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { beforeAll, describe, expect } from '@jest/globals';
+import { testAccount, testApp } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
@@ -7,20 +7,14 @@ import { verifies } from '../../support/verifies.js';
 const inspector = 'http://localhost:6274';
 const listed = 'https://console.example';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp({ PUBLIC_URL: 'https://slipway.example', CORS_ORIGINS: listed });
+const owner = testAccount(app);
 let upstream: Upstream;
 let path: string;
 
 beforeAll(async () => {
-  app = await startApp({ PUBLIC_URL: 'https://slipway.example', CORS_ORIGINS: listed });
   upstream = await startUpstream();
-  owner = await app.account();
   ({ path } = await createConnection(app, owner, { mcpUrl: upstream.url }));
-});
-afterAll(async () => {
-  await upstream.close();
-  await app.close();
 });
 
 /** The preflight of a browser for a request with headers that need one. @returns the origin that it allows */

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { Egress } from '../../../src/platform/egress/egress.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import { clients, machineClient, refusedClients } from '../../support/oauth-clients/clients.js';
 import { FlowClient, live, publishDocuments, wholeLife } from '../../support/oauth-clients/flow.js';
@@ -12,23 +12,20 @@ import { formTokenIn, signedInBrowser, type BrowserSession } from '../../support
 import { startUpstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let person: TestAccount;
+const app = testApp();
+const person = testAccount(app);
 let browser: BrowserSession;
 let upstream: Awaited<ReturnType<typeof startUpstream>>;
 let resource: string;
 
 beforeAll(async () => {
-  app = await startApp();
   publishDocuments(app.get(Egress));
   upstream = await startUpstream();
-  person = await app.account();
   browser = await signedInBrowser(app, person);
   resource = `${app.url}${(await createConnection(app, person, { mcpUrl: upstream.url })).path}/mcp`;
 });
 afterAll(async () => {
   await upstream.close();
-  await app.close();
 });
 
 /** Follows an authorization, and presses Allow on the page. */

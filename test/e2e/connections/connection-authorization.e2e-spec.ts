@@ -40,7 +40,6 @@ beforeEach(async () => {
 });
 
 afterAll(async () => {
-  await sibling.close();
   await Promise.all([app.close(), upstream.close(), server.close()]);
 });
 

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { describe, expect } from '@jest/globals';
 import type { DiagnosisDto } from '../../../src/modules/connections/diagnosis/diagnosis.dto.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { expectAlike, notFound, seedConnections } from '../../support/database/connection-rows.js';
 import { publishExternal } from '../../support/releases/current-releases.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
@@ -15,15 +15,9 @@ import { until } from '../../support/until.js';
 import { closing, start } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp({ UPSTREAM_CONNECT_TIMEOUT_MS: '5000' });
-  [owner, other] = [await app.account(), await app.account()];
-});
-afterAll(() => app.close());
+const app = testApp({ UPSTREAM_CONNECT_TIMEOUT_MS: '5000' });
+const owner = testAccount(app);
+const other = testAccount(app);
 
 async function diagnose(path: string, from = app): Promise<DiagnosisDto> {
   const { status, body } = await from.as(owner).get(`${path}/diagnosis`);

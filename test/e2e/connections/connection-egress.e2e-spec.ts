@@ -1,12 +1,12 @@
 import { lookup } from 'node:dns/promises';
 import { createServer, type Server } from 'node:net';
 import { hostname } from 'node:os';
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { describe, expect } from '@jest/globals';
 import type { Channel } from '../../../src/mcp/protocol/channel.js';
 import { AddressPolicy, addressKind, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress, type ResolveHost } from '../../../src/platform/egress/egress.js';
 import { channelTo } from '../../support/mcp/channels.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
 import { startFaulty } from '../../support/special-upstreams/faulty-upstreams.js';
 import { until } from '../../support/until.js';
@@ -16,14 +16,8 @@ import { longVerifies, verifies } from '../../support/verifies.js';
 /** An address nobody has: an empty setting would be the default, which allows loopback while HOST is local. */
 const NOTHING = '192.0.2.1';
 
-let strict: TestApp;
-let owner: TestAccount;
-
-beforeAll(async () => {
-  strict = await startApp({ EGRESS_ALLOW: NOTHING, UPSTREAM_CONNECT_TIMEOUT_MS: '10000' });
-  owner = await strict.account();
-});
-afterAll(() => strict.close());
+const strict = testApp({ EGRESS_ALLOW: NOTHING, UPSTREAM_CONNECT_TIMEOUT_MS: '10000' });
+const owner = testAccount(strict);
 
 /** The status of a new connection to this URL. */
 async function statusOf(mcpUrl: string, app = strict): Promise<{ state: string; message: string }> {

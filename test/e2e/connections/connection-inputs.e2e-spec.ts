@@ -1,5 +1,5 @@
 import { request } from 'node:http';
-import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { mcp, toolCall } from '../../support/mcp/calls.js';
 import { personAt } from '../../support/people/credentials.js';
@@ -52,10 +52,6 @@ beforeAll(async () => {
 
 beforeEach(() => {
   person = personAt(app);
-});
-
-afterAll(async () => {
-  await Promise.all([app.close(), upstream.close()]);
 });
 
 interface Body {

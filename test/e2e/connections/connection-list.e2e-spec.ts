@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { describe, expect } from '@jest/globals';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { times } from '../../support/mcp/calls.js';
 import { expectAlike, notFound, seedConnections, type ConnectionSeed } from '../../support/database/connection-rows.js';
 import { releaseServer } from '../../support/database/server-rows.js';
@@ -7,16 +7,9 @@ import { createConnection, createNamespace, createServer } from '../../support/f
 import { start } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
-  other = await app.account();
-});
-afterAll(() => app.close());
+const app = testApp();
+const owner = testAccount(app);
+const other = testAccount(app);
 
 interface Page {
   connections: { connectionId: string; name: string; mcpUrl: string; metadata: Record<string, unknown> }[];

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
-import { afterAll, beforeAll, describe, expect, jest } from '@jest/globals';
+import { describe, expect, jest } from '@jest/globals';
 import { ConnectionCallsService } from '../../../src/modules/logs/connection-calls.service.js';
 import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
 import type { ConnectionCall } from '../../../src/modules/logs/invocation.types.js';
@@ -8,7 +8,7 @@ import { DeletedOwnerCleaner } from '../../../src/modules/logs/store/deleted-own
 import { InvocationStore } from '../../../src/modules/logs/store/invocation-store.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import type { ConnectionInvocationDto } from '../../../src/modules/connections/log/connection-log.dto.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { mcp, open, request, send, times, toolCall } from '../../support/mcp/calls.js';
 import { expectAlike, notFound } from '../../support/database/connection-rows.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
@@ -17,15 +17,9 @@ import { until } from '../../support/until.js';
 import { start } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp();
-  [owner, other] = [await app.account(), await app.account()];
-});
-afterAll(() => app.close());
+const app = testApp();
+const owner = testAccount(app);
+const other = testAccount(app);
 
 interface Log {
   invocations: ConnectionInvocationDto[];

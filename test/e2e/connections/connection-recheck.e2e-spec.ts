@@ -1,6 +1,6 @@
 // Also run with the queue on Redis by test:long: messages between processes.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
+import { afterEach, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { ConnectionCheck } from '../../../src/modules/connections/recheck/connection-check.js';
 import { ConnectionRechecker } from '../../../src/modules/connections/recheck/connection-rechecker.js';
@@ -79,11 +79,6 @@ beforeEach(async () => {
 afterEach(async () => {
   place.holds = false;
   await shut(place.server);
-});
-
-afterAll(async () => {
-  await sibling.close();
-  await Promise.all([app.close(), upstream.close()]);
 });
 
 const connect = (mcpUrl = place.url, body: object = {}) =>

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { beforeAll, describe, expect } from '@jest/globals';
+import { testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
 import {
   deadHost,
@@ -21,22 +21,15 @@ const CONNECT_MS = 500;
 /** An address nobody has: listed, so that the default of `loopback` is gone and nothing of this machine may be dialled. */
 const NOTHING_ALLOWED = '192.0.2.1';
 
-let app: TestApp;
+const app = testApp();
 let strict: TestApp;
 /** Gives up early; whatever a busy machine may be late with is asked of the other one. */
 let hasty: TestApp;
-let owner: TestAccount;
+const owner = testAccount(app);
 
 beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
   strict = await app.sibling({ EGRESS_ALLOW: NOTHING_ALLOWED });
   hasty = await app.sibling({ UPSTREAM_CONNECT_TIMEOUT_MS: String(CONNECT_MS) });
-});
-afterAll(async () => {
-  await strict.close();
-  await hasty.close();
-  await app.close();
 });
 
 interface Status {

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { TargetResolver } from '../../../src/modules/connections/core/target-resolver.js';
 import { callerFor } from '../../../src/modules/auth/access.types.js';
 import { NamespacesService } from '../../../src/modules/namespaces/namespaces.service.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import {
   announceCurrent,
   externalServer,
@@ -16,22 +16,18 @@ import { until } from '../../support/until.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { longVerifies, verifies } from '../../support/verifies.js';
 
-let app: TestApp;
+const app = testApp();
 let owner: TestAccount;
 let other: TestAccount;
 let upstream: Upstream;
 let namespace: string;
 
 beforeAll(async () => {
-  [app, upstream] = await Promise.all([startApp(), startUpstream()]);
+  upstream = await startUpstream();
   [owner, other] = [await app.account(), await app.account()];
 });
 beforeEach(async () => {
   namespace = await createNamespace(app, owner);
-});
-afterAll(async () => {
-  await app.close();
-  await upstream.close();
 });
 
 /** Calls `echo` through a connection. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { describe, expect } from '@jest/globals';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import type { Json } from '../../support/mcp/calls.js';
 import { expectAlike, notFound } from '../../support/database/connection-rows.js';
 import { createConnection } from '../../support/factories.js';
@@ -8,15 +8,9 @@ import { sendJson, startScripted, type ScriptedUpstream } from '../../support/sp
 import { closing, start } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp();
-  [owner, other] = [await app.account(), await app.account()];
-});
-afterAll(() => app.close());
+const app = testApp();
+const owner = testAccount(app);
+const other = testAccount(app);
 
 const secret = `whsec_${randomBytes(24).toString('base64')}`;
 const url = 'https://127.0.0.1:8443/hooks';

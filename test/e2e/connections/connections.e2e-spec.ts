@@ -1,8 +1,8 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { describe, expect } from '@jest/globals';
+import { testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import { request, send, times, toolCall } from '../../support/mcp/calls.js';
 import { expectAlike, notFound } from '../../support/database/connection-rows.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
@@ -21,16 +21,9 @@ interface ConnectionBody {
 
 const isoUtc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-let app: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp({ UPSTREAM_CONNECT_TIMEOUT_MS: '5000' });
-  owner = await app.account();
-  other = await app.account();
-});
-afterAll(() => app.close());
+const app = testApp({ UPSTREAM_CONNECT_TIMEOUT_MS: '5000' });
+const owner = testAccount(app);
+const other = testAccount(app);
 
 /** The JSON-RPC method of a request an upstream saw. */
 function rpcMethod(body: unknown): string | undefined {

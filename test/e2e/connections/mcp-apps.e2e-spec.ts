@@ -2,9 +2,9 @@ import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createServer as createMapServer } from '@modelcontextprotocol/server-map';
 import { createMcpHandler } from '@modelcontextprotocol/server';
 import { ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { describe, expect } from '@jest/globals';
 import { createServer as createHttpServer } from 'node:http';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
 import { externalServer } from '../../support/releases/current-releases.js';
 import { appsExtension, startApps } from '../../support/special-upstreams/apps-upstream.js';
@@ -14,14 +14,8 @@ import { closing, connectV1, textOf } from '../../support/upstream/upstream-clie
 import { listen, shut } from '../../support/upstream/upstream-net.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
-});
-afterAll(() => app.close());
+const app = testApp();
+const owner = testAccount(app);
 
 const PAGE = 'ui://weather/page.html';
 const host = { extensions: appsExtension };

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
 import { externalServer } from '../../support/releases/current-releases.js';
 import { startStdioBridge } from '../../support/upstream/stdio-bridge.js';
@@ -13,17 +13,14 @@ import { closing, connectV1, textOf } from '../../support/upstream/upstream-clie
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let folder: string;
 
 beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
   folder = await realpath(await mkdtemp(join(tmpdir(), 'roots-')));
 });
 afterAll(async () => {
-  await app.close();
   await rm(folder, { recursive: true });
 });
 

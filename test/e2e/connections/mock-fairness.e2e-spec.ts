@@ -1,24 +1,21 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { beforeAll, describe, expect } from '@jest/globals';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { releaseServer } from '../../support/database/server-rows.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { publish } from '../../support/releases/releases.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
+const other = testAccount(app);
 let server: string;
 let neighbour: string;
 
 beforeAll(async () => {
-  app = await startApp();
-  [owner, other] = await Promise.all([app.account(), app.account()]);
   server = await createServer(app, owner, { namespace: await createNamespace(app, owner) });
   neighbour = await createServer(app, other, { namespace: await createNamespace(app, other) });
 });
-afterAll(() => app.close());
 
 const CALLS = 12;
 

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Vault } from '../../../src/platform/vault/vault.js';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { startLanguageModel } from '../../support/mcp/language-model.js';
 import { releaseServer, pathOf } from '../../support/database/server-rows.js';
@@ -10,22 +10,17 @@ import { tracker } from '../../support/special-upstreams/tracker.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let upstream: Upstream;
 let namespace: string;
 let server: string;
 
 beforeAll(async () => {
-  [app, upstream] = await Promise.all([startApp(), startUpstream()]);
-  owner = await app.account();
+  upstream = await startUpstream();
   namespace = await createNamespace(app, owner);
   server = await createServer(app, owner, { namespace });
   await releaseServer(app, server, { ...tracker, upstreamUrl: upstream.url });
-});
-afterAll(async () => {
-  await app.close();
-  await upstream.close();
 });
 
 type Result = {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { describe, expect } from '@jest/globals';
 import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -10,7 +10,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { NamespaceServers } from '../../../src/modules/connections/namespace/namespace-servers.js';
 import type { AggregateChannel } from '../../../src/mcp/aggregate/aggregate-channel.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { startElicitationV2 } from '../../support/special-upstreams/elicitation-upstreams.js';
 import { startRich } from '../../support/special-upstreams/rich-upstream.js';
 import { mcpAccept, request, send, times, toolCall, type Answer, type Json } from '../../support/mcp/calls.js';
@@ -27,15 +27,9 @@ import { closing, connectV1, start, textOf } from '../../support/upstream/upstre
 import { RAW_TOOL_RESULT, textResult, type ToolDef } from '../../support/upstream/upstream.js';
 import { longVerifies, verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp();
-  [owner, other] = [await app.account(), await app.account()];
-});
-afterAll(() => app.close());
+const app = testApp();
+const owner = testAccount(app);
+const other = testAccount(app);
 
 const keyed = (): RequestInit => ({ headers: { authorization: `Bearer ${owner.key}` } });
 

@@ -1,13 +1,13 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { beforeAll, describe, expect } from '@jest/globals';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { releaseServer } from '../../support/database/server-rows.js';
 import { startUpstream, textResult, type ToolDef, type Upstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let upstream: Upstream;
 let namespace: string;
 let server: string;
@@ -25,16 +25,11 @@ const secret: ToolDef = {
 };
 
 beforeAll(async () => {
-  [app, upstream] = await Promise.all([startApp(), startUpstream({ tools: [count, secret] })]);
-  owner = await app.account();
+  upstream = await startUpstream({ tools: [count, secret] });
   namespace = await createNamespace(app, owner);
   server = await createServer(app, owner, { namespace });
   const tools = [count, secret].map(({ name, inputSchema }) => ({ name, inputSchema }));
   await releaseServer(app, server, { tools, upstreamUrl: upstream.url });
-});
-afterAll(async () => {
-  await app.close();
-  await upstream.close();
 });
 
 async function real(target: object = { mcpUrl: upstream.url }): Promise<string> {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { Sandbox } from '../../../src/hosting/sandbox/sandbox.js';
@@ -7,7 +7,7 @@ import type { InvalidSourceError, SourceDiagnostic } from '../../../src/modules/
 import { SourceCompiler } from '../../../src/modules/connections/source/source-compiler.js';
 import { ConnectionCallsService } from '../../../src/modules/logs/connection-calls.service.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
 import { until } from '../../support/until.js';
 import { longVerifies, verifies } from '../../support/verifies.js';
@@ -43,16 +43,13 @@ const seen = {
 };
 process.stdout.write(JSON.stringify({ diagnostics: [{ path: 'a', line: 1, column: 1, message: JSON.stringify(seen) }] }));`;
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let namespace: string;
 
 beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
   namespace = await createNamespace(app, owner);
 });
-afterAll(() => app.close());
 
 function source(contents: string, path = 'server.ts') {
   return { kind: 'module', entrypoint: path, sourceFiles: [{ path, contents }] };

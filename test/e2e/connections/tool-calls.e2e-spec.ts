@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { SlipwayAdapter } from '../../../src/platform/http/adapter.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { startApp, testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import { open, send, times, type Answer, type CallOptions } from '../../support/mcp/calls.js';
 import { createConnection } from '../../support/factories.js';
 import {
@@ -23,24 +23,17 @@ const MARGIN_MS = 20_000;
 
 const notFound = expect.stringMatching(/^\{"error":"not_found","message":"Resource not found"[,}]/);
 
-let app: TestApp;
+const app = testApp();
 let hasty: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
+const owner = testAccount(app);
+const other = testAccount(app);
 
 beforeAll(async () => {
-  app = await startApp();
   hasty = await app.sibling({
     UPSTREAM_CALL_TIMEOUT_MS: `${CALL_MS}`,
     MCP_CALL_TIMEOUT_MS: `${CALL_MS}`,
     UPSTREAM_CONNECT_TIMEOUT_MS: `${CALL_MS}`,
   });
-  owner = await app.account();
-  other = await app.account();
-});
-afterAll(async () => {
-  await hasty.close();
-  await app.close();
 });
 
 async function connect(mcpUrl: string, fields: object = {}): Promise<string> {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestAccount } from '../../support/app.js';
 import { mcpAccept, request, send, times, type Json } from '../../support/mcp/calls.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
 import { startFaulty } from '../../support/special-upstreams/faulty-upstreams.js';
@@ -48,16 +48,9 @@ const named = [
   ...['slash.other', 'echo', 'with space', 'ünï.cødé', 'a%2Fb', 'Repo.search'],
 ].map((name) => ({ name, inputSchema: { type: 'object' } }));
 
-let app: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
-  other = await app.account();
-});
-afterAll(() => app.close());
+const app = testApp();
+const owner = testAccount(app);
+const other = testAccount(app);
 
 /** Connects this upstream; gives the path of the connection. */
 async function connect(mcpUrl: string): Promise<string> {

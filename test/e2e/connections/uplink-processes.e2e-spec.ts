@@ -8,7 +8,7 @@ import { UplinkTunnelsRepository } from '../../../src/modules/connections/uplink
 import { textFrame } from '../../../src/platform/internal-http/frames.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
 import { ProcessRegistry } from '../../../src/platform/processes/process-registry.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { eventsOf, mcp, open, send, times, toolCall } from '../../support/mcp/calls.js';
 import { createNamespace } from '../../support/factories.js';
 import { ask, initialize, messagesOf, modern, post } from '../../support/mcp/mcp-calls.js';
@@ -30,24 +30,20 @@ const LEASE_MS = 3_000;
 /** Real processes take their time on a busy machine. */
 const SLOW_MS = 300_000;
 
-let app: TestApp;
+const app = testApp({ UPLINK_LEASE_MS: String(LEASE_MS), UPLINK_PING_MS: '500' });
 let other: TestApp;
-let owner: TestAccount;
+const owner = testAccount(app);
 let namespace: string;
 const clients: UplinkClient[] = [];
 
 beforeAll(async () => {
-  app = await startApp({ UPLINK_LEASE_MS: String(LEASE_MS), UPLINK_PING_MS: '500' });
   other = await app.sibling();
-  owner = await app.account();
   namespace = await createNamespace(app, owner);
 });
 afterEach(() => {
   for (const { socket } of clients.splice(0)) socket.terminate();
 });
 afterAll(async () => {
-  await other.close();
-  await app.close();
   await cleanUpPrograms();
 });
 

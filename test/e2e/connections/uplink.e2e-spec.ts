@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { afterEach, beforeAll, describe, expect } from '@jest/globals';
+import { testAccount, testApp, uniqueName, type TestAccount } from '../../support/app.js';
 import {
   eventsOf,
   mcp,
@@ -29,21 +29,16 @@ import {
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let namespace: string;
 const clients: UplinkClient[] = [];
 
 beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
   namespace = await createNamespace(app, owner);
 });
 afterEach(() => {
   for (const { socket } of clients.splice(0)) socket.terminate();
-});
-afterAll(async () => {
-  await app.close();
 });
 
 /** A new uplink connection. */

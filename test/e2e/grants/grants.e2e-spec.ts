@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import supertest from 'supertest';
 import { createApp } from '../../../src/app.setup.js';
 import { routeTable } from '../../../src/platform/http/route-table.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { pathOf } from '../../support/database/server-rows.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { openTunnel, pair, PairingRefused } from '../../support/mcp/uplink-client.js';
@@ -16,26 +16,20 @@ import { verifies } from '../../support/verifies.js';
 /** The longest time in which a grant, or what it holds open, may outlive its withdrawal. */
 const END_MS_MAX = 5_000;
 
-let app: TestApp;
+const app = testApp();
 /** A process that receives no message of the others: it listens on another channel. */
 let deaf: TestApp;
 let upstream: Upstream;
-let owner: TestAccount;
-let caller: TestAccount;
-let manager: TestAccount;
-let stranger: TestAccount;
+const owner = testAccount(app);
+const caller = testAccount(app);
+const manager = testAccount(app);
+const stranger = testAccount(app);
 let namespace: string;
 
 beforeAll(async () => {
   upstream = await startUpstream();
-  app = await startApp();
   deaf = await app.sibling({ QUEUE_PREFIX: uniqueName('deaf') });
-  [owner, caller, manager, stranger] = await Promise.all([app.account(), app.account(), app.account(), app.account()]);
   namespace = await createNamespace(app, owner);
-});
-afterAll(async () => {
-  await Promise.all([deaf.close(), app.close()]);
-  await upstream.close();
 });
 
 /** Grants a target to an account. @returns the grant's id */

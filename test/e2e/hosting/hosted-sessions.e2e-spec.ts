@@ -6,7 +6,7 @@ import type { Engine, Instance } from '../../../src/hosting/engine.js';
 import { Hosting } from '../../../src/hosting/hosting.js';
 import { ENGINES } from '../../../src/hosting/runtime/runtime.js';
 import { ConnectionHandles } from '../../../src/modules/connections/core/connection-handles.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
 import { ask, modern } from '../../support/mcp/mcp-calls.js';
 import { bundled } from '../../support/hosting/hosted-programs.js';
@@ -59,22 +59,20 @@ interface Count {
 }
 
 /** Processes that serve callers; the second one is started anew by tests. */
-let app: TestApp;
+const app = testApp({ ROLES: 'api,worker' });
 let other: TestApp;
 /** The process that runs programs. */
 let host: TestApp;
-let owner: TestAccount;
-let guest: TestAccount;
+const owner = testAccount(app);
+const guest = testAccount(app);
 let namespace: string;
 let counter: HostedServer;
 /** The program that was started last. */
 let running: Instance | undefined;
 
 beforeAll(async () => {
-  app = await startApp({ ROLES: 'api,worker' });
   await startHost();
   other = await app.sibling({ ROLES: 'api' });
-  [owner, guest] = [await app.account(), await app.account()];
   namespace = await createNamespace(app, owner);
   counter = await publishHosted(app, owner, await bundled(COUNTER), { stateful: true });
 }, 180_000);

@@ -24,7 +24,7 @@ import { ProcessRegistry } from '../../../src/platform/processes/process-registr
 import { ProcessesRepository } from '../../../src/platform/processes/processes.repository.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { builtFile } from '../../support/built.js';
-import { startApp, type TestApp } from '../../support/app.js';
+import { startApp, testApp, type TestApp } from '../../support/app.js';
 import { startDatabaseRelay, type DatabaseRelay } from '../../support/database/database-relay.js';
 import { PlacedPrograms } from '../../support/hosting/placed-programs.mjs';
 import { ask, begin, programOf, programRef, whoRuns } from '../../support/hosting/hosting-calls.js';
@@ -42,7 +42,7 @@ const SLOW_MS = 300_000;
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
-let app: TestApp;
+const app = testApp({ RUNTIME_LEASE_MS: String(STAYING_LEASE_MS) });
 let other: TestApp;
 /** A process without the role `host`. */
 let front: TestApp;
@@ -55,7 +55,6 @@ const folders: string[] = [];
 const killed: string[] = [];
 
 beforeAll(async () => {
-  app = await startApp({ RUNTIME_LEASE_MS: String(STAYING_LEASE_MS) });
   other = await app.sibling({ ROLES: 'api,host' });
   front = await app.sibling({ ROLES: 'api' });
   const { dataDir } = app.env;

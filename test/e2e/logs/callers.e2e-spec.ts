@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { Client as ModernClient, StreamableHTTPClientTransport as ModernTransport } from '@modelcontextprotocol/client';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, type TestAccount } from '../../support/app.js';
 import { releaseServer } from '../../support/database/server-rows.js';
 import { createConnection, createServer } from '../../support/factories.js';
 import { readLog } from '../../support/logs/invocations.js';
@@ -17,22 +17,20 @@ interface Caller {
   client: string | null;
 }
 
-let app: TestApp;
-let author: TestAccount;
-let user: TestAccount;
+const app = testApp();
+const author = testAccount(app);
+const user = testAccount(app);
 let upstream: Upstream;
 /** A server of the author, and the address of its run endpoint. */
 let server: string;
 let address: string;
 
 beforeAll(async () => {
-  [app, upstream] = await Promise.all([startApp(), startUpstream()]);
-  [author, user] = await Promise.all([app.account(), app.account()]);
+  upstream = await startUpstream();
   server = await createServer(app, author);
   await releaseServer(app, server, { ...tracker, upstreamUrl: upstream.url });
   address = `/run/${server.replace('/', '--')}`;
 });
-afterAll(() => Promise.all([app.close(), upstream.close()]));
 
 const nameOf = async ({ id }: TestAccount) =>
   (await app.as(app.operator).get('/accounts?pageSize=100')).body.accounts.find(

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import { DeletedOwnerCleaner } from '../../../src/modules/logs/store/deleted-owner-cleaner.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { mcp, request } from '../../support/mcp/calls.js';
 import { externalServer, type SeededServer } from '../../support/releases/current-releases.js';
 import { createConnection } from '../../support/factories.js';
@@ -21,20 +21,15 @@ interface Row {
 const SECRET_LINE = 'a line of the server';
 const SECRET_ERROR = 'an exception of the server';
 
-let app: TestApp;
+const app = testApp();
 /** Owns the server. */
-let author: TestAccount;
+const author = testAccount(app);
 /** Owns a connection to it. */
-let user: TestAccount;
+const user = testAccount(app);
 let upstream: Upstream;
 
 beforeAll(async () => {
-  [app, upstream] = await Promise.all([startApp(), startUpstream()]);
-  [author, user] = [await app.account(), await app.account()];
-});
-afterAll(async () => {
-  await app.close();
-  await upstream.close();
+  upstream = await startUpstream();
 });
 
 const rowOf = async (id: string): Promise<Row | undefined> =>

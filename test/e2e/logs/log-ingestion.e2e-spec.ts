@@ -13,7 +13,7 @@ import { DeletedOwnerCleaner } from '../../../src/modules/logs/store/deleted-own
 import { PartitionsRepository } from '../../../src/modules/logs/store/partitions.repository.js';
 import { timeOfUuidV7, uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
-import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { cloneDatabase, startApp, testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import { startDatabaseRelay } from '../../support/database/database-relay.js';
 import { createServer } from '../../support/factories.js';
 import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
@@ -38,15 +38,13 @@ interface Kept {
   left_out: number;
 }
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let name: string;
 let serverId: string;
 let maintain: PartitionMaintenance['run'];
 
 beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
   name = await createServer(app, owner);
   serverId = await serverIdOf(app, name);
   // The scheduled maintenance does not run between the runs of a test.
@@ -54,9 +52,6 @@ beforeAll(async () => {
   maintain = maintenance.run.bind(maintenance);
   Object.assign(maintenance, { run: () => Promise.resolve() });
   await maintain();
-}, SLOW_MS);
-afterAll(async () => {
-  await app.close();
 }, SLOW_MS);
 
 const line = (message: string, at = Date.now()) => ({ at, level: 'log', message });

@@ -1,10 +1,10 @@
 import { Logger } from '@nestjs/common';
-import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import type { ConnectionCall, Invocation } from '../../../src/modules/logs/invocation.types.js';
 import { dayOf, partitionOf } from '../../../src/modules/logs/store/invocation-days.js';
 import { InvocationStore } from '../../../src/modules/logs/store/invocation-store.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testApp, type TestAccount } from '../../support/app.js';
 import { createConnection, createServer } from '../../support/factories.js';
 import { invocationOf, readLog } from '../../support/logs/invocations.js';
 import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
@@ -16,16 +16,14 @@ import { verifies } from '../../support/verifies.js';
 const DAY_BYTES = Math.floor((10 * 1024 ** 3) / 14);
 const SHARE = Math.floor(DAY_BYTES / 4);
 
-let app: TestApp;
+const app = testApp({ METRICS_TOKEN: 'open' });
 let store: InvocationStore;
 let job = 0;
 
 beforeAll(async () => {
-  app = await startApp({ METRICS_TOKEN: 'open' });
   store = app.get(InvocationStore);
 });
 beforeEach(() => app.database.query('DELETE FROM account_log_days'));
-afterAll(() => app.close());
 
 async function owner(): Promise<{ account: TestAccount; name: string; serverId: string }> {
   const account = await app.account();

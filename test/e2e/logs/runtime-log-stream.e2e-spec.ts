@@ -1,8 +1,8 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
-import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect } from '@jest/globals';
 import { connect } from 'node:net';
 import { LogStreams } from '../../../src/modules/logs/stream/log-streams.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import { append, logWith, record } from '../../support/logs/invocations.js';
 import { followLog, type LogFollower } from '../../support/logs/log-follower.js';
@@ -10,24 +10,18 @@ import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
 import { longVerifies, verifies } from '../../support/verifies.js';
 
-let app: TestApp;
+const app = testApp();
 let other: TestApp;
-let owner: TestAccount;
+const owner = testAccount(app);
 const open: { close(): unknown }[] = [];
 
 beforeAll(async () => {
-  app = await startApp();
   // Another process, which writes nothing.
   other = await app.sibling({ ROLES: 'api', PUBLIC_URL: app.url });
-  owner = await app.account();
 });
 afterEach(async () => {
   await Promise.all(open.splice(0).map((one) => one.close()));
   await until(() => streamsOf(app) + streamsOf(other) === 0, 'every stream is closed');
-});
-afterAll(async () => {
-  await other.close();
-  await app.close();
 });
 
 const streamsOf = (from: TestApp): number => from.get(LogStreams).size;

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { describe, expect } from '@jest/globals';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
 import { InvocationStore } from '../../../src/modules/logs/store/invocation-store.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import { logWith, readLog, record, type ShownInvocation } from '../../support/logs/invocations.js';
 import { answerOf, exportBytes, exportJson, type SentLog } from '../../support/logs/otlp.js';
@@ -12,15 +12,9 @@ import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
-let stranger: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp();
-  [owner, stranger] = await Promise.all([app.account(), app.account()]);
-});
-afterAll(() => app.close());
+const app = testApp();
+const owner = testAccount(app);
+const stranger = testAccount(app);
 
 const traceId = (): string => randomBytes(16).toString('hex');
 const messagesOf = ({ logs }: ShownInvocation): string[] => logs.map(({ message }) => message);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { InvocationStore } from '../../../src/modules/logs/store/invocation-store.js';
 import { DAY_MS, dayOf, HOUR_MS, leastIdAt, partitionOf } from '../../../src/modules/logs/store/invocation-days.js';
@@ -6,7 +6,7 @@ import type { InvocationQuery } from '../../../src/modules/logs/search/invocatio
 import { InvocationSearchRepository } from '../../../src/modules/logs/search/invocation-search.repository.js';
 import { PartitionsRepository } from '../../../src/modules/logs/store/partitions.repository.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import { append, invocationOf, logWith, readLog, record, type ShownLog } from '../../support/logs/invocations.js';
 import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
@@ -16,15 +16,9 @@ import { verifies } from '../../support/verifies.js';
 const TIMESTAMP = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-let app: TestApp;
-let owner: TestAccount;
-let stranger: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp();
-  [owner, stranger] = await Promise.all([app.account(), app.account()]);
-});
-afterAll(() => app.close());
+const app = testApp();
+const owner = testAccount(app);
+const stranger = testAccount(app);
 
 /** A server of the owner's without a log: its name and id. */
 async function server(): Promise<{ name: string; id: string }> {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { ServerResponse } from 'node:http';
 import type { Channel } from '../../../src/mcp/protocol/channel.js';
 import { HttpChannels } from '../../../src/mcp/client/http/http-channel.js';
@@ -6,7 +6,7 @@ import type { HttpTarget } from '../../../src/mcp/client/http/http-wire.js';
 import { EraMemory } from '../../../src/mcp/eras/era-memory.js';
 import { EraRepository } from '../../../src/mcp/eras/era.repository.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
-import { startApp, type TestApp } from '../../support/app.js';
+import { testApp } from '../../support/app.js';
 import { times } from '../../support/mcp/calls.js';
 import { startFaulty, type FaultKind } from '../../support/special-upstreams/faulty-upstreams.js';
 import { startSdkSse, startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
@@ -28,12 +28,7 @@ import {
   type WireUpstream,
 } from '../../support/special-upstreams/wire-upstream.js';
 
-let app: TestApp;
-
-beforeAll(async () => {
-  app = await startApp();
-});
-afterAll(() => app.close());
+const app = testApp();
 
 /** Channels of one more process on the same database. */
 function process(): HttpChannels {

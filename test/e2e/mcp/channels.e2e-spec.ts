@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, type TestApp } from '../../support/app.js';
 import {
   eventsOf,
   mcp,
@@ -40,28 +40,20 @@ const kinds: [string, UpstreamOptions][] = [
   ['event streams with sessions', { sessions: true, sse: true }],
 ];
 
-let app: TestApp;
+const app = testApp();
 /** Another process; and one that gives up early. */
 let second: TestApp;
 let hasty: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
+const owner = testAccount(app);
+const other = testAccount(app);
 
 beforeAll(async () => {
-  app = await startApp();
   second = await app.sibling();
   hasty = await app.sibling({
     UPSTREAM_CALL_TIMEOUT_MS: `${CALL_MS}`,
     MCP_CALL_TIMEOUT_MS: `${CALL_MS}`,
     UPSTREAM_CONNECT_TIMEOUT_MS: `${CALL_MS}`,
   });
-  owner = await app.account();
-  other = await app.account();
-});
-afterAll(async () => {
-  await second.close();
-  await hasty.close();
-  await app.close();
 });
 
 async function connect(mcpUrl: string, fields: object = {}): Promise<string> {

@@ -8,7 +8,7 @@ import {
   ListRootsRequestSchema,
   LoggingMessageNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import { externalServer } from '../../support/releases/current-releases.js';
 import { closing } from '../../support/upstream/upstream-clients.js';
@@ -21,20 +21,15 @@ import {
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let servers: ReferenceServer[];
 
 beforeAll(async () => {
-  [app, servers] = await Promise.all([
-    startApp(),
-    Promise.all(referenceServers.map((name) => startReferenceServer(name))),
-  ]);
-  owner = await app.account();
+  servers = await Promise.all(referenceServers.map((name) => startReferenceServer(name)));
 }, 60_000);
 afterAll(async () => {
   await Promise.all(servers.map((server) => server.kill()));
-  await app.close();
 });
 
 const capabilities = { elicitation: {}, sampling: {}, roots: {} };

@@ -1,11 +1,11 @@
 // Also run with the queue on Redis by test:long: what an answer to a question travels by.
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { McpTaskRepository } from '../../../src/mcp/server/tasks/mcp-task.repository.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testApp, type TestAccount, type TestApp } from '../../support/app.js';
 import {
   startElicitationV1,
   startElicitationV2,
@@ -20,19 +20,14 @@ import { until } from '../../support/until.js';
 import { closing, textOf } from '../../support/upstream/upstream-clients.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
+const app = testApp();
 let second: TestApp;
 let owner: TestAccount;
 let other: TestAccount;
 
 beforeAll(async () => {
-  app = await startApp();
   second = await app.sibling();
   [owner, other] = [await app.account(), await app.account()];
-});
-afterAll(async () => {
-  await second.close();
-  await app.close();
 });
 
 async function endpointOf(upstream: ElicitationUpstream, account = owner): Promise<string> {

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { times, type Json } from '../../support/mcp/calls.js';
 import { startEverything, type EverythingServer } from '../../support/upstream/everything.js';
 import { createConnection, createServer } from '../../support/factories.js';
@@ -12,17 +12,12 @@ import { startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upst
 import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
 import { longVerifies, verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let everything: EverythingServer;
 
 beforeAll(async () => {
-  [app, everything] = await Promise.all([startApp(), startEverything()]);
-  owner = await app.account();
-});
-afterAll(async () => {
-  await everything.close();
-  await app.close();
+  everything = await startEverything();
 });
 
 /** Connects the upstream; gives the URL of its MCP endpoint here. */

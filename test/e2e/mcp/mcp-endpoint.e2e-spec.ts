@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import {
   eventsOf,
   mcp,
@@ -24,24 +24,17 @@ const CALL_MS = 800;
 /** Room for a busy machine: what had no deadline would take for ever. */
 const MARGIN_MS = 20_000;
 
-let app: TestApp;
+const app = testApp();
 let hasty: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
+const owner = testAccount(app);
+const other = testAccount(app);
 
 beforeAll(async () => {
-  app = await startApp();
   hasty = await app.sibling({
     UPSTREAM_CALL_TIMEOUT_MS: `${CALL_MS}`,
     MCP_CALL_TIMEOUT_MS: `${CALL_MS}`,
     UPSTREAM_CONNECT_TIMEOUT_MS: `${CALL_MS}`,
   });
-  owner = await app.account();
-  other = await app.account();
-});
-afterAll(async () => {
-  await hasty.close();
-  await app.close();
 });
 
 async function connect(mcpUrl: string): Promise<string> {

@@ -1,7 +1,7 @@
 import http from 'node:http';
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { STALL_MS_MAX } from '../../../src/platform/http/stalled-reader.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { bundleOf } from '../../support/releases/bundles.js';
 import { createServer } from '../../support/factories.js';
 import { images, uploadIcon } from '../../support/releases/icons.js';
@@ -9,14 +9,9 @@ import { published, releaseIn } from '../../support/releases/releases.js';
 import { pathOf } from '../../support/database/server-rows.js';
 import { createSkill } from '../../support/releases/skills.js';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 
-beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
-});
-afterAll(() => app.close());
 afterEach(() => {
   jest.restoreAllMocks();
 });

@@ -1,8 +1,8 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { isNamespaceName, RESERVED_NAMESPACES } from '../../../src/platform/http/resource-names.js';
 import { longIt } from '../../support/jest/globals.mjs';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { startUpstream } from '../../support/upstream/upstream.js';
 import { longVerifies, verifies } from '../../support/verifies.js';
@@ -11,16 +11,9 @@ import { whileNamespaceIsLocked } from '../../support/database/locks.js';
 const isoUtc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const notOne = { error: expect.stringMatching(/\S/) };
 
-let app: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
-  other = await app.account();
-});
-afterAll(() => app.close());
+const app = testApp();
+const owner = testAccount(app);
+const other = testAccount(app);
 
 /** The names of an account's namespaces, all pages of them. */
 async function namesOf(account: TestAccount): Promise<string[]> {

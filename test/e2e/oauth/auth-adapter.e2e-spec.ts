@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
 import type { CredentialOwner } from '../../../src/modules/oauth/credentials.types.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
@@ -71,7 +71,6 @@ beforeAll(async () => {
   namespace = await createNamespace(app, owner);
   server = await publishHosted(app, owner, module, { configSchema, hasAuthAdapter: true });
 });
-afterAll(() => app.close());
 
 const connect = (team = 'blue') =>
   createConnection(app, owner, { mcpUrl: `${server.url}?team=${team}` }, { namespace });

@@ -1,7 +1,7 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { OAuthSetupError } from '../../../src/modules/oauth/credentials.errors.js';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
-import { startApp, type TestApp } from '../../support/app.js';
+import { testApp } from '../../support/app.js';
 import {
   startAuthorizationServer,
   type AuthorizationServer,
@@ -15,20 +15,16 @@ import { verifies } from '../../support/verifies.js';
 
 const PUBLIC_URL = 'https://slipway.test';
 
-let app: TestApp;
+const app = testApp({ PUBLIC_URL });
 let upstream: Upstream;
 const closing: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
-  [app, upstream] = await Promise.all([startApp({ PUBLIC_URL }), startUpstream()]);
+  upstream = await startUpstream();
 });
 
 afterEach(async () => {
   for (const close of closing.splice(0)) await close();
-});
-
-afterAll(async () => {
-  await Promise.all([app.close(), upstream.close()]);
 });
 
 async function authorizationServer(options?: AuthorizationServerOptions): Promise<AuthorizationServer> {

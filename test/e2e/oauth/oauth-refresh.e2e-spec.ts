@@ -7,7 +7,7 @@ import {
 } from '../../../src/modules/oauth/credentials.errors.js';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
 import type { CredentialOwner } from '../../../src/modules/oauth/credentials.types.js';
-import { startApp, type TestApp } from '../../support/app.js';
+import { testApp, type TestApp } from '../../support/app.js';
 import {
   startAuthorizationServer,
   type AuthorizationServer,
@@ -18,7 +18,7 @@ import { startUpstream, type Upstream } from '../../support/upstream/upstream.js
 import { until } from '../../support/until.js';
 import { longVerifies, verifies } from '../../support/verifies.js';
 
-let app: TestApp;
+const app = testApp({ PUBLIC_URL: 'https://slipway.test' });
 /** Two more processes on the same database, as far as a test can be several. */
 let siblings: [TestApp, TestApp];
 let upstream: Upstream;
@@ -27,18 +27,13 @@ let guarded: ProtectedUpstream;
 let owner: CredentialOwner;
 
 beforeAll(async () => {
-  [app, upstream, server] = await Promise.all([
-    startApp({ PUBLIC_URL: 'https://slipway.test' }),
-    startUpstream(),
-    startAuthorizationServer(),
-  ]);
+  [upstream, server] = await Promise.all([startUpstream(), startAuthorizationServer()]);
   siblings = await Promise.all([app.sibling(), app.sibling()]);
   guarded = await server.protect(upstream.url);
 });
 
 afterAll(async () => {
   await Promise.all([...siblings.map((sibling) => sibling.close()), upstream.close(), server.close()]);
-  await app.close();
 });
 
 beforeEach(async () => {

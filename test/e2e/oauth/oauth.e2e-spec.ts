@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
 import { redact } from '../../../src/platform/telemetry/logger.js';
-import { startApp, type TestApp } from '../../support/app.js';
+import { testApp } from '../../support/app.js';
 import {
   startAuthorizationServer,
   type AuthorizationServer,
@@ -28,7 +28,7 @@ import { verifies } from '../../support/verifies.js';
 /** Behind https, as in production: cookies are `__Host-` then. */
 const PUBLIC_URL = 'https://slipway.test';
 
-let app: TestApp;
+const app = testApp({ PUBLIC_URL, SETUP_RETURN_ORIGINS: 'https://app.example' });
 let upstream: Upstream;
 let server: AuthorizationServer;
 let guarded: ProtectedUpstream;
@@ -39,11 +39,7 @@ const told: string[] = [];
 const isCallback = (url: string) => url.includes('/oauth/callback');
 
 beforeAll(async () => {
-  [app, upstream, server] = await Promise.all([
-    startApp({ PUBLIC_URL, SETUP_RETURN_ORIGINS: 'https://app.example' }),
-    startUpstream(),
-    startAuthorizationServer({ asks: true }),
-  ]);
+  [upstream, server] = await Promise.all([startUpstream(), startAuthorizationServer({ asks: true })]);
   guarded = await server.protect(upstream.url);
   credentials = app.get(CredentialsService);
   credentials.onAuthorized('server', async (id) => void told.push(id));

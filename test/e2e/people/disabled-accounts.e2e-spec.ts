@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
 import { pathOf } from '../../support/database/server-rows.js';
 import { accountWithPassword, openBrowser, personAt, signedInBrowser } from '../../support/people/browser-session.js';
@@ -12,15 +12,13 @@ const PASSWORD = 'correct horse battery';
 /** The longest time in which a key of a disabled account may work. */
 const END_MS_MAX = 5_000;
 
-let app: TestApp;
+const app = testApp();
 /** A process that receives no message of the others: it listens on another channel. */
 let deaf: TestApp;
 
 beforeAll(async () => {
-  app = await startApp();
   deaf = await app.sibling({ QUEUE_PREFIX: uniqueName('deaf') });
 });
-afterAll(() => Promise.all([deaf.close(), app.close()]));
 
 const set = ({ id }: { id: string }, disabled: unknown, by: TestAccount = app.operator) =>
   app.as(by).patch(`/accounts/${id}`, { disabled });

@@ -1,21 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { PeopleRepository } from '../../../src/modules/people/people.repository.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { formTokenIn, openBrowser, personAt, signedInBrowser } from '../../support/people/browser-session.js';
 import { verifies } from '../../support/verifies.js';
 
 const PASSWORD = 'correct horse battery';
 
-let app: TestApp;
+const app = testApp();
 let other: TestApp;
 
 beforeAll(async () => {
-  app = await startApp();
   other = await app.sibling();
-});
-afterAll(async () => {
-  await Promise.all([app.close(), other.close()]);
 });
 
 /** The path of a new invitation. */

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { startApp, type TestApp } from '../../support/app.js';
+import { describe, expect, it } from '@jest/globals';
+import { testApp } from '../../support/app.js';
 import {
   accountWithPassword,
   openBrowser,
@@ -12,12 +12,7 @@ import { verifies } from '../../support/verifies.js';
 const PASSWORD = 'correct horse battery';
 const NEW = 'staple of the library';
 
-let app: TestApp;
-
-beforeAll(async () => {
-  app = await startApp();
-});
-afterAll(() => app.close());
+const app = testApp();
 
 async function signIn(name: string, password: string): Promise<BrowserSession | null> {
   const browser = openBrowser(app);

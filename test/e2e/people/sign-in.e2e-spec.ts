@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import supertest from 'supertest';
 import { PasswordsService } from '../../../src/modules/people/passwords.service.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import {
   accountWithPassword,
   formTokenIn,
@@ -15,15 +15,11 @@ import { verifies } from '../../support/verifies.js';
 
 const PASSWORD = 'correct horse battery';
 
-let app: TestApp;
+const app = testApp();
 let other: TestApp;
 
 beforeAll(async () => {
-  app = await startApp();
   other = await app.sibling();
-});
-afterAll(async () => {
-  await Promise.all([app.close(), other.close()]);
 });
 
 /** An account that can sign in with {@link PASSWORD}. */

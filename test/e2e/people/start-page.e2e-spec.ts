@@ -1,14 +1,9 @@
-import { afterAll, beforeAll, expect } from '@jest/globals';
-import { startApp, type TestApp } from '../../support/app.js';
+import { expect } from '@jest/globals';
+import { testApp } from '../../support/app.js';
 import { openBrowser, signedInBrowser } from '../../support/people/browser-session.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-
-beforeAll(async () => {
-  app = await startApp();
-});
-afterAll(() => app.close());
+const app = testApp();
 
 verifies('people:start-page', 'is a page for browsers, with ways on that exist, and JSON for programs', async () => {
   const browser = openBrowser(app);

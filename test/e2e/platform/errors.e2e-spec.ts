@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import supertest from 'supertest';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { startFaulty } from '../../support/special-upstreams/faulty-upstreams.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
@@ -10,31 +10,25 @@ const MEBIBYTE = 1024 * 1024;
 
 const opened: { close(): Promise<void> }[] = [];
 
-let app: TestApp;
+const app = testApp();
 /** Gives up early; whatever a busy machine may be late with is asked of the other one. */
 let hasty: TestApp;
 let upstream: Upstream;
-let owner: TestAccount;
-let other: TestAccount;
+const owner = testAccount(app);
+const other = testAccount(app);
 let namespace: string;
 let connection: string;
 let server: string;
 
 beforeAll(async () => {
   upstream = await startUpstream();
-  app = await startApp();
   hasty = await app.sibling({ UPSTREAM_CALL_TIMEOUT_MS: '400', MCP_CALL_TIMEOUT_MS: '400' });
-  owner = await app.account();
-  other = await app.account();
   server = await createServer(app, owner);
   namespace = server.split('/')[0];
   connection = (await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace })).path;
 });
 afterAll(async () => {
   for (const each of opened) await each.close();
-  await hasty.close();
-  await app.close();
-  await upstream.close();
 });
 
 /** A request whose body is sent as it is written. */

@@ -1,14 +1,9 @@
 import { readdirSync } from 'node:fs';
-import { afterAll, beforeAll, expect } from '@jest/globals';
-import { startApp, type TestApp } from '../../support/app.js';
+import { expect } from '@jest/globals';
+import { testApp } from '../../support/app.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-
-beforeAll(async () => {
-  app = await startApp();
-});
-afterAll(() => app.close());
+const app = testApp();
 
 const root = new URL('../../../', import.meta.url);
 

@@ -1,6 +1,6 @@
 // Also run with the queue on Redis by test:long: jobs.
 import { readFile } from 'node:fs/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
+import { afterEach, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { CallRecord } from '../../../src/modules/connections/log/log-recorder.js';
 import type { ConnectionCall } from '../../../src/modules/logs/invocation.types.js';
@@ -9,7 +9,7 @@ import { InvocationsService } from '../../../src/modules/logs/ingest/invocations
 import { ConnectionRechecker } from '../../../src/modules/connections/recheck/connection-rechecker.js';
 import { StatusRecorder } from '../../../src/modules/connections/core/status-recorder.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { mcp, mcpAccept, send, toolCall } from '../../support/mcp/calls.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { publishHosted } from '../../support/hosting/hosted-releases.js';
@@ -43,24 +43,18 @@ const HELLO = `
 
 const TOKEN = 'metrics-token-of-this-test';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp({ METRICS_TOKEN: TOKEN });
+const owner = testAccount(app);
 let namespace: string;
 let upstream: Upstream;
 const open: { close(): unknown }[] = [];
 
 beforeAll(async () => {
-  app = await startApp({ METRICS_TOKEN: TOKEN });
   upstream = await startUpstream();
-  owner = await app.account();
   namespace = await createNamespace(app, owner);
 });
 afterEach(async () => {
   await Promise.all(open.splice(0).map((one) => one.close()));
-});
-afterAll(async () => {
-  await app.close();
-  await upstream.close();
 });
 
 /** The page of a process, as Prometheus reads it. */

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage } from 'node:http';
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { afterAll, describe, expect } from '@jest/globals';
 import { generateApiKey } from '../../../src/modules/auth/api-key.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { createConnection } from '../../support/factories.js';
 import { bundled } from '../../support/hosting/hosted-programs.js';
 import { cleanUpPrograms, readySettings, runProgram } from '../../support/program.js';
@@ -77,15 +77,10 @@ function lastCall({ requests }: Upstream) {
   return { headers, meta };
 }
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 
-beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
-});
 afterAll(async () => {
-  await app.close();
   await cleanUpPrograms();
 }, SLOW_MS);
 

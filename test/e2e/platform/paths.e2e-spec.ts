@@ -1,29 +1,22 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import { createApp } from '../../../src/app.setup.js';
 import { checkRoutes } from '../../../src/modules/auth/access.service.js';
 import { canonicalPath } from '../../../src/platform/http/canonical-path.js';
 import { isNamespaceName, reservePath } from '../../../src/platform/http/resource-names.js';
 import { routeTable, type Route } from '../../../src/platform/http/route-table.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestAccount } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { rawRequest } from '../../support/mcp/raw-request.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
+const other = testAccount(app);
 let upstream: Upstream;
 
 beforeAll(async () => {
   upstream = await startUpstream();
-  app = await startApp();
-  owner = await app.account();
-  other = await app.account();
-});
-afterAll(async () => {
-  await app.close();
-  await upstream.close();
 });
 
 async function routes(): Promise<Route[]> {

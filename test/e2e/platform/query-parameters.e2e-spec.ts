@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import supertest from 'supertest';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testApp, uniqueName, type TestAccount } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
+const app = testApp();
 let upstream: Upstream;
 let owner: TestAccount;
 let namespace: string;
@@ -17,16 +17,11 @@ let server: string;
 
 beforeAll(async () => {
   upstream = await startUpstream();
-  app = await startApp();
   owner = await app.account();
   namespace = await createNamespace(app, owner);
   server = `/servers/${encodeURIComponent(await createServer(app, owner, { namespace }))}`;
   const metadata = { userId: 'u-1' };
   connection = (await createConnection(app, owner, { mcpUrl: upstream.url, metadata }, { namespace })).path;
-});
-afterAll(async () => {
-  await app.close();
-  await upstream.close();
 });
 
 /** Members of the `…Params` interface of a list in the types of a published client, those of its page included. */

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { startApp, testAccount, testApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { releasesPath } from '../../support/releases/releases.js';
 import { startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
@@ -15,9 +15,13 @@ const MB = 1024 * KB;
 /** Levels of nesting that no body may have. */
 const DEEP = '['.repeat(101);
 
-let app: TestApp;
-let owner: TestAccount;
-let stranger: TestAccount;
+const app = testApp({
+  HTTP_BODIES_MB: '8',
+  UPSTREAM_MESSAGES_MAX: '50',
+  UPSTREAM_MESSAGES_MB: '1',
+});
+const owner = testAccount(app);
+const stranger = testAccount(app);
 let namespace: string;
 let server: string;
 let connection: string;
@@ -31,18 +35,10 @@ beforeAll(async () => {
     answerCall(response, id ?? 0);
     return undefined;
   });
-  app = await startApp({
-    HTTP_BODIES_MB: '8',
-    UPSTREAM_MESSAGES_MAX: '50',
-    UPSTREAM_MESSAGES_MB: '1',
-  });
-  [owner, stranger] = [await app.account(), await app.account()];
   namespace = await createNamespace(app, owner);
   server = `/servers/${encodeURIComponent(await createServer(app, owner, { namespace }))}`;
   connection = (await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace })).path;
 });
-
-afterAll(() => Promise.all([app.close(), upstream.close()]));
 
 const sockets: Socket[] = [];
 afterEach(() => sockets.splice(0).forEach((socket) => socket.destroy()));

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { EncryptionKey } from '../../../src/config/setting.js';
 import {
   keyUses,
@@ -8,26 +8,21 @@ import {
   verifySealed,
 } from '../../../src/platform/vault/sealed-values.repository.js';
 import { Vault } from '../../../src/platform/vault/vault.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { publishExternal, releasesPath } from '../../support/releases/releases.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 
 const CANARY = 'CANARYqueryvalue4711';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let upstream: Upstream;
 let namespace: string;
 
 beforeAll(async () => {
-  [app, upstream] = await Promise.all([startApp(), startUpstream()]);
-  owner = await app.account();
+  upstream = await startUpstream();
   namespace = await createNamespace(app, owner);
-});
-afterAll(async () => {
-  await app.close();
-  await upstream.close();
 });
 
 /** Every table that holds the text anywhere, jobs too. */

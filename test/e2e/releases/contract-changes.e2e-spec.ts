@@ -1,25 +1,19 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { ContractVersionListDto } from '../../../src/modules/releases/contract/contract-changes.dto.js';
 import { longIt } from '../../support/jest/globals.mjs';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import { publishExternal, releasesPath, type ReleaseBody } from '../../support/releases/releases.js';
 import { startScripted, type ScriptedUpstream } from '../../support/special-upstreams/scripted-upstream.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let upstream: ScriptedUpstream;
 let tools: object[] = [];
 
 beforeAll(async () => {
   upstream = await startScripted(() => JSON.stringify({ tools }));
-  app = await startApp();
-  owner = await app.account();
-});
-afterAll(async () => {
-  await app.close();
-  await upstream.close();
 });
 
 const forecast = (properties: object, more: object = {}) => ({

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
-import { afterAll, beforeAll, describe, expect, jest } from '@jest/globals';
+import { beforeAll, describe, expect, jest } from '@jest/globals';
 import { ProgramOwners } from '../../../src/hosting/hosting.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { ask } from '../../support/mcp/mcp-calls.js';
 import { packBundle } from '../../support/releases/mcpb.js';
@@ -10,24 +10,20 @@ import { refusedPort } from '../../support/special-upstreams/faulty-upstreams.js
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp({ RUNTIME_BUNDLES: 'isolated', ACCESS_LOG: 'true' });
+const owner = testAccount(app);
 let name: string;
 let url: string;
 /** Everything that is logged, at any level. */
 const logged = (['debug', 'log', 'warn', 'error'] as const).map((level) => jest.spyOn(Logger.prototype, level));
 
 beforeAll(async () => {
-  app = await startApp({ RUNTIME_BUNDLES: 'isolated', ACCESS_LOG: 'true' });
-  owner = await app.account();
   name = await createServer(app, owner);
   const id = await published(app, owner, name, { type: 'stdio', runtime: 'node' }, { bundle: await packBundle() });
   await releaseIn(app, owner, name, id, 'SUCCESS');
   const { body } = await app.as(owner).get(`/servers/${encodeURIComponent(name)}`);
   url = `${app.url}/run/${(body as { qualifiedName: string }).qualifiedName.replace('/', '--')}`;
 });
-
-afterAll(() => app.close());
 
 const mine = () => ({ authorization: `Bearer ${owner.key}` });
 

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import http from 'node:http';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { HostingUnavailableError } from '../../../src/hosting/hosting.errors.js';
 import { Hosting, LocalHosting } from '../../../src/hosting/hosting.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestAccount } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
 import { ask, modern } from '../../support/mcp/mcp-calls.js';
 import { invocationsOf, logOf, publishHosted, type HostedServer } from '../../support/hosting/hosted-releases.js';
@@ -85,21 +85,19 @@ const WORKER = `
     },
   };`;
 
-let app: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
+const other = testAccount(app);
 let namespace: string;
 let [weather, notes] = ['', ''];
 /** The weather, published once. */
 let shared: HostedServer;
 
 beforeAll(async () => {
-  [app, weather, notes] = await Promise.all([startApp(), bundled(WEATHER), bundled(NOTES)]);
-  [owner, other] = [await app.account(), await app.account()];
+  [weather, notes] = await Promise.all([bundled(WEATHER), bundled(NOTES)]);
   namespace = await createNamespace(app, owner);
   shared = await publishHosted(app, owner, weather);
 });
-afterAll(() => app.close());
 
 /** The official client with a session of its own. */
 async function connected(url: string, account = owner): Promise<Client> {

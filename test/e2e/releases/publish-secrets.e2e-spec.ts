@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import { startGuarded, type GuardedUpstream } from '../../support/special-upstreams/guarded-upstream.js';
 import {
@@ -25,8 +25,8 @@ const configSchema = {
   },
 };
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp({ LOG_LEVEL: 'trace', LOG_FORMAT: 'json' });
+const owner = testAccount(app);
 let upstream: GuardedUpstream;
 let written = '';
 const write = process.stdout.write.bind(process.stdout);
@@ -37,12 +37,9 @@ beforeAll(async () => {
     written += String(chunk);
     return String(chunk).startsWith('{') ? true : write(chunk, ...more);
   };
-  [app, upstream] = await Promise.all([startApp({ LOG_LEVEL: 'trace', LOG_FORMAT: 'json' }), startGuarded()]);
-  owner = await app.account();
+  upstream = await startGuarded();
 });
 afterAll(async () => {
-  await app.close();
-  await upstream.close();
   process.stdout.write = write;
 });
 

@@ -1,10 +1,10 @@
 import { WriteStream } from 'node:fs';
 import { Logger } from '@nestjs/common';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { StorageSpace } from '../../../src/platform/blobs/storage-space.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { blobFiles } from '../../support/database/blob-files.js';
 import { createServer } from '../../support/factories.js';
 import { formBytes, openForm, putForm, releaseForm } from '../../support/documentation/raw-form.js';
@@ -18,16 +18,13 @@ const hosted = { type: 'hosted' };
 const stdio = { type: 'stdio', runtime: 'node' };
 const module = 'export default function createServer() { return {}; }\n';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp({ METRICS_TOKEN: 'open' });
+const owner = testAccount(app);
 let name: string;
 
 beforeAll(async () => {
-  app = await startApp({ METRICS_TOKEN: 'open' });
-  owner = await app.account();
   name = await createServer(app, owner);
 });
-afterAll(() => app.close());
 
 function hashOf(content: Buffer | string): string {
   return createHash('sha256').update(content).digest('hex');

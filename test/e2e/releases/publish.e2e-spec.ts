@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { testAccount, testApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import { startGuarded, type GuardedUpstream } from '../../support/special-upstreams/guarded-upstream.js';
 import { putForm, releaseForm } from '../../support/documentation/raw-form.js';
@@ -13,19 +13,14 @@ import {
 } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let upstream: GuardedUpstream;
 let name: string;
 
 beforeAll(async () => {
-  [app, upstream] = await Promise.all([startApp(), startGuarded()]);
-  owner = await app.account();
+  upstream = await startGuarded();
   name = await createServer(app, owner);
-});
-afterAll(async () => {
-  await app.close();
-  await upstream.close();
 });
 
 const external = (more: object = {}) => ({ type: 'external', upstreamUrl: upstream.url, ...more });

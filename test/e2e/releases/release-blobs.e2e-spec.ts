@@ -1,5 +1,5 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import { utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { Readable } from 'node:stream';
 import { BlobStore } from '../../../src/platform/blobs/blob-store.js';
 import { Schedule } from '../../../src/platform/schedule/schedule.js';
 import { BlobSweeper } from '../../../src/modules/releases/blob-sweeper.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { blobFiles } from '../../support/database/blob-files.js';
 import { bundleOf } from '../../support/releases/bundles.js';
 import { createServer } from '../../support/factories.js';
@@ -19,17 +19,14 @@ import { longVerifies } from '../../support/verifies.js';
 const stdio = { type: 'stdio', runtime: 'node' };
 const hosted = { type: 'hosted' };
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp({ BLOB_URL: undefined });
+const owner = testAccount(app);
 
 beforeAll(async () => {
   // Changes files of the data folder, also with TEST_FILES=s3.
-  app = await startApp({ BLOB_URL: undefined });
   // From here on only the tests themselves run sweeps.
   await app.get(Schedule).beforeApplicationShutdown();
-  owner = await app.account();
 });
-afterAll(() => app.close());
 
 /** The sweeps that otherwise come by the clock. */
 function sweeper(): { removeGarbage(): Promise<void>; removeOrphans(): Promise<void> } {

@@ -1,10 +1,10 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { ReleasePipeline } from '../../../src/modules/releases/pipeline/release-pipeline.js';
 import { ReleaseSlotsRepository } from '../../../src/modules/releases/pipeline/release-slots.repository.js';
 import { longIt } from '../../support/jest/globals.mjs';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
 import { startGuarded, type GuardedUpstream } from '../../support/special-upstreams/guarded-upstream.js';
 import {
@@ -17,7 +17,7 @@ import {
 } from '../../support/releases/releases.js';
 import { until } from '../../support/until.js';
 
-let app: TestApp;
+const app = testApp({ RELEASE_LEASE_MS: '300000' });
 /** A second worker on the same database. */
 let second: TestApp;
 let other: TestAccount;
@@ -26,16 +26,10 @@ const open: { close(): Promise<void> }[] = [];
 
 beforeAll(async () => {
   // No sweep comes by during a test but its own one.
-  app = await startApp({ RELEASE_LEASE_MS: '300000' });
   second = await app.sibling({ ROLES: 'worker' });
   [other, quick] = await Promise.all([app.account(), startGuarded()]);
 });
 afterEach(() => Promise.all(open.splice(0).map((one) => one.close())));
-afterAll(async () => {
-  await second.close();
-  await app.close();
-  await quick.close();
-});
 
 interface Crowd {
   owner: TestAccount;

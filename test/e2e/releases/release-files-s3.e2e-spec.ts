@@ -41,8 +41,6 @@ beforeAll(async () => {
   owner = await app.account();
 });
 afterAll(async () => {
-  await other.close();
-  await app.close();
   await rm(folder, { recursive: true, force: true });
 });
 

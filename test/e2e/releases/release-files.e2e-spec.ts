@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import supertest from 'supertest';
 import { checkModule } from '../../../src/hosting/hosted-module.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { startApp, testAccount, testApp, uniqueName } from '../../support/app.js';
 import { bundleOf, manifest, zipOf } from '../../support/releases/bundles.js';
 import { createServer } from '../../support/factories.js';
 import { startGuarded } from '../../support/special-upstreams/guarded-upstream.js';
@@ -21,15 +21,9 @@ import { verifies } from '../../support/verifies.js';
 
 const stdio = { type: 'stdio', runtime: 'node' };
 
-let app: TestApp;
-let owner: TestAccount;
-let stranger: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp();
-  [owner, stranger] = await Promise.all([app.account(), app.account()]);
-});
-afterAll(() => app.close());
+const app = testApp();
+const owner = testAccount(app);
+const stranger = testAccount(app);
 
 /** Publishes files to a server and waits for the release's end. */
 async function publishFiles(

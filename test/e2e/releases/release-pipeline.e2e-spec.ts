@@ -1,9 +1,9 @@
 // Also run with the queue on Redis: jobs, and messages between processes.
 import { Logger } from '@nestjs/common';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { ReleaseLease } from '../../../src/modules/releases/release-lease.js';
 import { ServerIconsService } from '../../../src/modules/servers/icons/server-icons.service.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { startEverything, type EverythingServer } from '../../support/upstream/everything.js';
 import { createServer } from '../../support/factories.js';
 import {
@@ -27,20 +27,12 @@ import { startUpstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp({ RELEASE_SCAN_TIMEOUT_MS: '8000', UPSTREAM_CONNECT_TIMEOUT_MS: '8000' });
+const owner = testAccount(app);
 let everything: EverythingServer;
 
 beforeAll(async () => {
-  [app, everything] = await Promise.all([
-    startApp({ RELEASE_SCAN_TIMEOUT_MS: '8000', UPSTREAM_CONNECT_TIMEOUT_MS: '8000' }),
-    startEverything(),
-  ]);
-  owner = await app.account();
-});
-afterAll(async () => {
-  await app.close();
-  await everything.close();
+  everything = await startEverything();
 });
 
 /** Publishes a URL to a new server and waits for the release's end. */

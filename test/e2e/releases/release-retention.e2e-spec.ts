@@ -1,18 +1,12 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { describe, expect } from '@jest/globals';
 import { ReleaseSweeper } from '../../../src/modules/releases/pipeline/release-sweeper.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import { insertRelease, releasesPath } from '../../support/releases/releases.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
-let owner: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp({ RELEASE_KEEP: '2', RELEASE_KEEP_DAYS: '30', ROLES: 'api,worker' });
-  owner = await app.account();
-});
-afterAll(() => app.close());
+const app = testApp({ RELEASE_KEEP: '2', RELEASE_KEEP_DAYS: '30', ROLES: 'api,worker' });
+const owner = testAccount(app);
 
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000);
 

@@ -1,12 +1,12 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { ReleasePipeline } from '../../../src/modules/releases/pipeline/release-pipeline.js';
 import { ReleaseLease } from '../../../src/modules/releases/release-lease.js';
 import { ReleaseLogRepository } from '../../../src/modules/releases/release-log.repository.js';
 import { mayBecome, releaseStatuses } from '../../../src/modules/releases/release-state.js';
 import { ReleasesRepository } from '../../../src/modules/releases/releases.repository.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { startApp, testAccount, testApp, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import {
   startGuarded,
@@ -32,20 +32,15 @@ import { verifies } from '../../support/verifies.js';
 /** As short as a pause of a busy machine allows: its sweeps are twice as often. */
 const LEASE_MS = 3_000;
 
-let app: TestApp;
+const app = testApp({ RELEASE_LEASE_MS: String(LEASE_MS), RELEASE_AUTH_TIMEOUT_MS: '600000' });
 /** A process without the worker role: what it takes in stays QUEUED for as long as no worker looks. */
 let idle: TestApp;
-let owner: TestAccount;
+const owner = testAccount(app);
 const open: { close(): Promise<void> }[] = [];
 
 beforeAll(async () => {
-  [app, idle] = await Promise.all([
-    startApp({ RELEASE_LEASE_MS: String(LEASE_MS), RELEASE_AUTH_TIMEOUT_MS: '600000' }),
-    startApp({ ROLES: 'api' }),
-  ]);
-  owner = await app.account();
+  idle = await startApp({ ROLES: 'api' });
 });
-afterAll(() => Promise.all([app.close(), idle.close()]));
 afterEach(() => Promise.all(open.splice(0).map((one) => one.close())));
 
 async function guarded(options: GuardOptions = {}): Promise<GuardedUpstream> {

@@ -1,10 +1,10 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { ReleaseStreams } from '../../../src/modules/releases/stream/release-streams.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import { startGuarded, type GuardedUpstream } from '../../support/special-upstreams/guarded-upstream.js';
 import { followRelease, type Follower, type StreamEvent } from '../../support/releases/release-follower.js';
@@ -20,24 +20,18 @@ import {
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 
-let app: TestApp;
+const app = testApp();
 let other: TestApp;
-let owner: TestAccount;
+const owner = testAccount(app);
 let name: string;
 const open: { close(): unknown }[] = [];
 
 beforeAll(async () => {
-  app = await startApp();
   // Another process, which works on nothing.
   other = await app.sibling({ ROLES: 'api', PUBLIC_URL: app.url });
-  owner = await app.account();
   name = await createServer(app, owner);
 });
 afterEach(() => Promise.all(open.splice(0).map((one) => one.close())));
-afterAll(async () => {
-  await other.close();
-  await app.close();
-});
 
 async function held(): Promise<{ id: string; upstream: GuardedUpstream }> {
   const upstream = await startGuarded({ holds: true });

@@ -1,7 +1,7 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
 import { refusedPort } from '../../support/special-upstreams/faulty-upstreams.js';
 import { startGuarded, type GuardedUpstream } from '../../support/special-upstreams/guarded-upstream.js';
@@ -32,18 +32,13 @@ const statuses = [
   'CANCELLED',
 ];
 
-let app: TestApp;
-let owner: TestAccount;
-let stranger: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
+const stranger = testAccount(app);
 let upstream: GuardedUpstream;
 
 beforeAll(async () => {
-  [app, upstream] = await Promise.all([startApp(), startGuarded()]);
-  [owner, stranger] = await Promise.all([app.account(), app.account()]);
-});
-afterAll(async () => {
-  await app.close();
-  await upstream.close();
+  upstream = await startGuarded();
 });
 
 const external = () => ({ type: 'external', upstreamUrl: upstream.url });

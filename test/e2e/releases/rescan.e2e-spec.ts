@@ -1,10 +1,10 @@
 // Also run with the queue on Redis by test:long: messages between processes.
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ContractVersionDto } from '../../../src/modules/releases/contract/contract-changes.dto.js';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
 import { Rescanner } from '../../../src/modules/releases/rescan/rescanner.js';
 import { startAuthorizationServer } from '../../support/people/authorization-server.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { startApp, testAccount, testApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { bundleOf } from '../../support/releases/bundles.js';
 import { age, authorize } from '../../support/people/credentials.js';
 import { createConnection, createServer } from '../../support/factories.js';
@@ -35,22 +35,16 @@ import { answer, modern, startWire } from '../../support/special-upstreams/wire-
 
 const HOUR_MS = 3_600_000;
 
-let app: TestApp;
+const app = testApp({ RELEASE_SCAN_TIMEOUT_MS: '5000', UPSTREAM_CONNECT_TIMEOUT_MS: '3000' });
 let sibling: TestApp;
-let owner: TestAccount;
+const owner = testAccount(app);
 const open: { close(): unknown }[] = [];
 
 beforeAll(async () => {
-  app = await startApp({ RELEASE_SCAN_TIMEOUT_MS: '5000', UPSTREAM_CONNECT_TIMEOUT_MS: '3000' });
   sibling = await app.sibling({ ROLES: 'api,worker,host' });
-  owner = await app.account();
 });
 afterEach(async () => {
   await Promise.all(open.splice(0).map((one) => one.close()));
-});
-afterAll(async () => {
-  await sibling.close();
-  await app.close();
 });
 
 interface Rescan {

@@ -2,14 +2,14 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import { text as consume } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Invocation } from '../../../src/modules/logs/invocation.types.js';
 import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import {
   eventsOf,
   type Json,
@@ -45,30 +45,23 @@ const MARGIN_MS = 20_000;
 /** Cache lifetime in a process that missed the message about a change. */
 const BELIEVED_MS = 5_000;
 
-let app: TestApp;
+const app = testApp();
 /** Another process; and one that gives up early. */
 let second: TestApp;
 let hasty: TestApp;
-let owner: TestAccount;
+const owner = testAccount(app);
 let other: TestAccount;
 let everything: EverythingServer;
 
 beforeAll(async () => {
-  [app, everything] = await Promise.all([startApp(), startEverything()]);
+  everything = await startEverything();
   second = await app.sibling();
   hasty = await app.sibling({
     UPSTREAM_CALL_TIMEOUT_MS: `${CALL_MS}`,
     MCP_CALL_TIMEOUT_MS: `${CALL_MS}`,
     UPSTREAM_CONNECT_TIMEOUT_MS: `${CALL_MS}`,
   });
-  owner = await app.account();
   other = await app.account();
-});
-afterAll(async () => {
-  await everything.close();
-  await second.close();
-  await hasty.close();
-  await app.close();
 });
 
 /** Posts a message to a run endpoint as an MCP client does; `to` is a server or whatever stands behind `/run/`. */

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import { generateApiKey, hashApiKey, prefixOf } from '../../../src/modules/auth/api-key.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { pathOf, releaseServer, serverIdOf } from '../../support/database/server-rows.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { eventsOf, mcp, mcpAccept, open, request, send, toolCall, type Answer } from '../../support/mcp/calls.js';
@@ -16,13 +16,13 @@ const END_MS_MAX = 5_000;
 
 const TOOLS = '{"tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}';
 
-let app: TestApp;
+const app = testApp({ PUBLIC_READS: 'true' });
 /** Another process, and one that receives no messages. */
 let second: TestApp;
 let deaf: TestApp;
-let owner: TestAccount;
-let grantee: TestAccount;
-let stranger: TestAccount;
+const owner = testAccount(app);
+const grantee = testAccount(app);
+const stranger = testAccount(app);
 let upstream: ScriptedUpstream;
 let namespace: string;
 /** Its only other server; public, so that the namespace is listed for everybody. */
@@ -30,14 +30,11 @@ let shown: string;
 
 beforeAll(async () => {
   upstream = await startScripted(() => TOOLS);
-  app = await startApp({ PUBLIC_READS: 'true' });
   second = await app.sibling();
   deaf = await app.sibling({ QUEUE_PREFIX: uniqueName('deaf') });
-  [owner, grantee, stranger] = [await app.account(), await app.account(), await app.account()];
   namespace = await createNamespace(app, owner);
   shown = await released({ namespace });
 });
-afterAll(() => Promise.all([second.close(), deaf.close(), app.close(), upstream.close()]));
 
 interface Kind {
   namespace?: string;

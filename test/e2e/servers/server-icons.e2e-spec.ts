@@ -6,7 +6,7 @@ import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/ad
 import { fetchIcon } from '../../../src/modules/servers/icons/icon-fetch.js';
 import { ServerIconsService } from '../../../src/modules/servers/icons/server-icons.service.js';
 import { SignedUrls } from '../../../src/platform/http/signed-urls.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestAccount } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
 import { images, uploadIcon } from '../../support/releases/icons.js';
 import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
@@ -20,16 +20,9 @@ const noIcon = { error: 'Icon not found' };
 const notOne = { error: expect.stringMatching(/\S/) };
 const notMine = { error: "Forbidden: You don't own this server" };
 
-let app: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
-  other = await app.account();
-});
-afterAll(() => app.close());
+const app = testApp();
+const owner = testAccount(app);
+const other = testAccount(app);
 
 function get(path: string, headers: Record<string, string> = {}): supertest.Test {
   return supertest(app.url).get(path).set(headers).buffer(true).parse(binary);

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import type { Invocation } from '../../../src/modules/logs/invocation.types.js';
 import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
 import { ProgramSettingsService } from '../../../src/modules/servers/settings/program-settings.service.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { mcpAccept, request, send, toolCall } from '../../support/mcp/calls.js';
 import { externalServer, type SeededServer } from '../../support/releases/current-releases.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
@@ -17,9 +17,9 @@ import { verifies } from '../../support/verifies.js';
 const defaults = { egressAllow: null, logPayloads: false };
 const notOne = { error: expect.stringMatching(/\S/) };
 
-let app: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
+const other = testAccount(app);
 let upstream: Upstream;
 const heard: Invocation[] = [];
 
@@ -43,13 +43,8 @@ beforeAll(async () => {
       },
     },
   ];
-  [app, upstream] = await Promise.all([startApp(), startUpstream({ tools })]);
-  [owner, other] = [await app.account(), await app.account()];
+  upstream = await startUpstream({ tools });
   Object.assign(app.get(InvocationsService), { record: (invocation: Invocation) => heard.push(invocation) });
-});
-afterAll(async () => {
-  await app.close();
-  await upstream.close();
 });
 
 const read = (name: string, account = owner) => app.as(account).get(pathOf(name, '/runtime'));

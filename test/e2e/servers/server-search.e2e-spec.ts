@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { testAccount, testApp, uniqueName, type TestAccount } from '../../support/app.js';
 import type { Json } from '../../support/mcp/calls.js';
 import { createNamespace, createServer } from '../../support/factories.js';
 import { ownMembers, pathOf, releaseServer, seedServers, serverIdOf } from '../../support/database/server-rows.js';
@@ -9,16 +9,9 @@ import { verifies } from '../../support/verifies.js';
 const isoUtc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const notOne = { error: expect.stringMatching(/\S/) };
 
-let app: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
-  other = await app.account();
-});
-afterAll(() => app.close());
+const app = testApp();
+const owner = testAccount(app);
+const other = testAccount(app);
 
 async function list(query: string, account: TestAccount = other): Promise<Json> {
   const response = await app.as(account).get(`/servers?${query}`);

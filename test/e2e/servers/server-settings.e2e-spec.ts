@@ -1,10 +1,10 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
 import { randomInt, randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { ProgramSettingsService } from '../../../src/modules/servers/settings/program-settings.service.js';
 import { ServersService } from '../../../src/modules/servers/servers.service.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestAccount } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
 import { images, uploadIcon } from '../../support/releases/icons.js';
 import { pathOf, releaseServer, serverIdOf } from '../../support/database/server-rows.js';
@@ -16,16 +16,9 @@ const notOne = { error: expect.stringMatching(/\S/) };
 const notFound = expect.objectContaining({ error: 'Server not found' });
 const notMine = { error: "Forbidden: You don't own this server" };
 
-let app: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
-  other = await app.account();
-});
-afterAll(() => app.close());
+const app = testApp();
+const owner = testAccount(app);
+const other = testAccount(app);
 
 /** Characters that need nine each in a URL; at random, because an index would compress a repetition. */
 function randomHan(count: number): string {

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { SERVER_SUBRESOURCES } from '../../../src/platform/http/resource-names.js';
 import { longIt } from '../../support/jest/globals.mjs';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestAccount } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { images, uploadIcon } from '../../support/releases/icons.js';
 import { ownMembers, releaseServer, serverIdOf } from '../../support/database/server-rows.js';
@@ -12,16 +12,13 @@ const isoUtc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const notOne = { error: expect.stringMatching(/\S/) };
 const notFound = expect.objectContaining({ error: 'Server not found' });
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let other: TestAccount;
 
 beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
   other = await app.account();
 });
-afterAll(() => app.close());
 
 /** The two routes that create `server` in `namespace`; the second has no form for a namespace-only server. */
 function creationPaths(namespace: string, server: string): string[] {

@@ -1,25 +1,22 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { testAccount, testApp } from '../../support/app.js';
 import { createNamespace } from '../../support/factories.js';
 import { skillMd, upload } from '../../support/releases/skills.js';
 import { verifies } from '../../support/verifies.js';
 import { patchedRecords, recordField, renamed, zipOf, type ZipContent } from '../../support/zips.js';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 /** Of a skill that is there and must stay as it is. */
 let path: string;
 
 const kept = { 'SKILL.md': skillMd({ description: 'Stays.' }), 'kept.txt': 'kept' };
 
 beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
   path = `/skills/${await createNamespace(app, owner)}/review`;
   expect((await upload(app, owner, path, await zipOf(kept))).status).toBe(201);
 });
-afterAll(() => app.close());
 
 // Whatever was refused: the skill before it is untouched, and the service answers.
 afterEach(async () => {

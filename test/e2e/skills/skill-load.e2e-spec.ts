@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { SkillFilesService } from '../../../src/modules/skills/skill-files.service.js';
 import { UnavailableError } from '../../../src/platform/errors/domain-error.js';
 import { longIt } from '../../support/jest/globals.mjs';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { createNamespace } from '../../support/factories.js';
 import { createSkill, skillMd, upload } from '../../support/releases/skills.js';
 import { until } from '../../support/until.js';
@@ -13,14 +13,8 @@ import { zipOf } from '../../support/zips.js';
 
 const MB = 1024 * 1024;
 
-let app: TestApp;
-let owner: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
-});
-afterAll(() => app.close());
+const app = testApp();
+const owner = testAccount(app);
 
 /** Sessions of the database that wait for a lock. */
 async function waiting(): Promise<number> {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { testAccount, testApp, uniqueName } from '../../support/app.js';
 import { createNamespace } from '../../support/factories.js';
 import { startRepositoryHost, type RepositoryHost } from '../../support/releases/repository-host.js';
 import { createSkill, skillMd } from '../../support/releases/skills.js';
@@ -9,19 +9,13 @@ import { freePort } from '../../support/upstream/upstream-net.js';
 import { verifies } from '../../support/verifies.js';
 import { zipOf, type ZipContent } from '../../support/zips.js';
 
-let app: TestApp;
+const app = testApp();
 let host: RepositoryHost;
-let owner: TestAccount;
-let other: TestAccount;
+const owner = testAccount(app);
+const other = testAccount(app);
 
 beforeAll(async () => {
-  [app, host] = await Promise.all([startApp(), startRepositoryHost()]);
-  owner = await app.account();
-  other = await app.account();
-});
-afterAll(async () => {
-  await host?.close();
-  await app?.close();
+  host = await startRepositoryHost();
 });
 
 /** A new repository on the host that holds these files; returns its URL. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { openZip } from '../../../src/platform/zip/zip-archive.js';
 import { longIt } from '../../support/jest/globals.mjs';
-import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import { createNamespace } from '../../support/factories.js';
 import { createSkill, skillMd, upload } from '../../support/releases/skills.js';
 import { until } from '../../support/until.js';
@@ -14,21 +14,14 @@ const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const notFound = { error: 'Skill not found' };
 const noKey = expect.objectContaining({ error: 'Unauthorized' });
 
-let app: TestApp;
+const app = testApp();
 /** The same service with `PUBLIC_READS=true`. */
 let open: TestApp;
-let owner: TestAccount;
-let other: TestAccount;
+const owner = testAccount(app);
+const other = testAccount(app);
 
 beforeAll(async () => {
-  app = await startApp();
   open = await app.sibling({ PUBLIC_READS: 'true' });
-  owner = await app.account();
-  other = await app.account();
-});
-afterAll(async () => {
-  await open?.close();
-  await app?.close();
 });
 
 async function slugsFound(query: string): Promise<string[]> {

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { z } from 'zod';
 import type { ToolOutputSchemaDto } from '../../../src/modules/tool-schemas/tool-schema.dto.js';
 import { ToolOutputsService } from '../../../src/modules/tool-schemas/tool-outputs.service.js';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { publishExternal, serverRow } from '../../support/releases/releases.js';
 import { startScripted } from '../../support/special-upstreams/scripted-upstream.js';
@@ -10,14 +10,8 @@ import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 import { pasted } from '../../support/documentation/zod-expression.js';
 
-let app: TestApp;
-let owner: TestAccount;
-
-beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
-});
-afterAll(() => app.close());
+const app = testApp();
+const owner = testAccount(app);
 
 const structured = (value: unknown) => JSON.stringify({ content: [], structuredContent: value });
 const text = (value: string) => JSON.stringify({ content: [{ type: 'text', text: value }] });

@@ -1,22 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
-import { afterAll, beforeAll, expect } from '@jest/globals';
+import { beforeAll, expect } from '@jest/globals';
 import fc from 'fast-check';
-import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { testAccount, testApp } from '../../support/app.js';
 import { seedConnections } from '../../support/database/connection-rows.js';
 import { createNamespace } from '../../support/factories.js';
 import { verifies } from '../../support/verifies.js';
 import { randomRuns } from '../../support/random-runs.js';
 
-let app: TestApp;
-let owner: TestAccount;
+const app = testApp();
+const owner = testAccount(app);
 let namespace: string;
 
 beforeAll(async () => {
-  app = await startApp();
-  owner = await app.account();
   namespace = await createNamespace(app, owner);
 });
-afterAll(() => app.close());
 
 type Metadata = Record<string, unknown>;
 

@@ -15,10 +15,7 @@ export async function endTest() {
   for (const end of ofTest.splice(0).reverse()) await end();
 }
 
-/**
- * Has `end` called when the test file is over: for what a test that failed did not end, which the next file of the
- * worker must not share the machine with. @returns takes that back
- */
+/** Has `end` called when the test file is over, last added first. @returns takes that back */
 export function endAfterFile(end) {
   ofFile.add(end);
   return () => ofFile.delete(end);
@@ -26,7 +23,12 @@ export function endAfterFile(end) {
 
 /** Called by runner.mjs after each test file. */
 export async function endFile() {
-  const ends = [...ofTest.splice(0), ...ofFile];
+  const ends = [...ofFile, ...ofTest.splice(0)].reverse();
   ofFile.clear();
-  await Promise.allSettled(ends.map((end) => end()));
+  const failures = [];
+  for (const end of ends)
+    await Promise.resolve()
+      .then(end)
+      .catch((error) => failures.push(error));
+  if (failures.length > 0) throw failures[0];
 }

@@ -1,8 +1,9 @@
 import type { Server } from 'node:http';
 import { randomInt } from 'node:crypto';
 import { createServer, type AddressInfo } from 'node:net';
+import { endAfterFile } from '../jest/leftovers.mjs';
 
-/** Starts an HTTP(S) server on a free port of 127.0.0.1 and gives that port. */
+/** Starts an HTTP(S) server on a free port of 127.0.0.1 and gives that port. It is shut when the test file is over. */
 export async function listen(server: Server): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -11,6 +12,7 @@ export async function listen(server: Server): Promise<number> {
       resolve();
     });
   });
+  endAfterFile(() => shut(server));
   return (server.address() as AddressInfo).port;
 }
 
