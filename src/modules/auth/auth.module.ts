@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { APP_GUARD } from '@nestjs/core';
+import { APP_GUARD, DiscoveryModule } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { RateCounter } from '../../platform/limits/rate-counter.js';
 import { roleModule } from '../../config/role-module.js';
@@ -22,7 +22,7 @@ export class AuthModule {
   static readonly forRoles = roleModule(() => ({
     module: AuthModule,
     always: {
-      imports: [TypeOrmModule.forFeature([Account, ApiKey])],
+      imports: [DiscoveryModule, TypeOrmModule.forFeature([Account, ApiKey])],
       providers: [ApiKeysRepository, ApiKeysService, AccessService, AccountLimitsRepository, AccountLimitsService],
       exports: [AccessService, AccountLimitsService, ApiKeysService],
     },

@@ -21,7 +21,7 @@ let app: TestApp;
 let account: TestAccount;
 
 beforeAll(async () => {
-  app = await startApp({ ACCOUNT_LIMITS: 'namespaces=30', ROLES: 'api,worker' });
+  app = await startApp({ ACCOUNT_LIMITS: 'namespaces=30' });
 });
 beforeEach(async () => {
   account = await app.account();
