@@ -1,3 +1,4 @@
+import { ModulesContainer } from '@nestjs/core';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { createApp } from '../../../src/app.setup.js';
 import { checkRoutes } from '../../../src/modules/auth/access.service.js';
@@ -27,7 +28,7 @@ afterAll(async () => {
 });
 
 async function routes(): Promise<Route[]> {
-  return routeTable(await createApp(app.env, { preview: true }));
+  return routeTable((await createApp(app.env, { preview: true })).get(ModulesContainer));
 }
 
 /** A namespace with a server `weather`, a namespace-only server and a connection `conn`. */
