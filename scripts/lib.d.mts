@@ -1,1 +1,3 @@
 export function isLong(file: string): boolean;
+export function filesUnder(folder: string): string[];
+export function repoPath(file: string): string;

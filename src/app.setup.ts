@@ -1,6 +1,6 @@
 /**
  * Assembles the HTTP application that `main.ts`, the tests and the OpenAPI generator share: Nest on `SlipwayAdapter`,
- * global pipe, filter and guards, the fast path, the authorization server, WebSocket handshakes, API documentation.
+ * the fast path, the authorization server, WebSocket handshakes, API documentation.
  *
  * Limits that hold for the process (size of answers, depth of JSON) are set here, before the first request. Parts of
  * modules that only some roles load, and modules outside the tree (`SLIPWAY_MODULES`), are imported before Nest sees
@@ -13,7 +13,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { Logger, type INestApplication, type LoggerService, type Type } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { ModulesContainer, NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
 import type { Express, Request, Response } from 'express';
@@ -31,15 +31,12 @@ import { useMessageLimits } from './mcp/client/message-budget.js';
 import { startPage } from './modules/people/people-pages.js';
 import { SessionsService } from './modules/people/sessions.service.js';
 import { UplinkGateway } from './modules/connections/uplink/uplink.gateway.js';
-import { ErrorFilter } from './platform/errors/error.filter.js';
 import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
 import { SlipwayAdapter } from './platform/http/adapter.js';
 import { BodyBudget } from './platform/http/body/body-budget.js';
-import { InputPipe } from './platform/http/input.pipe.js';
-import { KnownQueryGuard } from './platform/http/known-query.guard.js';
 import { reservePath } from './platform/http/resource-names.js';
 import { createOpenApi } from './platform/http/openapi-document.js';
-import { methodsOf, routeTable } from './platform/http/route-table.js';
+import { routeTable } from './platform/http/route-table.js';
 import { isOwnHost } from './platform/pages/own-host.js';
 import { sendPage } from './platform/pages/page.js';
 import { useJsonBounds } from './platform/text/json-bounds.js';
@@ -66,15 +63,12 @@ export async function createApp(
     logger: options.preview ? false : options.logger,
     preview: options.preview,
   });
-  const routes = routeTable(app);
+  const routes = routeTable(app.get(ModulesContainer));
   checkRoutes(routes);
   routes.forEach(({ path }) => reservePath(path));
   Object.values(paths).forEach(reservePath);
   app.disable('x-powered-by');
   app.set('etag', false);
-  app.useGlobalGuards(new KnownQueryGuard());
-  app.useGlobalPipes(new InputPipe());
-  app.useGlobalFilters(new ErrorFilter((path) => methodsOf(routes, path)));
   if (options.preview) return app;
   const draining = app.get(Draining, { strict: false });
   adapter.isDraining = () => draining.isDraining;

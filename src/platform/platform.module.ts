@@ -1,8 +1,11 @@
 import { Global, Module } from '@nestjs/common';
+import { APP_FILTER, APP_PIPE } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Env } from '../config/env.js';
+import { ErrorFilter } from './errors/error.filter.js';
 import { BodyBudget } from './http/body/body-budget.js';
 import { HeldByKeys } from './http/held-by-keys.js';
+import { InputPipe } from './http/input.pipe.js';
 import { SignedUrls } from './http/signed-urls.js';
 import { InternalClient } from './internal-http/internal-client.js';
 import { InternalServer } from './internal-http/internal-server.js';
@@ -16,7 +19,7 @@ import { Vault } from './vault/vault.js';
 const requests = [BodyBudget, HeldByKeys, SignedUrls];
 const betweenProcesses = [InternalSignatures, InternalClient, InternalServer, ProcessesRepository, ProcessRegistry];
 
-/** Providers for every module that need no module of their own. */
+/** Providers for every module that need no module of their own; the pipe and the filter of every route. */
 @Global()
 @Module({
   imports: [TypeOrmModule.forFeature([ServiceProcess])],
@@ -24,6 +27,8 @@ const betweenProcesses = [InternalSignatures, InternalClient, InternalServer, Pr
     ...requests,
     ...betweenProcesses,
     Schedule,
+    { provide: APP_PIPE, useClass: InputPipe },
+    { provide: APP_FILTER, useClass: ErrorFilter },
     { provide: Vault, inject: [Env], useFactory: (env: Env) => new Vault(env.encryptionKeys ?? []) },
   ],
   exports: [...requests, ...betweenProcesses, Schedule, Vault],

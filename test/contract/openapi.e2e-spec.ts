@@ -1,3 +1,4 @@
+import { ModulesContainer } from '@nestjs/core';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createApp } from '../../src/app.setup.js';
 import { loadEnv } from '../../src/config/env.js';
@@ -117,7 +118,7 @@ describe('the API document', () => {
       DATABASE_URL: 'postgres://localhost/none',
       ENCRYPTION_KEYS: `k1:${Buffer.alloc(32, 7).toString('base64')}`,
     });
-    const routes = routeTable(await createApp(env, { preview: true })).map(
+    const routes = routeTable((await createApp(env, { preview: true })).get(ModulesContainer)).map(
       ({ method, path }) => `${method} ${path.replace(/[:*](\w+)/g, '{$1}')}`,
     );
     expect(routes).toEqual(expect.arrayContaining(undocumented));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { Controller, Delete, Get, Module, Post, type Type } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { ModulesContainer, NestFactory } from '@nestjs/core';
 import { Public } from '../../platform/http/public.decorator.js';
 import { routeTable } from '../../platform/http/route-table.js';
 import { checkRoutes, declarationOf, RouteDeclarationError } from './access.service.js';
@@ -63,7 +63,7 @@ class MisspeltController {
 async function routesOf(...controllers: Type[]) {
   @Module({ controllers })
   class AnyModule {}
-  return routeTable(await NestFactory.create(AnyModule, { logger: false, preview: true }));
+  return routeTable((await NestFactory.create(AnyModule, { logger: false, preview: true })).get(ModulesContainer));
 }
 
 async function faults(...controllers: Type[]): Promise<string[]> {

@@ -9,16 +9,12 @@ import { Env } from '../../config/env.js';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { AccountUsageDto } from './account.dto.js';
-import {
-  AccountLimitsRepository,
-  accountQuotas,
-  type QuotaName,
-  type QuotaOwner,
-} from './account-limits.repository.js';
+import { AccountLimitsRepository } from './account-limits.repository.js';
+import type { QuotaOwner } from './account-quota.decorator.js';
 import { AccountNotFoundError, QuotaExceededError } from './auth.errors.js';
 
 /** By how much quotas grow. */
-type Growth = Partial<Record<QuotaName, number>>;
+type Growth = Partial<AccountLimits>;
 
 /** Limits of accounts: defaults from the settings, and those that the operator sets for single accounts. */
 @Injectable()
@@ -44,7 +40,7 @@ export class AccountLimitsService {
 
   /** The limits of an account, and what it uses of them now. @throws AccountNotFoundError */
   async usage(accountId: string): Promise<AccountUsageDto> {
-    const stored = await this.rows.usage({ accountId }, accountQuotas);
+    const stored = await this.rows.usage({ accountId }, this.rows.accountQuotas);
     if (!stored) throw new AccountNotFoundError();
     const limits = this.of(stored.overrides);
     return {
@@ -103,7 +99,7 @@ export class AccountLimitsService {
    * @throws QuotaExceededError
    */
   async require(owner: QuotaOwner, added: Growth): Promise<void> {
-    const names = Object.keys(added) as QuotaName[];
+    const names = Object.keys(added) as AccountLimitName[];
     const stored = await this.rows.usage(owner, names);
     if (!stored) return;
     const limits = this.of(stored.overrides);

@@ -1,8 +1,9 @@
 import { Module } from '@nestjs/common';
-import { APP_GUARD } from '@nestjs/core';
+import { APP_GUARD, DiscoveryModule } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { RateCounter } from '../../platform/limits/rate-counter.js';
 import { roleModule } from '../../config/role-module.js';
+import { KnownQueryGuard } from '../../platform/http/known-query.guard.js';
 import { registerQueue } from '../../platform/queue/register-queue.js';
 import { AccessGuard } from './access.guard.js';
 import { AccessService } from './access.service.js';
@@ -22,14 +23,21 @@ export class AuthModule {
   static readonly forRoles = roleModule(() => ({
     module: AuthModule,
     always: {
-      imports: [TypeOrmModule.forFeature([Account, ApiKey])],
+      imports: [DiscoveryModule, TypeOrmModule.forFeature([Account, ApiKey])],
       providers: [ApiKeysRepository, ApiKeysService, AccessService, AccountLimitsRepository, AccountLimitsService],
       exports: [AccessService, AccountLimitsService, ApiKeysService],
     },
     api: {
       controllers: [AccountsController],
       exports: [RequestLimits],
-      providers: [RateCounter, RequestLimits, AccountsService, { provide: APP_GUARD, useClass: AccessGuard }],
+      providers: [
+        RateCounter,
+        RequestLimits,
+        AccountsService,
+        // They run in this order, before those of modules that stand after this one.
+        { provide: APP_GUARD, useClass: AccessGuard },
+        { provide: APP_GUARD, useClass: KnownQueryGuard },
+      ],
     },
     worker: { imports: [registerQueue(AUTH_QUEUE)], providers: [AuthProcessor] },
   }));

@@ -18,7 +18,7 @@ import {
   type NestInterceptor,
   type Type,
 } from '@nestjs/common';
-import { APP_INTERCEPTOR, NestFactory } from '@nestjs/core';
+import { ModulesContainer, APP_INTERCEPTOR, NestFactory } from '@nestjs/core';
 import { ErrorFilter } from '../../platform/errors/error.filter.js';
 import type { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { InputPipe } from '../../platform/http/input.pipe.js';
@@ -106,9 +106,9 @@ async function routerOf(controller: Type, providers: object[] = []): Promise<Fas
   const app = await NestFactory.create(TestModule, { logger: false });
   try {
     app.useGlobalPipes(new InputPipe());
-    app.useGlobalFilters(new ErrorFilter());
+    app.useGlobalFilters(new ErrorFilter(app.get(ModulesContainer)));
     return new FastPathRouter(
-      routeTable(app),
+      routeTable(app.get(ModulesContainer)),
       {} as AccessService,
       {} as BodyBudget,
       {} as RequestLimits,

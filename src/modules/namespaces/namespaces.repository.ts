@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type SelectQueryBuilder } from 'typeorm';
+import { AccountQuotas } from '../auth/account-quota.decorator.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import type { Caller } from '../auth/access.types.js';
 import { visibleTo } from '../auth/visible-servers.access.js';
@@ -23,6 +24,10 @@ const OWNER_BY_NAME = new PreparedStatement<{ id: string; accountId: string }>(
 );
 
 /** Statements that search and claim namespaces. */
+@AccountQuotas({
+  counts: { namespaces: 'SELECT count(*) FROM namespaces n WHERE n.account_id = a.id' },
+  owners: { namespaceId: 'SELECT account_id FROM namespaces WHERE id = $1' },
+})
 @Injectable()
 export class NamespacesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}

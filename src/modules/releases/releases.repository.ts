@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, In, type EntityManager } from 'typeorm';
 import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
+import { AccountQuotas } from '../auth/account-quota.decorator.js';
 import { Env } from '../../config/env.js';
 import type { ServerSnapshot } from '../servers/server.types.js';
 import { NotFoundError } from '../../platform/errors/domain-error.js';
@@ -65,7 +66,23 @@ function endOfLease(status: ReleaseStatus): QueryDeepPartialEntity<Release> {
   };
 }
 
+/** The releases of account `a`. */
+const ACCOUNT_RELEASES = `namespaces n JOIN servers s ON s.namespace_id = n.id JOIN releases r ON r.server_id = s.id
+  WHERE n.account_id = a.id`;
+
 /** Guarded changes of releases, and reads of columns that are not selected by default. */
+@AccountQuotas({
+  counts: {
+    releases: `SELECT count(*) FROM ${ACCOUNT_RELEASES}`,
+    // A file that several releases share counts once.
+    artifactBytes: `SELECT coalesce(sum(bytes), 0) FROM (SELECT DISTINCT f.hash, f.bytes FROM release_artifacts f
+      JOIN (SELECT r.id FROM ${ACCOUNT_RELEASES}) AS r ON r.id = f.release_id) AS files`,
+  },
+  owners: {
+    releaseId: `SELECT n.account_id FROM releases r JOIN servers s ON s.id = r.server_id
+      JOIN namespaces n ON n.id = s.namespace_id WHERE r.id = $1`,
+  },
+})
 @Injectable()
 export class ReleasesRepository {
   private readonly leaseMs: number;

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
+import { AccountQuotas } from '../auth/account-quota.decorator.js';
 import { PreparedStatement } from '../../platform/database/prepared-statement.js';
 import type { GrantLevel } from '../auth/access.types.js';
 import { visibleToAccount } from '../auth/visible-servers.access.js';
@@ -59,6 +60,12 @@ const GRANT = new PreparedStatement<{ level: GrantLevel }>(
 );
 
 /** Reads and writes servers with statements of their own. */
+@AccountQuotas({
+  counts: {
+    servers: `SELECT count(*) FROM namespaces n JOIN servers t ON t.namespace_id = n.id WHERE n.account_id = a.id`,
+    serversPerNamespace: 'SELECT count(*) FROM servers WHERE namespace_id = $1',
+  },
+})
 @Injectable()
 export class ServersRepository {
   constructor(

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, type SelectQueryBuilder } from 'typeorm';
+import { AccountQuotas } from '../auth/account-quota.decorator.js';
 import { SkillFile, Skill } from './skill.entity.js';
 import type { PackagedFile } from './skill-package.js';
 import type { SkillQueryDto } from './skill.dto.js';
@@ -36,6 +37,14 @@ export type SkillContent = Pick<
 >;
 
 /** Statements that search, read and replace skills. */
+@AccountQuotas({
+  counts: {
+    skills: `SELECT count(*) FROM namespaces n JOIN skills t ON t.namespace_id = n.id WHERE n.account_id = a.id`,
+    skillsPerNamespace: 'SELECT count(*) FROM skills WHERE namespace_id = $1',
+    skillBytes: `SELECT coalesce(sum(octet_length(f.content)), 0) FROM namespaces n JOIN skills s ON s.namespace_id = n.id
+      JOIN skill_files f ON f.skill_id = s.id WHERE n.account_id = a.id`,
+  },
+})
 @Injectable()
 export class SkillsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}

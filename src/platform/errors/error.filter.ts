@@ -1,18 +1,20 @@
 import type { IncomingMessage } from 'node:http';
 import { types } from 'node:util';
 import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { DatabaseUnreachableError } from '../database/postgres-errors.js';
+import { methodsOf, routeTable, type Route } from '../http/route-table.js';
 import { DomainError, InvalidInputError, MethodNotAllowedError, RouteNotFoundError, statusOf } from './domain-error.js';
 import { domainErrorOf, errorAnswer, familyOf } from './error-body.js';
 
 /** Errors of Express' and Nest's routers as domain errors. Other errors are returned unchanged. */
-function asDomainError(error: unknown, request: Request, allowed: (path: string) => string[]): unknown {
+function asDomainError(error: unknown, request: Request, routes: Route[]): unknown {
   if (error instanceof DomainError) return error;
   const status = error instanceof HttpException ? error.getStatus() : (error as { status?: number }).status;
   if (status === 404) {
     const path = request.originalUrl.split('?')[0] ?? '';
-    const methods = allowed(path);
+    const methods = methodsOf(routes, path);
     // OPTIONS has no routes of its own: the filter answers it from this error.
     const isServed = request.method !== 'OPTIONS' && methods.includes(request.method);
     return methods.length > 0 && !isServed
@@ -61,13 +63,14 @@ function brief(detail: unknown): unknown {
 export class ErrorFilter implements ExceptionFilter {
   private readonly logger = new Logger('http');
 
-  /** @param allowed the methods that the routes of a path serve; empty for an unknown path */
-  constructor(private readonly allowed: (path: string) => string[] = () => []) {}
+  private routes?: Route[];
+
+  constructor(private readonly modules: ModulesContainer) {}
 
   catch(thrown: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<Request>();
     const response = host.switchToHttp().getResponse<Response>();
-    const error = asDomainError(thrown, request, this.allowed);
+    const error = asDomainError(thrown, request, (this.routes ??= routeTable(this.modules)));
     if (error instanceof MethodNotAllowedError && request.method === 'OPTIONS') {
       response.status(204).set(error.headers).end();
       return;

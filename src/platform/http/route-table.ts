@@ -1,6 +1,6 @@
-import { RequestMethod, type INestApplicationContext, type Type } from '@nestjs/common';
+import { RequestMethod, type Type } from '@nestjs/common';
 import { METHOD_METADATA, PATH_METADATA } from '@nestjs/common/constants.js';
-import { MetadataScanner, ModulesContainer } from '@nestjs/core';
+import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 
 type Handler = (...args: unknown[]) => unknown;
 
@@ -21,9 +21,9 @@ function joined(...parts: string[]): string {
 }
 
 /** Every route of every controller the app has loaded. */
-export function routeTable(app: INestApplicationContext): Route[] {
+export function routeTable(modules: ModulesContainer): Route[] {
   const scanner = new MetadataScanner();
-  const controllers = [...app.get(ModulesContainer).values()].flatMap((module) => [...module.controllers.values()]);
+  const controllers = [...modules.values()].flatMap((module) => [...module.controllers.values()]);
   return controllers.flatMap(({ instance, metatype }) => {
     const controller = metatype as Type;
     const prototype = controller.prototype as Record<string, Handler>;

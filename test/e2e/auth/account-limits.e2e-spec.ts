@@ -17,7 +17,7 @@ interface Usage {
   limits: { name: string; used: number | null; limit: number }[];
 }
 
-const app = testApp({ ACCOUNT_LIMITS: 'namespaces=30', ROLES: 'api,worker' });
+const app = testApp({ ACCOUNT_LIMITS: 'namespaces=30' });
 let account: TestAccount;
 
 beforeEach(async () => {

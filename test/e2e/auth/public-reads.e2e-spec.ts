@@ -1,3 +1,4 @@
+import { ModulesContainer } from '@nestjs/core';
 import { beforeAll, describe, expect } from '@jest/globals';
 import supertest from 'supertest';
 import { createApp } from '../../../src/app.setup.js';
@@ -64,7 +65,7 @@ describe('with PUBLIC_READS=true', () => {
     }
     // An unlisted server can be read by its name.
     expect((await get(pathOf(name))).status).toBe(200);
-    const routes = routeTable(await createApp(app.env, { preview: true }));
+    const routes = routeTable((await createApp(app.env, { preview: true })).get(ModulesContainer));
     const closed = routes.filter((route) => {
       const rule = declarationOf(route);
       return rule !== 'public' && rule?.anonymous !== true;

@@ -1,3 +1,4 @@
+import { ModulesContainer } from '@nestjs/core';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { beforeAll, describe, expect } from '@jest/globals';
@@ -133,7 +134,7 @@ describe('every route of a connection', () => {
 
   verifies('grants:connection', 'is in the table above', async () => {
     const prefix = '/connect/:namespace/:connectionId';
-    const served = routeTable(await createApp(app.env, { preview: true })).filter(
+    const served = routeTable((await createApp(app.env, { preview: true })).get(ModulesContainer)).filter(
       ({ path, method }) => (path === prefix || path.startsWith(`${prefix}/`)) && method !== 'HEAD',
     );
     const names = served.map(({ method, path }) => `${method} ${path.slice(prefix.length)}`);

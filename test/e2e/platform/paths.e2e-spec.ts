@@ -1,3 +1,4 @@
+import { ModulesContainer } from '@nestjs/core';
 import { beforeAll, describe, expect } from '@jest/globals';
 import { createApp } from '../../../src/app.setup.js';
 import { checkRoutes } from '../../../src/modules/auth/access.service.js';
@@ -20,7 +21,7 @@ beforeAll(async () => {
 });
 
 async function routes(): Promise<Route[]> {
-  return routeTable(await createApp(app.env, { preview: true }));
+  return routeTable((await createApp(app.env, { preview: true })).get(ModulesContainer));
 }
 
 /** A namespace with a server `weather`, a namespace-only server and a connection `conn`. */

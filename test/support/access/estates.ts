@@ -1,6 +1,7 @@
 /**
  * Estates: the things of one owner that fill the parameters of every route, and requests to each route, for tests of access.
  */
+import { ModulesContainer } from '@nestjs/core';
 import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import supertest from 'supertest';
@@ -170,7 +171,7 @@ export class Estates {
 
   static async in(app: TestApp): Promise<Estates> {
     const parts = await Promise.all([startUpstream(), startUpstream(), startRepositoryHost()]);
-    const routes = routeTable(await createApp(app.env, { preview: true }));
+    const routes = routeTable((await createApp(app.env, { preview: true })).get(ModulesContainer));
     return new Estates(app, routes, ...parts, await zipOf({ 'SKILL.md': skillMd() }));
   }
 

@@ -7,6 +7,7 @@ import {
   type SelectQueryBuilder,
   type QueryDeepPartialEntity,
 } from 'typeorm';
+import { AccountQuotas } from '../../auth/account-quota.decorator.js';
 import { PreparedStatement } from '../../../platform/database/prepared-statement.js';
 import { visibleToAccount } from '../../auth/visible-servers.access.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
@@ -106,6 +107,12 @@ const OWNER = '(SELECT own.account_id FROM namespaces own WHERE own.id = connect
 const NAMES_MAX = 1_000;
 
 /** SQL on the table `connections`. */
+@AccountQuotas({
+  counts: {
+    connections: `SELECT count(*) FROM namespaces n JOIN connections t ON t.namespace_id = n.id WHERE n.account_id = a.id`,
+    connectionsPerNamespace: 'SELECT count(*) FROM connections WHERE namespace_id = $1',
+  },
+})
 @Injectable()
 export class ConnectionRepository {
   constructor(@InjectRepository(Connection) private readonly connections: Repository<Connection>) {}

@@ -1,5 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
+import { AccountQuotas } from '../../auth/account-quota.decorator.js';
 import { growingLru } from '../../../platform/limits/growing-lru.js';
 import { Repository } from 'typeorm';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
@@ -19,6 +20,11 @@ const UNRECORDED_MAX = 2_000;
 const NO_VALUES: ProgramValues = { secrets: {}, egressAllow: null };
 
 /** The modules of connections as programs, in processes with the role `host`. */
+@AccountQuotas({
+  owners: {
+    connectionId: 'SELECT n.account_id FROM connections c JOIN namespaces n ON n.id = c.namespace_id WHERE c.id = $1',
+  },
+})
 @Injectable()
 export class SourcePrograms implements ProgramOwner, OnModuleInit {
   /** Requests whose lines or whose end may still arrive. */

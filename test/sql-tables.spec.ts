@@ -1,0 +1,77 @@
+/**
+ * SQL is an import that neither the compiler nor `npm run boundaries` sees. The statements of a module name its own tables
+ * and those of the modules that .dependency-cruiser.cjs lets it import; those of `platform`, `mcp` and `hosting` name the
+ * tables of their own folder and of `platform`. What else they name stands in `exceptions`, with its reason.
+ */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { expect, it } from '@jest/globals';
+import { filesUnder, repoPath } from '../scripts/lib.mjs';
+
+interface Rule {
+  name: string;
+  to: { pathNot: string[] };
+}
+
+const { forbidden } = createRequire(import.meta.url)('../.dependency-cruiser.cjs') as { forbidden: Rule[] };
+
+/** Tables without an entity, by the folder whose migration made them. */
+const withoutEntity = {
+  account_limits: 'modules/auth',
+  account_log_days: 'modules/auth',
+  invocations: 'modules/logs',
+  invocation_hours: 'modules/logs',
+  deleted_invocation_owners: 'modules/logs',
+  blob_garbage: 'modules/releases',
+};
+
+const visibility = 'whether a caller may find a server is one condition in every statement that lists or reads servers';
+const logNames = 'names of what a log line is about, for the services of any module';
+const exceptions: Record<string, string> = {
+  'modules/auth grants': visibility,
+  'modules/auth namespaces': visibility,
+  'modules/servers grants': visibility,
+  'modules/auth sessions': 'disabling an account ends its sessions in the same transaction',
+  'modules/auth invitations': 'disabling an account ends its invitations in the same transaction',
+  'modules/logs as_grants': 'the name of the app behind a credential, in the statement that reads a page of the log',
+  'modules/logs connections': 'a row is stored only while its connection exists, which the statement locks',
+  'modules/servers releases': 'the sealed URL of the current release, in the one statement of each call of a server',
+  'platform/telemetry connections': logNames,
+  'platform/telemetry namespaces': logNames,
+  'platform/telemetry releases': logNames,
+  'platform/telemetry servers': logNames,
+  'platform/vault servers': 'the vault knows each sealed column and its owner, to seal all of them again',
+  'platform/database namespaces': 'a copy of the database is verified by what it contains',
+};
+
+const folderOf = (file: string) => /^src\/(modules\/[^/]+|[^/]+(?:\/[^/]+)?)/.exec(file)?.[1] ?? '';
+
+const sources = filesUnder('src')
+  .map((path) => repoPath(path))
+  .filter((file) => /(?<!\.spec)\.ts$/.test(file))
+  .map((file) => ({ file, folder: folderOf(file), text: readFileSync(file, 'utf8') }));
+
+const owners = new Map(Object.entries(withoutEntity));
+for (const { folder, text } of sources) {
+  for (const [, table] of text.matchAll(/@Entity\((?:\{ name: )?'(\w+)'/g)) owners.set(table ?? '', folder);
+}
+
+/** True if statements in `folder` may name tables of `owner`. */
+function mayName(folder: string, owner: string): boolean {
+  if (folder === owner || owner.startsWith('platform/')) return true;
+  const rule = forbidden.find(({ name }) => name === `modules-${folder.replace('modules/', '')}`);
+  if (rule) return rule.to.pathNot.some((pattern) => new RegExp(pattern).test(`src/${owner}/`));
+  // A module that no other one imports.
+  return folder.startsWith('modules/') && owner.startsWith('modules/');
+}
+
+it('names in SQL only tables of the same folder and of lower ones, apart from the exceptions', () => {
+  const upward = new Set<string>();
+  for (const { folder, text } of sources) {
+    for (const [, table = ''] of text.matchAll(/\b(?:FROM|JOIN|INTO|UPDATE|TABLE|USING)\s+(?:ONLY\s+)?"?([a-z_]+)/g)) {
+      const owner = owners.get(table);
+      if (owner !== undefined && !mayName(folder, owner)) upward.add(`${folder} ${table}`);
+    }
+  }
+  expect([...upward].sort()).toEqual(Object.keys(exceptions).sort());
+});
