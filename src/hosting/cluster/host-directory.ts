@@ -30,20 +30,16 @@ export interface LiveHost extends HostDetails {
   url: string | null;
 }
 
-/** Lifetime of the cached list; a host that joins or leaves also publishes it. */
-const CACHED_MS = 5_000;
-
 /** A host that was not reached is tried last for this long: its lease may end later, and each attempt may take 2 s. */
 const SUSPECT_MS = 5_000;
-const SUSPECTS_MAX = 1_000;
 
 /** The hosts of this service. */
 @Injectable()
 export class HostDirectory implements OnModuleInit {
-  private readonly lists = new RowCache<LiveHost[]>(() => this.load(), { max: 1, ttlMs: CACHED_MS });
+  private readonly lists = new RowCache<LiveHost[]>(() => this.load());
   /** The list as it was read last. */
   private last: LiveHost[] = [];
-  private readonly suspects = growingLru<true>(SUSPECTS_MAX, { ttl: SUSPECT_MS });
+  private readonly suspects = growingLru<true>(undefined, { ttl: SUSPECT_MS });
 
   constructor(
     private readonly processes: ProcessesRepository,

@@ -26,10 +26,6 @@ declare module '../../platform/queue/pub-sub.js' {
   }
 }
 
-/** Lifetime of a cached placement. A claim is also published, and a host that has not got the program says so. */
-const CACHED_MS = 5_000;
-const CACHED_MAX = 50_000;
-
 /** The id of the data folder of this process. */
 @Injectable()
 export class DataFolder {
@@ -53,10 +49,8 @@ export class DataFolder {
 /** Placements, and the programs that this host has claimed. */
 @Injectable()
 export class Placements implements OnModuleInit {
-  private readonly known = new RowCache<Placement>((ownerId) => this.placements.find(ownerId), {
-    max: CACHED_MAX,
-    ttlMs: CACHED_MS,
-  });
+  /** A claim is also published, and a host that has not got the program says so. */
+  private readonly known = new RowCache<Placement>((ownerId) => this.placements.find(ownerId));
   /** Programs of this host, with the epoch of the claim. */
   private readonly own = new Map<string, string>();
   private readonly claiming = new Map<string, Promise<boolean>>();

@@ -3,9 +3,6 @@ import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import type { ProgramRef, RuntimeOutcome, Trace } from '../hosting.types.js';
 import type { ProgramOwners } from '../hosting.js';
 
-/** Limit of finished requests remembered for late output. */
-const ENDED_MAX = 1_000;
-
 /** Limit of records per minute for output that belongs to no request. */
 const UNATTRIBUTED_PER_MINUTE = 60;
 
@@ -23,7 +20,7 @@ const START_PIECES_MAX = 100;
  */
 export class ProgramTraces {
   /** Outcomes of requests that the runtime ended; they override the program's later report. */
-  private readonly verdicts = growingLru<RuntimeOutcome>(ENDED_MAX);
+  private readonly verdicts = growingLru<RuntimeOutcome>();
   private attributedTo: string | null = null;
   private starting: Trace[] | null = [];
   private minute = 0;

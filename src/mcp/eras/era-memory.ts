@@ -3,13 +3,10 @@ import { Injectable, Logger } from '@nestjs/common';
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import { EraRepository, type EraVerdict } from './era.repository.js';
 
-/** Limit of endpoints cached in this process. */
-const KNOWN_MAX = 50_000;
-
 /** Era per URL, probed once for all callers, processes and credentials, since it is a property of the server. */
 @Injectable()
 export class EraMemory {
-  private readonly known = growingLru<EraVerdict>(KNOWN_MAX);
+  private readonly known = growingLru<EraVerdict>();
   private readonly running = new Map<string, Promise<EraVerdict | null>>();
   /** Pending deletions, during which the stored verdict must not be read again. */
   private readonly forgetting = new Map<string, Promise<unknown>>();

@@ -40,7 +40,6 @@ declare module '../../platform/queue/pub-sub.js' {
 
 /** A revoked key must stop working everywhere within 5 s, also if the message about it is lost. */
 const CACHE_MS = 5_000;
-const CACHED_KEYS_MAX = 10_000;
 
 /** Interval at which the keys of open streams are checked: with the query, streams end within 5 s. */
 const HELD_CHECK_MS = 3_000;
@@ -57,10 +56,7 @@ interface KnownKey {
 /** Issues, checks and revokes API keys. */
 @Injectable()
 export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
-  private readonly known = new RowCache<KnownKey>((hash) => this.load(Buffer.from(hash, 'hex')), {
-    max: CACHED_KEYS_MAX,
-    ttlMs: CACHE_MS,
-  });
+  private readonly known = new RowCache<KnownKey>((hash) => this.load(Buffer.from(hash, 'hex')));
   /**
    * Hashes of the valid keys that were used in the last 5 s, by the key in clear text: SHA-256 of each request takes 6 µs.
    * Only says which row of {@link known} to read, so a revoked key is refused whether its hash is here or not.

@@ -21,10 +21,6 @@ import { AuthorizationServerRepository, type TokenRow } from './authorization-se
 import { MCP_SCOPE } from './authorization-server.types.js';
 import { metadataUrl } from './protected-resource.js';
 
-/** A token whose grant ended must stop working everywhere within 5 s, also if the message about it is lost. */
-const CACHE_MS = 5_000;
-const CACHED_MAX = 10_000;
-
 /** RFC 6750 section 3.1. */
 const INVALID_TOKEN = 'error="invalid_token", ';
 
@@ -36,7 +32,7 @@ interface KnownToken {
 /** The OAuth access tokens of this process' requests, cached for 5 s. */
 @Injectable()
 export class TokensService implements TokenSource, OnModuleInit, OnApplicationShutdown {
-  private readonly known = new RowCache<KnownToken>((token) => this.load(token), { max: CACHED_MAX, ttlMs: CACHE_MS });
+  private readonly known = new RowCache<KnownToken>((token) => this.load(token));
   private readonly used = new WriteBehind<string, Date>('oauth grants', (batch) =>
     this.rows.saveLastUses([...batch.keys()], [...batch.values()]),
   );

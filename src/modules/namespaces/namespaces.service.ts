@@ -41,9 +41,6 @@ declare module '../../platform/queue/pub-sub.js' {
   }
 }
 
-const OWNERS_CACHED_MS = 5_000;
-const OWNERS_CACHED_MAX = 10_000;
-
 /** Names that a misspelt one is compared with. */
 const OWN_NAMES_MAX = 1_000;
 
@@ -54,10 +51,7 @@ export type NamespaceDeletion = (namespace: OwnedNamespace) => Promise<() => voi
 @Injectable()
 export class NamespacesService implements NamespaceOwners, OnModuleInit, OnApplicationBootstrap {
   private readonly logger = new Logger('namespaces');
-  private readonly owners = new RowCache<{ id: string; accountId: string }>((name) => this.rows.findOwner(name), {
-    max: OWNERS_CACHED_MAX,
-    ttlMs: OWNERS_CACHED_MS,
-  });
+  private readonly owners = new RowCache<{ id: string; accountId: string }>((name) => this.rows.findOwner(name));
 
   private readonly deletions: NamespaceDeletion[] = [];
 

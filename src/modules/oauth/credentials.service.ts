@@ -41,11 +41,6 @@ declare module '../../platform/queue/pub-sub.js' {
   }
 }
 
-/** Cache lifetime of a credential. A change is also announced to every process at once. */
-const CACHED_MS = 5_000;
-/** As many as there are cached connections: one without a credential has an entry too. */
-const CACHED_MAX = 50_000;
-
 /** Owners whose tokens one deletion revokes; the tokens of further ones expire. */
 const REVOKED_AT_ONCE_MAX = 1_000;
 
@@ -73,10 +68,9 @@ interface CachedCredential {
 export class CredentialsService implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger('credentials');
   private readonly revoking = new Set<Promise<void>>();
-  private readonly cache = new RowCache<{ credential: CachedCredential | null }>(
-    async (key) => ({ credential: await this.load(key) }),
-    { max: CACHED_MAX, ttlMs: CACHED_MS },
-  );
+  private readonly cache = new RowCache<{ credential: CachedCredential | null }>(async (key) => ({
+    credential: await this.load(key),
+  }));
   private readonly handlers = new Map<CredentialOwner['kind'], AuthorizedHandler[]>();
   private readonly pendingChecks = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<boolean>>();
   private readonly describers = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<Presentation>>();

@@ -15,10 +15,6 @@ import { configFields, type ConfigField, type ConfigKind } from '../releases/con
 import { hostedAddress } from '../../hosting/mcp/hosted-channels.service.js';
 import { bundleProgram, releaseProgram } from '../releases/program-ref.js';
 
-/** Cache lifetime of a server. Changes are also published, so that they take effect at once. */
-const SERVER_CACHED_MS = 5_000;
-const SERVERS_CACHED_MAX = 50_000;
-
 /** Prefix of cache keys that are ids; no slug holds a colon. */
 const BY_ID = 'id:';
 
@@ -65,10 +61,7 @@ export class ServerResolver implements OnModuleInit {
     /** The lists of a server may have changed: after a release, a rescan or its deletion. */
     offers: [serverId: string];
   }>();
-  private readonly servers = new RowCache<ResolvedServer>((key) => this.load(key), {
-    max: SERVERS_CACHED_MAX,
-    ttlMs: SERVER_CACHED_MS,
-  });
+  private readonly servers = new RowCache<ResolvedServer>((key) => this.load(key));
 
   constructor(
     private readonly registry: ServersService,

@@ -26,10 +26,6 @@ declare module '../../platform/queue/pub-sub.js' {
   }
 }
 
-/** Cache lifetime of a grant. Changes are also published, so that they take effect at once. */
-const GRANTS_CACHED_MS = 5_000;
-const GRANTS_CACHED_MAX = 50_000;
-
 /** The id of no server. */
 const NO_SERVER = '00000000-0000-0000-0000-000000000000';
 
@@ -42,10 +38,7 @@ interface KnownGrant {
 /** Decides who may do what with a server. */
 @Injectable()
 export class ServerAccessService implements OnModuleInit {
-  private readonly grants = new RowCache<KnownGrant>((key) => this.load(key), {
-    max: GRANTS_CACHED_MAX,
-    ttlMs: GRANTS_CACHED_MS,
-  });
+  private readonly grants = new RowCache<KnownGrant>((key) => this.load(key));
 
   constructor(
     private readonly access: AccessService,

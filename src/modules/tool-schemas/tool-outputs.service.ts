@@ -24,14 +24,11 @@ const FIRST_OF_HOUR = 20;
 const THEN_ONE_OF = 100;
 const OF_HOUR_MAX = 200;
 
-/** Tools with a counter; one that was evicted starts again. */
-const TOOLS_MAX = 5_000;
-
 const HOUR_MS = 3_600_000;
 
 /** Selects the results that are sampled. */
 class Sampler {
-  private readonly tools = growingLru<{ hour: number; seen: number }>(TOOLS_MAX);
+  private readonly tools = growingLru<{ hour: number; seen: number }>();
 
   /** Counts a result of this tool. @returns true when it is to be sampled */
   select(tool: string, now = Date.now()): boolean {

@@ -4,6 +4,12 @@ import { withTimeout } from '../limits/with-timeout.js';
 import { databaseAvailability } from './database-availability.js';
 import { isDatabaseUnreachable } from './postgres-errors.js';
 
+/**
+ * Lifetime of a row: a revoked key, a withdrawn grant or an ended login stops working everywhere within this time, also if the
+ * message about it is lost.
+ */
+const LIFETIME_MS = 5_000;
+
 /** Time after which a database that does not answer has been noticed by its ping. */
 const NOTICED_MS = 3_000;
 
@@ -36,7 +42,7 @@ export class RowCache<Row extends object> {
 
   constructor(
     private readonly load: (key: string) => Promise<Row | null>,
-    { max, ttlMs }: { max: number; ttlMs: number },
+    { max, ttlMs = LIFETIME_MS }: { max?: number; ttlMs?: number } = {},
   ) {
     this.rows = growingLru(max);
     this.ttlMs = ttlMs;

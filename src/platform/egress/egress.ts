@@ -79,9 +79,6 @@ export interface LastConnect {
   at: number;
 }
 
-/** Origins whose last connect is remembered. */
-const LAST_CONNECTS_MAX = 1_000;
-
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /** Node's default of 250 ms gives up on a working address whose round trip is longer, and fails if it was the only one. */
@@ -132,11 +129,11 @@ export class Egress {
   private readonly resolve: ResolveHost;
   private readonly calls: Agent;
   private readonly streams: Agent;
-  private readonly connects = growingLru<LastConnect>(LAST_CONNECTS_MAX);
+  private readonly connects = growingLru<LastConnect>();
   /** Sockets that are open now, at work or kept. */
   openSockets = 0;
   /** How long the last answer for a name took. */
-  private readonly lookups = growingLru<number>(LAST_CONNECTS_MAX);
+  private readonly lookups = growingLru<number>();
 
   constructor(
     private readonly policy: AddressPolicy,

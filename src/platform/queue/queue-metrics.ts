@@ -6,9 +6,6 @@ import { Metrics, type Sample } from '../telemetry/metrics.js';
 
 const states = ['waiting', 'active', 'delayed', 'failed'] as const;
 
-/** Maximum age of the counts: concurrent and frequent scrapes cost the queue's store one query in 5 s. */
-const AGE_MS_MAX = 5_000;
-
 /** Timeout of a scrape for the store; without an answer in time it is shown as unreachable. */
 const ANSWER_MS_MAX = 2_000;
 
@@ -18,7 +15,8 @@ type QueueCounts = Pick<Queue, 'name' | 'getJobCounts'>;
 @Injectable()
 export class QueueMetrics {
   private readonly queues = new Map<string, QueueCounts>();
-  private readonly samples = new RowCache<Sample[]>(() => this.read(), { max: 1, ttlMs: AGE_MS_MAX });
+  /** Concurrent and frequent scrapes cost the queue's store one query in 5 s. */
+  private readonly samples = new RowCache<Sample[]>(() => this.read());
 
   constructor(metrics: Metrics) {
     metrics.gauge(

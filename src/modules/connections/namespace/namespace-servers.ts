@@ -25,15 +25,13 @@ const AGGREGATES_MAX = 1_000;
 /** Most members of an aggregate, the newest: a namespace may have a million connections. */
 const MEMBERS_MAX = 1_000;
 
-/** Cache lifetime. A change of a connection is also announced at once. An entry has some hundred KB at most. */
-const CACHED_MS = 5_000;
-
+/** Cached lists of members, of some hundred KB at most. A change of a connection is also announced at once. */
 const CACHED_MAX = 200;
 
 /** The connections of namespaces, as members of the aggregate MCP endpoint. */
 @Injectable()
 export class NamespaceMembers implements OnModuleInit {
-  private readonly known = new RowCache<AggregateMembers>((id) => this.load(id), { max: CACHED_MAX, ttlMs: CACHED_MS });
+  private readonly known = new RowCache<AggregateMembers>((id) => this.load(id), { max: CACHED_MAX });
   /** Events are named by the id of the namespace. */
   private readonly changes = new EventEmitter().setMaxListeners(0);
 

@@ -14,8 +14,6 @@ import { Connection } from '../core/connection.entity.js';
 import { InvalidSourceError } from '../core/connections.errors.js';
 import { SourceCompiler } from './source-compiler.js';
 
-const UNRECORDED_MAX = 2_000;
-
 /** Modules of connections have no secrets and no egress rules of their own. */
 const NO_VALUES: ProgramValues = { secrets: {}, egressAllow: null };
 
@@ -28,7 +26,7 @@ const NO_VALUES: ProgramValues = { secrets: {}, egressAllow: null };
 @Injectable()
 export class SourcePrograms implements ProgramOwner, OnModuleInit {
   /** Requests whose lines or whose end may still arrive. */
-  private readonly unrecorded = growingLru<{ end: Trace | null; hasLines: boolean }>(UNRECORDED_MAX);
+  private readonly unrecorded = growingLru<{ end: Trace | null; hasLines: boolean }>();
 
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,

@@ -12,10 +12,6 @@ import { ConnectionTransports, type ConnectionTransport } from '../core/connecti
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { TunnelMovedError } from './uplink.errors.js';
 
-/** Cache lifetime of an owner. A new pairing is also published, and a process without the tunnel throws TunnelMovedError. */
-const OWNER_CACHED_MS = 5_000;
-const OWNERS_CACHED_MAX = 50_000;
-
 /** Time in which local servers of a process that stops pair with another one: its calls end first, at most 5 s later. */
 const MOVING_MS = 10_000;
 const MOVING_POLL_MS = 100;
@@ -23,10 +19,8 @@ const MOVING_POLL_MS = 100;
 /** Routes calls of uplink connections to their tunnels: in this process, or by internal HTTP in another one. */
 @Injectable()
 export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleInit {
-  private readonly owners = new RowCache<TunnelOwner>((id) => this.repository.owner(id), {
-    max: OWNERS_CACHED_MAX,
-    ttlMs: OWNER_CACHED_MS,
-  });
+  /** A new pairing is also published, and a process without the tunnel throws TunnelMovedError. */
+  private readonly owners = new RowCache<TunnelOwner>((id) => this.repository.owner(id));
   /** Until then (`performance.now()`), calls without a tunnel wait for one. */
   private movingUntil = 0;
 

@@ -62,11 +62,6 @@ class SearchTooLongError extends DomainError {
   }
 }
 
-/**
- * Cache lifetime of days and indexes. Partitions are dropped once a day, and an unknown index only makes a search slower.
- */
-const PARTITIONS_AGE_MS_MAX = 10_000;
-
 const QUERY_CANCELED = '57014';
 
 /** A row of the server's view. `method` is null while only later parts have come. */
@@ -138,10 +133,7 @@ interface Partitions {
 @Injectable()
 export class InvocationSearchRepository {
   private readonly slots: KeyedLimiter;
-  private readonly cache = new RowCache<Partitions>(() => this.readPartitions(), {
-    max: 1,
-    ttlMs: PARTITIONS_AGE_MS_MAX,
-  });
+  private readonly cache = new RowCache<Partitions>(() => this.readPartitions());
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
