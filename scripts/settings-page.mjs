@@ -49,6 +49,20 @@ checks all settings at start, reports every wrong one and ends.
 
 A secret may stand in a file instead: \`NAME_FILE\` is the path of a file that holds the value of \`NAME\`, such as a mounted
 secret. White space around the value is cut. Both set, an empty file, and one that cannot be read are refused.
+
+## Six budgets
+
+Limits keep one client, tenant or server from taking what the others need. Each belongs to one of six budgets. A request
+beyond one is refused with an error that names the limit.
+
+| Budget of    | Bounds                                                 | Settings                                             |
+| ------------ | ------------------------------------------------------ | ---------------------------------------------------- |
+| a request    | size, nesting and time of what a client sends          | \`HTTP_REQUEST_TIMEOUT_MS\`, \`HTTP_FORM_KB\`, \`JSON_…\`  |
+| a connection | what one client or address holds open or has not read  | \`HTTP_CONNECTIONS_PER_ADDRESS_MAX\`, \`HTTP_UNREAD_MB\` |
+| an account   | what it stores, how often it asks, how many calls run  | \`ACCOUNT_LIMITS\`, a quarter of \`HTTP_BODIES_MB\`      |
+| a process    | memory, sockets, programs, database connections        | \`HTTP_…\`, \`DATABASE_POOL_MAX\`, \`RUNTIME_LIVE_MAX\`    |
+| a message    | size and time of one answer of a server or hosted code | \`UPSTREAM_…\`, \`MCP_CALL_TIMEOUT_MS\`, \`RUNTIME_…\`     |
+| a list       | entries of a page (100) and of a cache (50,000)        | none                                                 |
 `;
 
 function groupOf(name) {
