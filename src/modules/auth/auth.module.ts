@@ -4,7 +4,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { RateCounter } from '../../platform/limits/rate-counter.js';
 import { roleModule } from '../../config/role-module.js';
 import { KnownQueryGuard } from '../../platform/http/known-query.guard.js';
-import { registerQueue } from '../../platform/queue/register-queue.js';
+import { HOUR_MS, scheduled } from '../../platform/schedule/schedule.js';
 import { AccessGuard } from './access.guard.js';
 import { AccessService } from './access.service.js';
 import { Account, ApiKey } from './account.entity.js';
@@ -15,7 +15,6 @@ import { AccountsService } from './accounts.service.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import { RequestLimits } from './request-limits.service.js';
 import { ApiKeysService } from './api-keys.service.js';
-import { AUTH_QUEUE, AuthProcessor } from './auth.processor.js';
 
 /** Accounts, API keys, and the guard in front of every route. */
 @Module({})
@@ -39,6 +38,12 @@ export class AuthModule {
         { provide: APP_GUARD, useClass: KnownQueryGuard },
       ],
     },
-    worker: { imports: [registerQueue(AUTH_QUEUE)], providers: [AuthProcessor] },
+    worker: {
+      providers: [
+        scheduled('deletion of keys that expired long ago', 24 * HOUR_MS, ApiKeysService, (keys) =>
+          keys.purgeExpired(),
+        ),
+      ],
+    },
   }));
 }

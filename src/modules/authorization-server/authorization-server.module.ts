@@ -1,13 +1,12 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../config/role-module.js';
-import { registerQueue } from '../../platform/queue/register-queue.js';
+import { HOUR_MS, scheduled } from '../../platform/schedule/schedule.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { PeopleModule } from '../people/people.module.js';
 import { AsClient } from './as-client.entity.js';
 import { AsGrant } from './as-grant.entity.js';
 import { AsRecord } from './as-record.entity.js';
-import { AUTHORIZATION_SERVER_QUEUE, AuthorizationServerProcessor } from './authorization-server.processor.js';
 import { AuthorizationServerRepository } from './authorization-server.repository.js';
 import { AuthorizationServerService, UNFINISHED_MAX } from './authorization-server.service.js';
 import { ClientDocuments, ClientDocumentStore } from './client-documents.js';
@@ -43,6 +42,10 @@ export class AuthorizationServerModule {
         },
       ],
     },
-    worker: { imports: [registerQueue(AUTHORIZATION_SERVER_QUEUE)], providers: [AuthorizationServerProcessor] },
+    worker: {
+      providers: [
+        scheduled('deletion of ended logins', HOUR_MS, AuthorizationServerRepository, (rows) => rows.sweep()),
+      ],
+    },
   }));
 }

@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../config/role-module.js';
 import { AuthModule } from '../auth/auth.module.js';
-import { registerQueue } from '../../platform/queue/register-queue.js';
+import { HOUR_MS, scheduled } from '../../platform/schedule/schedule.js';
 import { InvitationsController } from './invitations.controller.js';
 import { InvitationsService } from './invitations.service.js';
 import { InviteController } from './invite.controller.js';
@@ -11,7 +11,6 @@ import { MeController } from './me.controller.js';
 import { PageFormsService } from './page-forms.service.js';
 import { PasswordsService } from './passwords.service.js';
 import { Invitation, Person, Session } from './people.entity.js';
-import { PEOPLE_QUEUE, PeopleProcessor } from './people.processor.js';
 import { PeopleRepository } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
 import { SignInService } from './sign-in.service.js';
@@ -28,6 +27,10 @@ export class PeopleModule {
       providers: [SessionsService, PasswordsService, SignInService, InvitationsService, PageFormsService],
       exports: [SessionsService, PageFormsService],
     },
-    worker: { imports: [registerQueue(PEOPLE_QUEUE)], providers: [PeopleProcessor] },
+    worker: {
+      providers: [
+        scheduled('deletion of expired sessions', 24 * HOUR_MS, PeopleRepository, (rows) => rows.purgeExpired()),
+      ],
+    },
   }));
 }

@@ -1,6 +1,8 @@
-import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
+import { Injectable, Logger, type BeforeApplicationShutdown, type Provider, type Type } from '@nestjs/common';
 import { isDatabaseUnreachable } from '../database/postgres-errors.js';
 import { repeat, type Repeat } from './repeat.js';
+
+export const HOUR_MS = 3_600_000;
 
 /** Options of {@link Schedule.every}. */
 export interface ScheduleOptions {
@@ -61,4 +63,16 @@ export class Schedule implements BeforeApplicationShutdown {
     for (const timer of this.timers) timer.stop();
     await Promise.all(this.running);
   }
+}
+
+/** A provider of a module for processes that run `work` of a service every `ms` milliseconds, the first time at start. */
+export function scheduled<Service>(
+  name: string,
+  ms: number,
+  service: Type<Service>,
+  work: (service: Service) => Promise<unknown>,
+): Provider {
+  const useFactory = (schedule: Schedule, instance: Service) =>
+    schedule.every(name, ms, () => work(instance), { immediately: true });
+  return { provide: `schedule: ${name}`, inject: [Schedule, service], useFactory };
 }
