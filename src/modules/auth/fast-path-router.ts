@@ -8,7 +8,8 @@ import {
   ROUTE_ARGS_METADATA,
 } from '@nestjs/common/constants.js';
 import { ApplicationConfig } from '@nestjs/core';
-import { errorAnswer, familyOf } from '../../platform/errors/error-body.js';
+import { errorAnswer } from '../../platform/errors/error-body.js';
+import { familyOf } from '../../platform/errors/error-form.decorator.js';
 import { ErrorFilter, logFailure } from '../../platform/errors/error.filter.js';
 import type { BodyBudget } from '../../platform/http/body/body-budget.js';
 import { InputPipe } from '../../platform/http/input.pipe.js';

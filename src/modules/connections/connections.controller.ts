@@ -1,6 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Post, Put, Query, Res } from '@nestjs/common';
 import { ApiBody, ApiOkResponse, ApiCreatedResponse, ApiParam, ApiQuery, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
+import { ErrorForm } from '../../platform/errors/error-form.decorator.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
 import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorator.js';
@@ -35,7 +36,11 @@ const body = {
   },
 };
 
+/** The MCP endpoint of a connection, and that of a namespace. */
+const IS_MCP_ENDPOINT = /^\/connect\/[^/]+\/(?:[^/]+\/mcp|\.mcp)\/?$/;
+
 @ApiTags('Connections')
+@ErrorForm('connect', (path) => (IS_MCP_ENDPOINT.test(path) ? 'json-rpc' : 'connections'))
 @Controller('connect/:namespace')
 @ApiParam(namespaceParam)
 export class ConnectionsController {

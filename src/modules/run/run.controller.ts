@@ -16,6 +16,7 @@ import {
 import { ApiExcludeEndpoint, ApiParam, ApiTags } from '@nestjs/swagger';
 import { rpcCode } from '../../mcp/protocol/protocol.js';
 import { ApiMcp, pageRefused } from '../../mcp/server/api-mcp.decorator.js';
+import { ErrorForm } from '../../platform/errors/error-form.decorator.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access, FastPath, type FastPathRequest } from '../auth/access.decorator.js';
 import { RunService } from './run.service.js';
@@ -25,6 +26,7 @@ const HiddenRoute = (method: (path: string | string[]) => MethodDecorator, path:
   applyDecorators(method(path), FastPath(), ApiExcludeEndpoint(), Access('servers:execute'));
 
 @ApiTags('MCP')
+@ErrorForm('run', (path) => (path.length > '/run/'.length ? 'json-rpc' : 'registry'))
 @Controller('run/:slug')
 @ApiParam({
   name: 'slug',

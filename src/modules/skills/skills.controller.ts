@@ -1,6 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Put, Query, Req, Res } from '@nestjs/common';
 import { ApiBody, ApiConsumes, ApiCreatedResponse, ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
+import { ErrorForm } from '../../platform/errors/error-form.decorator.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access, CurrentNamespace } from '../auth/access.decorator.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
@@ -12,6 +13,7 @@ import { SkillsService } from './skills.service.js';
 const replaced = { type: PublishedSkillDto, description: 'There was one, and it is replaced.' };
 
 @ApiTags('Skills')
+@ErrorForm('skills', (_path, method) => (method === 'PUT' || method === 'POST' ? 'publishing' : 'registry'))
 @Controller('skills')
 export class SkillsController {
   constructor(private readonly skills: SkillsService) {}

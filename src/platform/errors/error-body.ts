@@ -1,14 +1,7 @@
 import { isStorageFull, StorageFullError } from '../blobs/storage-space.js';
 import { codeOf, DatabaseUnreachableError, isDatabaseUnreachable } from '../database/postgres-errors.js';
 import { DomainError, statusOf, type ErrorKind } from './domain-error.js';
-
-/**
- * The two bodies of the contract (Spec 7): `connections` answers `{error: code, message}`, `registry` answers
- * `{error: message}`. What publishes a skill answers `{error: message, code: CODE}`, MCP endpoints JSON-RPC errors. The
- * bodies have no further member: where the contract fixes the text, the advice is the header {@link HINT_HEADER}, and in
- * a JSON-RPC error `data.hint`.
- */
-export type ErrorFamily = 'registry' | 'connections' | 'publishing' | 'json-rpc';
+import type { ErrorFamily } from './error-form.decorator.js';
 
 export interface ErrorAnswer {
   status: number;
@@ -37,17 +30,6 @@ const notRepeatable: ReadonlySet<ErrorKind> = new Set([
   'storage_full',
 ]);
 
-/**
- * The family of a canonical path, which decides for whatever never reaches a route.
- *
- * @param method in any case; without one the path is read, not written
- */
-export function familyOf(path: string, method = 'GET'): ErrorFamily {
-  if (/^\/connect\/[^/]+\/(?:[^/]+\/mcp|\.mcp)\/?$|^\/run\/./.test(path)) return 'json-rpc';
-  if (path === '/connect' || path.startsWith('/connect/')) return 'connections';
-  return /^\/skills(\/|$)/.test(path) && /^(PUT|POST)$/i.test(method) ? 'publishing' : 'registry';
-}
-
 /** SQLSTATE of Postgres on a full disk. */
 const DISK_FULL = '53100';
 
@@ -59,8 +41,9 @@ export function domainErrorOf(error: unknown): DomainError | null {
 }
 
 /**
- * The response to an error. Anything that is not a domain error ({@link domainErrorOf}) becomes a 500 that says
- * nothing internal.
+ * The response to an error. Its body has no member besides those of its family: where the contract fixes the text, the advice
+ * is the header {@link HINT_HEADER}, and in a JSON-RPC error `data.hint`. Anything that is not a domain error
+ * ({@link domainErrorOf}) becomes a 500 that says nothing internal.
  *
  * A 409, a 500 and everything an upstream caused carry `x-should-retry: false`: published clients repeat 409 and 5xx twice,
  * a tool call too, unless told not to.

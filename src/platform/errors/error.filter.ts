@@ -6,7 +6,8 @@ import type { Request, Response } from 'express';
 import { DatabaseUnreachableError } from '../database/postgres-errors.js';
 import { methodsOf, routeTable, type Route } from '../http/route-table.js';
 import { DomainError, InvalidInputError, MethodNotAllowedError, RouteNotFoundError, statusOf } from './domain-error.js';
-import { domainErrorOf, errorAnswer, familyOf } from './error-body.js';
+import { domainErrorOf, errorAnswer } from './error-body.js';
+import { familyOf } from './error-form.decorator.js';
 
 /** Errors of Express' and Nest's routers as domain errors. Other errors are returned unchanged. */
 function asDomainError(error: unknown, request: Request, routes: Route[]): unknown {

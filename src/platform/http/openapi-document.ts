@@ -1,7 +1,8 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
 import { VERSION } from '../../config/version.js';
-import { familyOf, rpcCodeOf, type ErrorFamily } from '../errors/error-body.js';
+import { rpcCodeOf } from '../errors/error-body.js';
+import { familyOf, type ErrorFamily } from '../errors/error-form.decorator.js';
 import { API_ERRORS, type ApiError } from './api-docs.decorators.js';
 
 const description = `

@@ -1,0 +1,31 @@
+/**
+ * Which of the contract's error bodies (Spec 7) a path answers with. The controller of a first path segment says it with
+ * `@ErrorForm`, also for paths below the segment that no route matches. Everything else has the one-field body, `registry`.
+ *
+ * - `registry`: `{error: message}`
+ * - `connections`: `{error: code, message}`
+ * - `publishing`: `{error: message, code: CODE}`
+ * - `json-rpc`: a JSON-RPC error
+ */
+export type ErrorFamily = 'registry' | 'connections' | 'publishing' | 'json-rpc';
+
+/** @param path canonical @param method in capitals */
+type FamilyOf = (path: string, method: string) => ErrorFamily;
+
+const forms = new Map<string, FamilyOf>();
+
+/** Declares the bodies of errors at and below a first path segment, such as `connect`. */
+export function ErrorForm(segment: string, family: FamilyOf): ClassDecorator {
+  return () => void forms.set(segment, family);
+}
+
+/**
+ * The family of a canonical path, which decides for whatever never reaches a route.
+ *
+ * @param method in any case; without one the path is read, not written
+ */
+export function familyOf(path: string, method = 'GET'): ErrorFamily {
+  const end = path.indexOf('/', 1);
+  const form = forms.get(end < 0 ? path.slice(1) : path.slice(1, end));
+  return form ? form(path, method.toUpperCase()) : 'registry';
+}
