@@ -140,7 +140,7 @@ describe('finding values in JSON text', () => {
     );
   });
 
-  verifies('mcp:id-kept', 'a replaced member changes nothing else', () => {
+  verifies('mcp:passes-through', 'a replaced member changes nothing else', () => {
     fc.assert(
       fc.property(object, fc.nat(), value, ({ json, parts }, pick, replacement) => {
         fc.pre(parts.length > 0);
@@ -175,7 +175,7 @@ describe('finding values in JSON text', () => {
   });
 
   verifies(
-    'mcp:id-kept',
+    'mcp:passes-through',
     'a reply is recognized by its id and result, whatever else it contains and in any order',
     () => {
       const extras = fc.uniqueArray(fc.tuple(fc.constantFrom('x', 'jsonrpc', 'ids', '_meta'), value), {

@@ -40,7 +40,9 @@ export class ChosenToolsChannel implements Channel {
     }
     const reply = await this.channel.request(call);
     if (call.method !== mcpLists.tools.method) return reply;
-    return withList(reply, 'tools', (tools) => tools.filter((tool) => isChosen(nameOf(tool), this.choice)));
+    return withList(reply, 'tools', (tools) =>
+      tools.filter((tool) => isChosen(String((JSON.parse(tool) as { name?: unknown } | null)?.name), this.choice)),
+    );
   }
 
   listen(...args: Parameters<Channel['listen']>): Promise<Listening> {
@@ -82,8 +84,4 @@ function calledTool(params: string | undefined): string | null {
     if (error instanceof DuplicateMemberError) return null;
     throw error;
   }
-}
-
-function nameOf(tool: string): string {
-  return String((JSON.parse(tool) as { name?: unknown } | null)?.name);
 }

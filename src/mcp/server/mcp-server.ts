@@ -130,19 +130,18 @@ export class McpServer {
 
   /** Takes a client's notification: those about its session here and its calls are ours, others its server's. */
   private notified(request: McpRequestContext, message: RpcHead, method: string): void {
-    if (method === 'notifications/cancelled') return this.cancel(request, message);
     const { session, principal, text } = request;
+    if (method === 'notifications/cancelled') {
+      const requestId = isObject(message.params) ? message.params.requestId : undefined;
+      if (typeof requestId !== 'string' && typeof requestId !== 'number') return;
+      const raw = memberText(memberText(text, 'params') ?? '{}', 'requestId');
+      if (raw) this.calls.cancel(request, raw);
+      return;
+    }
     if (!session || OWN_NOTIFICATIONS.has(method)) return;
     // Clients without state share an upstream session.
     if (this.sessions.eraOf(session, principal) === undefined) return;
     this.sessions.notify(session, principal, text);
-  }
-
-  private cancel(request: McpRequestContext, { params }: RpcHead): void {
-    const requestId = isObject(params) ? params.requestId : undefined;
-    if (typeof requestId !== 'string' && typeof requestId !== 'number') return;
-    const raw = memberText(memberText(request.text, 'params') ?? '{}', 'requestId');
-    if (raw) this.calls.cancel(request, raw);
   }
 }
 

@@ -91,7 +91,7 @@ describe('the way to a server', () => {
     },
   );
 
-  verifies(['diagnosis:stops', 'diagnosis:status'], 'stops where it is broken', async () => {
+  verifies(['diagnosis:steps', 'diagnosis:session-in-use'], 'stops where it is broken', async () => {
     const cases: [FaultKind, string, RegExp][] = [
       ['html', 'http', /path/],
       ['not-found', 'http', /path/],
@@ -121,7 +121,7 @@ describe('the way to a server', () => {
     expect(walk(untrusted)).toMatch(/connect ok, tls failed, http skipped/);
   });
 
-  verifies('diagnosis:stops', 'stops at an unknown revision, and at a list without an answer', async () => {
+  verifies('diagnosis:steps', 'stops at an unknown revision, and at a list without an answer', async () => {
     const odd = closing(
       await startScripted((message, res) => {
         if (message.method === 'tools/list') {
@@ -154,7 +154,7 @@ describe('the way to a server', () => {
     expect([walk(healed), healed.status.state]).toEqual([WHOLE, 'connected']);
   });
 
-  verifies('diagnosis:status', 'a server that came back is connected again', async () => {
+  verifies('diagnosis:session-in-use', 'a server that came back is connected again', async () => {
     const namespace = await createNamespace(app, owner);
     const [connectionId] = await seedConnections(app, namespace, [{ mcpUrl: (await start()).url }]);
     await app.database.query(
@@ -167,7 +167,7 @@ describe('the way to a server', () => {
   });
 
   verifies(
-    'diagnosis:other-targets',
+    'diagnosis:steps',
     'an uplink without a tunnel and a stored module are described by their kind',
     async () => {
       const namespace = await createNamespace(app, owner);

@@ -160,7 +160,7 @@ describe('one server of many', () => {
     expect((await ask1('no/such')).error.code).toBe(-32601);
   });
 
-  verifies('union:official-clients', 'the published clients of both generations list and call', async () => {
+  verifies('union:all-connections', 'the published clients of both generations list and call', async () => {
     const [one, two] = [
       closing(await startSdkV1({ stateful: true, json: false })),
       closing(await startSdkV2({ legacy: 'reject' })),
@@ -211,41 +211,33 @@ describe('names', () => {
     );
   });
 
-  verifies(
-    'union:own-name',
-    'an own name that two connections have, or a failed one may have, is unknown',
-    async () => {
-      const [one, two] = [
-        await start({ tools: [says('same', 'one'), says('only', 'only')] }),
-        await start({ tools: [tool('same')] }),
-      ];
-      const namespace = await namespaceWith({ one: one.url, two: two.url });
-      await listUntil(namespace, (found) => namesIn(found).length === 3);
-      expect(textOf((await ask(namespace, toolCall(1, 'only'))).body.result)).toBe('only');
-      expect((await ask(namespace, toolCall(2, 'same'))).body.error).toMatchObject({ code: -32602 });
-      await createConnection(app, owner, { mcpUrl: await refusedPort() }, { namespace, connectionId: 'down' });
-      await listUntil(namespace, (found) => found._meta?.['slipway/failed'] !== undefined);
-      expect((await ask(namespace, toolCall(3, 'only'))).body.error).toMatchObject({ code: -32602 });
-    },
-  );
+  verifies('union:names', 'an own name that two connections have, or a failed one may have, is unknown', async () => {
+    const [one, two] = [
+      await start({ tools: [says('same', 'one'), says('only', 'only')] }),
+      await start({ tools: [tool('same')] }),
+    ];
+    const namespace = await namespaceWith({ one: one.url, two: two.url });
+    await listUntil(namespace, (found) => namesIn(found).length === 3);
+    expect(textOf((await ask(namespace, toolCall(1, 'only'))).body.result)).toBe('only');
+    expect((await ask(namespace, toolCall(2, 'same'))).body.error).toMatchObject({ code: -32602 });
+    await createConnection(app, owner, { mcpUrl: await refusedPort() }, { namespace, connectionId: 'down' });
+    await listUntil(namespace, (found) => found._meta?.['slipway/failed'] !== undefined);
+    expect((await ask(namespace, toolCall(3, 'only'))).body.error).toMatchObject({ code: -32602 });
+  });
 
-  verifies(
-    ['union:separator', 'union:ambiguous'],
-    'with dots the longest id has precedence, and shadowed tools are reported',
-    async () => {
-      const [one, two] = [
-        await start({ tools: [says('b.c', 'of a'), says('x', 'x of a')] }),
-        await start({ tools: [says('c', 'of a.b')] }),
-      ];
-      const namespace = await namespaceWith({ a: one.url, 'a.b': two.url });
-      const result = await listUntil(namespace, (found) => namesIn(found).length === 2, '?separator=.');
-      expect(namesIn(result)).toEqual(['a.b.c', 'a.x']);
-      expect(result._meta).toEqual({ 'slipway/shadowed': [{ connectionId: 'a', name: 'b.c' }] });
-      expect(textOf((await ask(namespace, toolCall(1, 'a.b.c'))).body.result)).toBe('of a.b');
-    },
-  );
+  verifies('union:separator', 'with dots the longest id has precedence, and shadowed tools are reported', async () => {
+    const [one, two] = [
+      await start({ tools: [says('b.c', 'of a'), says('x', 'x of a')] }),
+      await start({ tools: [says('c', 'of a.b')] }),
+    ];
+    const namespace = await namespaceWith({ a: one.url, 'a.b': two.url });
+    const result = await listUntil(namespace, (found) => namesIn(found).length === 2, '?separator=.');
+    expect(namesIn(result)).toEqual(['a.b.c', 'a.x']);
+    expect(result._meta).toEqual({ 'slipway/shadowed': [{ connectionId: 'a', name: 'b.c' }] });
+    expect(textOf((await ask(namespace, toolCall(1, 'a.b.c'))).body.result)).toBe('of a.b');
+  });
 
-  verifies('union:bad-query', 'a separator or mode it does not know is refused', async () => {
+  verifies('union:separator', 'a separator or mode it does not know is refused', async () => {
     const namespace = await createNamespace(app, owner);
     for (const query of ['?separator=-', '?separator=', '?mode=other']) {
       const { status, body } = await ask(namespace, request(1, 'tools/list'), query);
@@ -421,7 +413,7 @@ describe('a server with everything', () => {
   );
 
   verifies(
-    'union:foreign-state',
+    'mcp:parked',
     'a requestState that no call waits for runs nothing at a server of an earlier revision',
     async () => {
       const upstream = closing(await start());
@@ -533,7 +525,7 @@ describe('changes', () => {
     await stream.return();
   });
 
-  verifies('union:log-level', 'the log level of a call reaches servers of 2026-07-28 only', async () => {
+  verifies('union:any-method', 'the log level of a call reaches servers of 2026-07-28 only', async () => {
     const [old, recent] = [await start(), await start({ modernOnly: true })];
     const namespace = await namespaceWith({ old: old.url, recent: recent.url });
     await listUntil(namespace, (found) => ['old__echo', 'recent__echo'].every((name) => namesIn(found).includes(name)));
@@ -605,7 +597,7 @@ const listeners: [string, (url: string, changed: () => void) => Promise<Pick<Cli
 
 describe.each(listeners)('a listening client %s', (_, connect) => {
   verifies(
-    ['union:list-changed', 'union:official-clients'],
+    ['union:list-changed', 'union:all-connections'],
     'receives tool changes and requests of one of many servers',
     async () => {
       const upstream = await startElicitationV2('stateless');

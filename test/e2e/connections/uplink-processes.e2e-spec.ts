@@ -122,7 +122,7 @@ describe('a call in another process', () => {
     });
   });
 
-  verifies('uplink:log-level', 'sets the log level of its client first', async () => {
+  verifies('mcp:log-level', 'sets the log level of its client first', async () => {
     const path = await uplink();
     const options: UplinkOptions = {
       capabilities: { tools: {}, logging: {} },
@@ -200,7 +200,7 @@ describe('a call in another process', () => {
 });
 
 describe('pairing in another process', () => {
-  verifies('uplink:processes:conflict', 'is a conflict', async () => {
+  verifies('uplink:processes:force', 'is a conflict', async () => {
     const path = await uplink();
     await paired(app, path);
     expect(await refusalOf(other, path)).toBe(409);

@@ -305,7 +305,7 @@ describe('pairing', () => {
     await paired(path);
   });
 
-  verifies('uplink:pair:other-upgrades', 'leaves requests alone that offer HTTP/2', async () => {
+  verifies('uplink:pair:bad-handshake', 'leaves requests alone that offer HTTP/2', async () => {
     const body = JSON.stringify(request(1, 'ping'));
     const path = await uplink();
     const socket = connect(app.env.port, '127.0.0.1');
@@ -386,7 +386,7 @@ describe('calls through a tunnel', () => {
   });
 
   verifies(
-    'uplink:server-requests:declared',
+    'uplink:server-requests:asked',
     'can ask clients: elicitation, sampling and roots are declared',
     async () => {
       const client = await paired(await uplink());
@@ -398,7 +398,7 @@ describe('calls through a tunnel', () => {
     },
   );
 
-  verifies('uplink:call:cancel', 'of a caller that leaves are cancelled at the local server', async () => {
+  verifies('channel:cancel', 'of a caller that leaves are cancelled at the local server', async () => {
     const path = await uplink();
     const client = await paired(path, { answers: { 'tools/call': () => null } });
     const leaving = new AbortController();
@@ -441,7 +441,7 @@ describe('calls through a tunnel', () => {
     expect((await send(app, owner, `${path}/.tools/echo`, {})).status).toBe(200);
   });
 
-  verifies('uplink:call:unread', 'are refused while sent messages are unread', async () => {
+  verifies('uplink:call:in-flight', 'are refused while sent messages are unread', async () => {
     const path = await uplink();
     const client = await paired(path);
     client.socket.pause();
@@ -490,7 +490,7 @@ describe('frames of a local server', () => {
     },
   );
 
-  verifies('uplink:frames:too-large', 'of more than 16 MB close the tunnel', async () => {
+  verifies('uplink:frames:not-json', 'of more than 16 MB close the tunnel', async () => {
     const path = await uplink();
     const client = await paired(path);
     client.send('x'.repeat(16 * 1024 * 1024 + 1));
@@ -557,7 +557,7 @@ describe('frames of a local server', () => {
     ]);
   });
 
-  verifies('uplink:server-requests:unread', 'that ask on without reading close the tunnel', async () => {
+  verifies('uplink:call:in-flight', 'that ask on without reading close the tunnel', async () => {
     const path = await uplink();
     const client = await paired(path);
     client.socket.pause();

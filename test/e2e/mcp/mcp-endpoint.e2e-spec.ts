@@ -79,7 +79,7 @@ describe('a request', () => {
     expect([answer.status, answer.body.result.tools.length]).toEqual([200, 13]);
   });
 
-  verifies('mcp:jsonrpc', 'is -32600 without the member jsonrpc, with and without an id', async () => {
+  verifies('mcp:eras', 'is -32600 without the member jsonrpc, with and without an id', async () => {
     const upstream = await start();
     const path = await connect(upstream.url);
     for (const text of ['{"method":"tools/list"}', '{"id":1,"method":"tools/list"}']) {
@@ -182,7 +182,7 @@ describe('a request', () => {
   ids.push('1.50', '-17', '"\\u0041\\/\\"\\\\\\n"', '"ünï🌊"', '"\\ud800"', '"__proto__"', '"null"');
   for (const options of [{}, { sse: true }, { modernOnly: true }] as UpstreamOptions[]) {
     verifies(
-      'mcp:id-kept',
+      'mcp:passes-through',
       `has its id given back as it was written, from an upstream ${JSON.stringify(options)}`,
       async () => {
         const upstream = await start(options);
@@ -224,14 +224,6 @@ describe('a request', () => {
     expect(upstream.seen.at(-1)).toMatchObject({ method: 'odd/method', params: { name: 'x' } });
   });
 
-  verifies('mcp:passes-through', 'passes its params byte for byte', async () => {
-    const upstream = await start();
-    const path = await connect(upstream.url);
-    const params = '{ "name":"echo", "arguments":{"message":"x","n":9007199254740993, "\\u0069d": 1.0 } }';
-    await mcp(app, owner, path, `{"jsonrpc":"2.0","id":"A","method":"tools/call","params":${params}}`);
-    expect(upstream.requests.at(-1)?.raw).toContain(`"params":${params}`);
-  });
-
   for (const options of [{}, { sse: true }, { sessions: true }]) {
     verifies(
       ['mcp:passes-through', 'channel:sse'],
@@ -265,16 +257,6 @@ describe('a request', () => {
       },
     );
   }
-
-  verifies('mcp:passes-through', 'pages of a list are the client’s to follow', async () => {
-    const upstream = await start({ pageSize: 5 });
-    const path = await connect(upstream.url);
-    const first = await mcp(app, owner, path, request(1, 'tools/list'));
-    expect(first.body.result.tools).toHaveLength(5);
-    const cursor = first.body.result.nextCursor as string;
-    const second = await mcp(app, owner, path, request(1, 'tools/list', { cursor }));
-    expect(second.body.result.tools[0].name).toBe('slow');
-  });
 
   verifies('mcp:passes-through', 'reaches an upstream of 2026-07-28 alone, with any params', async () => {
     const upstream = await start({ modernOnly: true });
@@ -747,21 +729,4 @@ describe('progress', () => {
       expect(events[1]).toMatchObject({ id: 'id', error: { message: expect.stringMatching(/unknown/) } });
     },
   );
-
-  verifies('mcp:passes-through', 'other notifications ahead of an answer reach its client', async () => {
-    const talk: ToolDef = {
-      name: 'talk',
-      inputSchema: {},
-      call: ({ exchange }) => {
-        exchange.send({ method: 'notifications/message', params: { level: 'info', data: 'line\none' } });
-        return { content: [] };
-      },
-    };
-    const path = await connect((await start({ tools: [talk] })).url);
-    const events = eventsOf((await mcp(app, owner, path, toolCall(1, 'talk'))).text).map((event) => JSON.parse(event));
-    expect(events).toEqual([
-      { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'line\none' } },
-      { jsonrpc: '2.0', id: 1, result: { content: [] } },
-    ]);
-  });
 });

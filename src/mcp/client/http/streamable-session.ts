@@ -70,15 +70,12 @@ export async function openStreamable(
     ...(id === null && { hasNoStream: true as const }),
   };
   const isRestored = Object.keys(name).some((header) => answered[header] !== undefined);
-  const session = new StreamableSession(wire, identity, { id, isRestored }, base, handlers, isResponding(profile));
+  // The GET stream brings requests and log messages to a caller that takes them.
+  const isResponding =
+    profile !== undefined && !profile.isShared && (profile.level !== undefined || canBeAsked(profile.capabilities));
+  const session = new StreamableSession(wire, identity, { id, isRestored }, base, handlers, isResponding);
   await session.begin(timeoutMs);
   return session;
-}
-
-/** True for a caller that answers requests or wants log messages: the GET stream of its session brings them. */
-function isResponding(profile: CallerProfile | undefined): boolean {
-  if (!profile || profile.isShared) return false;
-  return profile.level !== undefined || canBeAsked(profile.capabilities);
 }
 
 /** Session data from the upstream's answer to `initialize`. */
@@ -158,7 +155,14 @@ class StreamableSession implements LegacySession {
       },
       (error: unknown) => {
         if (responder) this.leave(responder);
-        if (error instanceof SessionInDoubtError) return this.inDoubt(error, call);
+        if (error instanceof SessionInDoubtError) {
+          const { outcome } = error;
+          // The session of a task may be one of another process.
+          return (call.session ? Promise.resolve() : this.probe()).then(() => {
+            if (outcome instanceof Error) throw outcome;
+            return outcome;
+          });
+        }
         // Closing the socket does not cancel a request in these versions.
         if (error instanceof UpstreamTimeoutError || error instanceof CallerLeftError) {
           wire.aside(headers, cancelledText(id));
@@ -170,13 +174,6 @@ class StreamableSession implements LegacySession {
 
   private leave(responder: UpstreamRequestResponder): void {
     this.inFlight.splice(this.inFlight.indexOf(responder), 1);
-  }
-
-  private async inDoubt({ outcome }: SessionInDoubtError, call: McpCall): Promise<McpReply> {
-    // The session of a task may be one of another process.
-    if (!call.session) await this.probe();
-    if (outcome instanceof Error) throw outcome;
-    return outcome;
   }
 
   notify(text: string): void {
@@ -191,7 +188,15 @@ class StreamableSession implements LegacySession {
       method: 'GET',
       headers: this.streamHeaders,
       timeoutMs,
-      onMessage: (data) => this.receive(data),
+      onMessage: (data) => {
+        const head = parseMessage(data);
+        if (typeof head?.method !== 'string') return;
+        if (head.id === undefined) return this.handlers.onNotification(data, head.method);
+        const responder = this.inFlight.at(-1) ?? this.wire.responder(this.headers);
+        const forward: McpCall['onRequest'] = (asked, params) =>
+          this.handlers.onRequest(asked, params, responder.forward);
+        responder.take(data, head.method, this.isInteractive ? forward : undefined);
+      },
       onEnd: () => {
         this.stream = null;
         if (!this.isEnded) onEnd();
@@ -239,33 +244,22 @@ class StreamableSession implements LegacySession {
     try {
       await this.wire.request({ method: 'ping' }, manner);
     } catch (error) {
-      if (error instanceof SessionLostError || error instanceof SessionInDoubtError) return this.drop();
-      this.logger.debug({ msg: 'an upstream session in doubt could not be probed', err: error });
+      if (!(error instanceof SessionLostError || error instanceof SessionInDoubtError)) {
+        return this.logger.debug({ msg: 'an upstream session in doubt could not be probed', err: error });
+      }
+      // Not ended upstream, since calls may still run in it.
+      const { stream } = this;
+      this.isEnded = true;
+      clearTimeout(this.retry);
+      this.closeStream();
+      this.handlers.onLost(this);
+      if (stream) this.onStreamEnd();
     }
-  }
-
-  /** Leaves a session that the server refuses. Not ended upstream, since calls may still run in it. */
-  private drop(): void {
-    const { stream } = this;
-    this.isEnded = true;
-    clearTimeout(this.retry);
-    this.closeStream();
-    this.handlers.onLost(this);
-    if (stream) this.onStreamEnd();
   }
 
   private closeStream(): void {
     this.stream?.close();
     this.stream = null;
-  }
-
-  private receive(data: string): void {
-    const head = parseMessage(data);
-    if (typeof head?.method !== 'string') return;
-    if (head.id === undefined) return this.handlers.onNotification(data, head.method);
-    const responder = this.inFlight.at(-1) ?? this.wire.responder(this.headers);
-    const forward: McpCall['onRequest'] = (asked, params) => this.handlers.onRequest(asked, params, responder.forward);
-    responder.take(data, head.method, this.isInteractive ? forward : undefined);
   }
 
   /** Reopens the GET stream while the session lives, unless the server does not offer one. */
