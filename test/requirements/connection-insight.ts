@@ -76,7 +76,8 @@ export const connectionInsight = {
   },
   'union:any-method': {
     source: 'House',
-    behavior: '`logging/setLevel` and methods without a connection name work if one of the connections supports them.',
+    behavior:
+      '`logging/setLevel` and methods without a connection name work if one of the connections supports them. The log level of a call is sent with it to servers of 2026-07-28 only.',
   },
   'union:failures': {
     source: 'House',

@@ -83,7 +83,7 @@ export const service = {
   'mcp:parked': {
     source: 'House',
     behavior:
-      'A call whose legacy upstream sends a request to a client of 2026-07-28 waits up to 10 minutes for the answer, which is accepted from its caller only, for its request, in any process; when the call is lost, the error asks the client to call again.',
+      'A call whose legacy upstream sends a request to a client of 2026-07-28 waits up to 10 minutes for the answer, which is accepted from its caller only, for its request, in any process; when the call is lost, the error asks the client to call again, and a `requestState` that no call waits for reaches no server of an earlier revision.',
   },
   'mcp:long-calls': {
     source: 'House',
@@ -93,7 +93,7 @@ export const service = {
   'mcp:loop': {
     source: 'House',
     behavior:
-      'A request that passed through this service before, or through four such services, is refused; a connection that leads back has the status `error` with the loop and the remedy.',
+      'A request that passed through this service before is refused; a connection that leads back has the status `error` with the loop and the remedy.',
   },
   'mcp:tasks': {
     source: 'House',
@@ -123,7 +123,7 @@ export const service = {
   'mcp:server-requests': {
     source: 'House',
     behavior:
-      'A request of a legacy server outside of calls reaches the GET stream of the client whose session it is, in any process, else its running call; without either, or if the client did not declare the capability, it is refused with -32601.',
+      'A request of a legacy server outside of calls reaches the GET stream of the client whose session it is, in any process, else its running call; without either, or if the client did not declare the capability, it is refused with -32601. Notifications of a client reach its upstream sessions in every process, except those about its session here, its calls and progress.',
   },
   'mcp:session-restart': {
     source: 'House',
@@ -192,7 +192,7 @@ export const service = {
   'mcp:passes-through': {
     source: 'House',
     behavior:
-      'Tools, resources, prompts and completion reach the client unchanged: requests and answers pass byte for byte, except for the id.',
+      'Tools, resources, prompts and completion reach the client unchanged: requests and answers pass byte for byte. The answer has the id of the request exactly as it was written.',
   },
   'mcp:progress': {
     source: 'House',
@@ -408,7 +408,7 @@ export const service = {
   'channel:era': {
     source: 'House',
     behavior:
-      'The era of an upstream is detected by `server/discover`, once for all processes, and again when the server behaves otherwise; servers of every era are supported.',
+      'The era of an upstream is detected by `server/discover`, once for all processes, and again when the server behaves otherwise. Servers of every era are supported: a modern request has its envelope and headers, also those that a tool requires.',
   },
   'channel:listen': {
     source: 'House',

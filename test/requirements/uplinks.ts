@@ -90,7 +90,7 @@ export const uplinks = {
   'uplink:call:in-flight': {
     source: 'House',
     behavior:
-      'The 257th concurrent call, and calls while a local server leaves more than 4 MB unread, are refused with 429 `rate_limited` and not sent.',
+      'The 257th concurrent call, and calls while a local server leaves more than 4 MB unread, are refused with 429 `rate_limited` and not sent. One that sends requests without reading the answers is closed with 1008.',
   },
   'uplink:call:handshake-once': {
     source: 'Field',
@@ -121,7 +121,7 @@ export const uplinks = {
   'uplink:server-requests:asked': {
     source: 'House',
     behavior:
-      'A request of the local server reaches the only caller of calls, in any process, if it can answer, and the answer is returned; while calls of several callers run, none receives it.',
+      'A request of the local server reaches the only caller of calls, in any process, if it can answer, and the answer is returned; while calls of several callers run, none receives it. The capabilities for which servers ask are declared to the local server.',
   },
   'uplink:listen': {
     source: 'House',

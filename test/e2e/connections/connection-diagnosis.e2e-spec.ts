@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import type { DiagnosisDto } from '../../../src/modules/connections/diagnosis/diagnosis.dto.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { expectAlike, notFound, seedConnections } from '../../support/database/connection-rows.js';
+import { expectAlike, notFound } from '../../support/database/connection-rows.js';
 import { publishExternal } from '../../support/releases/current-releases.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import {
@@ -152,18 +152,6 @@ describe('the way to a server', () => {
     expect(broken.status).toMatchObject({ state: 'error' });
     const healed = await diagnose(path);
     expect([walk(healed), healed.status.state]).toEqual([WHOLE, 'connected']);
-  });
-
-  verifies('diagnosis:session-in-use', 'a server that came back is connected again', async () => {
-    const namespace = await createNamespace(app, owner);
-    const [connectionId] = await seedConnections(app, namespace, [{ mcpUrl: (await start()).url }]);
-    await app.database.query(
-      `UPDATE connections SET status_state = 'error', status_reason = 'unreachable' WHERE connection_id = $1`,
-      [connectionId],
-    );
-    expect((await diagnose(`/connect/${namespace}/${connectionId}`)).status).toMatchObject({ state: 'connected' });
-    const { body } = await app.as(owner).get(`/connect/${namespace}/${connectionId}`);
-    expect(body).toMatchObject({ status: { state: 'connected', reason: 'ok' } });
   });
 
   verifies(

@@ -22,7 +22,6 @@ import { refusedPort, startFaulty } from '../../support/special-upstreams/faulty
 import { startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
 import { received, LoggingUpstream, WATCHED } from '../../support/special-upstreams/logging-upstream.js';
 import { until } from '../../support/until.js';
-import { startReferenceServer } from '../../support/upstream/reference-servers.mjs';
 import { closing, connectV1, start, textOf } from '../../support/upstream/upstream-clients.js';
 import { RAW_TOOL_RESULT, textResult, type ToolDef } from '../../support/upstream/upstream.js';
 import { longVerifies, verifies } from '../../support/verifies.js';
@@ -393,22 +392,6 @@ describe('a server with everything', () => {
       expect(heard).toEqual(['error: called']);
       expect((await ask(namespace, request(1, 'acme/ping'))).body.result).toEqual({ pong: true });
       expect((await ask(namespace, request(2, 'acme/other'))).body.error.code).toBe(-32601);
-    },
-  );
-
-  verifies(
-    'union:any-method',
-    'a log level is set at a server that has logging in its older revision only',
-    async () => {
-      const server = await startReferenceServer('conformance-server');
-      try {
-        const namespace = await namespaceWith({ dual: server.url });
-        const client = await connectV1(`${app.url}/connect/${namespace}/.mcp`, {}, keyed());
-        expect(client.getServerCapabilities()).toMatchObject({ logging: {} });
-        expect(await client.setLoggingLevel('error')).toEqual({});
-      } finally {
-        await server.kill();
-      }
     },
   );
 

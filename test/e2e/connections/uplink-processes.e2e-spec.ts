@@ -489,18 +489,6 @@ describe('a question of the local server', () => {
       }
     });
 
-    verifies('uplink:server-requests:asked', `may take longer than a call, in ${where} process`, async () => {
-      const { client, asked, answer, answered, end } = await callers(processOf(), ['one'], 400);
-      client.send(question);
-      await until(() => asked.length === 1, 'it is asked');
-      const from = Date.now();
-      // Beyond the call's own time, and what another process has on top of it.
-      await until(() => Date.now() - from > (where === 'this' ? 900 : 2_900), 'the time of the call is over');
-      answer('{"action": "accept"}');
-      expect((await answered()).result).toEqual({ action: 'accept' });
-      await end();
-    });
-
     verifies('uplink:server-requests:asked', `ends with its caller, in ${where} process`, async () => {
       const { client, asked, leaving, calls } = await callers(processOf(), ['one']);
       client.send(question);

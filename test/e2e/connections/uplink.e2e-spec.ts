@@ -4,19 +4,8 @@ import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import {
-  eventsOf,
-  mcp,
-  mcpAccept,
-  open,
-  request,
-  send,
-  times,
-  toolCall,
-  type Answer,
-} from '../../support/mcp/calls.js';
+import { eventsOf, mcp, open, request, send, times, toolCall, type Answer } from '../../support/mcp/calls.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
-import { messagesOf, modern } from '../../support/mcp/mcp-calls.js';
 import {
   openTunnel,
   pair,
@@ -528,20 +517,6 @@ describe('frames of a local server', () => {
     expect((await send(app, owner, `${path}/.tools/echo`, {})).status).toBe(200);
   });
 
-  verifies('uplink:frames:unknown-answers', 'that are not MCP do not affect listeners', async () => {
-    const path = await uplink();
-    const client = await paired(path, { capabilities: { tools: { listChanged: true } } });
-    const { body, headers } = modern('subscriptions/listen', { notifications: { toolsListChanged: true } });
-    const response = await open(app, owner, `${path}/mcp`, body, { headers: { ...mcpAccept, ...headers } });
-    const stream = messagesOf(response);
-    await stream.next();
-    for (const params of [[1], 5, 'x', null]) client.send({ method: 'notifications/tools/list_changed', params });
-    const { value } = await stream.next();
-    expect(value).toMatchObject({ method: 'notifications/tools/list_changed', params: { _meta: {} } });
-    expect((await send(app, owner, `${path}/.tools/echo`, {})).status).toBe(200);
-    await stream.return(undefined);
-  });
-
   verifies('uplink:server-requests', 'that ask something are answered', async () => {
     const path = await uplink();
     const client = await paired(path);
@@ -586,15 +561,6 @@ describe('what is deleted', () => {
     const path = await uplink();
     const client = await paired(path);
     expect((await app.as(owner).delete(path)).status).toBe(200);
-    expect(await client.closed).toEqual({ code: 1001, reason: 'deleted' });
-    expect(await refusalOf(owner, path, { force: true })).toEqual(notFound);
-  });
-
-  verifies('uplink:deleted', 'with its namespace, too', async () => {
-    const inside = await createNamespace(app, owner);
-    const path = await uplink(inside);
-    const client = await paired(path);
-    expect((await app.as(owner).delete(`/namespaces/${inside}`)).status).toBe(200);
     expect(await client.closed).toEqual({ code: 1001, reason: 'deleted' });
     expect(await refusalOf(owner, path, { force: true })).toEqual(notFound);
   });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import type { ServerResponse } from 'node:http';
 import type { Channel } from '../../../src/mcp/protocol/channel.js';
 import { HttpChannels } from '../../../src/mcp/client/http/http-channel.js';
@@ -485,38 +485,5 @@ describe('HTTP+SSE', () => {
     const { upstream } = await byHand(other.url);
     await expect(channelTo(upstream.url).open(20_000)).rejects.toThrow();
     expect(other.seen).toEqual([]);
-  });
-
-  it('gives progress to the call it belongs to', async () => {
-    const { upstream, downlinks } = await byHand();
-    const channel = channelTo(upstream.url);
-    await channel.open(20_000);
-    const heard: string[][] = [[], []];
-    const calls = heard.map((own, i) =>
-      channel.request({
-        method: 'tools/call',
-        params: `{"name":"t","_meta":{"progressToken":"p${i}"}}`,
-        timeoutMs: 20_000,
-        onNotification: (text) => {
-          const { params } = JSON.parse(text) as { params: { progressToken: string; progress: string } };
-          own.push(params.progressToken, params.progress);
-        },
-      }),
-    );
-    await upstream.came('tools/call', 2);
-    const sent = upstream.seen
-      .filter(({ method }) => method === 'tools/call')
-      .sort((a, b) => Number(a.id) - Number(b.id));
-    const tokens = sent.map(({ params }) => (params as { _meta: { progressToken: unknown } })._meta.progressToken);
-    for (const i of [1, 0]) {
-      const params = { progressToken: tokens[i], progress: `of ${i}` };
-      event(downlinks[0], { method: 'notifications/progress', params });
-    }
-    for (const { id, method } of upstream.seen) if (method === 'tools/call') event(downlinks[0], { id, result: {} });
-    await Promise.all(calls);
-    expect(heard).toEqual([
-      ['p0', 'of 0'],
-      ['p1', 'of 1'],
-    ]);
   });
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
@@ -669,20 +669,6 @@ describe('a connection that breaks', () => {
 });
 
 describe('a server that asks its client', () => {
-  for (const options of [{}, { sse: true }, { sessions: true, sse: true }]) {
-    verifies('channel:sse', `hears -32601 at once, by REST and MCP, ${JSON.stringify(options)}`, async () => {
-      const upstream = await start(options);
-      const path = await connect(upstream.url);
-      const refused = { error: { code: -32601 } };
-      expect(JSON.parse(textOf((await rest(path, 'asks')).body))).toMatchObject(refused);
-      const answer = await mcp(app, owner, path, toolCall(1, 'asks'));
-      expect(JSON.parse(textOf(answer.body.result))).toMatchObject(refused);
-      const replies = upstream.requests.filter((one) => String(messageOf(one).id).startsWith('srv-'));
-      expect(replies).toHaveLength(2);
-      expect(new Set(replies.map(({ headers }) => headers['mcp-session-id'])).size).toBe(1);
-    });
-  }
-
   verifies(
     'channel:sse',
     'receives the answer also when more calls send requests at once than there are sockets',
@@ -694,23 +680,6 @@ describe('a server that asks its client', () => {
       expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
     },
   );
-
-  it('gets a pong for its ping', async () => {
-    const upstream = await start({
-      tools: [
-        {
-          name: 'pings',
-          inputSchema: {},
-          call: async ({ exchange, answerTo }) => {
-            const answer = answerTo('srv-ping');
-            exchange.send({ id: 'srv-ping', method: 'ping' });
-            return { content: [{ type: 'text', text: JSON.stringify((await answer).result) }] };
-          },
-        },
-      ],
-    });
-    expect(textOf((await rest(await connect(upstream.url), 'pings')).body)).toBe('{}');
-  });
 });
 
 describe('the headers of a connection', () => {

@@ -553,16 +553,6 @@ describe('a call', () => {
     expect(JSON.parse(await answer)).toMatchObject({ result: { content: [{ text: 'slow' }] } });
     expect(calls(after).some(({ raw }) => raw.includes('"slow"'))).toBe(true);
   });
-
-  verifies('run:any-key', 'is answered by each process, with a session of its own', async () => {
-    const upstream = await start({ sessions: true });
-    const server = await external(upstream);
-    const answers = await Promise.all(
-      times(40, (i) => run(owner, server, toolCall(1, 'crosstalk', { token: `t${i}` }), { on: i % 2 ? app : second })),
-    );
-    expect(answers.map(({ body }) => textOf(body.result))).toEqual(times(40, (i) => `t${i}`));
-    expect(upstream.sessions.size).toBe(2);
-  });
 });
 
 describe('a failure of the server', () => {
@@ -583,30 +573,6 @@ describe('a failure of the server', () => {
       }
     });
   }
-
-  verifies('run:upstream-down', 'that refuses or dies gives 200 and a JSON-RPC error', async () => {
-    const upstream = await start();
-    const dying = await external(upstream);
-    expect((await run(owner, dying, echo('x'))).status).toBe(200);
-    await upstream.close();
-    for (const server of [dying, await externalServer(app, owner, await refusedPort())]) {
-      const answer = await run(owner, server, echo('x'));
-      expect(answer.status).toBe(200);
-      expect(expectRpcError(answer, 1)).not.toContain('127.0.0.1');
-    }
-  });
-
-  verifies('run:upstream-down', 'that is too slow gives a JSON-RPC error at the deadline', async () => {
-    const server = await external(await start({ sse: true }));
-    // The session is open before, so that the call is under way when its time is over.
-    const isOpen = async () => 'result' in (await run(owner, server, echo('x'), { on: hasty })).body;
-    await until(isOpen, 'the session is open');
-    const from = performance.now();
-    const answer = await run(owner, server, toolCall(1, 'hold'), { on: hasty });
-    expect(performance.now() - from).toBeLessThan(CALL_MS + MARGIN_MS);
-    expect(answer.status).toBe(200);
-    expect(expectRpcError(answer, 1, -33003)).toMatch(/unknown/);
-  });
 
   verifies(
     'mcp:auth-required',
