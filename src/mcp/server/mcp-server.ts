@@ -16,7 +16,7 @@ import { memberText } from '../protocol/json-edit.js';
 import { isObject } from '../../platform/text/json.js';
 import { statusOf } from '../../platform/errors/domain-error.js';
 import type { Channel } from '../protocol/channel.js';
-import { DuplicateMemberError, members, slice, type Span } from '../protocol/json-text.js';
+import { slice, type Span, uniqueMembers } from '../protocol/json-text.js';
 import { CallerLeftError } from '../protocol/mcp-errors.js';
 import type { RpcHead } from '../protocol/messages.js';
 import { rpcCode } from '../protocol/protocol.js';
@@ -100,13 +100,8 @@ export class McpServer {
       if (classified.era === 'legacy') this.notified(request, message, method);
       return sink.reply(202, null);
     }
-    let parts: Map<string, Span>;
-    try {
-      parts = members(request.text, 0, true);
-    } catch (error) {
-      if (!(error instanceof DuplicateMemberError)) throw error;
-      return refuse(sink, invalid(`"${error.message}" occurs twice`));
-    }
+    const parts = uniqueMembers(request.text);
+    if (typeof parts === 'string') return refuse(sink, invalid(`"${parts}" occurs twice`));
     const id = slice(request.text, parts.get('id') as Span);
     const params = parts.get('params');
     const paramsText = params && slice(request.text, params);

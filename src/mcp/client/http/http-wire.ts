@@ -46,14 +46,6 @@ const ASIDES_MAX = 256;
 
 type Headers = Record<string, string>;
 
-/** The upstream refused a request without a sign that it read the message: it may have lost the session. */
-export class SessionInDoubtError extends Error {
-  /** @param outcome result of the request for its caller */
-  constructor(readonly outcome: McpReply | UpstreamError) {
-    super('The upstream may have lost the session');
-  }
-}
-
 /** Statuses that say nothing about a session: of authorization, of the size or time of a request, and of a busy server. */
 const UNRELATED: ReadonlySet<number> = new Set([401, 403, 408, 413, 429, 502, 503, 504]);
 
@@ -117,8 +109,8 @@ export interface WireManner {
   /** Replaces the params of the call. */
   params?: string;
   /**
-   * Rejects with {@link SessionLostError} on answers that mean the session is gone, and with {@link SessionInDoubtError}
-   * on those that may mean it.
+   * Rejects with {@link SessionLostError} on answers that mean the session is gone, and on those that may mean it, then
+   * with their outcome.
    */
   mayLoseSession?: boolean;
   /** Resumes a stream that breaks, by `Last-Event-ID`. */
@@ -174,7 +166,7 @@ export class HttpWire {
   /**
    * Sends a request and returns its reply, which may be a JSON-RPC error.
    *
-   * @throws UpstreamFailure, SessionLostError, SessionInDoubtError
+   * @throws UpstreamFailure, SessionLostError
    */
   request(call: WireCall, manner: WireManner): Promise<McpReply> {
     const id = this.takeId();
@@ -206,11 +198,6 @@ export class HttpWire {
     const reply = streamed ?? (head && text !== null ? replyTo(id, text, head, manner.era) : null);
     this.requireNoLoop(status, reply);
     return { status, reply, error: () => this.statusError(answer) };
-  }
-
-  /** Sends a notification and waits for the HTTP answer. @throws UpstreamFailure */
-  async notify(headers: Headers, method: string, timeoutMs: number): Promise<void> {
-    await this.post(this.target.url, headers, requestText(null, method, undefined), { timeoutMs });
   }
 
   /** Posts a message without a JSON-RPC answer; the body of the response is ignored. @throws UpstreamFailure */
@@ -406,10 +393,10 @@ export class HttpWire {
     const isSuccess = status >= 200 && status < 300;
     const isInDoubt = mayLoseSession && !isSuccess && head?.id !== id && !UNRELATED.has(status);
     if (reply && (status < 300 || reply.error)) {
-      if (isInDoubt) throw new SessionInDoubtError(reply);
+      if (isInDoubt) throw new SessionLostError(reply);
       return reply;
     }
-    if (isInDoubt) throw new SessionInDoubtError(this.statusError(answer));
+    if (isInDoubt) throw new SessionLostError(this.statusError(answer));
     if (!isSuccess) throw this.statusError(answer);
     if (text !== null || !contentType.startsWith('text/event-stream')) throw notMcp(url, contentType, text);
     throw new UpstreamError(

@@ -2,12 +2,12 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Logger } from '@nestjs/common';
 import type { CallerProfile, McpCall, McpReply } from '../../protocol/channel.js';
 import { CallerLeftError, fromHttpStatus, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
-import { parseMessage, resultOf } from '../../protocol/messages.js';
+import { parseMessage, requestText, resultOf } from '../../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
 import { canBeAsked, identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { HandshakeRefusedError, refusalText } from '../protocol-adapter.js';
 import type { StreamAnswer } from './http-exchange.js';
-import { type HttpWire, SessionInDoubtError, type WireManner } from './http-wire.js';
+import type { HttpWire, WireManner } from './http-wire.js';
 import { SessionLostError } from '../may-resend.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
 import { cancelledText } from '../multiplexed-calls.js';
@@ -78,14 +78,6 @@ export async function openStreamable(
   return session;
 }
 
-/** Session data from the upstream's answer to `initialize`. */
-interface SessionRef {
-  /** `Mcp-Session-Id`; null without sessions. */
-  id: string | null;
-  /** The upstream restores the session by its name: any process that opens it again continues it. */
-  isRestored: boolean;
-}
-
 class StreamableSession implements LegacySession {
   private readonly headers: Record<string, string>;
   private readonly streamHeaders: Record<string, string>;
@@ -101,10 +93,14 @@ class StreamableSession implements LegacySession {
   private isEnded = false;
   private readonly logger = new Logger('mcp');
 
+  /**
+   * @param ref its `Mcp-Session-Id`, null without sessions; `isRestored` if the upstream restores the session by its
+   * name, so that any process that opens it again continues it
+   */
   constructor(
     private readonly wire: HttpWire,
     readonly identity: UpstreamIdentity,
-    private readonly ref: SessionRef,
+    private readonly ref: { id: string | null; isRestored: boolean },
     base: Record<string, string>,
     private readonly handlers: SessionHandlers,
     private readonly isInteractive: boolean,
@@ -125,7 +121,8 @@ class StreamableSession implements LegacySession {
 
   async begin(timeoutMs: number): Promise<void> {
     try {
-      await this.wire.notify(this.headers, 'notifications/initialized', timeoutMs);
+      const body = requestText(null, 'notifications/initialized', undefined);
+      await this.wire.post(this.wire.target.url, this.headers, body, { timeoutMs });
     } catch (error) {
       void this.end();
       throw error;
@@ -155,7 +152,7 @@ class StreamableSession implements LegacySession {
       },
       (error: unknown) => {
         if (responder) this.leave(responder);
-        if (error instanceof SessionInDoubtError) {
+        if (error instanceof SessionLostError && error.outcome !== null) {
           const { outcome } = error;
           // The session of a task may be one of another process.
           return (call.session ? Promise.resolve() : this.probe()).then(() => {
@@ -244,7 +241,7 @@ class StreamableSession implements LegacySession {
     try {
       await this.wire.request({ method: 'ping' }, manner);
     } catch (error) {
-      if (!(error instanceof SessionLostError || error instanceof SessionInDoubtError)) {
+      if (!(error instanceof SessionLostError)) {
         return this.logger.debug({ msg: 'an upstream session in doubt could not be probed', err: error });
       }
       // Not ended upstream, since calls may still run in it.
