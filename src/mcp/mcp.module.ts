@@ -9,11 +9,7 @@ import { UpstreamEra } from './eras/upstream-era.entity.js';
 @Global()
 @Module({
   imports: [TypeOrmModule.forFeature([UpstreamEra])],
-  providers: [
-    EraRepository,
-    { provide: EraMemory, inject: [EraRepository], useFactory: (store: EraRepository) => new EraMemory(store) },
-    HttpChannels,
-  ],
+  providers: [EraRepository, EraMemory, HttpChannels],
   exports: [HttpChannels],
 })
 export class McpModule {}

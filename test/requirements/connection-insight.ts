@@ -15,21 +15,12 @@ export const connectionInsight = {
   'log:failures': {
     source: 'House',
     behavior:
-      'The log contains calls that failed, were denied (authorization, values, unknown tools, no tunnel) or were cancelled, with the reason.',
-  },
-  'log:answered-errors': {
-    source: 'House',
-    behavior:
-      'A tool result with `isError: true` has the outcome `toolError`, a JSON-RPC error `rpcError`, over REST and MCP.',
+      'The log contains calls that failed, were denied (authorization, values, unknown tools, no tunnel) or were cancelled, with the reason; a tool result with `isError: true` has the outcome `toolError`, a JSON-RPC error `rpcError`.',
   },
   'log:query': {
     source: 'House',
     behavior:
-      '`limit` is 1 to 100 (default 20); `from`, `to`, `search`, `outcome` and `tool` must all match, and `total` counts what matches.',
-  },
-  'log:query-invalid': {
-    source: 'House',
-    behavior: 'A limit, time or outcome of another form answers 400 `validation_error`.',
+      '`limit` is 1 to 100 (default 20); `from`, `to`, `search`, `outcome` and `tool` must all match, and `total` counts what matches. A value of another form answers 400 `validation_error`.',
   },
   'log:nothing-secret': {
     source: 'House',
@@ -49,33 +40,21 @@ export const connectionInsight = {
   'union:all-connections': {
     source: 'House',
     behavior:
-      'The MCP endpoint `/connect/{namespace}/.mcp` offers the tools, prompts and resources of all connections, tools named `connectionId__tool`.',
+      'The MCP endpoint `/connect/{namespace}/.mcp` offers the tools, prompts and resources of all connections, tools named `connectionId__tool`, to the MCP clients of both generations.',
   },
   'union:result-unchanged': {
     source: 'House',
     behavior: "A call reaches the connection named by the name's prefix, and its result passes byte for byte.",
-  },
-  'union:official-clients': {
-    source: 'House',
-    behavior: 'The published MCP clients of both generations work with the namespace endpoint.',
   },
   'union:names': {
     source: 'House',
     behavior:
       'Every listed tool name matches `^[a-zA-Z0-9_-]{1,64}$`; calls accept it, `connectionId.tool`, and the own name of a tool where it is unique; logs contain the name that the server uses.',
   },
-  'union:own-name': {
-    source: 'House',
-    behavior: 'A tool is called by its own name only if exactly one connection is known to have it.',
-  },
   'union:separator': {
     source: 'House',
-    behavior: 'With `separator=.` names keep the spelling of the servers.',
-  },
-  'union:ambiguous': {
-    source: 'House',
     behavior:
-      'With `separator=.` an ambiguous name means the connection with the longest id; lists omit and report the tools that it shadows.',
+      'With `separator=.` names keep the spelling of the servers. An ambiguous name means the connection with the longest id; lists omit and report the tools that it shadows. An unknown separator or mode answers 400.',
   },
   'union:links': {
     source: 'House',
@@ -95,18 +74,10 @@ export const connectionInsight = {
     source: 'House',
     behavior: 'Lists hold the tools that a server offers to clients with the capabilities of the caller.',
   },
-  'union:foreign-state': {
-    source: 'House',
-    behavior:
-      'A call with a `requestState` that belongs to no waiting call is refused with -32602 and does not reach a server of an earlier revision.',
-  },
   'union:any-method': {
     source: 'House',
-    behavior: '`logging/setLevel` and methods without a connection name work if one of the connections supports them.',
-  },
-  'union:log-level': {
-    source: 'House',
-    behavior: 'The log level of a call at a namespace is sent with it to servers of 2026-07-28, and to no others.',
+    behavior:
+      '`logging/setLevel` and methods without a connection name work if one of the connections supports them. The log level of a call is sent with it to servers of 2026-07-28 only.',
   },
   'union:failures': {
     source: 'House',
@@ -130,40 +101,24 @@ export const connectionInsight = {
   'union:list-changed': {
     source: 'House',
     behavior:
-      'Listeners receive a list change when a connection is added or removed, and when an upstream announces one.',
-  },
-  'union:resource-updates': {
-    source: 'House',
-    behavior: 'Slipway listens again after the stream of a connection ends, and then reports its resources as updated.',
+      'Listeners receive a list change when a connection is added or removed, and when an upstream announces one. After the stream of a connection ended its resources are reported as updated.',
   },
   'union:own': {
     source: 'House',
     behavior:
       'Only the owner of a namespace can use its endpoint; foreign and missing namespaces have the same answer, and no name reaches a connection of another namespace.',
   },
-  'union:bad-query': {
-    source: 'House',
-    behavior: 'An unknown separator or mode answers 400.',
-  },
 
   'diagnosis:steps': {
     source: 'House',
     behavior:
-      '`GET …/{connectionId}/diagnosis` checks the path to the MCP server of a url or registry connection step by step, with one line of evidence for each step, and ends with a remedy.',
-  },
-  'diagnosis:stops': {
-    source: 'House',
-    behavior: 'A diagnosis marks the step that fails as broken, skips the steps after it, and calls no tool.',
-  },
-  'diagnosis:other-targets': {
-    source: 'House',
-    behavior: 'The diagnosis of an uplink, a mock or a source states the kind of the target and if it responds.',
+      '`GET …/{connectionId}/diagnosis` checks the path to the MCP server of a url or registry connection step by step, with one line of evidence for each step, and ends with a remedy. A step that fails is broken, those after it are skipped, and no tool is called. Of other targets it states the kind and if they respond.',
   },
   'diagnosis:session-in-use': {
     source: 'House',
-    behavior: 'A diagnosis lists the tools in the session that calls use, also where a new session would work.',
+    behavior:
+      'A diagnosis lists the tools in the session that calls use, also where a new session would work, and updates the status of the connection.',
   },
-  'diagnosis:status': { source: 'House', behavior: 'A diagnosis updates the status of the connection.' },
   'diagnosis:nothing-secret': {
     source: 'House',
     behavior:

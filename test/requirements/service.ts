@@ -32,7 +32,8 @@ export const service = {
   },
   'call:timeout': {
     source: 'House',
-    behavior: 'A call that exceeds its deadline answers 504 `timeout` before 55 seconds.',
+    behavior:
+      'A call that exceeds its deadline, also one whose response stalls after its headers, answers 504 `timeout` before 55 seconds.',
   },
   'call:counted-in-chaos': {
     source: 'House',
@@ -46,7 +47,6 @@ export const service = {
   },
 
   // MCP endpoint of a connection
-  'mcp:jsonrpc': { source: 'House', behavior: 'An MCP message without `jsonrpc: "2.0"` answers -32600.' },
   'mcp:no-handshake': {
     source: 'Field',
     behavior: '`POST …/{connectionId}/mcp` answers a request without a handshake before it, also in the root form.',
@@ -78,12 +78,12 @@ export const service = {
   'mcp:input': {
     source: 'House',
     behavior:
-      'A request of an upstream during a call reaches the client of that call, if it can answer; otherwise the error contains the request.',
+      'A request of an upstream during a call reaches the client of that call, if it can answer, and no other; otherwise the error contains the request.',
   },
   'mcp:parked': {
     source: 'House',
     behavior:
-      'A call whose legacy upstream sends a request to a client of 2026-07-28 waits up to 10 minutes for the answer, which is accepted from its caller only, for its request, in any process; when the call is lost, the error asks the client to call again.',
+      'A call whose legacy upstream sends a request to a client of 2026-07-28 waits up to 10 minutes for the answer, which is accepted from its caller only, for its request, in any process; when the call is lost, the error asks the client to call again, and a `requestState` that no call waits for reaches no server of an earlier revision.',
   },
   'mcp:long-calls': {
     source: 'House',
@@ -93,7 +93,7 @@ export const service = {
   'mcp:loop': {
     source: 'House',
     behavior:
-      'A request that passed through this service before, or through four such services, is refused; a connection that leads back has the status `error` with the loop and the remedy.',
+      'A request that passed through this service before is refused; a connection that leads back has the status `error` with the loop and the remedy.',
   },
   'mcp:tasks': {
     source: 'House',
@@ -115,11 +115,6 @@ export const service = {
     behavior:
       'A client of 2025-06-18 or 2025-11-25 with a session resumes the stream of a call by GET with Last-Event-ID, at any process, for 5 minutes, 256 events and 1 MB; an expired stream answers 404. Its call continues meanwhile.',
   },
-  'mcp:resume:share': {
-    source: 'House',
-    behavior:
-      'The events of one account take a quarter of the 128 MB for resumable streams: above it the account loses its own oldest stream.',
-  },
   'mcp:own-stream': {
     source: 'House',
     behavior:
@@ -128,12 +123,7 @@ export const service = {
   'mcp:server-requests': {
     source: 'House',
     behavior:
-      'A request of a legacy server outside of calls reaches the GET stream of the client whose session it is, in any process, else its running call; without either, or if the client did not declare the capability, it is refused with -32601.',
-  },
-  'mcp:client-notifications': {
-    source: 'House',
-    behavior:
-      'Notifications of a client with upstream sessions of its own reach these sessions in every process, except those about its session here, its calls and progress; those of other clients are not sent.',
+      'A request of a legacy server outside of calls reaches the GET stream of the client whose session it is, in any process, else its running call; without either, or if the client did not declare the capability, it is refused with -32601. Notifications of a client reach its upstream sessions in every process, except those about its session here, its calls and progress.',
   },
   'mcp:session-restart': {
     source: 'House',
@@ -143,7 +133,7 @@ export const service = {
   'mcp:log-level': {
     source: 'House',
     behavior:
-      'The log level of a client is set in its session at a legacy server, before its next call and again in each new session.',
+      'The log level of a client is set in its session at a legacy server or a local server, before its next call and again in each new session, in any process.',
   },
   'mcp:both-eras': {
     source: 'House',
@@ -172,17 +162,14 @@ export const service = {
     source: 'Field',
     behavior: 'A body that is not JSON or not a JSON-RPC message answers 400 with a JSON-RPC error.',
   },
-  'mcp:id-kept': {
-    source: 'House',
-    behavior: 'The answer has the id of the request exactly as it was written, string or number of any size.',
-  },
   'mcp:unknown-connection': {
     source: 'Field',
     behavior: 'An unknown or foreign connection answers 404 with a JSON-RPC error.',
   },
   'mcp:no-key': {
     source: 'House',
-    behavior: 'A request without a valid key answers 401 with a JSON-RPC error and `WWW-Authenticate`.',
+    behavior:
+      'A request to an MCP endpoint without a valid key answers 401 with a JSON-RPC error and `WWW-Authenticate`.',
   },
   'mcp:upstream-error': {
     source: 'House',
@@ -204,7 +191,8 @@ export const service = {
   },
   'mcp:passes-through': {
     source: 'House',
-    behavior: 'Tools, resources, prompts and completion reach the client unchanged.',
+    behavior:
+      'Tools, resources, prompts and completion reach the client unchanged: requests and answers pass byte for byte. The answer has the id of the request exactly as it was written.',
   },
   'mcp:progress': {
     source: 'House',
@@ -218,11 +206,13 @@ export const service = {
   'run:any-key': {
     source: 'House',
     behavior:
-      '`POST /run/{slug}` and `/run/{slug}/mcp` call the current external release of a server, with any valid key.',
+      '`POST /run/{slug}` and `/run/{slug}/mcp` call the current external release of a server, with any valid key, by every process, for every MCP client.',
   },
-  'run:no-key': { source: 'House', behavior: 'Without a valid key it answers 401 with a JSON-RPC error.' },
-  'run:unknown': { source: 'House', behavior: 'An unknown slug answers 404 with a JSON-RPC error.' },
-  'run:paths': { source: 'House', behavior: 'Other paths below the slug of an external release answer 404.' },
+  'run:unknown': {
+    source: 'House',
+    behavior:
+      'An unknown slug answers 404 with a JSON-RPC error, and so do other paths below the slug of an external release.',
+  },
   'hosted:runs': {
     source: 'Spec 1, House',
     behavior:
@@ -338,32 +328,14 @@ export const service = {
     source: 'House',
     behavior: 'A renamed slug takes effect at once, within 5 s if the message is lost; the old one is unknown.',
   },
-  'run:deleted': { source: 'House', behavior: 'Deleting a server ends its upstream sessions in every process.' },
   'run:new-release': {
     source: 'House',
-    behavior: 'A new current release is called at once, within 5 s if the message is lost; calls in flight finish.',
-  },
-  'run:cancel': {
-    source: 'House',
-    behavior: 'A caller that disconnects or cancels cancels its own call upstream, and no other.',
-  },
-  'run:progress': { source: 'House', behavior: 'Progress reaches its own client, under its own token.' },
-  'run:passes-through': { source: 'House', behavior: 'Requests and answers pass byte for byte, except for the id.' },
-  'run:two-processes': {
-    source: 'House',
-    behavior: 'Every process answers, each with its own upstream session.',
+    behavior:
+      'A new current release is called at once, within 5 s if the message is lost; calls in flight finish. Deleting a server ends its upstream sessions in every process.',
   },
   'run:upstream-down': {
     source: 'House',
     behavior: 'An unreachable or slow server gives a JSON-RPC error without its address.',
-  },
-  'run:auth-required': {
-    source: 'House',
-    behavior: 'A server that requires authorization is reported as such, never as a 401 of this service.',
-  },
-  'run:official-clients': {
-    source: 'House',
-    behavior: 'The official MCP client, v1 and v2, uses a registered server through its run endpoint.',
   },
 
   'contract:connect-cli': {
@@ -397,12 +369,13 @@ export const service = {
   // Upstream channels
   'channel:single-flight': {
     source: 'House',
-    behavior: '50 parallel first calls of a new connection send exactly one initialize to the upstream.',
+    behavior:
+      'Calls of one connection share one upstream session: 50 parallel first calls send exactly one initialize.',
   },
-  'channel:session-kept': { source: 'House', behavior: 'Calls of one connection share one upstream session.' },
   'channel:reinitialize': {
     source: 'House',
-    behavior: 'A session that the upstream lost is initialized once again, and the callers receive no error.',
+    behavior:
+      'A session that the upstream lost is initialized once again, with its stream and subscriptions: callers receive no error, and listeners receive list changes.',
   },
   'channel:session-in-doubt': {
     source: 'House',
@@ -418,17 +391,14 @@ export const service = {
     behavior:
       'A caller that disconnects, or sends `notifications/cancelled`, cancels its own call, and no other, at the upstream; it gets no answer, but on a stream that it could resume.',
   },
-  'channel:deadline-covers-body': {
-    source: 'House',
-    behavior: 'A response that stalls after its headers ends at the deadline.',
-  },
   'channel:byte-cap': {
     source: 'House',
     behavior: 'An upstream answer over the byte limit ends the call with an error.',
   },
   'channel:sse': {
     source: 'House',
-    behavior: 'Responses of an upstream as JSON and as server-sent events give the same result.',
+    behavior:
+      'Responses of an upstream as JSON and as server-sent events give the same result, and so do calls over HTTP+SSE; the loss of that stream ends the session and its calls.',
   },
   'channel:outcome-unknown': {
     source: 'House',
@@ -437,43 +407,12 @@ export const service = {
   },
   'channel:era': {
     source: 'House',
-    behavior: 'The era of an upstream is detected by `server/discover` first, and servers of every era are supported.',
-  },
-  'channel:era-remembered': {
-    source: 'House',
-    behavior: 'The era of an upstream is detected once for all processes, and again when the server behaves otherwise.',
-  },
-  'channel:http-sse': {
-    source: 'House',
-    behavior: 'Calls over HTTP+SSE run concurrently; the loss of the stream ends the session and its calls.',
-  },
-  'channel:modern-requests': {
-    source: 'House',
     behavior:
-      'A modern request has its envelope and headers, also those that a tool requires; a mismatch is corrected once.',
-  },
-  'channel:input-required': {
-    source: 'House',
-    behavior:
-      'Results of type `input_required` pass unchanged; callers that cannot answer receive an error that input is required.',
-  },
-  'channel:asks-caller': {
-    source: 'House',
-    behavior: 'A request of a server during a call reaches the caller of that call, if it can answer, and no other.',
+      'The era of an upstream is detected by `server/discover`, once for all processes, and again when the server behaves otherwise. Servers of every era are supported: a modern request has its envelope and headers, also those that a tool requires.',
   },
   'channel:listen': {
     source: 'House',
     behavior: 'All listeners of an upstream share one stream, and each receives the notifications of its filter.',
-  },
-  'channel:both-eras': {
-    source: 'House',
-    behavior:
-      'A modern server that also opens a session is remembered as one of both eras; one that opens none serves every call in its own.',
-  },
-  'channel:lost-session': {
-    source: 'House',
-    behavior:
-      'A server that answers 404 to the stream of a session has lost it: a new session is opened with its stream and subscriptions, and listeners receive list changes.',
   },
   'channel:resume': {
     source: 'House',
@@ -531,7 +470,7 @@ export const service = {
   'limits:account-share': {
     source: 'House',
     behavior:
-      'An account has a share of the tunnels, open streams, links and connection checks of a process and cannot take all.',
+      'An account has a share of the tunnels, open streams, links, connection checks and events of resumable streams of a process and cannot take all.',
   },
   'limits:requests': {
     source: 'House',

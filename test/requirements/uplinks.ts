@@ -36,11 +36,8 @@ export const uplinks = {
   },
   'uplink:pair:bad-handshake': {
     source: 'House',
-    behavior: 'A request that is not a WebSocket handshake answers 400 and does not occupy the connection.',
-  },
-  'uplink:pair:other-upgrades': {
-    source: 'House',
-    behavior: 'A request that offers another protocol with `Upgrade` is answered without an upgrade.',
+    behavior:
+      'A request that is not a WebSocket handshake answers 400 and does not occupy the connection; one that offers another protocol with `Upgrade` is answered without an upgrade.',
   },
 
   // Status
@@ -86,22 +83,14 @@ export const uplinks = {
     behavior:
       'Callers with the same ids and progress tokens share one tunnel, and each receives its own answer and progress.',
   },
-  'uplink:call:cancel': {
-    source: 'House',
-    behavior: 'A caller that disconnects or times out cancels its own request at the local server.',
-  },
   'uplink:call:ends-with-tunnel': {
     source: 'Field',
     behavior: 'Calls in flight when the tunnel ends fail at once, with an error that their outcome is unknown.',
   },
   'uplink:call:in-flight': {
     source: 'House',
-    behavior: 'The 257th concurrent call is refused with 429 `rate_limited` and not sent.',
-  },
-  'uplink:call:unread': {
-    source: 'House',
     behavior:
-      'While a local server leaves more than 4 MB unread, calls are refused with 429 `rate_limited` and not sent.',
+      'The 257th concurrent call, and calls while a local server leaves more than 4 MB unread, are refused with 429 `rate_limited` and not sent. One that sends requests without reading the answers is closed with 1008.',
   },
   'uplink:call:handshake-once': {
     source: 'Field',
@@ -109,12 +98,14 @@ export const uplinks = {
   },
 
   // Frames
-  'uplink:frames:not-json': { source: 'House', behavior: 'A frame that is not JSON closes the tunnel with 1007.' },
+  'uplink:frames:not-json': {
+    source: 'House',
+    behavior: 'A frame that is not JSON closes the tunnel with 1007, one of more than 16 MB with 1009.',
+  },
   'uplink:frames:not-one-message': {
     source: 'Field',
     behavior: 'A frame that holds a batch or no JSON-RPC message closes the tunnel with 1008.',
   },
-  'uplink:frames:too-large': { source: 'House', behavior: 'A frame of more than 16 MB closes the tunnel with 1009.' },
   'uplink:frames:binary': {
     source: 'Field',
     behavior: 'A message in a binary frame is accepted like one in a text frame.',
@@ -130,24 +121,12 @@ export const uplinks = {
   'uplink:server-requests:asked': {
     source: 'House',
     behavior:
-      'A request of the local server reaches the only caller of calls, in any process, if it can answer, and the answer is returned; while calls of several callers run, none receives it.',
-  },
-  'uplink:server-requests:declared': {
-    source: 'House',
-    behavior: 'The capabilities for which servers ask their clients are declared to the local server.',
-  },
-  'uplink:log-level': {
-    source: 'House',
-    behavior: 'The log level of a client is set at the local server before its next call, in any process.',
+      'A request of the local server reaches the only caller of calls, in any process, if it can answer, and the answer is returned; while calls of several callers run, none receives it. The capabilities for which servers ask are declared to the local server.',
   },
   'uplink:listen': {
     source: 'House',
     behavior:
       'Listeners receive list changes and updates of their resources, also from another process; the local server gets one subscription for each resource, and its end with the last listener.',
-  },
-  'uplink:server-requests:unread': {
-    source: 'House',
-    behavior: 'A local server that sends requests without reading the answers is closed with 1008.',
   },
 
   // Keeping it alive
@@ -169,11 +148,8 @@ export const uplinks = {
   },
   'uplink:processes:force': {
     source: 'House',
-    behavior: '`force=1` in one process closes the tunnel that another one holds with 1001 `replaced`.',
-  },
-  'uplink:processes:conflict': {
-    source: 'House',
-    behavior: 'A tunnel in another process is a conflict like one in the same process.',
+    behavior:
+      'A tunnel in another process is a conflict like one in the same process; `force=1` closes it with 1001 `replaced`.',
   },
   'uplink:processes:killed': {
     source: 'House',

@@ -35,14 +35,11 @@ import { errorReply, toolFailureReply } from '../protocol/messages.js';
 import { SearchTools } from './search-tools.js';
 import { AggregateEvents, byConnection, MemberEvents, withQualifiedUpdate } from './aggregate-events.js';
 import { AggregateIdentity } from './aggregate-identity.js';
-import { MemberRequests, type AggregateSource } from './member-requests.js';
+import { MEMBERS_MAX, MemberRequests, type AggregateSource } from './member-requests.js';
 import { AggregateLists } from './aggregate-lists.js';
 
 /** Limit of client sessions whose upstream sessions are tracked, so that they end together. */
 const PROFILES_MAX = 10_000;
-
-/** Limit of connections that a method is sent to which names none. */
-const ASKED_MAX = 100;
 
 /** Name separator and mode of an aggregate. */
 export interface AggregateForm {
@@ -109,7 +106,11 @@ export class AggregateChannel implements Channel {
       case 'resources/read':
         return this.located(call, parsedParams.uri, (uri) => withMember(params ?? '{}', 'uri', JSON.stringify(uri)));
       case 'completion/complete': {
-        const inRef = (member: string) => (value: string) => withRef(params ?? '{}', member, value);
+        const ref = membersOf(params ?? '{}').get('ref');
+        const inRef = (member: string) => (value: string) =>
+          ref && params
+            ? splice(params, ref, withMember(slice(params, ref), member, JSON.stringify(value)))
+            : (params ?? '{}');
         return typeof parsedParams.ref?.uri === 'string'
           ? this.located(call, parsedParams.ref.uri, inRef('uri'))
           : this.named(call, 'prompt', parsedParams.ref?.name, inRef('name'));
@@ -208,7 +209,7 @@ export class AggregateChannel implements Channel {
     const timeLeft = deadlineIn(call.timeoutMs);
     let refusal: McpReply | null = null;
     const { members } = await this.source.members();
-    for (const { connectionId } of members.filter(({ state }) => state === 'connected').slice(0, ASKED_MAX)) {
+    for (const { connectionId } of members.filter(({ state }) => state === 'connected').slice(0, MEMBERS_MAX)) {
       try {
         const reply = await this.forward(connectionId, { ...call, timeoutMs: timeLeft() }, null, call.params);
         const code = reply.error?.code;
@@ -277,20 +278,17 @@ export class AggregateChannel implements Channel {
     }
     // A caller that may share a session and has no level has none of its own to end.
     if (profile.mayShare && profile.level === undefined) return profile;
-    this.remember(profile.key, handle, connectionId);
+    const handles = this.profiles.get(profile.key) ?? new Map<UpstreamHandle, string>();
+    handles.set(handle, connectionId);
+    // A Map iterates in insertion order: the client that called last is the last one to be released.
+    this.profiles.delete(profile.key);
+    this.profiles.set(profile.key, handles);
+    const [oldest] = this.profiles.keys();
+    if (this.profiles.size > PROFILES_MAX && oldest !== undefined) void this.release(oldest);
     const stream = era === 'legacy' ? this.streams.get(profile.key) : undefined;
     // Before the call, which may cause the first message or update. It reports what fails.
     await stream?.follow(connectionId).catch(() => undefined);
     return profile;
-  }
-
-  private remember(profileKey: string, handle: UpstreamHandle, connectionId: string): void {
-    const handles = this.profiles.get(profileKey) ?? new Map<UpstreamHandle, string>();
-    handles.set(handle, connectionId);
-    this.profiles.delete(profileKey);
-    this.profiles.set(profileKey, handles);
-    const [oldest] = this.profiles.keys();
-    if (this.profiles.size > PROFILES_MAX && oldest !== undefined) void this.release(oldest);
   }
 }
 
@@ -300,9 +298,4 @@ function isContinued(params: string | undefined): boolean {
   const members = membersOf(params);
   const answers = members.get('inputResponses');
   return members.has('requestState') || (answers !== undefined && !slice(params, answers).startsWith('{'));
-}
-
-function withRef(params: string, member: string, value: string): string {
-  const ref = membersOf(params).get('ref');
-  return ref ? splice(params, ref, withMember(slice(params, ref), member, JSON.stringify(value))) : params;
 }

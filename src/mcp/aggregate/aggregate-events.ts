@@ -4,13 +4,10 @@ import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { ListenFilter, Listening, ListenOptions, UpstreamListener } from '../protocol/channel.js';
 import { members as membersOf, slice, splice } from '../protocol/json-text.js';
 import { listChanges, listFilter, RESOURCE_UPDATED } from '../protocol/list-pages.js';
+import { PARALLEL } from '../protocol/protocol.js';
 import { qualifyUri, readUri, withQualifiedUri } from './member-names.js';
-import type { AggregateSource } from './member-requests.js';
+import { MEMBERS_MAX, type AggregateSource } from './member-requests.js';
 import { someAtOnce } from '../../platform/limits/some-at-once.js';
-
-/** Limits of connections listened to, and of concurrent attempts. */
-const LISTENED_MAX = 100;
-const PARALLEL = 8;
 
 /** Timeout of listening to one upstream. */
 const LISTEN_TIMEOUT_MS = 5_000;
@@ -43,7 +40,14 @@ export class AggregateEvents {
   /** @returns function to remove the listener */
   add(filter: ListenFilter, listener: UpstreamListener): () => void {
     this.listeners.set(listener, filter);
-    if (this.listeners.size === 1) this.start();
+    if (this.listeners.size === 1) {
+      this.stopWatching = this.source.whenChanged(() => {
+        for (const change of listChanges.keys()) this.schedule(change);
+        this.sync();
+      });
+      this.timer = repeat(SYNC_EVERY_MS, () => this.sync());
+      this.sync();
+    }
     return () => {
       if (this.listeners.delete(listener) && this.listeners.size === 0) this.stop();
     };
@@ -55,15 +59,6 @@ export class AggregateEvents {
     this.listeners.clear();
     if (listeners.length > 0) this.stop();
     for (const listener of listeners) listener.onEnd(null);
-  }
-
-  private start(): void {
-    this.stopWatching = this.source.whenChanged(() => {
-      for (const change of listChanges.keys()) this.schedule(change);
-      this.sync();
-    });
-    this.timer = repeat(SYNC_EVERY_MS, () => this.sync());
-    this.sync();
   }
 
   private stop(): void {
@@ -88,7 +83,7 @@ export class AggregateEvents {
     const followed = new Set(
       members
         .filter(({ state }) => state === 'connected')
-        .slice(0, LISTENED_MAX)
+        .slice(0, MEMBERS_MAX)
         .map(({ connectionId }) => connectionId),
     );
     for (const [connectionId, listening] of this.streams) {
@@ -133,16 +128,14 @@ export class AggregateEvents {
       const due = [...this.waiting];
       this.waiting.clear();
       this.notifyTimer = null;
-      for (const dueChange of due) this.send(dueChange);
+      for (const method of due) {
+        const text = JSON.stringify({ jsonrpc: '2.0', method });
+        const list = listChanges.get(method);
+        for (const [listener, filter] of this.listeners) {
+          if (list && filter[list]) listener.onNotification(text, method);
+        }
+      }
     }, NOTIFY_AFTER_MS).unref();
-  }
-
-  private send(change: string): void {
-    const text = JSON.stringify({ jsonrpc: '2.0', method: change });
-    const list = listChanges.get(change);
-    for (const [listener, filter] of this.listeners) {
-      if (list && filter[list]) listener.onNotification(text, change);
-    }
   }
 }
 

@@ -1,13 +1,11 @@
 import { someAtOnce } from '../../platform/limits/some-at-once.js';
 import { deadlineIn, withinDeadline } from '../protocol/deadline.js';
-import { CLIENT_INFO, MODERN_VERSION, type Era, type UpstreamIdentity } from '../protocol/protocol.js';
+import { CLIENT_INFO, MODERN_VERSION, PARALLEL, type Era, type UpstreamIdentity } from '../protocol/protocol.js';
 import { isObject } from '../../platform/text/json.js';
 import { isDeclared } from '../protocol/list-pages.js';
-import type { AggregateMember, AggregateSource } from './member-requests.js';
+import { MEMBERS_MAX, type AggregateMember, type AggregateSource } from './member-requests.js';
 
-/** Limits of connections whose identity is read, of concurrent attempts, and time for all of them. */
-const MEMBERS_MAX = 100;
-const PARALLEL = 8;
+/** Time for reading the identities of all connections. */
 const WAIT_MS = 3_000;
 
 /** Timeout of opening one connection. Longer than the wait, which must not count as a failure of the connection. */
@@ -19,12 +17,6 @@ const FRESH_MS = 30_000;
 /** Size limits of the instructions of one connection, and of all. */
 const INSTRUCTIONS_BYTES_MAX = 4 * 1024;
 const ALL_INSTRUCTIONS_BYTES_MAX = 16 * 1024;
-
-/** The identity of one connection. */
-interface MemberIdentity {
-  connectionId: string;
-  identity: UpstreamIdentity;
-}
 
 /** Identity of an aggregate: its own, with the instructions and the optional capabilities of its connections. */
 export class AggregateIdentity {
@@ -44,8 +36,8 @@ export class AggregateIdentity {
   async read(era: Era = 'modern'): Promise<UpstreamIdentity> {
     const { members } = await this.source.members();
     const of = members.map(({ seq, state }) => `${seq} ${state}`).join();
-    const known = this.known.get(era);
-    if (known?.of === of && known.until >= Date.now()) return known.identity;
+    const cached = this.known.get(era);
+    if (cached?.of === of && cached.until >= Date.now()) return cached.identity;
     const identity = this.compose(members, era);
     identity.catch(() => this.known.delete(era));
     this.known.set(era, { of, until: Date.now() + FRESH_MS, identity });
@@ -53,12 +45,34 @@ export class AggregateIdentity {
   }
 
   private async compose(members: AggregateMember[], era: Era): Promise<UpstreamIdentity> {
-    const found = await this.gather(members.filter(({ state }) => state === 'connected').slice(0, MEMBERS_MAX), era);
-    const offered = found.map(({ identity }) => identity.capabilities);
+    const connected = members.filter(({ state }) => state === 'connected').slice(0, MEMBERS_MAX);
+    const timeLeft = deadlineIn(WAIT_MS);
+    const read: { connectionId: string; identity: UpstreamIdentity }[] = [];
+    await someAtOnce(PARALLEL, connected.entries(), async ([i, { connectionId }]) => {
+      try {
+        const opened = this.source.handle(connectionId).then((handle) => handle.open(OPEN_MS, era));
+        const identity = await withinDeadline(opened, timeLeft(), 'The MCP server did not introduce itself in time.');
+        read[i] = { connectionId, identity };
+      } catch (error) {
+        // Rethrows errors that are not failures of the connection.
+        this.source.faultOf(connectionId, error);
+      }
+    });
+    const identities = read.filter((member) => member !== undefined);
+    const offered = identities.map(({ identity }) => identity.capabilities);
     const joint = (name: string) => {
-      const found = offered.map((one) => one[name]).filter(isObject);
-      return found.length > 0 && { [name]: Object.assign({}, ...found) as object };
+      const values = offered.map((capabilities) => capabilities[name]).filter(isObject);
+      return values.length > 0 && { [name]: Object.assign({}, ...values) as object };
     };
+    // Each server's instructions under its connection's id, newest first.
+    let instructions = '';
+    for (const { connectionId, identity } of identities) {
+      const text = identity.instructions?.trim();
+      if (!text) continue;
+      const part = `\n\n## ${connectionId}\n${cut(text, INSTRUCTIONS_BYTES_MAX)}`;
+      if (Buffer.byteLength(instructions + part) > ALL_INSTRUCTIONS_BYTES_MAX) break;
+      instructions += part;
+    }
     return {
       // Modern, so that it receives the client capabilities of both eras; its members may be of either.
       era: 'modern',
@@ -73,38 +87,9 @@ export class AggregateIdentity {
         ...joint('extensions'),
       },
       serverInfo: { ...CLIENT_INFO, name: `${CLIENT_INFO.name}/${this.source.name}` },
-      instructions: this.instructions + joined(found),
+      instructions: this.instructions + instructions,
     };
   }
-
-  private async gather(members: AggregateMember[], era: Era): Promise<MemberIdentity[]> {
-    const timeLeft = deadlineIn(WAIT_MS);
-    const found: MemberIdentity[] = [];
-    await someAtOnce(PARALLEL, members.entries(), async ([i, { connectionId }]) => {
-      try {
-        const opened = this.source.handle(connectionId).then((handle) => handle.open(OPEN_MS, era));
-        const identity = await withinDeadline(opened, timeLeft(), 'The MCP server did not introduce itself in time.');
-        found[i] = { connectionId, identity };
-      } catch (error) {
-        // Rethrows errors that are not failures of the connection.
-        this.source.faultOf(connectionId, error);
-      }
-    });
-    return found.filter((identity) => identity !== undefined);
-  }
-}
-
-/** The instructions of connections, each under its connection's id, newest first. */
-function joined(identities: MemberIdentity[]): string {
-  let text = '';
-  for (const { connectionId, identity } of identities) {
-    const own = identity.instructions?.trim();
-    if (!own) continue;
-    const part = `\n\n## ${connectionId}\n${cut(own, INSTRUCTIONS_BYTES_MAX)}`;
-    if (Buffer.byteLength(text + part) > ALL_INSTRUCTIONS_BYTES_MAX) break;
-    text += part;
-  }
-  return text;
 }
 
 /** The beginning of a text of at most this many bytes, with `…` for the rest. */

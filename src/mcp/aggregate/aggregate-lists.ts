@@ -2,12 +2,13 @@ import { withMember } from '../protocol/json-edit.js';
 import { decodeCursor, encodeCursor } from '../../platform/http/cursor.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { McpCall, McpReply } from '../protocol/channel.js';
-import { type ListKind, mcpLists } from '../protocol/list-pages.js';
+import { LIST_ITEMS_MAX, type ListKind, mcpLists } from '../protocol/list-pages.js';
 import { rpcCode } from '../protocol/protocol.js';
 import { appUrisOf, readAppUri, rewriteAppUris, uniqueAppUri } from './app-uris.js';
 import { MemberNames, qualifyUri, readUri, type Separator } from './member-names.js';
 import { errorReply, resultReply } from '../protocol/messages.js';
 import {
+  MEMBERS_MAX,
   type GatheredItems,
   type MemberCall,
   type MemberRequests,
@@ -15,18 +16,11 @@ import {
   type AggregateSource,
 } from './member-requests.js';
 
-/** Limit of items searched for a name without its connection. */
-const ITEMS_SEARCHED_MAX = 10_000;
-
-/** Limits of connections per page, and of items after which a page ends with the current batch of connections. */
-const MEMBERS_OF_PAGE_MAX = 100;
+/** Items after which a page ends with the current batch of connections. */
 const ITEMS_OF_PAGE = 2_000;
 
 /** Size limit of a page in characters, unless one connection alone exceeds it. */
 const CHARS_OF_PAGE = 16 * 1024 * 1024;
-
-/** Limit of shadowed items reported individually. */
-const SHADOWED_REPORTED_MAX = 100;
 
 /** An item of a connection, by the name or URI that its server has for it. */
 export interface MemberItem {
@@ -83,7 +77,7 @@ export class AggregateLists {
     call: MemberCall,
   ): Promise<MemberItem | null> {
     const usable = members.filter(({ fault }) => fault === null);
-    const gathered = await this.gathering.gather(usable, kind, { itemsMax: ITEMS_SEARCHED_MAX, ...call });
+    const gathered = await this.gathering.gather(usable, kind, { itemsMax: LIST_ITEMS_MAX, ...call });
     if (isCut || gathered.length < usable.length || gathered.some((list) => 'fault' in list)) return null;
     const owners = gathered.filter((list) => 'items' in list && list.items.some((item) => item.name === name));
     const [only] = owners;
@@ -108,7 +102,7 @@ export class AggregateLists {
       gathered.filter((list) => 'items' in list && appUrisOf(list.items).has(uri)).map(({ member }) => member);
     let owners = ownersIn(await this.gathering.lastTools(usable, call));
     if (owners.length === 0) {
-      const limits = { itemsMax: ITEMS_SEARCHED_MAX, ...call };
+      const limits = { itemsMax: LIST_ITEMS_MAX, ...call };
       owners = ownersIn(await this.gathering.gather(usable, mcpLists.tools, limits));
     }
     const [owner] = owners;
@@ -121,16 +115,27 @@ export class AggregateLists {
    */
   async page(kind: ListKind, { params, ...call }: Pick<McpCall, 'params'> & MemberCall): Promise<McpReply> {
     const all = await this.source.members();
+    const { cursor } = JSON.parse(params ?? '{}') as { cursor?: unknown };
+    if (cursor !== undefined && typeof cursor !== 'string') {
+      return errorReply(rpcCode.invalidParams, 'cursor must be the nextCursor of an earlier answer');
+    }
     let after: bigint | null;
     try {
-      after = cursorOf(params);
+      after = cursor === undefined ? null : BigInt(decodeCursor(cursor));
     } catch (error) {
       if (error instanceof InvalidInputError) return errorReply(rpcCode.invalidParams, error.message);
       throw error;
     }
     const rest = after === null ? all.members : all.members.filter(({ seq }) => BigInt(seq) < after);
-    const asked = rest.slice(0, MEMBERS_OF_PAGE_MAX);
-    const gathered = fitting(await this.gathering.gather(asked, kind, { itemsMax: ITEMS_OF_PAGE, ...call }));
+    const asked = rest.slice(0, MEMBERS_MAX);
+    const lists = await this.gathering.gather(asked, kind, { itemsMax: ITEMS_OF_PAGE, ...call });
+    // What does not fit goes to the next page.
+    let chars = 0;
+    const end = lists.findIndex((list, at) => {
+      if ('items' in list) chars += list.items.reduce((sum, { text }) => sum + text.length, 0);
+      return at > 0 && chars > CHARS_OF_PAGE;
+    });
+    const gathered = end < 0 ? lists : lists.slice(0, end);
     const last = gathered.at(-1);
     const nextCursor = last && gathered.length < rest.length ? encodeCursor(last.member.seq) : undefined;
     return resultReply(this.text(kind, gathered, all, nextCursor));
@@ -162,7 +167,7 @@ export class AggregateLists {
     const failed = gathered.flatMap((list) => ('fault' in list ? [list.fault] : []));
     const extra = {
       ...(failed.length > 0 && { [meta.failed]: failed }),
-      ...(shadowed.length > 0 && { [meta.shadowed]: shadowed.slice(0, SHADOWED_REPORTED_MAX) }),
+      ...(shadowed.length > 0 && { [meta.shadowed]: shadowed }),
       ...(all.isCut && nextCursor === undefined && { [meta.leftOut]: leftOut(all) }),
     };
     const next = nextCursor === undefined ? '' : `,"nextCursor":${JSON.stringify(nextCursor)}`;
@@ -171,9 +176,9 @@ export class AggregateLists {
   }
 
   private namesOf(all: AggregateMembers): MemberNames {
-    const known = this.known.get(all) ?? new MemberNames(all.members, this.separator);
-    this.known.set(all, known);
-    return known;
+    const names = this.known.get(all) ?? new MemberNames(all.members, this.separator);
+    this.known.set(all, names);
+    return names;
   }
 }
 
@@ -195,25 +200,7 @@ function listedAppUris(
   return (connectionId, uri) => (isOwn(uri) ? uri : uniqueAppUri(connectionId, uri));
 }
 
-/** The first lists that fit on one page; the rest goes to the next page. */
-function fitting(gathered: GatheredItems[]): GatheredItems[] {
-  let chars = 0;
-  const end = gathered.findIndex((list, at) => {
-    if ('items' in list) chars += list.items.reduce((sum, { text }) => sum + text.length, 0);
-    return at > 0 && chars > CHARS_OF_PAGE;
-  });
-  return end < 0 ? gathered : gathered.slice(0, end);
-}
-
 /** Reports the connections above the limit, which are omitted. */
 export function leftOut({ members }: AggregateMembers): string {
   return `Only the newest ${members.length} connections take part; older ones are reached by their own addresses.`;
-}
-
-/** @throws InvalidInputError */
-function cursorOf(params: string | undefined): bigint | null {
-  const cursor = params === undefined ? undefined : (JSON.parse(params) as { cursor?: unknown }).cursor;
-  if (cursor === undefined) return null;
-  if (typeof cursor !== 'string') throw new InvalidInputError('cursor must be the nextCursor of an earlier answer');
-  return BigInt(decodeCursor(cursor));
 }

@@ -11,9 +11,9 @@ export function rewriteAppUris(tool: string, rewrite: (uri: string) => string): 
   // Most tools have none, and are not parsed.
   if (!tool.includes('esourceUri') && !tool.includes('outputTemplate')) return tool;
   const uri = (value: string) => {
-    const own: unknown = JSON.parse(value);
-    const next = typeof own === 'string' ? rewrite(own) : own;
-    return next === own ? value : JSON.stringify(next);
+    const page: unknown = JSON.parse(value);
+    const next = typeof page === 'string' ? rewrite(page) : page;
+    return next === page ? value : JSON.stringify(next);
   };
   const members = (value: string, change: (key: string, member: string) => string) =>
     value.startsWith('{') ? rewriteMembers(value, change) : value;

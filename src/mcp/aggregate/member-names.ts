@@ -66,16 +66,22 @@ export class MemberNames {
 
   /** Aggregate names of all items of a connection by own name, without shadowed ones. */
   namesOf(connectionId: string, items: readonly { name: string }[]): ReadonlyMap<string, string> {
-    const known = this.known.get(items);
-    if (known) return known;
+    const cached = this.known.get(items);
+    if (cached) return cached;
     const ownNames = new Set(items.map(({ name }) => name));
     const alike = this.separator === '.' ? null : collisions(ownNames);
     const names = new Map<string, string>();
     for (const name of ownNames) {
-      const qualified = alike
-        ? this.qualifiedName(connectionId, name, alike.has(name))
-        : this.dotted(connectionId, name);
-      if (qualified !== null) names.set(name, qualified);
+      if (!alike) {
+        const dotted = `${connectionId}.${name}`;
+        const [read] = this.readings(dotted, '.');
+        if (read?.connectionId === connectionId && read.rest === name) names.set(name, dotted);
+        continue;
+      }
+      const qualified = `${this.forms.get(connectionId)}__${sanitized(name)}`;
+      const isOther = this.readings(qualified, '__')[0]?.connectionId !== connectionId;
+      const isPlain = qualified.length <= NAME_CHARS_MAX && !alike.has(name) && !isOther;
+      names.set(name, isPlain ? qualified : hashed(qualified, NAME_CHARS_MAX, `${connectionId} ${name}`));
     }
     this.known.set(items, names);
     return names;
@@ -95,19 +101,6 @@ export class MemberNames {
     if (items.some((item) => item.name === rest)) return rest;
     for (const [ownName, qualified] of this.namesOf(connectionId, items)) if (qualified === name) return ownName;
     return undefined;
-  }
-
-  private qualifiedName(connectionId: string, name: string, isAlike: boolean): string {
-    const qualified = `${this.forms.get(connectionId)}__${sanitized(name)}`;
-    const isOther = this.readings(qualified, '__')[0]?.connectionId !== connectionId;
-    if (qualified.length <= NAME_CHARS_MAX && !isAlike && !isOther) return qualified;
-    return hashed(qualified, NAME_CHARS_MAX, `${connectionId} ${name}`);
-  }
-
-  private dotted(connectionId: string, name: string): string | null {
-    const qualified = `${connectionId}.${name}`;
-    const [read] = this.readings(qualified, '.');
-    return read?.connectionId === connectionId && read.rest === name ? qualified : null;
   }
 
   private readings(name: string, separator: Separator): Reading[] {
@@ -130,7 +123,9 @@ function sanitized(text: string): string {
 /** The texts that become equal to another one when {@link sanitized}, except the one that is already sanitized. */
 function collisions(texts: Iterable<string>): Set<string> {
   const byForm = groupBy(texts, sanitized);
-  return new Set([...byForm].flatMap(([form, alike]) => (alike.length > 1 ? alike.filter((one) => one !== form) : [])));
+  return new Set(
+    [...byForm].flatMap(([form, alike]) => (alike.length > 1 ? alike.filter((text) => text !== form) : [])),
+  );
 }
 
 function hashed(form: string, charsMax: number, of: string): string {
@@ -154,8 +149,8 @@ export function readUri(uri: string): { connectionId: string; rest: string } | n
 /** An object's JSON text with the aggregate's form of its `uri`, made by `qualify`. */
 export function withQualifiedUri(text: string, qualify: (uri: string) => string): string {
   const span = text.startsWith('{') ? membersOf(text).get('uri') : undefined;
-  const own: unknown = span && JSON.parse(slice(text, span));
-  return typeof own === 'string' ? withMember(text, 'uri', JSON.stringify(qualify(own))) : text;
+  const uri: unknown = span && JSON.parse(slice(text, span));
+  return typeof uri === 'string' ? withMember(text, 'uri', JSON.stringify(qualify(uri))) : text;
 }
 
 /**
@@ -165,10 +160,16 @@ export function withQualifiedUri(text: string, qualify: (uri: string) => string)
 export function withQualifiedLinks(reply: McpReply, method: string, qualify: (uri: string) => string): McpReply {
   const { text, result } = reply;
   if (!result || text[result[0]] !== '{' || !text.includes('"uri"')) return reply;
-  const own = slice(text, result);
-  const block = (one: string) => withQualifiedBlock(one, qualify);
-  const changed = rewriteResult(method, own, block, (content) => withQualifiedUri(content, qualify));
-  if (changed === own) return reply;
+  const unchanged = slice(text, result);
+  const block = (text: string) => {
+    if (!text.startsWith('{')) return text;
+    const type = memberText(text, 'type');
+    if (type === '"resource_link"') return withQualifiedUri(text, qualify);
+    if (type !== '"resource"') return text;
+    return rewriteMembers(text, (name, value) => (name === 'resource' ? withQualifiedUri(value, qualify) : value));
+  };
+  const changed = rewriteResult(method, unchanged, block, (content) => withQualifiedUri(content, qualify));
+  if (changed === unchanged) return reply;
   const whole = splice(text, result, changed);
   const parts = membersOf(whole);
   return { ...reply, text: whole, id: parts.get('id') ?? null, result: parts.get('result') ?? null };
@@ -188,25 +189,10 @@ function rewriteResult(
     case 'prompts/get':
       return rewriteItems(result, 'messages', (message) => {
         if (!message.startsWith('{')) return message;
-        return rewriteMembers(message, (name, value) => (name === 'content' ? inBlocks(value, block) : value));
+        const inBlocks = (value: string) => (value.startsWith('[') ? rewriteList(value, block) : block(value));
+        return rewriteMembers(message, (name, value) => (name === 'content' ? inBlocks(value) : value));
       });
     default:
       return result;
-  }
-}
-
-function inBlocks(content: string, block: (text: string) => string): string {
-  return content.startsWith('[') ? rewriteList(content, block) : block(content);
-}
-
-function withQualifiedBlock(block: string, qualify: (uri: string) => string): string {
-  if (!block.startsWith('{')) return block;
-  switch (memberText(block, 'type')) {
-    case '"resource_link"':
-      return withQualifiedUri(block, qualify);
-    case '"resource"':
-      return rewriteMembers(block, (name, value) => (name === 'resource' ? withQualifiedUri(value, qualify) : value));
-    default:
-      return block;
   }
 }

@@ -51,22 +51,6 @@ describe('a slow connection', () => {
     expect([await list(), channel.calls.length]).toEqual([[['new'], 0], 2]);
   });
 
-  verifies('union:slow-member', 'that lists the same tools as before announces nothing', async () => {
-    const { server, list, changes } = asking();
-    await list();
-    await jest.advanceTimersByTimeAsync(STALE_MS);
-    server.answer = after(4_000, () => tools('old'));
-    expect([await list(), changes()]).toEqual([[['old'], 500], 0]);
-  });
-
-  verifies('union:slow-member', 'is listed anew by a server that answers soon', async () => {
-    const { server, list, changes } = asking();
-    await list();
-    await jest.advanceTimersByTimeAsync(STALE_MS);
-    server.answer = after(400, () => tools('new'));
-    expect([await list(), changes()]).toEqual([[['new'], 400], 0]);
-  });
-
   verifies(
     'union:slow-member',
     'that is not known yet is waited for, and listed as soon as it has answered',

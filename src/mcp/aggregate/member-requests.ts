@@ -3,12 +3,14 @@ import { deadlineIn } from '../protocol/deadline.js';
 import { withTimeout } from '../../platform/limits/with-timeout.js';
 import type { UpstreamHandle } from '../client/upstream-handle.js';
 import { UpstreamTimeoutError } from '../protocol/mcp-errors.js';
+import { PARALLEL } from '../protocol/protocol.js';
 import { isDeclared, type ListKind, mcpLists, readList } from '../protocol/list-pages.js';
-import type { ToolText } from '../client/tool-catalog.js';
 import type { CallTiming, McpCall, McpReply } from '../protocol/channel.js';
 
-/** Limit of concurrent upstream requests, and timeout of one. */
-const PARALLEL = 8;
+/** Limit of connections to which one request of an aggregate goes. */
+export const MEMBERS_MAX = 100;
+
+/** Timeout of one upstream request. */
 const MEMBER_WAIT_MS = 5_000;
 
 /** Wait for the tools of a connection whose last list or failure is known. */
@@ -108,9 +110,9 @@ export class MemberRequests {
     const isOver = () => items >= itemsMax || timeLeft() < neededMs || cancellation?.isCancelled === true;
     await someAtOnce(PARALLEL, members.entries(), async ([i, member]) => {
       if (isOver()) return;
-      const one = await this.one(member, kind, { timeoutMs: Math.min(timeLeft(), MEMBER_WAIT_MS), profile });
-      gathered[i] = one;
-      if ('items' in one) items += one.items.length;
+      const list = await this.listOf(member, kind, { timeoutMs: Math.min(timeLeft(), MEMBER_WAIT_MS), profile });
+      gathered[i] = list;
+      if ('items' in list) items += list.items.length;
     });
     return gathered;
   }
@@ -136,7 +138,7 @@ export class MemberRequests {
     );
   }
 
-  private async one(member: AggregateMember, kind: ListKind, call: MemberCall): Promise<GatheredItems> {
+  private async listOf(member: AggregateMember, kind: ListKind, call: MemberCall): Promise<GatheredItems> {
     if (member.fault) return { member, fault: member.fault };
     let handle: UpstreamHandle | null = null;
     try {
@@ -144,7 +146,16 @@ export class MemberRequests {
       const failed = this.failures.get(handle);
       if (failed && Date.now() < failed.until) return { member, fault: failed.fault };
       if (kind === mcpLists.tools) return await this.toolsOf(member, handle, call);
-      const items = await itemsOf(handle, kind, call);
+      const timeLeft = deadlineIn(call.timeoutMs);
+      let items: AggregateItem[] = [];
+      if (isDeclared((await handle.open(timeLeft())).capabilities[kind.capability])) {
+        const listed = await readList(handle.listsFor(call.profile?.capabilities), kind, timeLeft());
+        items = listed.items.flatMap((text) => {
+          const name = (JSON.parse(text) as Record<string, unknown> | null)?.[kind.id];
+          // Items without a name are ignored.
+          return typeof name === 'string' ? [{ name, text }] : [];
+        });
+      }
       this.failures.delete(handle);
       return { member, items };
     } catch (error) {
@@ -174,7 +185,8 @@ export class MemberRequests {
     listing
       .then((tools) => {
         this.failures.delete(handle);
-        if (failure || !isEqualList(last, tools)) this.onToolsChanged();
+        const isSame = last?.length === tools.length && last.every(({ text }, i) => text === tools[i]?.text);
+        if (failure || !isSame) this.onToolsChanged();
       })
       .catch((error: unknown) => this.failed(member, handle, error))
       // Not a failure of the connection: thrown again to the next caller who waits for the list.
@@ -190,25 +202,4 @@ export class MemberRequests {
     if (handle) this.failures.set(handle, { until: Date.now() + FAILURE_MS, fault });
     return fault;
   }
-}
-
-function isEqualList(a: ToolText[] | null, b: ToolText[]): boolean {
-  return a?.length === b.length && a.every(({ text }, i) => text === b[i]?.text);
-}
-
-async function itemsOf(
-  handle: UpstreamHandle,
-  kind: ListKind,
-  { timeoutMs, profile }: MemberCall,
-): Promise<AggregateItem[]> {
-  const timeLeft = deadlineIn(timeoutMs);
-  if (!isDeclared((await handle.open(timeLeft())).capabilities[kind.capability])) return [];
-  const { items } = await readList(handle.listsFor(profile?.capabilities), kind, timeLeft());
-  return items.flatMap((text) => toItem(text, kind.id));
-}
-
-/** Ignores items without a name. */
-function toItem(text: string, member: string): AggregateItem[] {
-  const name = (JSON.parse(text) as Record<string, unknown> | null)?.[member];
-  return typeof name === 'string' ? [{ name, text }] : [];
 }

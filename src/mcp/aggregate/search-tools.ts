@@ -2,7 +2,7 @@ import { isObject } from '../../platform/text/json.js';
 import { quoted } from '../../platform/text/quoted.js';
 import type { McpCall, McpReply } from '../protocol/channel.js';
 import { members as membersOf, slice } from '../protocol/json-text.js';
-import { mcpLists } from '../protocol/list-pages.js';
+import { LIST_ITEMS_MAX, mcpLists } from '../protocol/list-pages.js';
 import type { ToolText } from '../client/tool-catalog.js';
 import { resultReply, toolFailureReply, toolReply } from '../protocol/messages.js';
 import { rankTools, readTools } from './tool-ranking.js';
@@ -10,17 +10,11 @@ import type { MemberCall, MemberRequests, MemberFault, AggregateSource } from '.
 import { withMember } from '../protocol/json-edit.js';
 import { leftOut, type AggregateLists } from './aggregate-lists.js';
 
-/** Limit of tools per search. */
-const SEARCHED_MAX = 10_000;
-
 const FOUND_DEFAULT = 10;
 const FOUND_MAX = 50;
 
 /** Length limit of descriptions in search results; `describe_tool` returns all. */
 const SHOWN_CHARS_MAX = 300;
-
-/** Limit of failed connections reported. */
-const FAILED_REPORTED_MAX = 20;
 
 const nameSchema = { type: 'string', description: 'The name that search_tools gave, such as "my-first__echo".' };
 
@@ -67,13 +61,6 @@ const definitions = [
 
 const LIST = JSON.stringify({ tools: definitions });
 
-/** A tool of one connection with its aggregate name. */
-interface FoundTool {
-  name: string;
-  connectionId: string;
-  tool: ToolText;
-}
-
 /** Search mode: three tools that find and call all others, so that definitions do not fill a model's context. */
 export class SearchTools {
   constructor(
@@ -92,9 +79,9 @@ export class SearchTools {
    * the called tool.
    */
   async call({ params, ...rest }: McpCall, call: (params: string) => Promise<McpReply>): Promise<McpReply | null> {
-    const given = membersOf(params ?? '{}');
-    const { name, arguments: own } = JSON.parse(params ?? '{}') as { name?: unknown; arguments?: unknown };
-    const args = isObject(own) ? own : {};
+    const spans = membersOf(params ?? '{}');
+    const { name, arguments: values } = JSON.parse(params ?? '{}') as { name?: unknown; arguments?: unknown };
+    const args = isObject(values) ? values : {};
     switch (name) {
       case 'search_tools':
         return this.search(args, rest);
@@ -103,9 +90,9 @@ export class SearchTools {
       case 'call_tool': {
         if (typeof args.name !== 'string')
           return toolFailureReply('call_tool needs the name of a tool: search_tools finds it.');
-        const span = given.get('arguments');
+        const span = spans.get('arguments');
         const inner = span && membersOf(params ?? '', span[0]).get('arguments');
-        const meta = given.get('_meta');
+        const meta = spans.get('_meta');
         return call(
           `{"name":${JSON.stringify(args.name)},"arguments":${inner ? slice(params ?? '', inner) : '{}'}` +
             `${meta ? `,"_meta":${slice(params ?? '', meta)}` : ''}}`,
@@ -127,14 +114,15 @@ export class SearchTools {
     await readTools(tools);
     const ranked = rankTools(tools, query);
     const answer = {
-      tools: ranked.slice(0, limit as number).map(({ name, connectionId, tool }) => ({
-        name,
-        connectionId,
-        description: shortOf(tool),
-      })),
+      tools: ranked.slice(0, limit as number).map(({ name, connectionId, tool }) => {
+        const { description } = JSON.parse(tool.text) as { description?: unknown };
+        const text = typeof description === 'string' ? description : '';
+        const short = text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX).toWellFormed()}…` : text;
+        return { name, connectionId, description: short };
+      }),
       found: ranked.length,
       searched: tools.length,
-      ...(failed.length > 0 && { failed: failed.slice(0, FAILED_REPORTED_MAX) }),
+      ...(failed.length > 0 && { failed }),
       ...(notes.length > 0 && { notes }),
     };
     return toolReply(JSON.stringify(answer));
@@ -154,7 +142,7 @@ export class SearchTools {
 
   /** All tools, of connected connections first, within the limits. */
   private async all(call: MemberCall): Promise<{
-    tools: FoundTool[];
+    tools: { name: string; connectionId: string; tool: ToolText }[];
     failed: MemberFault[];
     notes: string[];
   }> {
@@ -162,7 +150,7 @@ export class SearchTools {
     const names = await this.lists.names();
     const order = [...all.members].sort((a, b) => Number(b.state === 'connected') - Number(a.state === 'connected'));
     const gathered = await this.gathering.gather(order, mcpLists.tools, {
-      itemsMax: SEARCHED_MAX,
+      itemsMax: LIST_ITEMS_MAX,
       ...call,
     });
     const tools = gathered.flatMap((list) => {
@@ -188,12 +176,4 @@ export class SearchTools {
 
 function unknownTool(name: unknown): McpReply {
   return toolFailureReply(`There is no tool ${quoted(String(name))}: search_tools finds the names there are.`);
-}
-
-function shortOf({ text }: ToolText): string {
-  const { description } = JSON.parse(text) as { description?: unknown };
-  if (typeof description !== 'string') return '';
-  return description.length > SHOWN_CHARS_MAX
-    ? `${description.slice(0, SHOWN_CHARS_MAX).toWellFormed()}…`
-    : description;
 }

@@ -17,7 +17,6 @@ const B = 0.5;
 
 /** Length limits of indexed text and of a query. */
 const DESCRIPTION_CHARS_MAX = 1_000;
-const PARAMETERS_MAX = 100;
 const QUERY_WORDS_MAX = 16;
 
 /** Maximum uninterrupted indexing time: 10,000 long descriptions take seconds, which would block other callers. */
@@ -56,20 +55,20 @@ export async function readTools(tools: RankedTool[]): Promise<void> {
 export function rankTools<T extends RankedTool>(tools: T[], query: string): T[] {
   const asked = [...new Set(wordsOf(query))].slice(0, QUERY_WORDS_MAX);
   if (asked.length === 0) return [...tools].sort(byName);
-  const found = tools.map((tool) => ({ tool, bag: bagOf(tool) }));
-  const meanSize = found.reduce((sum, { bag }) => sum + bag.size, 0) / Math.max(1, found.length);
-  const scores = new Float64Array(found.length);
+  const indexed = tools.map((tool) => ({ tool, bag: bagOf(tool) }));
+  const meanSize = indexed.reduce((sum, { bag }) => sum + bag.size, 0) / Math.max(1, indexed.length);
+  const scores = new Float64Array(indexed.length);
   for (const word of asked) {
-    const counts = found.map(({ bag }) => countIn(bag, word));
+    const counts = indexed.map(({ bag }) => countIn(bag, word));
     const holders = counts.reduce((sum, count) => sum + (count > 0 ? 1 : 0), 0);
-    const rarity = Math.log(1 + (found.length - holders + 0.5) / (holders + 0.5));
+    const rarity = Math.log(1 + (indexed.length - holders + 0.5) / (holders + 0.5));
     counts.forEach((count, i) => {
       if (count === 0) return;
-      const { size } = found[i].bag;
+      const { size } = indexed[i].bag;
       scores[i] += (rarity * count * (K1 + 1)) / (count + K1 * (1 - B + (B * size) / meanSize));
     });
   }
-  return found
+  return indexed
     .map(({ tool }, i) => ({ tool, score: scores[i] }))
     .filter(({ score }) => score > 0)
     .sort((a, b) => b.score - a.score || byName(a.tool, b.tool))
@@ -81,8 +80,13 @@ function byName(a: RankedTool, b: RankedTool): number {
 }
 
 function countIn({ words, weights }: WordBag, word: string): number {
-  // Words with the searched prefix follow it directly, since words are sorted.
-  let at = placeOf(words, word);
+  // Lower bound: the first word not less than `word`. Words with this prefix follow, since words are sorted.
+  let [at, to] = [0, words.length];
+  while (at < to) {
+    const middle = (at + to) >> 1;
+    if ((words[middle] ?? '') < word) at = middle + 1;
+    else to = middle;
+  }
   if (words[at] === word) return weights[at] ?? 0;
   if (word.length < BEGINNING_CHARS_MIN) return 0;
   let best = 0;
@@ -90,21 +94,10 @@ function countIn({ words, weights }: WordBag, word: string): number {
   return best * BEGINNING_WEIGHT;
 }
 
-/** Lower bound: the index of the first word not less than `word`. */
-function placeOf(words: string[], word: string): number {
-  let [from, to] = [0, words.length];
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if ((words[middle] ?? '') < word) from = middle + 1;
-    else to = middle;
-  }
-  return from;
-}
-
 /** Index of a tool, computed once per object; the catalog returns the same objects until its next refresh. */
 function bagOf({ name, tool }: RankedTool): WordBag {
-  const known = bags.get(tool);
-  if (known) return known;
+  const cached = bags.get(tool);
+  if (cached) return cached;
   const { title, description, inputSchema } = JSON.parse(tool.text) as Record<string, unknown>;
   const weightOf = new Map<string, number>();
   let size = 0;
@@ -120,7 +113,7 @@ function bagOf({ name, tool }: RankedTool): WordBag {
   add(description, DESCRIPTION_WEIGHT);
   const properties = (inputSchema as { properties?: unknown } | null | undefined)?.properties;
   if (typeof properties === 'object' && properties !== null) {
-    for (const parameter of Object.keys(properties).slice(0, PARAMETERS_MAX)) add(parameter, PARAMETER_WEIGHT);
+    add(Object.keys(properties).join(' '), PARAMETER_WEIGHT);
   }
   const words = [...weightOf.keys()].sort();
   const bag = { words, weights: Float32Array.from(words, (word) => weightOf.get(word) ?? 0), size };
@@ -130,11 +123,11 @@ function bagOf({ name, tool }: RankedTool): WordBag {
 
 /** Words of any script in lower case. Splits `createIssue` and `create_issue`, and reduces plurals to singulars. */
 function wordsOf(text: string): string[] {
-  const found = text
+  const words = text
     .replace(/(\p{Ll}|\p{N})(\p{Lu})/gu, '$1 $2')
     .toLowerCase()
     .match(/[\p{L}\p{N}]+/gu);
-  return (found ?? []).map((word) =>
+  return (words ?? []).map((word) =>
     word.length > 3 && word.endsWith('s') && !word.endsWith('ss') ? word.slice(0, -1) : word,
   );
 }

@@ -44,10 +44,23 @@ export async function findEra(wire: HttpWire): Promise<ProbedEra> {
   const { reply, status } = probe;
   if (reply?.result) return ofResult(wire, reply);
   if (reply?.error && status !== 403 && status !== 429 && status < 500) return ofError(wire, reply);
-  if (status === 500 || status === 501) return { ...(await ofInitialize(wire, 'fails at server/discover')) };
-  if (status >= 300 && (status < 400 || status === 403 || status === 429 || status >= 500))
-    throw undecided(wire, probe);
-  return ofInitializeOrSse(wire);
+  if (status === 500 || status === 501) return ofInitialize(wire, 'fails at server/discover');
+  if (status >= 300 && (status < 400 || status === 403 || status === 429 || status >= 500)) {
+    const isRefusal = reply?.error && status < 500 && status !== 429;
+    throw isRefusal ? refusal(wire.target, reply.error?.message ?? '') : probe.error();
+  }
+  // It may be a strict legacy server or one of 2024-11-05, which answers over a stream.
+  return ofInitialize(wire, 'does not read server/discover').catch(async (error: unknown) => {
+    if (!isOutOfPlace(error)) throw error;
+    const endpointMs = Math.min(wire.target.connectTimeoutMs, ENDPOINT_MS_MAX);
+    try {
+      const opened = await plain((profile, handlers) => openSse(wire, profile, handlers, endpointMs));
+      return { verdict: verdictOf('sse', 'names an endpoint by its stream'), opened };
+    } catch (refused) {
+      const isReason = refused instanceof UpstreamAuthRequiredError || refused instanceof HandshakeRefusedError;
+      throw refused instanceof UpstreamFailure && !isReason ? error : refused;
+    }
+  });
 }
 
 function sendDiscover(wire: HttpWire): Promise<ProbeResult> {
@@ -108,27 +121,6 @@ async function ofInitialize(wire: HttpWire, reason: string, isUnsure = false): P
 }
 
 /**
- * Tries `initialize`, then HTTP+SSE: the endpoint may be a strict legacy server or one of 2024-11-05, which answers
- * over a stream.
- */
-async function ofInitializeOrSse(wire: HttpWire): Promise<ProbedEra> {
-  try {
-    return await ofInitialize(wire, 'does not read server/discover');
-  } catch (error) {
-    if (!isOutOfPlace(error)) throw error;
-    const endpointMs = Math.min(wire.target.connectTimeoutMs, ENDPOINT_MS_MAX);
-    try {
-      const opened = await plain((profile, handlers) => openSse(wire, profile, handlers, endpointMs));
-      return { verdict: verdictOf('sse', 'names an endpoint by its stream'), opened };
-    } catch (refused) {
-      if (refused instanceof UpstreamAuthRequiredError || refused instanceof HandshakeRefusedError) throw refused;
-      if (refused instanceof UpstreamFailure) throw error;
-      throw refused;
-    }
-  }
-}
-
-/**
  * Opens a session at an endpoint that speaks 2026-07-28. Null when it has none: it refuses `initialize`, or answers it
  * without a session, in which it could not send its client a request either.
  *
@@ -152,11 +144,6 @@ async function plain(open: OpenSession): Promise<OpenedSession> {
     mayProbe: () => false,
   };
   return { session: await open(undefined, handlers), handlers };
-}
-
-function undecided({ target }: HttpWire, { status, reply, error }: ProbeResult): UpstreamError {
-  if (reply?.error && status < 500 && status !== 429) return refusal(target, reply.error.message);
-  return error();
 }
 
 /**

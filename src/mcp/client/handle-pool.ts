@@ -22,7 +22,12 @@ const SHARE = 4;
 /** Handles by key, shared by all callers and closed when idle. */
 export class HandlePool<H extends UpstreamHandle> {
   private readonly handles: LRUCache<string, { handle: H; account: string }>;
-  private readonly sweeper = repeat(SWEEP_EVERY_MS, () => this.closeIdle());
+  private readonly sweeper = repeat(SWEEP_EVERY_MS, () => {
+    const before = Date.now() - IDLE_MS;
+    const idle = [...this.handles.entries()].filter(([, { handle }]) => handle.isIdle && handle.lastUsedAt < before);
+    for (const [key] of idle) this.drop(key);
+    if (idle.length > 0) this.logger.debug(`${idle.length} idle upstream sessions ended`);
+  });
   private readonly logger: Logger;
 
   /** @param max limit of open handles; above it the least recently used one is dropped */
@@ -53,8 +58,8 @@ export class HandlePool<H extends UpstreamHandle> {
     this.drop(key);
     this.handles.set(key, { handle, account });
     // Linear in all handles: 10 ns each, negligible beside opening a session.
-    const handlesOfAccount = [...this.handles.values()].filter((entry) => entry.account === account).length;
-    if (handlesOfAccount > Math.max(1, Math.floor(this.max / SHARE))) this.dropOldestOf(account);
+    const keysOfAccount = [...this.handles.rkeys()].filter((other) => this.handles.peek(other)?.account === account);
+    if (keysOfAccount.length > Math.max(1, Math.floor(this.max / SHARE))) this.drop(keysOfAccount[0]);
     else if (this.handles.size > this.max) this.drop(this.handles.rkeys().next().value as string);
   }
 
@@ -90,16 +95,5 @@ export class HandlePool<H extends UpstreamHandle> {
     const entry = this.handles.peek(key);
     this.handles.delete(key);
     return entry?.handle;
-  }
-
-  private dropOldestOf(account: string): void {
-    for (const key of this.handles.rkeys()) if (this.handles.peek(key)?.account === account) return this.drop(key);
-  }
-
-  private closeIdle(): void {
-    const before = Date.now() - IDLE_MS;
-    const idle = [...this.handles.entries()].filter(([, { handle }]) => handle.isIdle && handle.lastUsedAt < before);
-    for (const [key] of idle) this.drop(key);
-    if (idle.length > 0) this.logger.debug(`${idle.length} idle upstream sessions ended`);
   }
 }

@@ -26,7 +26,7 @@ import type {
 } from '../protocol/channel.js';
 import { UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
 import { errorReply } from '../protocol/messages.js';
-import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
+import { PARALLEL, rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
 import { EraContradictedError, mayResend, SessionLostError } from './may-resend.js';
 import { HandshakeRefusedError, isOutOfPlace, type ProtocolAdapter } from './protocol-adapter.js';
 import {
@@ -43,9 +43,6 @@ import type { ListenStreamHandlers, ListenStream, OpenListening } from './listen
 import { isChange, isOfSession, listChanges, listFilter } from '../protocol/list-pages.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import { isObject } from '../../platform/text/json.js';
-
-/** Limit of concurrent subscribe requests. */
-const PARALLEL = 8;
 
 const TASK_LOST = 'Task not found: the MCP server no longer has the session in which it was started';
 
@@ -242,23 +239,19 @@ export class LegacyAdapter implements ProtocolAdapter {
       const isListenedTo = isChange(method) || (isOfSession(method) && slot.listeners.hearMessages);
       if (isListenedTo && (!profile || listening.isActive)) listening.onNotification(text, method);
       else if (isChange(method)) this.plain.listeners.onOtherNotification(text, method);
-      else this.deliver(slot, text, method);
+      else {
+        // Progress names its call by its token, which each call compares. Others go to the newest call of the session,
+        // in one that callers share only to the sole one.
+        const calls = slot.calls.filter(() => true);
+        const isNamed = method === 'notifications/progress';
+        if (!isNamed && (slot === this.plain || slot.isShared) && calls.length > 1) return;
+        const able = calls.filter((call) => call.onNotification);
+        for (const call of isNamed ? able : able.slice(-1)) call.onNotification?.(text, method);
+      }
     };
     const start: OpenListening = (...args) => listening.start(...args);
     const slot: SessionSlot = new SessionSlot(open, profile, onNotification, start, this.options.url);
     return slot;
-  }
-
-  /**
-   * Delivers a notification that names no call to a call of its session: in a session that callers share, only to the sole
-   * one. Progress names its call by its token, which each call compares.
-   */
-  private deliver(slot: SessionSlot, text: string, method: string): void {
-    const calls = slot.calls.filter(() => true);
-    const isNamed = method === 'notifications/progress';
-    if (!isNamed && (slot === this.plain || slot.isShared) && calls.length > 1) return;
-    const able = calls.filter(({ onNotification }) => onNotification);
-    for (const { onNotification } of isNamed ? able : able.slice(-1)) onNotification?.(text, method);
   }
 
   private requestIn(slot: SessionSlot, call: McpCall, timeoutMs: number): Promise<McpReply> {
@@ -294,8 +287,14 @@ export class LegacyAdapter implements ProtocolAdapter {
     const until = performance.now() + timeoutMs;
     return this.requestWithLevel(slot, session, call, timeoutMs, false).catch(async (error: Error) => {
       const resend = mayResend(call, error);
-      if (resend === 'new session') this.forget(slot, session);
-      else if (error instanceof SessionLostError) return errorReply(rpcCode.invalidParams, TASK_LOST);
+      if (resend === 'new session') {
+        slot.lose(session);
+        if (slot === this.plain || !slot.listeners.isEmpty) slot.listeners.restart();
+        const { isStale, url } = this.options;
+        if (isStale()) {
+          throw new EraContradictedError(new UpstreamError(`${url.host} forgot the session again and again.`));
+        }
+      } else if (error instanceof SessionLostError) return errorReply(rpcCode.invalidParams, TASK_LOST);
       else if (resend !== 'no change') throw error;
       const timeLeft = deadlineIn(until - performance.now());
       const again = slot.value ?? (await this.session(slot, timeLeft(), call));
@@ -331,15 +330,6 @@ export class LegacyAdapter implements ProtocolAdapter {
     const sessionLevel = this.levels.get(session) ?? new SessionLevel();
     this.levels.set(session, sessionLevel);
     await sessionLevel.set(level, (call) => session.request({ ...call, timeoutMs, cancellation }, timeoutMs, isRepeat));
-  }
-
-  /** Drops a lost session. @throws EraContradictedError when the verdict is old enough to be wrong */
-  private forget(slot: SessionSlot, session: LegacySession): void {
-    slot.lose(session);
-    if (slot === this.plain || !slot.listeners.isEmpty) slot.listeners.restart();
-    const { isStale, url } = this.options;
-    if (!isStale()) return;
-    throw new EraContradictedError(new UpstreamError(`${url.host} forgot the session again and again.`));
   }
 
   /**

@@ -15,7 +15,7 @@ import type { McpCall, McpReply } from '../protocol/channel.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import { CALL_MS_MAX } from './silence-timer.js';
 import { memberText, withMember } from '../protocol/json-edit.js';
-import { mcpLists, readList } from '../protocol/list-pages.js';
+import { LIST_ITEMS_MAX, mcpLists, readList } from '../protocol/list-pages.js';
 import { resultOf, withList } from '../protocol/messages.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 
@@ -24,7 +24,6 @@ const TASK_TTL_MS = CALL_MS_MAX;
 
 /** Timeout of listing all tools to learn which require tasks. An unknown tool triggers it again, at most every 5 s. */
 const TOOLS_TIMEOUT_MS = 10_000;
-const TOOLS_MAX = 10_000;
 /** Limit of remembered tool names; MCP allows 128 characters. */
 const NAME_CHARS_MAX = 512;
 const READ_EVERY_MS = 5_000;
@@ -71,11 +70,13 @@ export class LegacyTasks {
       return send(call, timeLeft());
     }
     const made = await send({ ...call, params: withMember(params, 'task', `{"ttl":${TASK_TTL_MS}}`) }, timeLeft());
-    const task = taskIn(made);
-    if (task === null) return made;
+    const result = made.text.includes('"taskId"') ? resultOf(made) : undefined;
+    const task = isObject(result) ? result.task : undefined;
+    if (!isObject(task) || typeof task.taskId !== 'string') return made;
     const about = JSON.stringify({ taskId: task.taskId });
+    const ttlMs = typeof task.ttl === 'number' ? Math.min(task.ttl, TASK_TTL_MS) : TASK_TTL_MS;
     // A caller that waits for as long as messages come waits for as long as the task lives, which may be silent.
-    const waitMs = call.onNotification ? Math.min(task.ttl ?? TASK_TTL_MS, TASK_TTL_MS) : timeLeft();
+    const waitMs = call.onNotification ? ttlMs : timeLeft();
     try {
       return await send({ ...call, method: 'tasks/result', params: about, timeoutMs: waitMs }, waitMs);
     } catch (error) {
@@ -90,7 +91,10 @@ export class LegacyTasks {
 
   private async isRequired(name: string, timeLeft: () => number, send: Send): Promise<boolean> {
     if (!this.required.has(name) && (this.reading || Date.now() - this.readAt > READ_EVERY_MS)) {
-      this.reading ??= this.read(Math.min(timeLeft(), TOOLS_TIMEOUT_MS), send)
+      this.readAt = Date.now();
+      const request = async (call: McpCall) => this.learn(await send(call, call.timeoutMs));
+      this.reading ??= readList({ request }, mcpLists.tools, Math.min(timeLeft(), TOOLS_TIMEOUT_MS))
+        .then(() => undefined)
         // Ignored: the call itself reports the error.
         .catch((error: unknown) =>
           this.logger.debug({ msg: 'the tools of a server with tasks could not be listed', err: error }),
@@ -101,19 +105,13 @@ export class LegacyTasks {
     return this.required.get(name) ?? false;
   }
 
-  private async read(timeoutMs: number, send: Send): Promise<void> {
-    this.readAt = Date.now();
-    const request = async (call: McpCall) => this.learn(await send(call, call.timeoutMs));
-    await readList({ request }, mcpLists.tools, timeoutMs);
-  }
-
   private learnOne(tool: string): { tool: string; isRequired: boolean } {
     if (!tool.startsWith('{')) return { tool, isRequired: false };
     const name = memberText(tool, 'name');
     const execution = memberText(tool, 'execution');
     const isRequired = execution?.startsWith('{') === true && memberText(execution, 'taskSupport') === '"required"';
     if (name?.startsWith('"') && name.length <= NAME_CHARS_MAX) {
-      if (this.required.size >= TOOLS_MAX) this.required.clear();
+      if (this.required.size >= LIST_ITEMS_MAX) this.required.clear();
       this.required.set(JSON.parse(name) as string, isRequired);
     }
     if (!isRequired) return { tool, isRequired };
@@ -122,13 +120,4 @@ export class LegacyTasks {
       isRequired,
     };
   }
-}
-
-/** The task that a call created, whose ttl is null without a limit; null when it created none. */
-function taskIn(reply: McpReply): { taskId: string; ttl: number | null } | null {
-  if (!reply.text.includes('"taskId"')) return null;
-  const result = resultOf(reply);
-  const task = isObject(result) ? result.task : undefined;
-  if (!isObject(task) || typeof task.taskId !== 'string') return null;
-  return { taskId: task.taskId, ttl: typeof task.ttl === 'number' ? task.ttl : null };
 }

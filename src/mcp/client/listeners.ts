@@ -7,16 +7,13 @@
  *
  * A broken stream is opened again after 1 s, 2 s and so on up to 30 s; afterwards all lists count as changed. After 6
  * failures in a row the listeners end with an UpstreamError. A stream that lasted 30 s is no failure: proxies close
- * silent ones. Refused: more than 1,000 listeners of a channel. Cut: more than 1,000 resources.
+ * silent ones.
  */
 import type { Listening, ListenFilter, UpstreamListener } from '../protocol/channel.js';
 import { withinDeadline } from '../protocol/deadline.js';
 import { isOfSession, listChanges, listFilter, RESOURCE_UPDATED } from '../protocol/list-pages.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import { parseMessage } from '../protocol/messages.js';
-
-/** Limit of listeners per channel. */
-const LISTENERS_MAX = 1_000;
 
 /** A broken stream is reopened after 1 s, 2 s, … up to 30 s, and given up after this many failures in a row. */
 const RETRY_MS = 1_000;
@@ -27,13 +24,10 @@ const RETRIES_MAX = 6;
 const GOOD_STREAM_MS = 30_000;
 
 /** Buffer limit for notifications that arrive before the stream's acknowledgement. */
-const EARLY_CHARS_MAX = 1024 * 1024;
+export const EARLY_CHARS_MAX = 1024 * 1024;
 
 /** Timeout of reopening a stream. */
 const REOPEN_TIMEOUT_MS = 30_000;
-
-/** Limit of resources for one listener, and for all listeners of a channel together. */
-const RESOURCES_MAX = 1_000;
 
 /** Stream over which an upstream sends notifications. */
 export interface ListenStream {
@@ -60,11 +54,6 @@ export type OpenListening = (
   timeoutMs: number,
 ) => Promise<ListenStream>;
 
-interface Member {
-  filter: ListenFilter;
-  listener: UpstreamListener;
-}
-
 /** The stream that all listeners of an upstream share. */
 interface SharedStream {
   /** Distinguishes it from a replaced stream, which still delivers for a moment and is ignored. */
@@ -77,7 +66,7 @@ interface SharedStream {
 
 /** Listeners of one upstream, and their stream. */
 export class Listeners {
-  private readonly members = new Set<Member>();
+  private readonly members = new Set<{ filter: ListenFilter; listener: UpstreamListener }>();
   private stream: SharedStream | null = null;
   private work: Promise<unknown> = Promise.resolve();
   private retry: NodeJS.Timeout | undefined;
@@ -101,11 +90,10 @@ export class Listeners {
     return [...this.members].some(({ filter }) => filter.messages);
   }
 
-  /** Adds a listener. @throws UpstreamFailure when the stream cannot be opened, or the limit is reached */
+  /** Adds a listener. @throws UpstreamFailure when the stream cannot be opened */
   async add(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
     if (this.isClosed) throw new UpstreamError('The connection was changed or deleted meanwhile.');
-    if (this.members.size >= LISTENERS_MAX) throw new UpstreamError(`More than ${LISTENERS_MAX} listeners share it.`);
-    const member: Member = { filter: bounded(filter), listener };
+    const member = { filter, listener };
     this.members.add(member);
     const leave = async () => {
       if (this.members.delete(member)) await this.enqueue(() => this.adjust(REOPEN_TIMEOUT_MS)).catch(() => undefined);
@@ -156,7 +144,10 @@ export class Listeners {
     if (this.members.size === 0) return this.shut();
     const filter = union([...this.members].map((member) => member.filter));
     const { stream } = this;
-    if (stream && isSame(stream.filter, filter)) return;
+    const uris = new Set(stream?.filter.resourceSubscriptions);
+    const asked = filter.resourceSubscriptions ?? [];
+    const isSame = [...listChanges.values(), 'messages' as const].every((key) => stream?.filter[key] === filter[key]);
+    if (stream && isSame && uris.size === asked.length && asked.every((uri) => uris.has(uri))) return;
     if (!stream?.current.change) return this.replace(filter, timeoutMs);
     stream.next = filter;
     try {
@@ -256,21 +247,12 @@ export class Listeners {
   }
 }
 
-/** The filter with its resources deduplicated and limited to 1,000. */
-function bounded({ resourceSubscriptions, ...lists }: ListenFilter): ListenFilter {
-  const uris = [...new Set(resourceSubscriptions)].slice(0, RESOURCES_MAX);
-  return uris.length === 0 ? lists : { ...lists, resourceSubscriptions: uris };
-}
-
 /** Union of several filters. */
 function union(filters: ListenFilter[]): ListenFilter {
   const lists = listFilter((flag) => filters.some((filter) => filter[flag]));
   const messages = filters.some((filter) => filter.messages) ? { messages: true } : {};
-  return bounded({
-    ...lists,
-    ...messages,
-    resourceSubscriptions: filters.flatMap((filter) => filter.resourceSubscriptions ?? []),
-  });
+  const uris = [...new Set(filters.flatMap((filter) => filter.resourceSubscriptions ?? []))];
+  return { ...lists, ...messages, ...(uris.length > 0 && { resourceSubscriptions: uris }) };
 }
 
 /** Intersection of two filters. */
@@ -285,17 +267,6 @@ export function common(requested: ListenFilter, offered: ListenFilter): ListenFi
 /** True if the filter matches anything at all. */
 function hasAny(filter: ListenFilter): boolean {
   return Object.keys(filter).length > 0;
-}
-
-/** True if both filters match the same notifications. */
-function isSame(a: ListenFilter, b: ListenFilter): boolean {
-  const uris = new Set(a.resourceSubscriptions);
-  const others = b.resourceSubscriptions ?? [];
-  return (
-    [...listChanges.values(), 'messages' as const].every((key) => a[key] === b[key]) &&
-    uris.size === others.length &&
-    others.every((uri) => uris.has(uri))
-  );
 }
 
 /**

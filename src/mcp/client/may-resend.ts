@@ -24,7 +24,15 @@ export class EraContradictedError extends Error {
 }
 
 /** The upstream no longer knows the session of a request: the request certainly did not run. */
-export class SessionLostError extends Error {}
+export class SessionLostError extends Error {
+  /**
+   * @param outcome result of the request for its caller, where the upstream refused it without a sign that it read the
+   * message and may have lost the session; seen by the session only
+   */
+  constructor(readonly outcome: McpReply | UpstreamError | null = null) {
+    super('The upstream has lost the session');
+  }
+}
 
 /** Methods that only read. */
 const READS = /^(?:ping|server\/discover|completion\/complete|[\w/]+\/(?:list|read|get))$/;

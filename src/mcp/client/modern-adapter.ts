@@ -35,7 +35,7 @@ import {
   withoutSubscriptionId,
   resultTypeOf,
 } from '../protocol/messages.js';
-import { MODERN_VERSION, rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
+import { MODERN_VERSION, rpcCode, TTL_MS_MAX, type UpstreamIdentity } from '../protocol/protocol.js';
 import { identityOfDiscover } from '../protocol/session.js';
 import { EraContradictedError, mayResend } from './may-resend.js';
 import { isOutOfPlace, type ProtocolAdapter, refusal } from './protocol-adapter.js';
@@ -48,7 +48,6 @@ import { isObject } from '../../platform/text/json.js';
 
 /** Minimum cache lifetime of a `server/discover` result, whatever its `ttlMs`. */
 const IDENTITY_MS_MIN = 30_000;
-const IDENTITY_MS_MAX = 60 * 60_000;
 
 /** Timeout of listing all tools to learn the headers of their calls. */
 const TOOLS_TIMEOUT_MS = 30_000;
@@ -103,7 +102,9 @@ export class ModernAdapter implements ProtocolAdapter {
     const timeLeft = deadlineIn(timeoutMs);
     let reply = await this.repeated(call, timeLeft);
     if (mayResend(call, reply) === 'new headers') {
-      await this.readTools(timeLeft());
+      this.cache.noticed('notifications/tools/list_changed');
+      const list = async (part: McpCall) => this.withoutInvalidTools(await this.repeated(part, () => part.timeoutMs));
+      await readList({ request: list }, mcpLists.tools, Math.min(timeLeft(), TOOLS_TIMEOUT_MS));
       reply = await this.repeated(call, timeLeft);
     }
     this.checkEra(reply, call);
@@ -163,8 +164,11 @@ export class ModernAdapter implements ProtocolAdapter {
     const { error } = reply;
     if (error) {
       if (error.code === rpcCode.invalidParams) this.cache.forgetPages(method);
-      const isRefused = error.code === rpcCode.unsupportedVersion || isRefusedUnread(reply);
-      if (isRefused && !this.options.isFresh()) throw new EraContradictedError(reply);
+      // Legacy servers refuse a request without a session by a generic code without an id.
+      const isGeneric = error.code === -32000 || error.code === rpcCode.invalidRequest;
+      const isUnread = isGeneric && (reply.id === null || slice(reply.text, reply.id) === 'null');
+      if ((error.code === rpcCode.unsupportedVersion || isUnread) && !this.options.isFresh())
+        throw new EraContradictedError(reply);
       return;
     }
     if (!reply.text.includes('"resultType"')) this.options.invalidateEra();
@@ -181,12 +185,6 @@ export class ModernAdapter implements ProtocolAdapter {
     });
   }
 
-  private async readTools(timeoutMs: number): Promise<void> {
-    this.cache.noticed('notifications/tools/list_changed');
-    const request = async (call: McpCall) => this.withoutInvalidTools(await this.repeated(call, () => call.timeoutMs));
-    await readList({ request }, mcpLists.tools, Math.min(timeoutMs, TOOLS_TIMEOUT_MS));
-  }
-
   private async discover(): Promise<Discovered> {
     const { url, connectTimeoutMs } = this.wire.target;
     const call = { method: 'server/discover', timeoutMs: connectTimeoutMs };
@@ -197,12 +195,6 @@ export class ModernAdapter implements ProtocolAdapter {
     }
     return discovered(reply, url);
   }
-}
-
-/** Recognizes a legacy server's refusal of a request without a session: a generic code without an id. */
-function isRefusedUnread({ text, id, error }: McpReply): boolean {
-  const isGeneric = error?.code === -32000 || error?.code === rpcCode.invalidRequest;
-  return isGeneric && (id === null || slice(text, id) === 'null');
 }
 
 /** Headers of every request to a modern server. */
@@ -219,7 +211,7 @@ export function modernHeaders({ headers }: HttpWire): Record<string, string> {
 export function discovered(reply: McpReply, url: URL): Discovered {
   const result = resultOf(reply);
   const { ttlMs } = result as { ttlMs?: unknown };
-  const ms = typeof ttlMs === 'number' && ttlMs > IDENTITY_MS_MIN ? Math.min(ttlMs, IDENTITY_MS_MAX) : IDENTITY_MS_MIN;
+  const ms = typeof ttlMs === 'number' && ttlMs > IDENTITY_MS_MIN ? Math.min(ttlMs, TTL_MS_MAX) : IDENTITY_MS_MIN;
   return { identity: identityOfDiscover(result, url), until: Date.now() + ms };
 }
 
@@ -254,7 +246,15 @@ function modernListening(wire: HttpWire, headers: Record<string, string>): OpenL
           // too.
           if (head?.error) acknowledge({});
         } else if (head.method === 'notifications/subscriptions/acknowledged') {
-          acknowledge(common(filter, honouredIn(head.params)));
+          const { notifications } = (head.params ?? {}) as { notifications?: unknown };
+          const named = isObject(notifications) ? notifications : {};
+          const { resourceSubscriptions: uris } = named;
+          acknowledge(
+            common(filter, {
+              ...listFilter((flag) => named[flag] === true),
+              resourceSubscriptions: Array.isArray(uris) ? uris.filter((uri) => typeof uri === 'string') : [],
+            }),
+          );
         } else handlers.onNotification(withoutSubscriptionId(data), head.method);
       },
       onEnd: end,
@@ -269,14 +269,5 @@ function modernListening(wire: HttpWire, headers: Record<string, string>): OpenL
       stream.close();
       throw error;
     }
-  };
-}
-
-function honouredIn(params: unknown): ListenFilter {
-  const notifications = isObject(params) && isObject(params.notifications) ? params.notifications : {};
-  const { resourceSubscriptions: uris } = notifications;
-  return {
-    ...listFilter((flag) => notifications[flag] === true),
-    resourceSubscriptions: Array.isArray(uris) ? uris.filter((uri) => typeof uri === 'string') : [],
   };
 }

@@ -11,7 +11,7 @@
  * the end of the pipe. Except for `initialize`, the peer is told by `notifications/cancelled`. A late answer is
  * dropped.
  */
-import type { ClientAnswer, McpCall, McpReply } from '../protocol/channel.js';
+import type { McpCall, McpReply } from '../protocol/channel.js';
 import { members, slice, splice } from '../protocol/json-text.js';
 import { CallerLeftError, tooLate, unreadable, UpstreamTimeoutError } from '../protocol/mcp-errors.js';
 import { errorAnswer, progressTokenIn, replyTo, requestText, type RpcHead } from '../protocol/messages.js';
@@ -98,8 +98,16 @@ export class MultiplexedCalls {
     const call = method !== 'ping' && haveOneOwner(asking) ? able.at(-1) : undefined;
     if (call) return call.requested(text, method);
     const { peer } = this;
-    const refuse = able.length > 0 ? refuseUnclear : peer.onRequest;
-    new UpstreamRequestResponder((answer) => peer.answer(answer), peer.host, refuse).take(text, method);
+    // It may concern another one's call.
+    const refuse = () =>
+      Promise.resolve(
+        errorAnswer(
+          `Several clients call this server: it is not clear who should answer ${method}`,
+          rpcCode.methodNotFound,
+        ),
+      );
+    const forward = able.length > 0 ? refuse : peer.onRequest;
+    new UpstreamRequestResponder((answer) => peer.answer(answer), forward).take(text, method);
   }
 
   /** Fails all running calls. */
@@ -111,12 +119,6 @@ export class MultiplexedCalls {
 /** False for calls of several callers, or of callers without an identity. */
 function haveOneOwner(calls: RunningCall[]): boolean {
   return calls.length === 1 || calls.every(({ owner }) => owner !== undefined && owner === calls[0]?.owner);
-}
-
-/** Answer to a request that may concern the calls of several callers. */
-function refuseUnclear(method: string): Promise<ClientAnswer> {
-  const message = `Several clients call this server: it is not clear who should answer ${method}`;
-  return Promise.resolve(errorAnswer(message, rpcCode.methodNotFound));
 }
 
 /** One running request. */
@@ -134,7 +136,7 @@ class RunningCall {
     private readonly timeoutMs: number,
     private readonly outcome: { resolve(reply: McpReply): void; reject(error: Error): void },
   ) {
-    this.responder = new UpstreamRequestResponder((answer) => peer.answer(answer), peer.host, call.onRequest);
+    this.responder = new UpstreamRequestResponder((answer) => peer.answer(answer), call.onRequest);
     this.timer = new SilenceTimer(timeoutMs, () => this.onDeadline());
     call.cancellation?.notify(this.onLeft);
   }
@@ -177,14 +179,10 @@ class RunningCall {
     onNotification(text, method);
   }
 
-  /** Forwards a request of the peer to the caller. Too many fail this call only, since others share the pipe. */
+  /** Forwards a request of the peer to the caller. */
   requested(text: string, method: string): void {
     if (this.call.onNotification) this.timer.restart();
-    try {
-      this.responder.take(text, method);
-    } catch (error) {
-      this.giveUp(error as Error);
-    }
+    this.responder.take(text, method);
   }
 
   succeed(reply: McpReply): void {

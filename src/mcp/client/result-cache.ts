@@ -8,26 +8,18 @@
  * result that was overtaken by a change is never found.
  *
  * Not cached: a result above 1 MB, incomplete results, and requests with `inputResponses` or `requestState`. All
- * channels of the process share 64 MB (characters); a channel has at most 200 results.
+ * channels of the process share 64 MB (characters).
  */
 import { LRUCache } from 'lru-cache';
 import type { McpReply } from '../protocol/channel.js';
 import { resultOf } from '../protocol/messages.js';
+import { TTL_MS_MAX } from '../protocol/protocol.js';
 
 /** Size limits of cached results in characters: all channels of a process together, and one result. */
 const CHARS_MAX = 64 * 1024 * 1024;
 const RESULT_CHARS_MAX = 1024 * 1024;
 /** Shorter results count as this long, which bounds their number to 20,971. */
 const RESULT_CHARS_MIN = 3_200;
-
-/** Limit of cached results per channel. */
-const RESULTS_OF_CHANNEL_MAX = 200;
-
-/** Length limit of a cache key, which consists mostly of the params; keys do not count towards the size limit. */
-const KEY_CHARS_MAX = 8_192;
-
-/** Upper limit of the `ttlMs` that a server sends. */
-const TTL_MS_MAX = 60 * 60_000;
 
 const LISTS = ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list'];
 
@@ -45,7 +37,7 @@ export class ResultStore {
   readonly results = new LRUCache<string, McpReply>({
     maxSize: CHARS_MAX,
     maxEntrySize: RESULT_CHARS_MAX,
-    sizeCalculation: ({ text }) => Math.max(text.length, RESULT_CHARS_MIN),
+    sizeCalculation: ({ text }, key) => Math.max(text.length + key.length, RESULT_CHARS_MIN),
   });
   private lastChannel = 0;
 
@@ -59,7 +51,6 @@ export class ResultStore {
 export class ResultCache {
   /** Generation per method, incremented to invalidate its results. */
   private readonly generations = new Map<string, number>();
-  private readonly keys = new Set<string>();
 
   constructor(
     private readonly results: LRUCache<string, McpReply>,
@@ -75,8 +66,13 @@ export class ResultCache {
     if (!staleBy.has(method)) return null;
     if (params && (params.includes('"inputResponses"') || params.includes('"requestState"'))) return null;
     const generation = this.generations.get(method) ?? 0;
-    const key = `${this.channel} ${generation} ${method} ${capabilities} ${params ? withoutMeta(params) : '{}'}`;
-    return key.length > KEY_CHARS_MAX ? null : key;
+    let about = params ?? '{}';
+    // `_meta` differs per request.
+    if (about.includes('"_meta"')) {
+      const { _meta, ...rest } = JSON.parse(about) as Record<string, unknown>;
+      about = JSON.stringify(rest);
+    }
+    return `${this.channel} ${generation} ${method} ${capabilities} ${about}`;
   }
 
   get(key: string): McpReply | undefined {
@@ -88,8 +84,6 @@ export class ResultCache {
     if (!reply.result || !reply.text.includes('"ttlMs"')) return;
     const { ttlMs, resultType = 'complete' } = resultOf(reply) as { ttlMs?: unknown; resultType?: unknown };
     if (resultType !== 'complete' || typeof ttlMs !== 'number' || !(ttlMs > 0)) return;
-    if (this.keys.size >= RESULTS_OF_CHANNEL_MAX) this.clear();
-    this.keys.add(key);
     this.results.set(key, reply, { ttl: Math.min(Math.ceil(ttlMs), TTL_MS_MAX) });
   }
 
@@ -108,19 +102,12 @@ export class ResultCache {
     if (LISTS.includes(method)) this.forget(method);
   }
 
+  /** Invalidates all results. */
   clear(): void {
-    for (const key of this.keys) this.results.delete(key);
-    this.keys.clear();
+    for (const method of staleBy.keys()) this.forget(method);
   }
 
   private forget(method: string): void {
     this.generations.set(method, (this.generations.get(method) ?? 0) + 1);
   }
-}
-
-/** Params without `_meta`, which differs per request. */
-function withoutMeta(params: string): string {
-  if (!params.includes('"_meta"')) return params;
-  const { _meta, ...rest } = JSON.parse(params) as Record<string, unknown>;
-  return JSON.stringify(rest);
 }

@@ -12,8 +12,8 @@ const CARD_PATH = '/.well-known/mcp/server-card.json';
 const CARD_BYTES_MAX = 1024 * 1024;
 const REDIRECTS_MAX = 3;
 
-/** Limit of items per list, the same as for a live server. */
-const ITEMS_MAX = 1_000;
+/** Limit of items per list. A larger list is refused instead of cut, because unscanned items would still be served. */
+export const ITEMS_MAX = 1_000;
 
 /**
  * Description of a server obtained without an MCP call: published by the server, or sent with a release. Unknown
@@ -53,23 +53,19 @@ export async function fetchServerCard(
   { timeoutMs }: { timeoutMs: number },
 ): Promise<ServerCard | null> {
   try {
-    const text = await fetchText(egress, new URL(CARD_PATH, egress.check(upstreamUrl)), AbortSignal.timeout(timeoutMs));
-    return text === null ? null : parseServerCard(parseBounded(text));
+    const headers = { accept: 'application/json', 'accept-encoding': 'identity' };
+    const signal = AbortSignal.timeout(timeoutMs);
+    const options = { headers, signal, redirectsMax: REDIRECTS_MAX, sameOrigin: true };
+    const { answer } = await follow(egress, new URL(CARD_PATH, egress.check(upstreamUrl)), options);
+    if (answer.statusCode !== 200) {
+      discard(answer.body);
+      return null;
+    }
+    const bytes = await readWithin(answer.body, CARD_BYTES_MAX);
+    return bytes && parseServerCard(parseBounded(bytes.toString('utf8').replace(/^\uFEFF/, '')));
   } catch {
     return null;
   }
-}
-
-async function fetchText(egress: Egress, start: URL, signal: AbortSignal): Promise<string | null> {
-  const headers = { accept: 'application/json', 'accept-encoding': 'identity' };
-  const options = { headers, signal, redirectsMax: REDIRECTS_MAX, sameOrigin: true };
-  const { answer } = await follow(egress, start, options);
-  if (answer.statusCode === 200) {
-    const bytes = await readWithin(answer.body, CARD_BYTES_MAX);
-    return bytes && bytes.toString('utf8').replace(/^\uFEFF/, '');
-  }
-  discard(answer.body);
-  return null;
 }
 
 /**
@@ -83,27 +79,23 @@ export function parseServerCard(value: unknown): ServerCard {
   const card = requireObject(value, 'serverCard');
   const fault = storableFault(card);
   if (fault !== null) throw new InvalidInputError(`serverCard ${fault}`);
-  const parsed: Record<string, unknown> = { ...card, serverInfo: parseServerInfo(card.serverInfo) };
+  const serverInfo = requireObject(card.serverInfo, 'serverCard.serverInfo');
+  for (const member of ['name', 'version']) requireText(serverInfo[member], `serverCard.serverInfo.${member}`);
+  for (const member of ['title', 'description', 'websiteUrl']) {
+    requireOptional(serverInfo[member], 'string', `serverCard.serverInfo.${member}`);
+  }
+  const parsed: Record<string, unknown> = { ...card, serverInfo };
   for (const [member, required] of Object.entries(lists)) {
     if (parsed[member] === undefined || parsed[member] === null) delete parsed[member];
-    else parsed[member] = parseList(parsed[member], `serverCard.${member}`, required);
+    else {
+      const items = requireArray(parsed[member], `serverCard.${member}`);
+      if (items.length > ITEMS_MAX) {
+        throw new InvalidInputError(`serverCard.${member} must have at most ${ITEMS_MAX} items`);
+      }
+      parsed[member] = items.map((item, at) => parseItem(item, `serverCard.${member}.${at}`, required));
+    }
   }
   return parsed as ServerCard;
-}
-
-function parseServerInfo(value: unknown): ServerCard['serverInfo'] {
-  const info = requireObject(value, 'serverCard.serverInfo');
-  for (const member of ['name', 'version']) requireText(info[member], `serverCard.serverInfo.${member}`);
-  for (const member of ['title', 'description', 'websiteUrl']) {
-    requireOptional(info[member], 'string', `serverCard.serverInfo.${member}`);
-  }
-  return info as ServerCard['serverInfo'];
-}
-
-function parseList(value: unknown, path: string, required: readonly string[]): Record<string, unknown>[] {
-  if (!Array.isArray(value)) throw new InvalidInputError(`${path} must be an array`);
-  if (value.length > ITEMS_MAX) throw new InvalidInputError(`${path} must have at most ${ITEMS_MAX} items`);
-  return value.map((item, at) => parseItem(item, `${path}.${at}`, required));
 }
 
 function parseItem(value: unknown, path: string, required: readonly string[]): Record<string, unknown> {
@@ -116,16 +108,17 @@ function parseItem(value: unknown, path: string, required: readonly string[]): R
     requireOptional(item[member], 'object', `${path}.${member}`);
   }
   if (!path.startsWith('serverCard.prompts.') || item.arguments === undefined || item.arguments === null) return item;
-  return { ...item, arguments: parseArguments(item.arguments, `${path}.arguments`) };
-}
-
-function parseArguments(value: unknown, path: string): Record<string, unknown>[] {
-  if (!Array.isArray(value)) throw new InvalidInputError(`${path} must be an array`);
-  return value.map((item, at) => {
-    const argument = typeof item === 'string' ? { name: item } : requireObject(item, `${path}.${at}`);
-    requireText(argument.name, `${path}.${at}.name`);
+  const args = requireArray(item.arguments, `${path}.arguments`).map((value, at) => {
+    const argument = typeof value === 'string' ? { name: value } : requireObject(value, `${path}.arguments.${at}`);
+    requireText(argument.name, `${path}.arguments.${at}.name`);
     return argument;
   });
+  return { ...item, arguments: args };
+}
+
+function requireArray(value: unknown, path: string): unknown[] {
+  if (Array.isArray(value)) return value;
+  throw new InvalidInputError(`${path} must be an array`);
 }
 
 function requireObject(value: unknown, path: string): Record<string, unknown> {

@@ -6,15 +6,7 @@ import { deadlineIn } from '../protocol/deadline.js';
 import { isDeclared, listPages, mcpLists, type ListKind } from '../protocol/list-pages.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
-
-/** Limit of items per list. A larger list is refused instead of cut, because unscanned items would still be served. */
-const ITEMS_MAX = 1_000;
-
-/** Limit of pages per list; pages may be small or empty. */
-const PAGES_MAX = 1_000;
-
-/** Limit of omitted items reported individually. */
-const REPORTED_MAX = 20;
+import { ITEMS_MAX } from './server-card.js';
 
 /** Identity and lists of a server. A list is null when the server does not declare its capability. */
 export interface ServerScan extends UpstreamIdentity {
@@ -41,8 +33,7 @@ export interface ScanOptions {
  * items or 16 MB
  */
 export async function scanServer(channel: Channel, options: ScanOptions): Promise<ServerScan> {
-  const scan = new Scan(channel, options);
-  return scan.run();
+  return new Scan(channel, options).run();
 }
 
 class Scan {
@@ -66,7 +57,12 @@ class Scan {
     );
     const list = (kind: ListKind) =>
       isDeclared(capabilities[kind.capability]) ? this.list(kind) : Promise.resolve(null);
-    const optional = (kind: ListKind) => list(kind).catch((error: unknown) => this.withoutList(kind, error));
+    const optional = (kind: ListKind) =>
+      list(kind).catch((error: unknown) => {
+        if (!(error instanceof UpstreamError) || error.hint !== 'broken list') throw error;
+        this.tell(`Warning: the list of ${kind.noun} counts as empty. ${error.message}`);
+        return [];
+      });
     return {
       ...identity,
       tools: await list(mcpLists.tools),
@@ -74,13 +70,6 @@ class Scan {
       resourceTemplates: await optional(mcpLists.resourceTemplates),
       prompts: await optional(mcpLists.prompts),
     };
-  }
-
-  /** Reports a list that the server refuses or breaks, and counts it as empty. @throws the error of any other failure */
-  private withoutList({ noun }: ListKind, error: unknown): [] {
-    if (!(error instanceof UpstreamError) || error.hint !== 'broken list') throw error;
-    this.tell(`Warning: the list of ${noun} counts as empty. ${error.message}`);
-    return [];
   }
 
   private async list(kind: ListKind): Promise<Record<string, unknown>[]> {
@@ -98,7 +87,18 @@ class Scan {
         throw new UpstreamError(`The MCP server lists more than ${ITEMS_MAX} ${noun}: that is all a release may have.`);
       }
       items.push(...this.usable(kind, page.items, read - page.items.length));
-      requireEnd(noun, cursors, page.nextCursor);
+      const { nextCursor } = page;
+      if (nextCursor !== undefined && cursors.has(nextCursor)) {
+        throw new UpstreamError(
+          `The MCP server lists its ${noun} in a circle: the cursor ${quoted(nextCursor)} came twice. ` +
+            'Leave out nextCursor on the last page.',
+        );
+      }
+      if (nextCursor !== undefined) cursors.add(nextCursor);
+      // Pages may be empty.
+      if (cursors.size >= ITEMS_MAX) {
+        throw new UpstreamError(`The MCP server lists its ${noun} in more than ${ITEMS_MAX} pages: make them larger.`);
+      }
     }
     this.tell(`Found ${items.length} ${items.length === 1 ? noun.slice(0, -1) : noun}.`);
     return items;
@@ -106,49 +106,19 @@ class Scan {
 
   private usable({ id, noun }: ListKind, texts: string[], from: number): Record<string, unknown>[] {
     const singular = noun.slice(0, -1);
-    let omitted = 0;
-    const items = texts.flatMap((text, at) => {
+    return texts.flatMap((text, at) => {
       const item = JSON.parse(text) as Record<string, unknown>;
-      const fault = faultOf(item, id);
-      if (fault === null) {
-        requireShallow(item, singular);
-        return [item];
+      const lacking = isObject(item)
+        ? ['name', id].find((member) => typeof item[member] !== 'string' || item[member] === '')
+        : null;
+      // Omitting an item that is too deep to store would hide a usable one. Real schemas stay below 60 levels.
+      if (lacking === undefined && !isWithinDepth(item, DEPTH_MAX)) {
+        throw new UpstreamError(`The MCP server lists a ${singular} that is nested deeper than ${DEPTH_MAX} levels.`);
       }
-      omitted += 1;
-      if (omitted <= REPORTED_MAX) this.tell(`Left out ${singular} number ${from + at + 1}: it ${fault}.`);
+      if (lacking === undefined) return [item];
+      const why = lacking === null ? 'is not an object' : `has no ${lacking}`;
+      this.tell(`Left out ${singular} number ${from + at + 1}: it ${why}.`);
       return [];
     });
-    if (omitted > REPORTED_MAX) this.tell(`Left out ${omitted - REPORTED_MAX} more ${noun} for such reasons.`);
-    return items;
   }
-}
-
-function requireEnd(noun: string, cursors: Set<string>, nextCursor: string | undefined): void {
-  if (nextCursor === undefined) return;
-  if (cursors.has(nextCursor)) {
-    throw new UpstreamError(
-      `The MCP server lists its ${noun} in a circle: the cursor ${quoted(nextCursor)} came twice. ` +
-        'Leave out nextCursor on the last page.',
-    );
-  }
-  cursors.add(nextCursor);
-  if (cursors.size >= PAGES_MAX) {
-    throw new UpstreamError(`The MCP server lists its ${noun} in more than ${PAGES_MAX} pages: make them larger.`);
-  }
-}
-
-/** Reason why an item is unusable, as the end of a sentence; null if it is usable. */
-function faultOf(item: unknown, id: string): string | null {
-  if (!isObject(item)) return 'is not an object';
-  for (const member of ['name', id]) {
-    const value = item[member];
-    if (typeof value !== 'string' || value === '') return `has no ${member}`;
-  }
-  return null;
-}
-
-/** Throws for an item too deep to store: omitting it would hide a usable item. Real schemas stay below 60 levels. */
-function requireShallow(item: unknown, singular: string): void {
-  if (isWithinDepth(item, DEPTH_MAX)) return;
-  throw new UpstreamError(`The MCP server lists a ${singular} that is nested deeper than ${DEPTH_MAX} levels.`);
 }

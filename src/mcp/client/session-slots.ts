@@ -117,7 +117,9 @@ export class SessionSlot extends SingleFlight<LegacySession> {
     };
     const onRequest: SessionHandlers['onRequest'] = (method, params, ofCall) => {
       // A server may ask before the call that opens its session was sent.
-      const [waiting] = ofCall ? [ofCall] : this.calls.filter(isAskable).map((call) => call.onRequest);
+      const [waiting] = ofCall
+        ? [ofCall]
+        : this.calls.filter((call) => call.onRequest !== undefined).map((call) => call.onRequest);
       if (profile?.onRequest) return profile.onRequest(method, params, waiting);
       return waiting ? waiting(method, params) : Promise.resolve(unansweredRequest(method));
     };
@@ -145,10 +147,6 @@ export class SessionSlot extends SingleFlight<LegacySession> {
     await this.listeners.close();
     await this.close((session) => session.end(forGood));
   }
-}
-
-function isAskable({ onRequest }: McpCall): boolean {
-  return onRequest !== undefined;
 }
 
 /** Slots by caller profile. */
@@ -210,26 +208,22 @@ export class ProfileSlots {
     const slot = this.slots.get(key) ?? this.make(profile);
     // A Map iterates in insertion order, so reinserting moves the least recently used keys to the front.
     this.slots.delete(key);
-    if (this.slots.size >= this.max) this.evictIdle();
+    if (this.slots.size >= this.max) {
+      const idle = [...this.slots].find(([, { running }]) => running === 0);
+      if (!idle) {
+        throw new UpstreamError(
+          `More than ${this.max} clients with sessions of their own use this server at once: try again later.`,
+        );
+      }
+      void this.release(idle[0]);
+    }
     this.slots.set(key, slot);
-    this.sweeper ??= repeat(SWEEP_EVERY_MS, () => this.endIdle());
+    this.sweeper ??= repeat(SWEEP_EVERY_MS, () => {
+      const before = Date.now() - IDLE_MS;
+      for (const [name, { running, lastUsedAt, listeners }] of this.slots) {
+        if (running === 0 && lastUsedAt < before && listeners.isEmpty) void this.release(name);
+      }
+    });
     return slot;
-  }
-
-  private evictIdle(): void {
-    const idle = [...this.slots].find(([, { running }]) => running === 0);
-    if (!idle) {
-      throw new UpstreamError(
-        `More than ${this.max} clients with sessions of their own use this server at once: try again later.`,
-      );
-    }
-    void this.release(idle[0]);
-  }
-
-  private endIdle(): void {
-    const before = Date.now() - IDLE_MS;
-    for (const [key, { running, lastUsedAt, listeners }] of this.slots) {
-      if (running === 0 && lastUsedAt < before && listeners.isEmpty) void this.release(key);
-    }
   }
 }

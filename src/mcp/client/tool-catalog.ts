@@ -12,12 +12,10 @@
 import type { Channel } from '../protocol/channel.js';
 import { withinDeadline } from '../protocol/deadline.js';
 import { mcpLists, readList } from '../protocol/list-pages.js';
+import { TTL_MS_MAX } from '../protocol/protocol.js';
 
 /** Cache lifetime of a list without `ttlMs`. */
 const FRESH_MS = 30_000;
-
-/** Upper limit of the server's `ttlMs`. */
-const FRESH_MS_MAX = 60 * 60_000;
 
 /** Minimum interval between refreshes, however many callers name unknown tools. */
 const REFRESH_MS_MIN = 1_000;
@@ -93,7 +91,12 @@ export class ToolCatalog {
     const isWanted = () => this.listing === reading;
     const reading: Promise<Listed> = readList(this.channel, mcpLists.tools, LIST_TIMEOUT_MS)
       .then(({ items, ttlMs }) => {
-        const listed = { tools: items.flatMap(toToolText), at: Date.now(), ttlMs };
+        const tools = items.flatMap((text) => {
+          const name = (JSON.parse(text) as { name?: unknown } | null)?.name;
+          // Items that are not tools are ignored.
+          return typeof name === 'string' ? [{ name, text }] : [];
+        });
+        const listed = { tools, at: Date.now(), ttlMs };
         if (isWanted()) this.known = listed;
         return listed;
       })
@@ -105,7 +108,7 @@ export class ToolCatalog {
 }
 
 function isFresh({ at }: Listed, ms: number): boolean {
-  return Date.now() - at < Math.min(ms, FRESH_MS_MAX);
+  return Date.now() - at < Math.min(ms, TTL_MS_MAX);
 }
 
 /** See {@link ToolCatalog.find}. */
@@ -116,10 +119,4 @@ export function matchTool(tools: ToolText[], path: string): ToolMatch {
   if (tool) return { tool };
   const category = tools.filter(({ name }) => name.replaceAll('/', '.').startsWith(`${dotted}.`));
   return category.length > 0 ? { category } : null;
-}
-
-/** Ignores items that are not tools. */
-function toToolText(text: string): ToolText[] {
-  const name = (JSON.parse(text) as { name?: unknown } | null)?.name;
-  return typeof name === 'string' ? [{ name, text }] : [];
 }

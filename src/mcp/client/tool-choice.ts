@@ -8,7 +8,7 @@
  */
 import { quoted } from '../../platform/text/quoted.js';
 import type { Channel, Listening, McpCall, McpReply } from '../protocol/channel.js';
-import { DuplicateMemberError, members } from '../protocol/json-text.js';
+import { uniqueMembers } from '../protocol/json-text.js';
 import { mcpLists } from '../protocol/list-pages.js';
 import { errorReply, withList } from '../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
@@ -40,7 +40,9 @@ export class ChosenToolsChannel implements Channel {
     }
     const reply = await this.channel.request(call);
     if (call.method !== mcpLists.tools.method) return reply;
-    return withList(reply, 'tools', (tools) => tools.filter((tool) => isChosen(nameOf(tool), this.choice)));
+    return withList(reply, 'tools', (tools) =>
+      tools.filter((tool) => isChosen(String((JSON.parse(tool) as { name?: unknown } | null)?.name), this.choice)),
+    );
   }
 
   listen(...args: Parameters<Channel['listen']>): Promise<Listening> {
@@ -74,16 +76,9 @@ export function isChosen(name: string, { allow, deny = [] }: ToolChoice): boolea
 /** The tool that params name; null if a server may read another name in them than we do. */
 function calledTool(params: string | undefined): string | null {
   const text = params ?? '{}';
-  try {
-    const named = [...members(text, 0, true).keys()].filter((member) => member.toLowerCase() === 'name');
-    const { name } = JSON.parse(text) as { name?: unknown };
-    return typeof name === 'string' && named.length === 1 ? name : null;
-  } catch (error) {
-    if (error instanceof DuplicateMemberError) return null;
-    throw error;
-  }
-}
-
-function nameOf(tool: string): string {
-  return String((JSON.parse(tool) as { name?: unknown } | null)?.name);
+  const parts = uniqueMembers(text);
+  if (typeof parts === 'string') return null;
+  const named = [...parts.keys()].filter((member) => member.toLowerCase() === 'name');
+  const { name } = JSON.parse(text) as { name?: unknown };
+  return typeof name === 'string' && named.length === 1 ? name : null;
 }

@@ -12,6 +12,7 @@
  */
 import { isObject } from '../../platform/text/json.js';
 import { members, slice } from '../protocol/json-text.js';
+import { LIST_ITEMS_MAX } from '../protocol/list-pages.js';
 import { headerValue } from '../protocol/messages.js';
 
 /** A tool argument that calls repeat in a header `Mcp-Param-…` (MCP 2026-07-28). */
@@ -76,21 +77,12 @@ export function paramHeaders(params: readonly HeaderParam[], args: unknown): Rec
   const headers: Record<string, string> = {};
   for (const { path, header } of params) {
     const value = path.reduce<unknown>((at, name) => (isObject(at) ? at[name] : undefined), args);
-    const text = plainText(value);
-    if (text !== null) headers[header] = headerValue(text);
+    const isUnsafe = Number.isInteger(value) && !Number.isSafeInteger(value);
+    const isPlain = typeof value === 'string' || typeof value === 'boolean' || typeof value === 'number';
+    if (isPlain && !isUnsafe) headers[header] = headerValue(String(value));
   }
   return headers;
 }
-
-function plainText(value: unknown): string | null {
-  if (typeof value === 'string') return value;
-  if (typeof value === 'boolean') return String(value);
-  if (typeof value !== 'number' || (Number.isInteger(value) && !Number.isSafeInteger(value))) return null;
-  return String(value);
-}
-
-/** Limit of tools per channel whose header parameters are remembered. */
-const TOOLS_MAX = 10_000;
 
 /** Header parameters learned from the tool lists of a modern server. */
 export class ToolHeaders {
@@ -118,7 +110,7 @@ export class ToolHeaders {
       const params = isMarked ? headerParams((JSON.parse(text) as { inputSchema?: unknown }).inputSchema) : [];
       if (params === null) refused.add(at);
       if (params === null || params.length === 0) this.byTool.delete(tool);
-      else if (this.byTool.size < TOOLS_MAX) this.byTool.set(tool, params);
+      else if (this.byTool.size < LIST_ITEMS_MAX) this.byTool.set(tool, params);
     });
     return refused;
   }

@@ -23,7 +23,7 @@ import type {
 import type { Era, UpstreamIdentity } from '../protocol/protocol.js';
 import { withTraceMeta } from '../protocol/trace-context.js';
 import { memberText } from '../protocol/json-edit.js';
-import { tracing, type SpanAttributes } from '../../platform/telemetry/tracing.js';
+import { tracing } from '../../platform/telemetry/tracing.js';
 import { callsOfProcess } from './call-registry.js';
 import { CALL_MS_MAX } from './silence-timer.js';
 import { ToolCatalog } from './tool-catalog.js';
@@ -75,8 +75,17 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     if (refusal) return Promise.reject(refusal);
     const traced = tracing();
     if (!traced) return this.send(call);
-    const { name, attributes } = spanOf(call);
-    return traced.run(name, 'client', attributes, (headers) =>
+    // Name and attributes by the semantic conventions of OpenTelemetry for MCP.
+    const { method, params, invocationId } = call;
+    const nameText = method === 'tools/call' ? memberText(params ?? '{}', 'name') : undefined;
+    const tool = nameText?.startsWith('"') ? (JSON.parse(nameText) as string) : undefined;
+    const attributes = {
+      'mcp.method.name': method,
+      'gen_ai.tool.name': tool,
+      'gen_ai.operation.name': tool && 'execute_tool',
+      'slipway.invocation.id': invocationId,
+    };
+    return traced.run(tool === undefined ? method : `${method} ${tool}`, 'client', attributes, (headers) =>
       this.send({ ...call, trace: { ...call.trace, ...headers } }),
     );
   }
@@ -226,19 +235,4 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     this.running -= 1;
     if (this.running === 0) this.onIdle?.();
   }
-}
-
-/** Name and attributes by the semantic conventions of OpenTelemetry for MCP. */
-function spanOf({ method, params, invocationId }: McpCall): { name: string; attributes: SpanAttributes } {
-  const nameText = method === 'tools/call' ? memberText(params ?? '{}', 'name') : undefined;
-  const tool = nameText?.startsWith('"') ? (JSON.parse(nameText) as string) : undefined;
-  return {
-    name: tool === undefined ? method : `${method} ${tool}`,
-    attributes: {
-      'mcp.method.name': method,
-      'gen_ai.tool.name': tool,
-      'gen_ai.operation.name': tool && 'execute_tool',
-      'slipway.invocation.id': invocationId,
-    },
-  };
 }

@@ -4,51 +4,33 @@
  * `roots/list`, `sampling/createMessage` and `elicitation/create` go to the caller, if it can answer. `ping` is
  * answered here; every other method gets -32601. A caller that cannot be reached is answered with an error, so that the
  * upstream does not wait. While the caller has a request open, the timeout of the call waits (`isHolding`).
- *
- * More than 100 requests in one call fail it with an UpstreamError.
  */
 import type { McpCall } from '../protocol/channel.js';
 import { members, slice } from '../protocol/json-text.js';
-import { UpstreamError } from '../protocol/mcp-errors.js';
 import { answerText, errorAnswer, unansweredRequest } from '../protocol/messages.js';
-
-/** Limit of server requests during one call; each is answered by a request of its own. */
-const REQUESTS_MAX = 100;
 
 /** Methods forwarded to a caller that supports them; others are answered here. */
 const FORWARDED: ReadonlySet<string> = new Set(['roots/list', 'sampling/createMessage', 'elicitation/create']);
 
 /** Answers the requests of one call. */
 export class UpstreamRequestResponder {
-  private count = 0;
   private open = 0;
   private answeredAt = -Infinity;
 
-  /**
-   * @param answer sends an answer, a JSON-RPC message, to the upstream
-   *
-   * @param host upstream's name in error texts
-   */
+  /** @param answer sends an answer, a JSON-RPC message, to the upstream */
   constructor(
     private readonly answer: (text: string) => void,
-    private readonly host: string,
     readonly forward?: McpCall['onRequest'],
   ) {}
 
-  /**
-   * Answers a request of the upstream, or forwards it to the caller. @param forward replaces that of the call
-   *
-   * @throws UpstreamError beyond 100 requests
-   */
+  /** Answers a request of the upstream, or forwards it to the caller. @param forward replaces that of the call */
   take(text: string, method: string, forward = this.forward): void {
-    this.count += 1;
-    if (this.count > REQUESTS_MAX) {
-      throw new UpstreamError(`${this.host} asked its client more than ${REQUESTS_MAX} things during one call.`);
-    }
     const parts = members(text);
     const idAt = parts.get('id');
     const id = idAt ? slice(text, idAt) : 'null';
-    if (!forward || !FORWARDED.has(method)) return this.answer(ownAnswer(id, method));
+    if (!forward || !FORWARDED.has(method)) {
+      return this.answer(answerText(id, method === 'ping' ? { result: '{}' } : unansweredRequest(method)));
+    }
     const params = parts.get('params');
     this.open += 1;
     forward(method, params && slice(text, params))
@@ -66,9 +48,4 @@ export class UpstreamRequestResponder {
   isHolding(graceMs: number): boolean {
     return this.open > 0 || performance.now() - this.answeredAt < graceMs;
   }
-}
-
-/** Local answer: `ping` succeeds, other methods are not found. `id` is JSON text. */
-function ownAnswer(id: string, method: string): string {
-  return answerText(id, method === 'ping' ? { result: '{}' } : unansweredRequest(method));
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import { EraRepository, type EraVerdict } from './era.repository.js';
 
@@ -12,7 +12,7 @@ export class EraMemory {
   private readonly forgetting = new Map<string, Promise<unknown>>();
   private readonly logger = new Logger('mcp');
 
-  constructor(private readonly store: Pick<EraRepository, 'read' | 'write' | 'forget'>) {}
+  constructor(@Inject(EraRepository) private readonly store: Pick<EraRepository, 'read' | 'write' | 'forget'>) {}
 
   /**
    * Verdict of an endpoint, from `probe` if unknown. Concurrent callers share one probe; when it fails, possibly
@@ -22,10 +22,10 @@ export class EraMemory {
    */
   async settle(url: URL, probe: () => Promise<EraVerdict>): Promise<EraVerdict> {
     const key = keyOf(url);
-    const known = this.known.get(key);
-    if (known && known.expiresAt > Date.now()) return known;
+    const cached = this.known.get(key);
+    if (cached && cached.expiresAt > Date.now()) return cached;
     const running = this.running.get(key);
-    if (running) return (await running) ?? this.found(key, await probe());
+    if (running) return (await running) ?? this.keep(key, await probe());
     let failure: unknown;
     const work = this.learn(key, probe).catch((error: unknown) => {
       failure = error;
@@ -51,17 +51,17 @@ export class EraMemory {
   private async learn(key: string, probe: () => Promise<EraVerdict>): Promise<EraVerdict> {
     await this.forgetting.get(key);
     const stored = await this.withStore(() => this.store.read(key));
-    if (!stored) return this.found(key, await probe());
+    if (!stored) return this.keep(key, await probe());
     this.known.set(key, stored);
     return stored;
   }
 
   /** Replaces the verdict of an endpoint by one that says more. */
   async refine(url: URL, verdict: EraVerdict): Promise<void> {
-    await this.found(keyOf(url), verdict);
+    await this.keep(keyOf(url), verdict);
   }
 
-  private async found(key: string, verdict: EraVerdict): Promise<EraVerdict> {
+  private async keep(key: string, verdict: EraVerdict): Promise<EraVerdict> {
     this.known.set(key, verdict);
     await this.withStore(() => this.store.write(key, verdict));
     return verdict;

@@ -51,7 +51,13 @@ export class EraRepository {
   async write(endpoint: string, { kind, reason, learnedAt, expiresAt }: EraVerdict): Promise<void> {
     const row = { endpoint, kind, reason, learnedAt: new Date(learnedAt), expiresAt: new Date(expiresAt) };
     await this.eras.upsert(row, ['endpoint']);
-    await this.sweep();
+    if (Date.now() - this.sweptAt < SWEEP_EVERY_MS) return;
+    this.sweptAt = Date.now();
+    await this.eras.query(
+      `DELETE FROM upstream_eras WHERE expires_at < now() OR endpoint IN
+         (SELECT endpoint FROM upstream_eras ORDER BY expires_at DESC OFFSET $1)`,
+      [ENDPOINTS_MAX],
+    );
   }
 
   /** Deletes this verdict, unless another process has stored a newer one. */
@@ -61,16 +67,6 @@ export class EraRepository {
       .delete()
       .where('endpoint = :endpoint AND learned_at <= :learnedAt', { endpoint, learnedAt: new Date(learnedAt) })
       .execute();
-  }
-
-  private async sweep(): Promise<void> {
-    if (Date.now() - this.sweptAt < SWEEP_EVERY_MS) return;
-    this.sweptAt = Date.now();
-    await this.eras.query(
-      `DELETE FROM upstream_eras WHERE expires_at < now() OR endpoint IN
-         (SELECT endpoint FROM upstream_eras ORDER BY expires_at DESC OFFSET $1)`,
-      [ENDPOINTS_MAX],
-    );
   }
 }
 

@@ -62,16 +62,23 @@ function skipValue(text: string, at: number): number {
   return end;
 }
 
-/** A member name occurs twice in one object, so two parsers could read two different messages. */
-export class DuplicateMemberError extends Error {}
-
 /**
  * Spans of the members of the object that starts at or after `at`. The last of repeated members counts, as in
- * `JSON.parse`, unless `refuseDuplicates` is set.
- *
- * @throws DuplicateMemberError
+ * `JSON.parse`.
  */
-export function members(text: string, at = 0, refuseDuplicates = false): Map<string, Span> {
+export function members(text: string, at = 0): Map<string, Span> {
+  return read(text, at, false) as Map<string, Span>;
+}
+
+/**
+ * {@link members} of an object whose members have different names, or the name that occurs twice: two parsers could read
+ * two different messages.
+ */
+export function uniqueMembers(text: string): Map<string, Span> | string {
+  return read(text, 0, true);
+}
+
+function read(text: string, at: number, isUnique: boolean): Map<string, Span> | string {
   const spans = new Map<string, Span>();
   const start = skipBlank(text, at);
   requireAt(text, start, '{');
@@ -82,7 +89,7 @@ export function members(text: string, at = 0, refuseDuplicates = false): Map<str
     const name = raw.includes('\\') ? (JSON.parse(`"${raw}"`) as string) : raw;
     const valueAt = skipBlank(text, skipBlank(text, nameEnd) + 1);
     const end = skipValue(text, valueAt);
-    if (refuseDuplicates && spans.has(name)) throw new DuplicateMemberError(name);
+    if (isUnique && spans.has(name)) return name;
     spans.set(name, [valueAt, end]);
     i = skipBlank(text, end);
     if (text.charCodeAt(i) === COMMA) i = skipBlank(text, i + 1);

@@ -82,9 +82,6 @@ export function isDeclared(capability: unknown): boolean {
   return capability !== undefined && capability !== null && capability !== false;
 }
 
-/** Part of a {@link ListKind} that reading its pages needs. */
-type PagedList = Pick<ListKind, 'method' | 'member' | 'noun'>;
-
 /** One page of a list. */
 export interface ListPage {
   /** JSON text of each item, of any JSON type. */
@@ -97,9 +94,11 @@ export interface ListPage {
   isUnknown: boolean;
 }
 
-/** Limits of a list read as a whole: pages as in the official SDK, and items. */
+/** Limit of pages of a list read as a whole, as in the official SDK. */
 const PAGES_MAX = 64;
-const ITEMS_MAX = 10_000;
+
+/** Limit of items of a list, and of items of which a process remembers something. */
+export const LIST_ITEMS_MAX = 10_000;
 
 /**
  * Reads a list as a whole, up to 64 pages and 10,000 items, with the shortest cache lifetime of its pages (null if
@@ -119,9 +118,9 @@ export async function readList(
     items.push(...page.items);
     ttlMs = Math.min(ttlMs, page.ttlMs ?? Infinity);
     pages += 1;
-    if (pages === PAGES_MAX || items.length >= ITEMS_MAX) break;
+    if (pages === PAGES_MAX || items.length >= LIST_ITEMS_MAX) break;
   }
-  return { items: items.slice(0, ITEMS_MAX), ttlMs: ttlMs === Infinity ? null : ttlMs };
+  return { items: items.slice(0, LIST_ITEMS_MAX), ttlMs: ttlMs === Infinity ? null : ttlMs };
 }
 
 /**
@@ -133,7 +132,7 @@ export async function readList(
  */
 export async function* listPages(
   channel: Pick<Channel, 'request'>,
-  kind: PagedList,
+  kind: Pick<ListKind, 'method' | 'member' | 'noun'>,
   timeoutMs: number,
 ): AsyncGenerator<ListPage, void> {
   const timeLeft = deadlineIn(timeoutMs);
@@ -158,7 +157,7 @@ export async function* listPages(
 }
 
 /** @throws UpstreamError with the hint `broken list` when the answer is not a page of this list */
-function readPage({ text, result, error }: McpReply, { member, noun }: PagedList): ListPage {
+function readPage({ text, result, error }: McpReply, { member, noun }: Pick<ListKind, 'member' | 'noun'>): ListPage {
   if (error) {
     const message = `The MCP server refused to list its ${noun}: ${error.message.slice(0, 300)}`;
     throw new UpstreamError(message, { code: error.code }, false, 'broken list');

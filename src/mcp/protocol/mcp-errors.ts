@@ -256,9 +256,6 @@ export function fromSocketError(error: unknown, url: URL, written: boolean): Ups
 /** Text of the server's own words in an error; {@link withoutWords} recognizes it. */
 const SAID = / The server said: "(?:[^"\\]|\\.)*"\./g;
 
-/** Limit of the server's own words in an error. */
-const WORDS_CHARS_MAX = 200;
-
 /** An error message without the server's own words, which only its connection's owner may read. */
 export function withoutWords(message: string): string {
   return message.replace(SAID, '');
@@ -270,7 +267,7 @@ export function withoutWords(message: string): string {
  * @param words the server's own words, without secrets; empty without any
  */
 export function fromHttpStatus(status: number, url: URL, location: string | undefined, words = ''): UpstreamError {
-  const said = words === '' ? '' : ` The server said: ${quoted(words.replace(/\.$/, ''), WORDS_CHARS_MAX)}.`;
+  const said = words === '' ? '' : ` The server said: ${quoted(words.replace(/\.$/, ''), 200)}.`;
   const where = `${url.origin}${url.pathname}`;
   const failed = (text: string, hint: UpstreamError['hint'] = null, outcomeUnknown = false) =>
     new UpstreamError(`${where} ${text}${said}`, undefined, outcomeUnknown, hint, status);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { headerValue, parseMessage, replyTo, requestText, withEnvelope } from './messages.js';
+import { headerValue, parseMessage, replyTo, withEnvelope } from './messages.js';
 import { randomRuns } from '../../../test/support/random-runs.js';
 
 const version = '2026-07-28';
@@ -86,21 +86,6 @@ describe('headerValue', () => {
       }),
       { numRuns: randomRuns(2_000) },
     );
-  });
-});
-
-describe('requestText', () => {
-  it('inserts params unchanged and omits missing ones', () => {
-    expect(requestText(7, 'a/"b"', '{"n":1.0}')).toBe(
-      '{"jsonrpc":"2.0","id":7,"method":"a/\\"b\\"","params":{"n":1.0}}',
-    );
-    expect(requestText(null, 'notifications/x', undefined)).toBe('{"jsonrpc":"2.0","method":"notifications/x"}');
-  });
-});
-
-describe('parseMessage', () => {
-  it.each(['', '{', '[]', '[{"id":1}]', 'null', '5', '"a"'])('refuses %s', (text) => {
-    expect(parseMessage(text)).toBeNull();
   });
 });
 

@@ -57,15 +57,12 @@ export function replyTo(id: number, text: string, head: RpcHead, era: Era): McpR
     const parts = members(text);
     return { text, id: parts.get('id') ?? null, result: parts.get('result') ?? null, error: null, era };
   }
-  if (isRpcError(head.error) && (head.id === id || head.id === null || head.id === undefined)) {
+  // `{"error": "forbidden"}` of plain HTTP APIs is none: the HTTP status is more specific.
+  const isRpcError = typeof (head.error as Partial<RpcError> | null | undefined)?.code === 'number';
+  if (isRpcError && (head.id === id || head.id === null || head.id === undefined)) {
     return { text, id: members(text).get('id') ?? null, result: null, error: toRpcError(head.error), era };
   }
   return null;
-}
-
-/** Excludes `{"error": "forbidden"}` of plain HTTP APIs, for which the HTTP status is more specific. */
-function isRpcError(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && typeof (value as RpcError).code === 'number';
 }
 
 /** A JSON-RPC error of a peer, whatever its form. */
@@ -85,26 +82,26 @@ export function toRpcError(
 const plainEnvelope = envelopeText({});
 
 function envelopeText(capabilities: Record<string, unknown>): string {
-  const own = {
+  const parts = {
     [envelope.version]: MODERN_VERSION,
     [envelope.clientInfo]: CLIENT_INFO,
     [envelope.capabilities]: capabilities,
   };
-  return JSON.stringify(own).slice(1, -1);
+  return JSON.stringify(parts).slice(1, -1);
 }
 
 /** `params` with the envelope of a modern request prepended to its `_meta`. */
 export function withEnvelope(params: string | undefined, capabilities?: Record<string, unknown>): string {
-  const own = capabilities ? envelopeText(capabilities) : plainEnvelope;
-  if (params === undefined) return `{"_meta":{${own}}}`;
+  const added = capabilities ? envelopeText(capabilities) : plainEnvelope;
+  if (params === undefined) return `{"_meta":{${added}}}`;
   const parts = members(params);
   const meta = parts.get('_meta');
   if (meta && params[meta[0]] === '{') {
     const isEmpty = members(params, meta[0]).size === 0;
-    return splice(params, meta, `{${own}${isEmpty ? '' : ','}${slice(params, meta).trim().slice(1)}`);
+    return splice(params, meta, `{${added}${isEmpty ? '' : ','}${slice(params, meta).trim().slice(1)}`);
   }
-  if (meta) return splice(params, meta, `{${own}}`);
-  return `{"_meta":{${own}}${parts.size === 0 ? '' : ','}${params.trim().slice(1)}`;
+  if (meta) return splice(params, meta, `{${added}}`);
+  return `{"_meta":{${added}}${parts.size === 0 ? '' : ','}${params.trim().slice(1)}`;
 }
 
 /** A notification without its subscription id, which is valid for one hop only. */

@@ -8,6 +8,12 @@ export const LEGACY_VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-
 /** Stateless revision: no handshake; every request carries an envelope. */
 export const MODERN_VERSION = '2026-07-28';
 
+/** Concurrent requests to upstreams that one request causes. */
+export const PARALLEL = 8;
+
+/** Upper limit of the `ttlMs` that a server sends. */
+export const TTL_MS_MAX = 60 * 60_000;
+
 /** Members of a modern request's `params._meta`. */
 export const envelope = {
   version: 'io.modelcontextprotocol/protocolVersion',

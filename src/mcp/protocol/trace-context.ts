@@ -5,9 +5,6 @@ export type TraceHeaders = Partial<Record<'x-request-id' | 'traceparent' | 'trac
 
 const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 
-/** W3C Trace Context 3.3.1.5 asks for 512 characters at least. */
-const TRACESTATE_CHARS_MAX = 512;
-
 /** @param header reads a header of the caller's request by its lower-case name */
 export function traceHeaders(header: (name: string) => string | string[] | undefined): TraceHeaders {
   const id = header('x-request-id');
@@ -16,9 +13,7 @@ export function traceHeaders(header: (name: string) => string | string[] | undef
   if (typeof traceparent !== 'string' || !TRACEPARENT.test(traceparent)) return headers;
   headers.traceparent = traceparent;
   const tracestate = header('tracestate');
-  if (typeof tracestate === 'string' && tracestate !== '' && tracestate.length <= TRACESTATE_CHARS_MAX) {
-    headers.tracestate = tracestate;
-  }
+  if (typeof tracestate === 'string' && tracestate !== '') headers.tracestate = tracestate;
   return headers;
 }
 

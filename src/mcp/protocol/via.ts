@@ -4,9 +4,6 @@ import { keysFor } from '../../platform/http/secrets.js';
 /** Marks of the services like this one that a request has passed, newest first. */
 export const VIA_HEADER = 'x-slipway-via';
 
-/** Limit of services like this one that a request may pass. */
-const SERVICES_MAX = 4;
-
 /**
  * Mark of this service in {@link VIA_HEADER}, the same in all processes. A hash that does not reveal the encryption
  * keys.
@@ -16,13 +13,8 @@ export function viaMark(env: Pick<Env, 'encryptionKeys'>): string {
   return mark?.toString('base64url').slice(0, 16) ?? 'keyless';
 }
 
-/** Error text for a request that has passed this service before or too many services; null otherwise. */
+/** Error text for a request that has passed this service before; null otherwise. */
 export function loopIn(via: string | undefined, mark: string): string | null {
-  if (via === undefined) return null;
-  const passed = via.split(',').map((entry) => entry.trim());
-  if (passed.includes(mark)) {
-    return 'This request has come through this service before: the connection leads back to it. Connect the MCP server itself.';
-  }
-  if (passed.length < SERVICES_MAX) return null;
-  return `This request has come through ${SERVICES_MAX} services like this one. Connect the MCP server itself.`;
+  if (!via?.split(',').some((entry) => entry.trim() === mark)) return null;
+  return 'This request has come through this service before: the connection leads back to it. Connect the MCP server itself.';
 }

@@ -1,7 +1,9 @@
 import { someAtOnce } from '../../platform/limits/some-at-once.js';
 import { isObject } from '../../platform/text/json.js';
+import { answerLimit } from '../client/message-budget.js';
+import type { RpcHead } from '../protocol/messages.js';
 import { elements, slice } from '../protocol/json-text.js';
-import { envelope, rpcCode } from '../protocol/protocol.js';
+import { envelope, PARALLEL, rpcCode } from '../protocol/protocol.js';
 import { errorText } from './mcp-responses.js';
 import { type McpRequestContext, type McpResponseSink, silentSink } from './mcp-request.js';
 import { invalid, type Fault } from './classify.js';
@@ -12,12 +14,6 @@ const BATCH_VERSION = '2025-03-26';
 /** Limit of messages per batch. */
 const BATCH_MAX = 100;
 
-/** Size limit of the answers to one batch together; answers beyond it are replaced by errors. */
-const ANSWERS_CHARS_MAX = 32 * 1024 * 1024;
-
-/** Limit of messages of one batch processed concurrently. */
-const AT_ONCE_MAX = 8;
-
 /** Reason to reject a batch; null to accept it. */
 export function batchFault(batch: readonly unknown[], { session, headers }: McpRequestContext): Fault | null {
   if ((session?.version ?? headers.version) !== BATCH_VERSION) {
@@ -26,18 +22,16 @@ export function batchFault(batch: readonly unknown[], { session, headers }: McpR
   if (batch.length === 0) return invalid('The batch is empty');
   if (batch.length > BATCH_MAX) return invalid(`A batch holds ${BATCH_MAX} messages at most`);
   if (batch.some((message) => !isObject(message))) return invalid('Each message of a batch must be an object');
-  return batch.some(hasEnvelope) ? invalid('Messages of MCP 2026-07-28 are sent one by one') : null;
-}
-
-function hasEnvelope(message: unknown): boolean {
-  const params = isObject(message) ? message.params : undefined;
-  const meta = isObject(params) ? params._meta : undefined;
-  return isObject(meta) && envelope.version in meta;
+  const isModern = (batch as RpcHead[]).some(({ params }) => {
+    const meta = isObject(params) ? params._meta : undefined;
+    return isObject(meta) && envelope.version in meta;
+  });
+  return isModern ? invalid('Messages of MCP 2026-07-28 are sent one by one') : null;
 }
 
 /**
  * Processes the messages of a batch independently and answers with the array of their answers, in the order of the
- * messages.
+ * messages. Answers beyond the size of one answer are replaced by errors.
  */
 export async function serveBatch(
   request: McpRequestContext,
@@ -47,20 +41,21 @@ export async function serveBatch(
   const texts = elements(request.text).map((span) => slice(request.text, span));
   const answers = new Array<string | null>(texts.length).fill(null);
   let chars = 0;
-  await someAtOnce(AT_ONCE_MAX, texts.entries(), async ([i, text]) => {
+  await someAtOnce(PARALLEL, texts.entries(), async ([i, text]) => {
     const reply = (_status: number, answer: string | null) => void (answers[i] = answer);
     // A JSON array carries only answers: no server requests, no progress.
     await serve({ ...request, text, acceptsStream: false }, { ...silentSink, reply });
     const answer = answers[i] ?? null;
     chars += answer?.length ?? 0;
-    if (answer !== null && chars > ANSWERS_CHARS_MAX) answers[i] = tooMuch(answer);
+    if (answer === null || chars <= answerLimit()) return;
+    const { id = null } = JSON.parse(answer) as { id?: unknown };
+    answers[i] = errorText(
+      JSON.stringify(id),
+      rpcCode.internalError,
+      'The answers to this batch are too long together',
+    );
   });
   const present = answers.filter((answer) => answer !== null);
   if (present.length === 0) sink.reply(202, null);
   else sink.reply(200, `[${present.join(',')}]`);
-}
-
-function tooMuch(answer: string): string {
-  const { id = null } = JSON.parse(answer) as { id?: unknown };
-  return errorText(JSON.stringify(id), rpcCode.internalError, 'The answers to this batch are too long together');
 }

@@ -50,17 +50,25 @@ const legacy: Classified = { era: 'legacy' };
 export function classify(message: RpcHead, headers: McpRequestHeaders): Classified {
   const { method } = message;
   if (typeof method !== 'string') return legacy;
-  const meta = metaOf(message.params);
+  const { _meta } = (message.params ?? {}) as { _meta?: unknown };
+  const meta = isObject(_meta) ? _meta : undefined;
   const isRequest = message.id !== undefined;
   const claims = meta !== undefined && envelope.version in meta;
   if (!claims && !headers.version) return legacy;
   const version = headers.version?.trim();
   const namesModern = version !== undefined && version >= MODERN_VERSION;
-  if (isRequest && method === 'initialize' && !(claims && isValidModern(meta))) {
-    return namesModern ? mismatch('"initialize" is older than the revision in MCP-Protocol-Version') : legacy;
+  if (isRequest && method === 'initialize') {
+    const claimed = meta?.[envelope.version];
+    const isModern = typeof claimed === 'string' && claimed >= MODERN_VERSION && envelopeProblem(meta ?? {}) === null;
+    if (!isModern && namesModern) return mismatch('"initialize" is older than the revision in MCP-Protocol-Version');
+    if (!isModern) return legacy;
   }
   if (claims) return isRequest ? modernRequest(message, meta, headers) : modernNotification(message, meta, headers);
-  if (namesModern && isRequest) return refused(rpcCode.invalidParams, missingKeys(version, meta));
+  if (namesModern && isRequest) {
+    const missing = [envelope.version, envelope.capabilities].filter((key) => meta?.[key] === undefined);
+    const needed = `whose requests need ${missing.join(' and ')} in params._meta`;
+    return refused(rpcCode.invalidParams, `MCP-Protocol-Version names ${version.slice(0, 40)}, ${needed}`);
+  }
   if (namesModern) return methodMismatch(headers, method) ?? { era: 'modern', envelope: null };
   if (version !== undefined && method !== 'initialize' && !SERVED_VERSIONS.includes(version))
     return unsupported(version);
@@ -169,7 +177,8 @@ function envelopeProblem(meta: Record<string, unknown>): string | null {
   if (!isObject(declared)) return `${capabilities} must be an object`;
   const odd = Object.entries(declared).find(([, value]) => !isObject(value));
   if (odd) return `${capabilities}: "${odd[0].slice(0, 40)}" must be an object`;
-  if (meta[clientInfo] !== undefined && !isImplementation(meta[clientInfo])) {
+  const info = meta[clientInfo];
+  if (info !== undefined && !(isObject(info) && typeof info.name === 'string' && typeof info.version === 'string')) {
     return `${clientInfo} must be an object with a name and a version`;
   }
   const level = meta[LOG_LEVEL_KEY];
@@ -186,10 +195,6 @@ export function clientNameIn(params: unknown): string | null {
   return isObject(info) && typeof info.name === 'string' ? info.name.slice(0, CLIENT_NAME_CHARS_MAX) : null;
 }
 
-function isImplementation(value: unknown): boolean {
-  return isObject(value) && typeof value.name === 'string' && typeof value.version === 'string';
-}
-
 /** Log levels in ascending order. */
 const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const;
 
@@ -201,21 +206,6 @@ export function isLogLevel(value: unknown): value is string {
 export function isLoud(level: unknown, least: string): boolean {
   const at = (LOG_LEVELS as readonly unknown[]).indexOf(level);
   return at < 0 || at >= (LOG_LEVELS as readonly string[]).indexOf(least);
-}
-
-function isValidModern(meta: Record<string, unknown>): boolean {
-  const claimed = meta[envelope.version];
-  return typeof claimed === 'string' && claimed >= MODERN_VERSION && envelopeProblem(meta) === null;
-}
-
-function missingKeys(version: string, meta: Record<string, unknown> | undefined): string {
-  const missing = [envelope.version, envelope.capabilities].filter((key) => meta?.[key] === undefined);
-  return `MCP-Protocol-Version names ${version.slice(0, 40)}, whose requests need ${missing.join(' and ')} in params._meta`;
-}
-
-function metaOf(params: unknown): Record<string, unknown> | undefined {
-  const meta = isObject(params) ? params._meta : undefined;
-  return isObject(meta) ? meta : undefined;
 }
 
 function refused(code: number, message: string): Classified {

@@ -13,7 +13,7 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { isObject } from '../../platform/text/json.js';
-import type { CallerProfile, McpReply, RpcError } from '../protocol/channel.js';
+import type { CallerProfile, McpReply } from '../protocol/channel.js';
 import { deadlineFromFirstUse } from '../protocol/deadline.js';
 import { slice } from '../protocol/json-text.js';
 import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
@@ -36,7 +36,7 @@ import { legacyError, legacyResult } from './bridge/to-legacy.js';
 import { isLogLevel } from './classify.js';
 import { passedCapabilities } from './client-capabilities.js';
 import { ClientInput, INPUT_MS_MAX } from './pending-client-requests.js';
-import { LiveSessions, URI_CHARS_MAX } from './sessions/live-sessions.js';
+import { LiveSessions } from './sessions/live-sessions.js';
 import { SessionIds } from './sessions/session-ids.js';
 import { TaskRelay, wantsTask } from './tasks/task-relay.js';
 import { ToolMetadataCache } from './tool-metadata-cache.js';
@@ -119,9 +119,7 @@ export class LegacyServer {
     const uri = isObject(params) ? params.uri : undefined;
     const can = await this.can(incoming, ({ resources }) => isObject(resources) && resources.subscribe === true);
     if (!session || !can) return this.refuse(incoming);
-    if (typeof uri !== 'string' || uri.length > URI_CHARS_MAX) {
-      return replyError(incoming, rpcCode.invalidParams, `uri must be a string of at most ${URI_CHARS_MAX} characters`);
-    }
+    if (typeof uri !== 'string') return replyError(incoming, rpcCode.invalidParams, 'uri must be a string');
     const { sessions } = this;
     if (method === 'resources/unsubscribe') sessions.unsubscribe(session, principal, uri);
     else if (!(await sessions.subscribe(session, principal, uri))) {
@@ -203,16 +201,18 @@ export class LegacyServer {
 
   /** Replies to the client. Rejects task results, since these revisions have no client capability for them. */
   private complete(incoming: McpRequest, reply: McpReply): void {
-    const isTask = reply.text.includes('"task"') && resultTypeOf(reply) === 'task';
-    if (isTask) {
+    const { channel, method, params, id, request, sink } = incoming;
+    const { error } = reply;
+    if (reply.text.includes('"task"') && resultTypeOf(reply) === 'task') {
       return replyFailure(incoming, 'The MCP server answered with a task, which this client cannot follow', 'legacy');
     }
-    incoming.sink.reply(200, this.translated(incoming, reply));
-  }
-
-  private translated(incoming: McpRequest, reply: McpReply): string {
-    const { channel, method, params, id, request } = incoming;
-    if (reply.error) return this.translatedError(incoming, reply, reply.error);
+    if (error && method === 'tools/call' && error.code === rpcCode.missingCapability) {
+      const required = isObject(error.data) ? error.data.requiredCapabilities : undefined;
+      const names = isObject(required) && Object.keys(required).slice(0, 10).join(', ').slice(0, 200);
+      const text = `The tool needs what this client did not offer: ${names || 'a client capability'}.`;
+      return sink.reply(200, toolFailureText(id, text, 'legacy'));
+    }
+    if (error) return sink.reply(200, withOwnError(reply, id, hopError(error) ?? legacyError(method, error)));
     if (method === 'tools/list') this.toolMetadata.learn(channel, reply);
     const name = method === 'tools/call' && isObject(params) ? params.name : undefined;
     const reader = {
@@ -220,18 +220,9 @@ export class LegacyServer {
       version: request.session?.version ?? request.headers.version ?? null,
       isWrapped: name !== undefined && this.toolMetadata.isWrapped(channel, name),
     };
-    return withResult(reply, id, (result) => legacyResult(result, reader));
+    sink.reply(
+      200,
+      withResult(reply, id, (result) => legacyResult(result, reader)),
+    );
   }
-
-  private translatedError({ method, id }: McpRequest, reply: McpReply, error: RpcError): string {
-    if (method === 'tools/call' && error.code === rpcCode.missingCapability) {
-      return toolFailureText(id, `The tool needs what this client did not offer: ${neededBy(error)}.`, 'legacy');
-    }
-    return withOwnError(reply, id, hopError(error) ?? legacyError(method, error));
-  }
-}
-
-function neededBy({ data }: RpcError): string {
-  const required = isObject(data) ? data.requiredCapabilities : undefined;
-  return isObject(required) ? Object.keys(required).slice(0, 10).join(', ').slice(0, 200) : 'a client capability';
 }

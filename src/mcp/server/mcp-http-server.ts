@@ -16,29 +16,28 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
+import { Metrics } from '../../platform/telemetry/metrics.js';
 import { Env } from '../../config/env.js';
 import { readBody } from '../../platform/http/body/request-body.js';
+import { ConflictError, ForbiddenError } from '../../platform/errors/domain-error.js';
 import { isTrustedOrigin } from '../../platform/http/cors.js';
 import type { HoldingGrant } from '../../platform/http/held-by-keys.js';
 import type { CallerProfile, Channel } from '../protocol/channel.js';
 import { MODERN_VERSION } from '../protocol/protocol.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
 import { originOf, type CallObserver, type McpRequestContext, type McpResponseSink } from './mcp-request.js';
-import { ClientInput, PendingClientRequests } from './pending-client-requests.js';
+import { ClientInput } from './pending-client-requests.js';
 import { closed, DisconnectCancellation, ResponseSink } from './response-sink.js';
 import {
   McpRefusal,
   McpLoopError,
   McpMethodNotAllowedError,
   McpSessionNotFoundError,
-  McpStreamOpenError,
-  McpTooManyError,
-  OriginRefusedError,
+  tooManyOpen,
 } from './mcp-server.errors.js';
 import { LiveSessions } from './sessions/live-sessions.js';
 import { McpServer } from './mcp-server.js';
-import { PendingInputCalls } from './pending-input/pending-input-calls.js';
-import { isResumable, ResumableStreams, type ResumableStream, type StreamReader } from './resume/resumable-streams.js';
+import { isResumable, ResumableStreams } from './resume/resumable-streams.js';
 import { SessionIds, type ClientSession } from './sessions/session-ids.js';
 import { SessionStream } from './sessions/session-stream.js';
 import { opensSseStream, SseStreams, sseStreamOf } from './sse/sse-streams.js';
@@ -54,14 +53,6 @@ const STATELESS = 'smithery-stateless';
 /** Limits of concurrent requests in this process: per account with all its keys, and in total. */
 const IN_FLIGHT_EACH_MAX = 1_024;
 const IN_FLIGHT_MAX = 20_000;
-
-/** Open requests, streams and sessions of clients at MCP endpoints. */
-export interface McpServerStats {
-  requests: number;
-  streams: number;
-  /** Client sessions with remembered state. */
-  sessions: number;
-}
 
 /** Target of a request. */
 export interface McpServerTarget {
@@ -91,8 +82,6 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     private readonly ids: SessionIds,
     private readonly sessions: LiveSessions,
     private readonly input: ClientInput,
-    private readonly clientRequests: PendingClientRequests,
-    private readonly pending: PendingInputCalls,
     private readonly streams: StreamLimiter,
     private readonly sse: SseStreams,
     private readonly resumable: ResumableStreams,
@@ -100,17 +89,15 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     this.via = viaMark(env);
   }
 
-  /** Current counts of this process. */
-  stats(): McpServerStats {
+  /** Open requests and streams of this process, and sessions with stored state. */
+  stats() {
     return { requests: this.inFlight.size, streams: this.streams.size, sessions: this.sessions.size };
   }
 
-  /** Ends streams, then what waits for answers of clients, so that closing the server does not wait for clients. */
+  /** Ends streams, so that closing the server does not wait for clients. What waits for answers ends by itself. */
   beforeApplicationShutdown(): void {
     this.streams.close();
     this.resumable.close();
-    this.clientRequests.close();
-    this.pending.close();
     this.sessions.close();
   }
 
@@ -118,8 +105,8 @@ export class McpHttpServer implements BeforeApplicationShutdown {
    * Answers one POST, GET or DELETE. Reads the body before calling `find`; for a stream, calls `find` again whenever it
    * listens to the upstream anew.
    *
-   * @throws OriginRefusedError, TooLargeError, InvalidInputError, McpMethodNotAllowedError,
-   * McpSessionNotFoundError, McpStreamOpenError, McpStreamGoneError, McpTooManyError, errors of `find`
+   * @throws ForbiddenError, TooLargeError, InvalidInputError, McpMethodNotAllowedError, McpSessionNotFoundError,
+   * ConflictError, TooManyError, errors of `find`
    */
   async serve(
     request: IncomingMessage,
@@ -129,7 +116,10 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   ): Promise<void> {
     const { origin } = request.headers;
     // Programs send none.
-    if (origin !== undefined && !isTrustedOrigin(origin, this.env)) throw new OriginRefusedError();
+    if (origin !== undefined && !isTrustedOrigin(origin, this.env)) {
+      // Of another site: it must not reach a local service through its visitor's browser (DNS rebinding).
+      throw new ForbiddenError('The Origin header names a web site that is not this service');
+    }
     if (request.method !== 'POST') return this.serveWithoutBody(request, response, find);
     const text = await readBody(request, MESSAGE_BYTES_MAX, { isJson: true });
     const target = await find();
@@ -137,7 +127,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const sink = new ResponseSink(response);
     const findSession = id === undefined ? null : () => this.session(id, target);
     const leave = this.inFlight.enter(target.account);
-    if (!leave) throw new McpTooManyError('requests');
+    if (!leave) throw tooManyOpen('requests');
     const cancellation = new DisconnectCancellation(response, sink);
     let release: () => void = () => undefined;
     // A call without an answer yet may have had effects: it is answered.
@@ -147,7 +137,12 @@ export class McpHttpServer implements BeforeApplicationShutdown {
       if (stream !== null) await this.sse.post(stream, callerOf(target), text, response, observer);
       else {
         const context = contextOf(request, target, text, { session: null, findSession, cancellation, observer });
-        if (findSession) sink.resumable = (reader) => this.resumableStream(context, reader);
+        if (findSession) {
+          sink.resumable = (reader) => {
+            const { session, caller, account } = context;
+            return session && isResumable(session) ? this.resumable.open(session, caller, account, reader) : null;
+          };
+        }
         await this.server.serve(this.channelFor(request, target), context, sink);
       }
     } finally {
@@ -165,10 +160,17 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   ): Promise<void> {
     if (opensSseStream(request)) return this.openSse(request, response, find);
     const id = sessionIdOf(request);
-    if (id === undefined || isModern(request)) throw new McpMethodNotAllowedError();
+    // MCP 2026-07-28 has no sessions.
+    const isModern = (headerOf(request, 'mcp-protocol-version') ?? '') >= MODERN_VERSION;
+    if (id === undefined || isModern) throw new McpMethodNotAllowedError();
     const target = await find();
     const session = await this.session(id, target);
-    if (request.method === 'DELETE') return this.end(target, session, response);
+    if (request.method === 'DELETE') {
+      const { channel, principal } = target;
+      this.sessions.end(session, principal);
+      if (!(channel instanceof McpRefusal)) void channel.release(session.key, true);
+      return void response.writeHead(204).end();
+    }
     const eventId = isResumable(session) ? headerOf(request, 'last-event-id') : undefined;
     if (eventId !== undefined) return this.resume(eventId, target, session, response);
     return this.stream(target, session, response, find);
@@ -192,7 +194,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const caller = callerOf(target);
     const sink = new ResponseSink(response);
     const leave = this.streams.enter(target, Infinity, () => sink.end());
-    if (!leave) throw new McpTooManyError('streams');
+    if (!leave) throw tooManyOpen('streams');
     await this.sse.serve(request, response, sink, caller, {
       serve: async (text, session, answers, cancellation, observer) => {
         const now = await find();
@@ -209,13 +211,6 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     leave();
   }
 
-  /** Ends a session in all processes. */
-  private end({ channel, principal }: McpServerTarget, session: ClientSession, response: ServerResponse): void {
-    this.sessions.end(session, principal);
-    if (!(channel instanceof McpRefusal)) void channel.release(session.key, true);
-    response.writeHead(204).end();
-  }
-
   /** Serves what a client missed of a stream that it left, and the rest of the stream. */
   private async resume(
     eventId: string,
@@ -225,7 +220,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   ): Promise<void> {
     const sink = new ResponseSink(response);
     const leave = this.streams.enter({ account, principal, grant }, session.expiresAt - Date.now(), () => sink.end());
-    if (!leave) throw new McpTooManyError('streams');
+    if (!leave) throw tooManyOpen('streams');
     const reader = {
       open: () => sink.openAnswer(),
       write: (frame: string) => sink.write(frame),
@@ -251,11 +246,11 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const sink = new ResponseSink(response);
     let end: () => void = () => sink.end();
     const leave = this.streams.enter({ account, principal, grant }, session.expiresAt - Date.now(), () => end());
-    if (!leave) throw new McpTooManyError('streams');
+    if (!leave) throw tooManyOpen('streams');
     const stop = this.listen(session, principal, find, sink);
     if (!stop) {
       leave();
-      throw new McpStreamOpenError();
+      throw new ConflictError('The session has its stream already: close it first');
     }
     end = () => {
       stop();
@@ -299,14 +294,6 @@ export class McpHttpServer implements BeforeApplicationShutdown {
       stream.stop();
       detach();
     };
-  }
-
-  /** Opens the stream of an answer that the client of its session can resume; null for other clients. */
-  private resumableStream(
-    { session, caller, account }: McpRequestContext,
-    reader: StreamReader,
-  ): ResumableStream | null {
-    return session && isResumable(session) ? this.resumable.open(session, caller, account, reader) : null;
   }
 
   /** Session with this id; a promise for one from before the start of this process. @throws McpSessionNotFoundError */
@@ -372,11 +359,6 @@ function sessionIdOf(request: IncomingMessage): string | undefined {
   return id === STATELESS ? undefined : id;
 }
 
-/** True if the header names MCP 2026-07-28 or newer, which has no sessions. */
-function isModern(request: IncomingMessage): boolean {
-  return (headerOf(request, 'mcp-protocol-version') ?? '') >= MODERN_VERSION;
-}
-
 function callerOf({ principal, target }: Pick<McpServerTarget, 'principal' | 'target'>): string {
   return `${principal} ${target}`;
 }
@@ -384,4 +366,18 @@ function callerOf({ principal, target }: Pick<McpServerTarget, 'principal' | 'ta
 function headerOf({ headers }: IncomingMessage, name: string): string | undefined {
   const value = headers[name];
   return Array.isArray(value) ? value.join(', ') : value;
+}
+
+const GAUGES = [
+  ['slipway_mcp_requests_in_flight', 'MCP requests that are being answered.', 'requests'],
+  ['slipway_mcp_streams', 'Streams that clients hold open at MCP endpoints.', 'streams'],
+  ['slipway_mcp_sessions', 'Client sessions with stored state, such as a log level.', 'sessions'],
+] as const;
+
+/** Metrics of open requests, streams and sessions at the MCP endpoints of this process. */
+@Injectable()
+export class McpServerMetrics {
+  constructor(metrics: Metrics, server: McpHttpServer) {
+    for (const [name, help, key] of GAUGES) metrics.gauge(name, help, () => server.stats()[key]);
+  }
 }

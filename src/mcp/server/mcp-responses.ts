@@ -150,7 +150,10 @@ export function agreedVersion(params: unknown): string {
 export function initializeResult(identity: UpstreamIdentity, protocolVersion: string): string {
   const { capabilities, serverInfo, instructions } = identity;
   const relayed = protocolVersion === LEGACY_VERSIONS[0] && identity.era === 'legacy' && offersTasks(identity);
-  const kept = { ...legacyCapabilities(identity), ...(relayed && { tasks: relayedTasks(capabilities.tasks) }) };
+  const cancel = isObject(capabilities.tasks) && capabilities.tasks.cancel !== undefined ? { cancel: {} } : {};
+  // Tasks that a client can start and follow: the list is our own.
+  const tasks = { list: {}, ...cancel, requests: { tools: { call: {} } } };
+  const kept = { ...legacyCapabilities(identity), ...(relayed && { tasks }) };
   return JSON.stringify({ protocolVersion, capabilities: kept, serverInfo, instructions });
 }
 
@@ -160,7 +163,7 @@ export function initializeResult(identity: UpstreamIdentity, protocolVersion: st
  */
 export function discoverResult({ era, capabilities, serverInfo, instructions }: UpstreamIdentity): string {
   const { tasks: _tasks, logging, ...kept } = capabilities;
-  const own = JSON.stringify({
+  const result = JSON.stringify({
     resultType: 'complete',
     ttlMs: 0,
     cacheScope: 'private',
@@ -168,13 +171,7 @@ export function discoverResult({ era, capabilities, serverInfo, instructions }: 
     capabilities: { ...kept, ...(era === 'modern' && logging !== undefined ? { logging } : {}) },
     instructions,
   });
-  return `${own.slice(0, -1)},"_meta":${serverMeta(serverInfo)}}`;
-}
-
-/** Tasks that a client can start and follow: the list is our own. */
-function relayedTasks(tasks: unknown): Record<string, unknown> {
-  const cancel = isObject(tasks) && tasks.cancel !== undefined ? { cancel: {} } : {};
-  return { list: {}, ...cancel, requests: { tools: { call: {} } } };
+  return `${result.slice(0, -1)},"_meta":${serverMeta(serverInfo)}}`;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { DomainError, errorOf } from '../../platform/errors/domain-error.js';
+import { DomainError, errorOf, TooManyError } from '../../platform/errors/domain-error.js';
 import { Serializable } from '../../platform/internal-http/error-codec.js';
 import { rpcCode } from '../protocol/protocol.js';
 
@@ -30,43 +30,16 @@ export class McpMethodNotAllowedError extends errorOf('method_not_allowed') {
 
 /**
  * The session has ended or belongs to another caller; its client must send `initialize` again (MCP 2025-11-25, session
- * management).
+ * management). Or the stream of a `Last-Event-ID` belongs to another session, or its events are no longer stored.
  */
 @Serializable()
 export class McpSessionNotFoundError extends errorOf('not_found') {
-  constructor() {
-    super('Session not found: send initialize without a session id');
-  }
-}
-
-/** The stream of a `Last-Event-ID` belongs to another session, or its events are no longer stored. */
-@Serializable()
-export class McpStreamGoneError extends errorOf('not_found') {
-  constructor() {
-    super('The stream of this Last-Event-ID cannot be resumed: open a new one without it');
-  }
-}
-
-/** The session has an open GET stream already. */
-export class McpStreamOpenError extends errorOf('conflict') {
-  constructor() {
-    super('The session has its stream already: close it first');
+  constructor(message = 'Session not found: send initialize without a session id') {
+    super(message);
   }
 }
 
 /** The account has reached its limit of concurrent requests or streams. */
-export class McpTooManyError extends errorOf('rate_limited') {
-  override readonly retryAfterSeconds = 1;
-
-  /** @param what in the plural */
-  constructor(what: 'requests' | 'streams') {
-    super(`Too many ${what} of this account are open: wait until some have ended`);
-  }
-}
-
-/** A web page of another origin must not reach a local service through its visitor's browser (DNS rebinding). */
-export class OriginRefusedError extends errorOf('forbidden') {
-  constructor() {
-    super('The Origin header names a web site that is not this service');
-  }
+export function tooManyOpen(what: 'requests' | 'streams'): TooManyError {
+  return new TooManyError(`Too many ${what} of this account are open: wait until some have ended`, 1);
 }

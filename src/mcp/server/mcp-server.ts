@@ -16,7 +16,7 @@ import { memberText } from '../protocol/json-edit.js';
 import { isObject } from '../../platform/text/json.js';
 import { statusOf } from '../../platform/errors/domain-error.js';
 import type { Channel } from '../protocol/channel.js';
-import { DuplicateMemberError, members, slice, type Span } from '../protocol/json-text.js';
+import { slice, type Span, uniqueMembers } from '../protocol/json-text.js';
 import { CallerLeftError } from '../protocol/mcp-errors.js';
 import type { RpcHead } from '../protocol/messages.js';
 import { rpcCode } from '../protocol/protocol.js';
@@ -100,13 +100,8 @@ export class McpServer {
       if (classified.era === 'legacy') this.notified(request, message, method);
       return sink.reply(202, null);
     }
-    let parts: Map<string, Span>;
-    try {
-      parts = members(request.text, 0, true);
-    } catch (error) {
-      if (!(error instanceof DuplicateMemberError)) throw error;
-      return refuse(sink, invalid(`"${error.message}" occurs twice`));
-    }
+    const parts = uniqueMembers(request.text);
+    if (typeof parts === 'string') return refuse(sink, invalid(`"${parts}" occurs twice`));
     const id = slice(request.text, parts.get('id') as Span);
     const params = parts.get('params');
     const paramsText = params && slice(request.text, params);
@@ -130,19 +125,18 @@ export class McpServer {
 
   /** Takes a client's notification: those about its session here and its calls are ours, others its server's. */
   private notified(request: McpRequestContext, message: RpcHead, method: string): void {
-    if (method === 'notifications/cancelled') return this.cancel(request, message);
     const { session, principal, text } = request;
+    if (method === 'notifications/cancelled') {
+      const requestId = isObject(message.params) ? message.params.requestId : undefined;
+      if (typeof requestId !== 'string' && typeof requestId !== 'number') return;
+      const raw = memberText(memberText(text, 'params') ?? '{}', 'requestId');
+      if (raw) this.calls.cancel(request, raw);
+      return;
+    }
     if (!session || OWN_NOTIFICATIONS.has(method)) return;
     // Clients without state share an upstream session.
     if (this.sessions.eraOf(session, principal) === undefined) return;
     this.sessions.notify(session, principal, text);
-  }
-
-  private cancel(request: McpRequestContext, { params }: RpcHead): void {
-    const requestId = isObject(params) ? params.requestId : undefined;
-    if (typeof requestId !== 'string' && typeof requestId !== 'number') return;
-    const raw = memberText(memberText(request.text, 'params') ?? '{}', 'requestId');
-    if (raw) this.calls.cancel(request, raw);
   }
 }
 

@@ -24,7 +24,6 @@ import {
   withOwnError,
   hopError,
   resultText,
-  rpcErrorText,
   withId,
   withResult,
   discoverResult,
@@ -94,7 +93,7 @@ export class ModernServer {
   }
 
   private async call(incoming: McpRequest, envelope: Envelope): Promise<void> {
-    const { method, id, sink, channel } = incoming;
+    const { method, params, id, sink, channel, request } = incoming;
     if (tasks.has(method) && (await channel.open(this.env.upstreamCallTimeoutMs)).era === 'legacy') {
       return replyError(incoming, rpcCode.methodNotFound, 'The MCP server has no tasks of MCP 2026-07-28', 404);
     }
@@ -102,8 +101,11 @@ export class ModernServer {
     if (wantsTask(incoming) && (await channel.open(this.env.upstreamCallTimeoutMs)).era === 'legacy') {
       return replyError(incoming, rpcCode.invalidParams, 'MCP 2026-07-28 has no params.task: call the tool without it');
     }
-    const fault = this.headerFault(incoming);
-    if (fault) return replyError(incoming, fault.code, fault.message, fault.status);
+    if (method === 'tools/call' && isObject(params)) {
+      const marked = this.toolMetadata.headerParams(channel, params.name);
+      const fault = marked.length === 0 ? null : paramFault(marked, params.arguments, (name) => request.header(name));
+      if (fault) return replyError(incoming, fault.code, fault.message, fault.status);
+    }
     let reply: McpReply | null;
     try {
       const state = mayRequireInput.has(method) ? this.pending.stateOf(incoming) : null;
@@ -111,7 +113,9 @@ export class ModernServer {
       if (reply === null) return replyFailure(incoming, DECLINED, 'modern');
     } catch (error) {
       if (!(error instanceof StateRefusedError)) throw error;
-      return this.refused(incoming, error);
+      request.observer?.failed(new UpstreamError(error.message));
+      if (error.isLost) return replyFailure(incoming, error.message, 'modern');
+      return replyError(incoming, rpcCode.invalidParams, error.message);
     }
     if (method === 'tools/list') this.toolMetadata.learn(channel, reply);
     if (reply.error) return this.failed(incoming, envelope, reply, reply.error);
@@ -131,12 +135,6 @@ export class ModernServer {
     const { capabilities } = envelope;
     const slot = mayRequireInput.has(method) ? pending.allocate(incoming, capabilities) : null;
     return slot ? pending.begin(incoming, options, slot, capabilities, calls) : calls.send(incoming, options);
-  }
-
-  private headerFault({ channel, method, params, request }: McpRequest) {
-    if (method !== 'tools/call' || !isObject(params)) return null;
-    const declared = this.toolMetadata.headerParams(channel, params.name);
-    return declared.length === 0 ? null : paramFault(declared, params.arguments, (name) => request.header(name));
   }
 
   /**
@@ -169,17 +167,13 @@ export class ModernServer {
     return { era, options: { accepts, params: forModern, profile } };
   }
 
-  private refused(incoming: McpRequest, { message, isLost }: StateRefusedError): void {
-    incoming.request.observer?.failed(new UpstreamError(message));
-    if (isLost) replyFailure(incoming, message, 'modern');
-    else replyError(incoming, rpcCode.invalidParams, message);
-  }
-
   private failed(incoming: McpRequest, { capabilities }: Envelope, reply: McpReply, error: RpcError): void {
     const { method, params, id, sink } = incoming;
     if (error.code === rpcCode.missingCapability && reply.era === 'modern') {
-      const lacking = lackingOf(error, capabilities);
-      if (lacking) return sink.reply(400, rpcErrorText(id, lacking));
+      const required = isObject(error.data) ? error.data.requiredCapabilities : undefined;
+      if (isObject(required) && lacks(capabilities, required)) {
+        return replyError(incoming, error.code, error.message, 400, { requiredCapabilities: required });
+      }
     }
     if (reply.era === 'legacy') {
       const input = mayRequireInput.has(method) ? inputOfUrlError(error) : null;
@@ -195,13 +189,7 @@ export class ModernServer {
   }
 }
 
-/** An upstream's missing-capability error, returned to the client if it did not declare them all; otherwise null. */
-function lackingOf({ message, data }: RpcError, declared: Record<string, unknown>): RpcError | null {
-  const required = isObject(data) ? data.requiredCapabilities : undefined;
-  if (!isObject(required) || !lacks(declared, required)) return null;
-  return { code: rpcCode.missingCapability, message, data: { requiredCapabilities: required } };
-}
-
+/** True if capabilities lack required ones. */
 function lacks(declared: Record<string, unknown>, required: Record<string, unknown>): boolean {
   return Object.entries(required).some(([name, demanded]) => {
     const has = declared[name];

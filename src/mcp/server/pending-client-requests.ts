@@ -12,7 +12,7 @@
  * answer becomes an error. An answer that nobody waits for is dropped.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Injectable, type OnModuleInit } from '@nestjs/common';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { Cancellation } from '../protocol/cancellation.js';
 import type { ClientAnswer, CallerProfile } from '../protocol/channel.js';
@@ -46,9 +46,8 @@ const PENDING_MAX = 10_000;
 /** Time for another process to tell that it holds the GET stream of a client. */
 const FORWARD_MS_MAX = 2_000;
 
-/** Limits of `input_required` rounds per call, and of requests per round. */
+/** Limit of `input_required` rounds per call. */
 const ROUNDS_MAX = 8;
-const INPUTS_MAX = 16;
 
 /** Total time a client has for input requests of one call. */
 export const INPUT_MS_MAX = 10 * 60_000;
@@ -60,18 +59,15 @@ export interface ClientRequest {
   params: string | undefined;
 }
 
-interface Pending {
-  session: string;
-  /** Called when another process has sent the request. */
-  sent: () => void;
-  settle: (answer: ClientAnswer) => void;
-}
-
 /** Sends requests to clients and receives their answers. */
 @Injectable()
-export class PendingClientRequests implements OnModuleInit {
+export class PendingClientRequests implements OnModuleInit, BeforeApplicationShutdown {
   private readonly processId = randomBytes(9).toString('base64url');
-  private readonly pending = new Map<string, Pending>();
+  /** Open requests by id; `sent` is called when another process has sent the request. */
+  private readonly pending = new Map<
+    string,
+    { session: string; sent: () => void; settle: (answer: ClientAnswer) => void }
+  >();
   private readonly waiting = new KeyedLimiter(PENDING_EACH_MAX, PENDING_MAX);
   private isClosed = false;
 
@@ -86,7 +82,8 @@ export class PendingClientRequests implements OnModuleInit {
       const stream = this.sessions.streamOf(session, principal);
       if (!stream || this.isClosed) return;
       stream.event(text);
-      this.pubSub.publish(topicOf(processOf(id)), { id, session, text: '' });
+      // An id begins with the process that waits for the answer.
+      this.pubSub.publish(topicOf(id.slice(0, id.indexOf('.'))), { id, session, text: '' });
     });
     await this.pubSub.subscribe(topicOf(this.processId), (answer) =>
       this.settle(answer.session, answer.id, answer.text),
@@ -163,7 +160,7 @@ export class PendingClientRequests implements OnModuleInit {
   }
 
   /** Fails all pending requests and refuses new ones. */
-  close(): void {
+  beforeApplicationShutdown(): void {
     this.isClosed = true;
     for (const { settle } of this.pending.values()) settle(errorAnswer('The service is being restarted'));
   }
@@ -172,7 +169,12 @@ export class PendingClientRequests implements OnModuleInit {
     const waiting = this.pending.get(id);
     if (waiting?.session !== session) return;
     if (text === '') waiting.sent();
-    else waiting.settle(answerIn(text));
+    else {
+      const parts = members(text);
+      const [result, error] = [parts.get('result'), parts.get('error')];
+      const failed = () => toRpcError(error && JSON.parse(slice(text, error)), 'The client answered with an error');
+      waiting.settle(result ? { result: slice(text, result) } : { error: failed() });
+    }
   }
 }
 
@@ -228,7 +230,6 @@ export class ClientInput {
   unanswerable({ request }: McpRequest, { requests }: InputRequired, round: number): string | null {
     const { session, acceptsStream } = request;
     if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;
-    if (requests.length > INPUTS_MAX) return `The MCP server asked for more than ${INPUTS_MAX} things at once`;
     const can = (input: InputRequest) => session !== null && acceptsStream && canAnswer(session.capabilities, input);
     const open = requests.filter((input) => !can(input)).map(subjectOf);
     return open.length === 0 ? null : `The MCP server asks for what this client cannot answer: ${open.join('; ')}`;
@@ -257,20 +258,6 @@ export class ClientInput {
     );
     return new Map(answers);
   }
-}
-
-/** Result of an answer as JSON text, or its error. `text` is one JSON-RPC response. */
-function answerIn(text: string): ClientAnswer {
-  const parts = members(text);
-  const result = parts.get('result');
-  if (result) return { result: slice(text, result) };
-  const error = parts.get('error');
-  return { error: toRpcError(error && JSON.parse(slice(text, error)), 'The client answered with an error') };
-}
-
-/** Name of the process that waits for the answer to a request with this id. */
-function processOf(id: string): string {
-  return id.slice(0, id.indexOf('.'));
 }
 
 function topicOf(process: string): `mcp.answers.${string}` {

@@ -2,12 +2,10 @@ import { Injectable } from '@nestjs/common';
 import type { Channel, McpReply } from '../protocol/channel.js';
 import { memberText } from '../protocol/json-edit.js';
 import { elements, slice } from '../protocol/json-text.js';
+import { LIST_ITEMS_MAX } from '../protocol/list-pages.js';
 import { headerParamsOf } from './bridge/header-params.js';
 import { type HeaderParam } from '../client/tool-headers.js';
 import { isWrapped } from './bridge/to-legacy.js';
-
-/** Limit of remembered tools per upstream. */
-const TOOLS_MAX = 10_000;
 
 /** Facts of a tool that its calls require. */
 interface ToolMetadata {
@@ -33,7 +31,17 @@ export class ToolMetadataCache {
     const toolMetadata = learned ?? new Map<string, ToolMetadata>();
     const list = memberText(slice(text, result), 'tools');
     if (!list?.startsWith('[')) return;
-    for (const span of elements(list)) note(slice(list, span), toolMetadata);
+    for (const span of elements(list)) {
+      const tool = slice(list, span);
+      const name = tool.startsWith('{') ? memberText(tool, 'name') : undefined;
+      if (!name?.startsWith('"')) continue;
+      const key = JSON.parse(name) as string;
+      const params = headerParamsOf(tool) ?? [];
+      const wraps = isWrapped(tool);
+      if (params.length === 0 && !wraps) toolMetadata.delete(key);
+      else if (toolMetadata.size < LIST_ITEMS_MAX || toolMetadata.has(key))
+        toolMetadata.set(key, { headerParams: params, isWrapped: wraps });
+    }
     if (!learned && toolMetadata.size > 0) this.byChannel.set(channel, toolMetadata);
   }
 
@@ -44,16 +52,4 @@ export class ToolMetadataCache {
   isWrapped(channel: Channel, name: unknown): boolean {
     return this.byChannel.get(channel)?.get(String(name))?.isWrapped ?? false;
   }
-}
-
-function note(tool: string, toolMetadata: Map<string, ToolMetadata>): void {
-  if (!tool.startsWith('{')) return;
-  const name = memberText(tool, 'name');
-  if (!name?.startsWith('"')) return;
-  const key = JSON.parse(name) as string;
-  const params = headerParamsOf(tool) ?? [];
-  const wraps = isWrapped(tool);
-  if (params.length === 0 && !wraps) toolMetadata.delete(key);
-  else if (toolMetadata.size < TOOLS_MAX || toolMetadata.has(key))
-    toolMetadata.set(key, { headerParams: params, isWrapped: wraps });
 }

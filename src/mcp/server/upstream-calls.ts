@@ -24,25 +24,6 @@ import { VIA_HEADER } from '../protocol/via.js';
 import type { NotificationSink } from './pending-input/pending-input-call.js';
 import type { Cancellation } from '../protocol/cancellation.js';
 
-/** Running calls by caller and JSON-RPC id. */
-export class CancellableCalls {
-  private readonly running = new CallList<{ caller: string; id: string; cancellation: Cancellation }>();
-
-  /**
-   * @param id request id as JSON text
-   *
-   * @returns function to call once when the call has ended
-   */
-  begin(caller: string, id: string, cancellation: Cancellation): () => void {
-    return this.running.add({ caller, id, cancellation });
-  }
-
-  cancel(caller: string, id: string): void {
-    const [only, ...others] = this.running.filter((running) => running.id === id && running.caller === caller);
-    if (only && others.length === 0) only.cancellation.cancel();
-  }
-}
-
 /** Options of an upstream call. */
 export interface UpstreamRequestOptions {
   /** Params as JSON text. */
@@ -64,7 +45,8 @@ export interface UpstreamRequestOptions {
 /** Sends requests to channels. */
 @Injectable()
 export class UpstreamCalls {
-  private readonly running = new CancellableCalls();
+  /** Running calls, with the caller and the request id as JSON text. */
+  private readonly running = new CallList<{ caller: string; id: string; cancellation: Cancellation }>();
   private lastToken = 0;
 
   constructor(private readonly env: Env) {}
@@ -80,10 +62,17 @@ export class UpstreamCalls {
     const target = other ?? { sink, token: token && slice(params ?? '', token) };
     const onNotification = (text: string, name: string) => {
       if (!acceptsStream) return;
-      if (name === 'notifications/progress') relayProgress(text, ours, target);
-      else if (accepts(name, text)) target.sink.event(text);
+      if (name !== 'notifications/progress') {
+        if (accepts(name, text)) target.sink.event(text);
+        return;
+      }
+      // Progress of other tokens is dropped.
+      const about = members(text).get('params');
+      const theirs = about && text[about[0]] === '{' ? members(text, about[0]).get('progressToken') : undefined;
+      if (target.token !== null && theirs && slice(text, theirs) === ours)
+        target.sink.event(splice(text, theirs, target.token));
     };
-    const end = this.running.begin(inFlightKey(request), id, cancellation);
+    const end = this.running.add({ caller: inFlightKey(request), id, cancellation });
     try {
       const call: McpCall = {
         method,
@@ -113,7 +102,9 @@ export class UpstreamCalls {
 
   /** Cancels the client's call with this id, JSON text. */
   cancel(request: McpRequestContext, id: string): void {
-    this.running.cancel(inFlightKey(request), id);
+    const caller = inFlightKey(request);
+    const [only, ...others] = this.running.filter((call) => call.id === id && call.caller === caller);
+    if (only && others.length === 0) only.cancellation.cancel();
   }
 }
 
@@ -127,11 +118,4 @@ export function isLoudMessage(text: string, least: string): boolean {
 /** Key of in-flight calls. Clients choose their request ids, so calls are separated by session. */
 function inFlightKey({ caller, session }: McpRequestContext): string {
   return `${caller} ${session?.key ?? ''}`;
-}
-
-/** Forwards progress with the client's own token; drops progress of other tokens. */
-function relayProgress(text: string, ours: string, { token: theirs, sink }: NotificationSink): void {
-  const params = members(text).get('params');
-  const token = params && text[params[0]] === '{' ? members(text, params[0]).get('progressToken') : undefined;
-  if (theirs !== null && token && slice(text, token) === ours) sink.event(splice(text, token, theirs));
 }

@@ -5,7 +5,7 @@ import { Env } from '../../config/env.js';
 import { HostedFailure } from '../../hosting/hosting.errors.js';
 import { Hosting } from '../../hosting/hosting.js';
 import { INVOCATION_HEADER, type HostedRequest, type ProgramRef } from '../../hosting/hosting.types.js';
-import { McpTooManyError } from '../../mcp/server/mcp-server.errors.js';
+import { tooManyOpen } from '../../mcp/server/mcp-server.errors.js';
 import { hasBody } from '../../platform/http/body/unread-body.js';
 import type { StreamOwner } from '../../platform/http/event-stream.js';
 import { HeldByKeys } from '../../platform/http/held-by-keys.js';
@@ -63,7 +63,7 @@ export class HostedHttpProxy {
    * Passes a request on and its response back. Resolves at the end of the response, also if it broke off.
    *
    * @param request with its canonical URL
-   * @throws McpTooManyError, UpstreamFailure when there is no answer
+   * @throws TooManyError, UpstreamFailure when there is no answer
    */
   async forward(
     ref: ProgramRef,
@@ -73,7 +73,7 @@ export class HostedHttpProxy {
     record: InvocationRecord,
   ): Promise<void> {
     const leave = this.limiter.enter(accountId);
-    if (!leave) throw new McpTooManyError('requests');
+    if (!leave) throw tooManyOpen('requests');
     // A call without an answer yet may have had effects: it is answered.
     const release = this.keys.add(keyId, () => {
       if (response.headersSent) response.destroy();

@@ -154,7 +154,7 @@ describe('success', () => {
     expect(ends(await logOf(uplink))).toEqual(['denied UplinkDisconnectedError']);
   });
 
-  verifies('log:answered-errors', 'errors that the MCP server answers with are told from results', async () => {
+  verifies('log:failures', 'errors that the MCP server answers with are told from results', async () => {
     const path = await connect((await start()).url);
     for (const tool of ['fail', 'rpc_error', 'echo']) {
       const rest = await send(app, owner, `${path}/.tools/${tool}`, { message: 'hi' });
@@ -217,7 +217,7 @@ describe('success', () => {
 });
 
 describe('validation', () => {
-  verifies('log:query-invalid', 'filters of another form are refused', async () => {
+  verifies('log:query', 'filters of another form are refused', async () => {
     const path = await connect((await start()).url);
     for (const query of ['limit=0', 'limit=101', 'limit=x', 'from=yesterday', 'to=2026-13-40', 'outcome=fine']) {
       const { status, body } = await app.as(owner).get(`${path}/logs?${query}`);

@@ -22,7 +22,6 @@ import { refusedPort, startFaulty } from '../../support/special-upstreams/faulty
 import { startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
 import { received, LoggingUpstream, WATCHED } from '../../support/special-upstreams/logging-upstream.js';
 import { until } from '../../support/until.js';
-import { startReferenceServer } from '../../support/upstream/reference-servers.mjs';
 import { closing, connectV1, start, textOf } from '../../support/upstream/upstream-clients.js';
 import { RAW_TOOL_RESULT, textResult, type ToolDef } from '../../support/upstream/upstream.js';
 import { longVerifies, verifies } from '../../support/verifies.js';
@@ -154,7 +153,7 @@ describe('one server of many', () => {
     expect((await ask1('no/such')).error.code).toBe(-32601);
   });
 
-  verifies('union:official-clients', 'the published clients of both generations list and call', async () => {
+  verifies('union:all-connections', 'the published clients of both generations list and call', async () => {
     const [one, two] = [
       closing(await startSdkV1({ stateful: true, json: false })),
       closing(await startSdkV2({ legacy: 'reject' })),
@@ -205,41 +204,33 @@ describe('names', () => {
     );
   });
 
-  verifies(
-    'union:own-name',
-    'an own name that two connections have, or a failed one may have, is unknown',
-    async () => {
-      const [one, two] = [
-        await start({ tools: [says('same', 'one'), says('only', 'only')] }),
-        await start({ tools: [tool('same')] }),
-      ];
-      const namespace = await namespaceWith({ one: one.url, two: two.url });
-      await listUntil(namespace, (found) => namesIn(found).length === 3);
-      expect(textOf((await ask(namespace, toolCall(1, 'only'))).body.result)).toBe('only');
-      expect((await ask(namespace, toolCall(2, 'same'))).body.error).toMatchObject({ code: -32602 });
-      await createConnection(app, owner, { mcpUrl: await refusedPort() }, { namespace, connectionId: 'down' });
-      await listUntil(namespace, (found) => found._meta?.['slipway/failed'] !== undefined);
-      expect((await ask(namespace, toolCall(3, 'only'))).body.error).toMatchObject({ code: -32602 });
-    },
-  );
+  verifies('union:names', 'an own name that two connections have, or a failed one may have, is unknown', async () => {
+    const [one, two] = [
+      await start({ tools: [says('same', 'one'), says('only', 'only')] }),
+      await start({ tools: [tool('same')] }),
+    ];
+    const namespace = await namespaceWith({ one: one.url, two: two.url });
+    await listUntil(namespace, (found) => namesIn(found).length === 3);
+    expect(textOf((await ask(namespace, toolCall(1, 'only'))).body.result)).toBe('only');
+    expect((await ask(namespace, toolCall(2, 'same'))).body.error).toMatchObject({ code: -32602 });
+    await createConnection(app, owner, { mcpUrl: await refusedPort() }, { namespace, connectionId: 'down' });
+    await listUntil(namespace, (found) => found._meta?.['slipway/failed'] !== undefined);
+    expect((await ask(namespace, toolCall(3, 'only'))).body.error).toMatchObject({ code: -32602 });
+  });
 
-  verifies(
-    ['union:separator', 'union:ambiguous'],
-    'with dots the longest id has precedence, and shadowed tools are reported',
-    async () => {
-      const [one, two] = [
-        await start({ tools: [says('b.c', 'of a'), says('x', 'x of a')] }),
-        await start({ tools: [says('c', 'of a.b')] }),
-      ];
-      const namespace = await namespaceWith({ a: one.url, 'a.b': two.url });
-      const result = await listUntil(namespace, (found) => namesIn(found).length === 2, '?separator=.');
-      expect(namesIn(result)).toEqual(['a.b.c', 'a.x']);
-      expect(result._meta).toEqual({ 'slipway/shadowed': [{ connectionId: 'a', name: 'b.c' }] });
-      expect(textOf((await ask(namespace, toolCall(1, 'a.b.c'))).body.result)).toBe('of a.b');
-    },
-  );
+  verifies('union:separator', 'with dots the longest id has precedence, and shadowed tools are reported', async () => {
+    const [one, two] = [
+      await start({ tools: [says('b.c', 'of a'), says('x', 'x of a')] }),
+      await start({ tools: [says('c', 'of a.b')] }),
+    ];
+    const namespace = await namespaceWith({ a: one.url, 'a.b': two.url });
+    const result = await listUntil(namespace, (found) => namesIn(found).length === 2, '?separator=.');
+    expect(namesIn(result)).toEqual(['a.b.c', 'a.x']);
+    expect(result._meta).toEqual({ 'slipway/shadowed': [{ connectionId: 'a', name: 'b.c' }] });
+    expect(textOf((await ask(namespace, toolCall(1, 'a.b.c'))).body.result)).toBe('of a.b');
+  });
 
-  verifies('union:bad-query', 'a separator or mode it does not know is refused', async () => {
+  verifies('union:separator', 'a separator or mode it does not know is refused', async () => {
     const namespace = await createNamespace(app, owner);
     for (const query of ['?separator=-', '?separator=', '?mode=other']) {
       const { status, body } = await ask(namespace, request(1, 'tools/list'), query);
@@ -399,23 +390,7 @@ describe('a server with everything', () => {
   );
 
   verifies(
-    'union:any-method',
-    'a log level is set at a server that has logging in its older revision only',
-    async () => {
-      const server = await startReferenceServer('conformance-server');
-      try {
-        const namespace = await namespaceWith({ dual: server.url });
-        const client = await connectV1(`${app.url}/connect/${namespace}/.mcp`, {}, keyed());
-        expect(client.getServerCapabilities()).toMatchObject({ logging: {} });
-        expect(await client.setLoggingLevel('error')).toEqual({});
-      } finally {
-        await server.kill();
-      }
-    },
-  );
-
-  verifies(
-    'union:foreign-state',
+    'mcp:parked',
     'a requestState that no call waits for runs nothing at a server of an earlier revision',
     async () => {
       const upstream = closing(await start());
@@ -527,7 +502,7 @@ describe('changes', () => {
     await stream.return();
   });
 
-  verifies('union:log-level', 'the log level of a call reaches servers of 2026-07-28 only', async () => {
+  verifies('union:any-method', 'the log level of a call reaches servers of 2026-07-28 only', async () => {
     const [old, recent] = [await start(), await start({ modernOnly: true })];
     const namespace = await namespaceWith({ old: old.url, recent: recent.url });
     await listUntil(namespace, (found) => ['old__echo', 'recent__echo'].every((name) => namesIn(found).includes(name)));
@@ -599,7 +574,7 @@ const listeners: [string, (url: string, changed: () => void) => Promise<Pick<Cli
 
 describe.each(listeners)('a listening client %s', (_, connect) => {
   verifies(
-    ['union:list-changed', 'union:official-clients'],
+    ['union:list-changed', 'union:all-connections'],
     'receives tool changes and requests of one of many servers',
     async () => {
       const upstream = await startElicitationV2('stateless');

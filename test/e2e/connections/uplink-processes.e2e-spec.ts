@@ -118,7 +118,7 @@ describe('a call in another process', () => {
     });
   });
 
-  verifies('uplink:log-level', 'sets the log level of its client first', async () => {
+  verifies('mcp:log-level', 'sets the log level of its client first', async () => {
     const path = await uplink();
     const options: UplinkOptions = {
       capabilities: { tools: {}, logging: {} },
@@ -196,7 +196,7 @@ describe('a call in another process', () => {
 });
 
 describe('pairing in another process', () => {
-  verifies('uplink:processes:conflict', 'is a conflict', async () => {
+  verifies('uplink:processes:force', 'is a conflict', async () => {
     const path = await uplink();
     await paired(app, path);
     expect(await refusalOf(other, path)).toBe(409);
@@ -483,18 +483,6 @@ describe('a question of the local server', () => {
         expect(asked).toEqual([]);
         await end();
       }
-    });
-
-    verifies('uplink:server-requests:asked', `may take longer than a call, in ${where} process`, async () => {
-      const { client, asked, answer, answered, end } = await callers(processOf(), ['one'], 400);
-      client.send(question);
-      await until(() => asked.length === 1, 'it is asked');
-      const from = Date.now();
-      // Beyond the call's own time, and what another process has on top of it.
-      await until(() => Date.now() - from > (where === 'this' ? 900 : 2_900), 'the time of the call is over');
-      answer('{"action": "accept"}');
-      expect((await answered()).result).toEqual({ action: 'accept' });
-      await end();
     });
 
     verifies('uplink:server-requests:asked', `ends with its caller, in ${where} process`, async () => {

@@ -240,7 +240,7 @@ describe('listening to a legacy server', () => {
     await until(() => one.heard.length === 2, 'it was told of the new session, and of the change');
   });
 
-  verifies('channel:lost-session', 'continues after the server was killed between two updates', async () => {
+  verifies('channel:reinitialize', 'continues after the server was killed between two updates', async () => {
     const server = closing(await startNotificationServer());
     const one = await listen(channelTo(server.url), { toolsListChanged: true, resourceSubscriptions: ['docs://a'] });
     await server.tell();
@@ -259,7 +259,7 @@ describe('listening to a legacy server', () => {
     expect(one.ends).toEqual([]);
   });
 
-  verifies('channel:lost-session', 'honours nothing where 404 is all that a new session gets too', async () => {
+  verifies('channel:reinitialize', 'honours nothing where 404 is all that a new session gets too', async () => {
     const upstream = closing(
       await startWire(
         legacy((message, res) => (message.http === 'GET' ? res.writeHead(404).end() : answer(res, message, {}))),
@@ -274,7 +274,7 @@ describe('listening to a legacy server', () => {
     expect(upstream.count('initialize')).toBe(2);
   });
 
-  verifies('channel:lost-session', 'begins in a new session, also if the old one sent nothing', async () => {
+  verifies('channel:reinitialize', 'begins in a new session, also if the old one sent nothing', async () => {
     let isNew = false;
     const open: ServerResponse[] = [];
     const upstream = closing(
@@ -333,17 +333,5 @@ describe('listening to a modern server', () => {
       toolsListChanged: true,
       resourceSubscriptions: ['docs://a'],
     });
-  });
-
-  verifies('channel:listen', 'of unknown notifications is acknowledged as empty', async () => {
-    const upstream = closing(
-      await startWire(
-        modern(({ id }, res) => {
-          res.writeHead(404, { 'content-type': 'application/json' });
-          res.end(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } }));
-        }),
-      ),
-    );
-    expect((await listen(channelTo(upstream.url), { toolsListChanged: true })).honoured).toEqual({});
   });
 });

@@ -10,7 +10,7 @@ import { createConnection, createServer } from '../../support/factories.js';
 import { setCurrent } from '../../support/releases/current-releases.js';
 import { startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
 import { closing, start, textOf } from '../../support/upstream/upstream-clients.js';
-import { longVerifies, verifies } from '../../support/verifies.js';
+import { verifies } from '../../support/verifies.js';
 
 const app = testApp();
 const owner = testAccount(app);
@@ -166,53 +166,6 @@ describe.each(clients)('the official client %s', (_, connect) => {
     await upstream.waitFor(() => held.aborted);
     expect(textOf(await client.callTool({ name: 'echo', arguments: { message: 'next' } }))).toBe('next');
   });
-
-  verifies(
-    ['channel:cancel', 'mcp:official-clients'],
-    'gives up after its own timeout, which cancels upstream',
-    async () => {
-      const upstream = await start();
-      const client = await connect(await endpointOf(upstream.url));
-      await expect(client.callTool({ name: 'hold' }, { timeout: 200 })).rejects.toThrow();
-      await upstream.waitFor((u) => u.count('notifications/cancelled') === 1);
-      expect(textOf(await client.callTool({ name: 'echo', arguments: { message: 'next' } }))).toBe('next');
-    },
-  );
-
-  verifies(
-    ['channel:cancel', 'mcp:official-clients'],
-    'closes in the middle of a call, which cancels upstream',
-    async () => {
-      const upstream = await start();
-      const client = await connect(await endpointOf(upstream.url));
-      const call = expect(client.callTool({ name: 'hold' })).rejects.toThrow();
-      await upstream.waitFor((u) => u.count('tools/call') === 1);
-      await client.close();
-      await call;
-      await upstream.waitFor((u) => u.count('notifications/cancelled') === 1);
-    },
-  );
-
-  verifies(['channel:reinitialize', 'mcp:official-clients'], 'does not notice that the upstream forgot', async () => {
-    const upstream = await start({ sessions: true });
-    const client = await connect(await endpointOf(upstream.url));
-    await client.listTools();
-    upstream.forgetSessions();
-    expect(textOf(await client.callTool({ name: 'echo', arguments: { message: 'still' } }))).toBe('still');
-  });
-
-  longVerifies(
-    ['channel:ids-never-cross', 'mcp:official-clients'],
-    'many at once, numbering alike, get their own',
-    async () => {
-      const url = await endpointOf((await start({ sse: true, sessions: true })).url);
-      const many = await Promise.all(times(12, () => connect(url)));
-      const answers = many.flatMap((client, i) =>
-        times(5, async (j) => textOf(await client.callTool({ name: 'crosstalk', arguments: { token: `${i}/${j}` } }))),
-      );
-      expect(await Promise.all(answers)).toEqual(many.flatMap((_client, i) => times(5, (j) => `${i}/${j}`)));
-    },
-  );
 
   verifies(
     'mcp:official-clients',

@@ -123,9 +123,9 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
       answers.push(await asks('elicitation/create', { message: '?' }));
       return { content: [] };
     });
-    const { url, front } = await startMcpEndpoint(channel);
+    const { url, stop } = await startMcpEndpoint(channel);
     const { requestState } = (await call(url)).body.result;
-    front.beforeApplicationShutdown();
+    stop();
     await until(() => channel.running === 0, 'the call is over');
     expect(answers).toEqual([{ error: expect.objectContaining({ message: 'The client is gone' }) }]);
     const { result } = (await call(url, { requestState, inputResponses: {} })).body;

@@ -34,7 +34,7 @@ async function processes() {
     await until(() => running.length > 0, 'the call runs');
     return running.pop() as (typeof running)[number];
   };
-  return { channel, one: one.url, two: two.url, begun, stop: () => one.front.beforeApplicationShutdown() };
+  return { channel, one: one.url, two: two.url, begun, stop: one.stop };
 }
 
 /** Reads a stream event by event. */

@@ -85,7 +85,7 @@ for (const [transport, start] of [
     await expect(askers.caller?.listRoots()).rejects.toMatchObject({ code: -32601 });
   });
 
-  verifies('mcp:client-notifications', `reach the sessions of their client over ${transport}`, async () => {
+  verifies('mcp:server-requests', `reach the sessions of their client over ${transport}`, async () => {
     const askers = new Askers();
     const { url } = closing(await start(askers.make));
     const relay = new TestPubSub();

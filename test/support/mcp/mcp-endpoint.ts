@@ -1,4 +1,5 @@
 import { createServer } from 'node:http';
+import type { BeforeApplicationShutdown } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { Env } from '../../../src/config/env.js';
 import type { Channel } from '../../../src/mcp/protocol/channel.js';
@@ -47,6 +48,8 @@ export interface TestMcpEndpoint {
   url: string;
   /** The front itself, as the app holds it. */
   front: McpHttpServer;
+  /** Does what the process does before it ends. */
+  stop: () => void;
 }
 
 /**
@@ -123,5 +126,10 @@ export async function startMcpEndpoint(channel: Channel, relay = new TestPubSub(
       await shut(server);
     },
   });
-  return { url: `http://127.0.0.1:${port}/mcp`, front };
+  const stop = () => {
+    for (const provider of MCP_SERVER_PROVIDERS) {
+      module.get<Partial<BeforeApplicationShutdown>>(provider).beforeApplicationShutdown?.();
+    }
+  };
+  return { url: `http://127.0.0.1:${port}/mcp`, front, stop };
 }

@@ -113,7 +113,8 @@ export class HttpChannel implements Channel {
 
   request(request: McpCall): Promise<McpReply> {
     const from = performance.now();
-    const call = this.target.sessionPerCaller ? inOwnSession(request, this.target.sessionPerCaller.sharedKey) : request;
+    const { sessionPerCaller } = this.target;
+    const call = sessionPerCaller ? inOwnSession(request, sessionPerCaller.sharedKey) : request;
     const { value } = this.choice;
     const adapter = call.era === 'legacy' && value?.legacy ? value.legacy.value : value?.adapter;
     const send = () => this.withAdapter(call.timeoutMs, call, (chosen, ms) => chosen.request(call, ms));
@@ -227,17 +228,16 @@ export class HttpChannel implements Channel {
     });
     const adapter = this.adapterFor(verdict, probed);
     const isModern = adapter instanceof ModernAdapter;
-    const legacy = isModern ? new SingleFlight(() => this.legacyFor(verdict, adapter), this.target.url) : null;
+    const legacy = isModern
+      ? new SingleFlight(async () => {
+          if (verdict.kind === 'both') return this.legacyAdapter('streamable');
+          const opened = await findSession(this.wire);
+          if (!opened) return adapter;
+          await this.eras.refine(this.target.url, { ...verdict, kind: 'both' });
+          return this.legacyAdapter('streamable', { opened });
+        }, this.target.url)
+      : null;
     return { verdict, adapter, legacy };
-  }
-
-  /** Adapter for calls of the legacy era to an endpoint of the modern one; `modern` where it has no sessions. */
-  private async legacyFor(verdict: EraVerdict, modern: ProtocolAdapter): Promise<ProtocolAdapter> {
-    if (verdict.kind === 'both') return this.legacyAdapter('streamable');
-    const opened = await findSession(this.wire);
-    if (!opened) return modern;
-    await this.eras.refine(this.target.url, { ...verdict, kind: 'both' });
-    return this.legacyAdapter('streamable', { opened });
   }
 
   private adapterFor(verdict: EraVerdict, probed: ProbedEra | undefined): ProtocolAdapter {

@@ -7,7 +7,7 @@
  * socket is closed.
  *
  * A stream that breaks after an event with an id is resumed by GET with `Last-Event-ID`, after the server's `retry`
- * (0.1 to 60 s), three times in a row without a new id; that is no repeat of the call. Failures are UpstreamFailures,
+ * (at least 0.1 s), three times in a row without a new id; that is no repeat of the call. Failures are UpstreamFailures,
  * which say whether the request may have run; an HTTP status is no failure here. Too large (16 MB), too deep, or too
  * many messages: UpstreamError, and the socket is closed.
  */
@@ -45,10 +45,9 @@ const largeMessages = new PacedWork();
  */
 const TRIES_MAX = 3;
 
-/** Delay when the server sent no `retry`, and the limits of `retry`. */
+/** Delay when the server sent no `retry`, and the least one. */
 const RETRY_MS = 1_000;
 const RETRY_MS_MIN = 100;
-const RETRY_MS_MAX = 60_000;
 
 /**
  * Sends HTTP requests to an upstream: through the egress policy for external targets, another dispatcher for hosted
@@ -205,7 +204,17 @@ class Exchange implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.controller = controller;
     this.written = true;
-    if (this.request.timing) this.timeSending(this.request.timing);
+    const { timing, url } = this.request;
+    if (timing) {
+      this.sentAt = performance.now();
+      const waitedMs = this.sentAt - this.handedAt;
+      // A socket opened while the request waited counts as opened for it; it may be that of a concurrent request.
+      const opened = this.dispatcher.lastConnect(url.origin);
+      const isNew = opened !== undefined && opened.at >= this.handedAt;
+      timing.guardMs = isNew ? Math.min(opened.guardMs, waitedMs) : 0;
+      timing.connectMs = isNew ? Math.min(opened.connectMs, waitedMs - timing.guardMs) : 0;
+      timing.queueMs = (timing.queueMs ?? 0) + waitedMs - timing.guardMs - timing.connectMs;
+    }
     if (this.failure) controller.abort(this.failure);
   }
 
@@ -218,7 +227,10 @@ class Exchange implements Dispatcher.DispatchHandler {
     const { onEvent, stream } = this.request;
     if (this.contentType.startsWith('text/event-stream') && onEvent && (!stream || status < 300)) {
       this.sse = new SseParser((data) => this.take(data), stream?.onOther);
-      if (stream) return this.open();
+      if (stream) {
+        this.isOpen = true;
+        return this.finish(null);
+      }
     }
     if (Number(headers['content-length'] ?? 0) > answerLimit()) this.tooLarge(controller);
   }
@@ -343,11 +355,6 @@ class Exchange implements Dispatcher.DispatchHandler {
     return this.written && !this.request.stream;
   }
 
-  private open(): void {
-    this.isOpen = true;
-    this.finish(null);
-  }
-
   private endStream(error: Error | null): void {
     this.isOpen = false;
     this.request.stream?.onEnd(error && fromSocketError(error, this.request.url, false));
@@ -357,20 +364,6 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (!this.isOpen) return;
     this.endStream(null);
     this.controller?.abort(new Error('closed'));
-  }
-
-  /**
-   * Counts a socket opened while the request waited as opened for it; it may belong to a concurrent request to the same
-   * origin.
-   */
-  private timeSending(timing: CallTiming): void {
-    this.sentAt = performance.now();
-    const waitedMs = this.sentAt - this.handedAt;
-    const opened = this.dispatcher.lastConnect(this.request.url.origin);
-    const isNew = opened !== undefined && opened.at >= this.handedAt;
-    timing.guardMs = isNew ? Math.min(opened.guardMs, waitedMs) : 0;
-    timing.connectMs = isNew ? Math.min(opened.connectMs, waitedMs - timing.guardMs) : 0;
-    timing.queueMs = (timing.queueMs ?? 0) + waitedMs - timing.guardMs - timing.connectMs;
   }
 
   private settle(): boolean {
@@ -402,7 +395,7 @@ export async function resumed(
   for (let tries = 0; tries < TRIES_MAX && last.resume && Date.now() < until; tries += 1) {
     const { lastEventId, retryMs } = last.resume;
     const waitMs = Math.max(retryMs ?? RETRY_MS, RETRY_MS_MIN);
-    await pause(Math.min(waitMs, RETRY_MS_MAX, timeLeft()), request.cancellation);
+    await pause(Math.min(waitMs, timeLeft()), request.cancellation);
     const again: ExchangeRequest = {
       ...request,
       method: 'GET',

@@ -44,21 +44,7 @@ const ANSWER_TIMEOUT_MS = 10_000;
  */
 const ASIDES_MAX = 256;
 
-/**
- * Upper bound, 2^47, of the random first request id of a process that shares a session with others; makes id collisions
- * improbable.
- */
-const FIRST_ID_MAX = 2 ** 47;
-
 type Headers = Record<string, string>;
-
-/** The upstream refused a request without a sign that it read the message: it may have lost the session. */
-export class SessionInDoubtError extends Error {
-  /** @param outcome result of the request for its caller */
-  constructor(readonly outcome: McpReply | UpstreamError) {
-    super('The upstream may have lost the session');
-  }
-}
 
 /** Statuses that say nothing about a session: of authorization, of the size or time of a request, and of a busy server. */
 const UNRELATED: ReadonlySet<number> = new Set([401, 403, 408, 413, 429, 502, 503, 504]);
@@ -123,8 +109,8 @@ export interface WireManner {
   /** Replaces the params of the call. */
   params?: string;
   /**
-   * Rejects with {@link SessionLostError} on answers that mean the session is gone, and with {@link SessionInDoubtError}
-   * on those that may mean it.
+   * Rejects with {@link SessionLostError} on answers that mean the session is gone, and on those that may mean it, then
+   * with their outcome.
    */
   mayLoseSession?: boolean;
   /** Resumes a stream that breaks, by `Last-Event-ID`. */
@@ -163,7 +149,8 @@ export class HttpWire {
     readonly target: HttpTarget,
   ) {
     this.headers = { ...target.headers, ...(target.via === undefined ? {} : { [VIA_HEADER]: target.via }) };
-    this.lastId = target.sessions ? randomInt(FIRST_ID_MAX) : 0;
+    // Processes that share a session begin at random ids, so that theirs do not collide.
+    this.lastId = target.sessions ? randomInt(2 ** 47) : 0;
   }
 
   /** Id of the next request, by which it can be cancelled. */
@@ -179,7 +166,7 @@ export class HttpWire {
   /**
    * Sends a request and returns its reply, which may be a JSON-RPC error.
    *
-   * @throws UpstreamFailure, SessionLostError, SessionInDoubtError
+   * @throws UpstreamFailure, SessionLostError
    */
   request(call: WireCall, manner: WireManner): Promise<McpReply> {
     const id = this.takeId();
@@ -203,19 +190,14 @@ export class HttpWire {
    */
   async probe(call: WireCall, manner: WireManner): Promise<ProbeResult> {
     const id = this.takeId();
-    let found: McpReply | null = null;
-    const answer = await this.send(this.toExchange(id, call, manner, (reply) => (found = reply)));
+    let streamed: McpReply | null = null;
+    const answer = await this.send(this.toExchange(id, call, manner, (reply) => (streamed = reply)));
     const { status, headers, text } = answer;
     this.requireAuthorized(status, headers);
     const head = text === null ? null : parseMessage(text);
-    const reply = found ?? (head && text !== null ? replyTo(id, text, head, manner.era) : null);
+    const reply = streamed ?? (head && text !== null ? replyTo(id, text, head, manner.era) : null);
     this.requireNoLoop(status, reply);
     return { status, reply, error: () => this.statusError(answer) };
-  }
-
-  /** Sends a notification and waits for the HTTP answer. @throws UpstreamFailure */
-  async notify(headers: Headers, method: string, timeoutMs: number): Promise<void> {
-    await this.post(this.target.url, headers, requestText(null, method, undefined), { timeoutMs });
   }
 
   /** Posts a message without a JSON-RPC answer; the body of the response is ignored. @throws UpstreamFailure */
@@ -247,7 +229,7 @@ export class HttpWire {
 
   /** Responder that posts its answers. @param onRequest forwards requests to the caller; without it they are refused */
   responder(headers: Headers, onRequest?: McpCall['onRequest']): UpstreamRequestResponder {
-    return new UpstreamRequestResponder((text) => this.answer(headers, text), this.target.url.host, onRequest);
+    return new UpstreamRequestResponder((text) => this.answer(headers, text), onRequest);
   }
 
   /** Ends a session upstream with DELETE, in 2 s at most. Never rejects. */
@@ -281,7 +263,10 @@ export class HttpWire {
   /** The error for an answer whose status is no success. */
   statusError({ status, headers, contentType, text, token }: ExchangeAnswer, url = this.target.url): UpstreamError {
     const sent = { url, headers: { ...this.headers, authorization: token ?? this.headers.authorization ?? '' } };
-    return fromHttpStatus(status, url, locationOf(headers.location, url), wordsOf(sent, contentType, text));
+    // The query of a redirect target may be secret.
+    const target = typeof headers.location === 'string' ? parseUrl(headers.location, url) : null;
+    const location = target ? `${target.origin}${target.pathname}` : undefined;
+    return fromHttpStatus(status, url, location, wordsOf(sent, contentType, text));
   }
 
   private toExchange(
@@ -366,14 +351,10 @@ export class HttpWire {
     return send(authorized).then((answer) => {
       answer.token = token;
       if (rejected !== undefined || mayResend({ method: '' }, answer.status) !== 'new token') return answer;
-      return this.tokenAfter(token).then((other) =>
+      return Promise.resolve(this.target.bearer?.(token) ?? null).then((other) =>
         other === null || other === token ? answer : this.sendAuthorized(request, other, timeLeft, send, token),
       );
     });
-  }
-
-  private async tokenAfter(rejected: string): Promise<string | null> {
-    return (await this.target.bearer?.(rejected)) ?? null;
   }
 
   /** @throws UpstreamAuthRequiredError for 401, and for 403 that requires more scopes (RFC 6750 section 3.1) */
@@ -412,10 +393,10 @@ export class HttpWire {
     const isSuccess = status >= 200 && status < 300;
     const isInDoubt = mayLoseSession && !isSuccess && head?.id !== id && !UNRELATED.has(status);
     if (reply && (status < 300 || reply.error)) {
-      if (isInDoubt) throw new SessionInDoubtError(reply);
+      if (isInDoubt) throw new SessionLostError(reply);
       return reply;
     }
-    if (isInDoubt) throw new SessionInDoubtError(this.statusError(answer));
+    if (isInDoubt) throw new SessionLostError(this.statusError(answer));
     if (!isSuccess) throw this.statusError(answer);
     if (text !== null || !contentType.startsWith('text/event-stream')) throw notMcp(url, contentType, text);
     throw new UpstreamError(
@@ -431,10 +412,4 @@ function isSessionLost(status: number, reply: McpReply | null, id: number, head:
   const code = reply?.error?.code;
   if (status === 404) return !(code === rpcCode.methodNotFound && head?.id === id);
   return status === 400 && head?.id !== id && (code === -32000 || code === rpcCode.invalidRequest);
-}
-
-/** Redirect target without its query, which may be secret. */
-function locationOf(location: string | string[] | undefined, base: URL): string | undefined {
-  const target = typeof location === 'string' ? parseUrl(location, base) : null;
-  return target ? `${target.origin}${target.pathname}` : undefined;
 }

@@ -52,24 +52,6 @@ describe('SseParser', () => {
     );
   });
 
-  it('reads data with and without a space after the colon, and removes one space only', () => {
-    expect(read('data:a\n\ndata: b\n\ndata:  c\n\n')).toEqual(['a', 'b', ' c']);
-  });
-
-  it('decodes a character whose bytes come in two chunks', () => {
-    const bytes = Buffer.from('data: 🌊\n\n');
-    for (let cut = 1; cut < bytes.length; cut++) {
-      expect(read(bytes.subarray(0, cut), bytes.subarray(cut))).toEqual(['🌊']);
-    }
-  });
-
-  it('ignores incomplete events, empty ones and those of other names', () => {
-    expect(read('data: never')).toEqual([]);
-    expect(read('data: never\n')).toEqual([]);
-    expect(read('data:\n\ndata: \n\n: ping\n\nevent: message\n\n')).toEqual([]);
-    expect(read('event: endpoint\ndata: /sse\n\ndata: next\n\n')).toEqual(['next']);
-  });
-
   it('refuses an event above the size limit, however it is divided, and everything after it', () => {
     const limit = 1_000;
     const take = (...chunks: string[]) => {

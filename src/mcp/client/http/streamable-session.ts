@@ -2,12 +2,12 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Logger } from '@nestjs/common';
 import type { CallerProfile, McpCall, McpReply } from '../../protocol/channel.js';
 import { CallerLeftError, fromHttpStatus, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
-import { parseMessage, resultOf } from '../../protocol/messages.js';
+import { parseMessage, requestText, resultOf } from '../../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
 import { canBeAsked, identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { HandshakeRefusedError, refusalText } from '../protocol-adapter.js';
 import type { StreamAnswer } from './http-exchange.js';
-import { type HttpWire, SessionInDoubtError, type WireManner } from './http-wire.js';
+import type { HttpWire, WireManner } from './http-wire.js';
 import { SessionLostError } from '../may-resend.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
 import { cancelledText } from '../multiplexed-calls.js';
@@ -70,23 +70,12 @@ export async function openStreamable(
     ...(id === null && { hasNoStream: true as const }),
   };
   const isRestored = Object.keys(name).some((header) => answered[header] !== undefined);
-  const session = new StreamableSession(wire, identity, { id, isRestored }, base, handlers, isResponding(profile));
+  // The GET stream brings requests and log messages to a caller that takes them.
+  const isResponding =
+    profile !== undefined && !profile.isShared && (profile.level !== undefined || canBeAsked(profile.capabilities));
+  const session = new StreamableSession(wire, identity, { id, isRestored }, base, handlers, isResponding);
   await session.begin(timeoutMs);
   return session;
-}
-
-/** True for a caller that answers requests or wants log messages: the GET stream of its session brings them. */
-function isResponding(profile: CallerProfile | undefined): boolean {
-  if (!profile || profile.isShared) return false;
-  return profile.level !== undefined || canBeAsked(profile.capabilities);
-}
-
-/** Session data from the upstream's answer to `initialize`. */
-interface SessionRef {
-  /** `Mcp-Session-Id`; null without sessions. */
-  id: string | null;
-  /** The upstream restores the session by its name: any process that opens it again continues it. */
-  isRestored: boolean;
 }
 
 class StreamableSession implements LegacySession {
@@ -104,10 +93,14 @@ class StreamableSession implements LegacySession {
   private isEnded = false;
   private readonly logger = new Logger('mcp');
 
+  /**
+   * @param ref its `Mcp-Session-Id`, null without sessions; `isRestored` if the upstream restores the session by its
+   * name, so that any process that opens it again continues it
+   */
   constructor(
     private readonly wire: HttpWire,
     readonly identity: UpstreamIdentity,
-    private readonly ref: SessionRef,
+    private readonly ref: { id: string | null; isRestored: boolean },
     base: Record<string, string>,
     private readonly handlers: SessionHandlers,
     private readonly isInteractive: boolean,
@@ -128,7 +121,8 @@ class StreamableSession implements LegacySession {
 
   async begin(timeoutMs: number): Promise<void> {
     try {
-      await this.wire.notify(this.headers, 'notifications/initialized', timeoutMs);
+      const body = requestText(null, 'notifications/initialized', undefined);
+      await this.wire.post(this.wire.target.url, this.headers, body, { timeoutMs });
     } catch (error) {
       void this.end();
       throw error;
@@ -158,7 +152,14 @@ class StreamableSession implements LegacySession {
       },
       (error: unknown) => {
         if (responder) this.leave(responder);
-        if (error instanceof SessionInDoubtError) return this.inDoubt(error, call);
+        if (error instanceof SessionLostError && error.outcome !== null) {
+          const { outcome } = error;
+          // The session of a task may be one of another process.
+          return (call.session ? Promise.resolve() : this.probe()).then(() => {
+            if (outcome instanceof Error) throw outcome;
+            return outcome;
+          });
+        }
         // Closing the socket does not cancel a request in these versions.
         if (error instanceof UpstreamTimeoutError || error instanceof CallerLeftError) {
           wire.aside(headers, cancelledText(id));
@@ -170,13 +171,6 @@ class StreamableSession implements LegacySession {
 
   private leave(responder: UpstreamRequestResponder): void {
     this.inFlight.splice(this.inFlight.indexOf(responder), 1);
-  }
-
-  private async inDoubt({ outcome }: SessionInDoubtError, call: McpCall): Promise<McpReply> {
-    // The session of a task may be one of another process.
-    if (!call.session) await this.probe();
-    if (outcome instanceof Error) throw outcome;
-    return outcome;
   }
 
   notify(text: string): void {
@@ -191,7 +185,15 @@ class StreamableSession implements LegacySession {
       method: 'GET',
       headers: this.streamHeaders,
       timeoutMs,
-      onMessage: (data) => this.receive(data),
+      onMessage: (data) => {
+        const head = parseMessage(data);
+        if (typeof head?.method !== 'string') return;
+        if (head.id === undefined) return this.handlers.onNotification(data, head.method);
+        const responder = this.inFlight.at(-1) ?? this.wire.responder(this.headers);
+        const forward: McpCall['onRequest'] = (asked, params) =>
+          this.handlers.onRequest(asked, params, responder.forward);
+        responder.take(data, head.method, this.isInteractive ? forward : undefined);
+      },
       onEnd: () => {
         this.stream = null;
         if (!this.isEnded) onEnd();
@@ -239,33 +241,22 @@ class StreamableSession implements LegacySession {
     try {
       await this.wire.request({ method: 'ping' }, manner);
     } catch (error) {
-      if (error instanceof SessionLostError || error instanceof SessionInDoubtError) return this.drop();
-      this.logger.debug({ msg: 'an upstream session in doubt could not be probed', err: error });
+      if (!(error instanceof SessionLostError)) {
+        return this.logger.debug({ msg: 'an upstream session in doubt could not be probed', err: error });
+      }
+      // Not ended upstream, since calls may still run in it.
+      const { stream } = this;
+      this.isEnded = true;
+      clearTimeout(this.retry);
+      this.closeStream();
+      this.handlers.onLost(this);
+      if (stream) this.onStreamEnd();
     }
-  }
-
-  /** Leaves a session that the server refuses. Not ended upstream, since calls may still run in it. */
-  private drop(): void {
-    const { stream } = this;
-    this.isEnded = true;
-    clearTimeout(this.retry);
-    this.closeStream();
-    this.handlers.onLost(this);
-    if (stream) this.onStreamEnd();
   }
 
   private closeStream(): void {
     this.stream?.close();
     this.stream = null;
-  }
-
-  private receive(data: string): void {
-    const head = parseMessage(data);
-    if (typeof head?.method !== 'string') return;
-    if (head.id === undefined) return this.handlers.onNotification(data, head.method);
-    const responder = this.inFlight.at(-1) ?? this.wire.responder(this.headers);
-    const forward: McpCall['onRequest'] = (asked, params) => this.handlers.onRequest(asked, params, responder.forward);
-    responder.take(data, head.method, this.isInteractive ? forward : undefined);
   }
 
   /** Reopens the GET stream while the session lives, unless the server does not offer one. */

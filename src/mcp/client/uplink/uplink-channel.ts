@@ -10,7 +10,7 @@ import type {
 import { deadlineIn } from '../../protocol/deadline.js';
 import { isChange } from '../../protocol/list-pages.js';
 import { asCallError, UpstreamBusyError, UplinkDisconnectedError, UpstreamError } from '../../protocol/mcp-errors.js';
-import { parseMessage, requestText, resultOf, type RpcHead } from '../../protocol/messages.js';
+import { parseMessage, requestText, resultOf } from '../../protocol/messages.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
 import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { LegacyListening } from '../legacy-adapter.js';
@@ -130,8 +130,13 @@ export class UplinkChannel implements Channel {
     if (!head) return this.refuse(text);
     const exceeded = this.budget.spend(text.length);
     if (exceeded !== null) return this.port.refuse(1008, exceeded);
-    if (typeof head.method === 'string') this.onMessage(head, head.method, text);
-    else if ('result' in head || 'error' in head) {
+    const { method } = head;
+    if (typeof method === 'string') {
+      if (head.id !== undefined) this.calls.requested(text, method);
+      else if (method === 'notifications/progress') this.calls.progressed(head, text);
+      else if (isChange(method)) this.listening.onNotification(text, method);
+      else this.calls.notified(text, method);
+    } else if ('result' in head || 'error' in head) {
       if (this.calls.answered(head, text)) this.budget.renew();
     } else this.port.refuse(1008, 'a frame must hold one JSON-RPC message');
   }
@@ -151,13 +156,6 @@ export class UplinkChannel implements Channel {
       return this.port.refuse(1007, 'a frame must be JSON');
     }
     this.port.refuse(1008, 'a frame must hold one JSON-RPC message, not a batch');
-  }
-
-  private onMessage(head: RpcHead, method: string, text: string): void {
-    if (head.id !== undefined) this.calls.requested(text, method);
-    else if (method === 'notifications/progress') this.calls.progressed(head, text);
-    else if (isChange(method)) this.listening.onNotification(text, method);
-    else this.calls.notified(text, method);
   }
 
   /** Answers the peer. Closes the pipe of a peer that sends requests without reading the answers, to protect memory. */

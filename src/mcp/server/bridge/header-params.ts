@@ -21,21 +21,20 @@ export function headerParamsOf(tool: string): HeaderParam[] | null {
  */
 export function paramFault(
   params: readonly HeaderParam[],
-  given: unknown,
+  args: unknown,
   header: (name: string) => string | undefined,
 ): Fault | null {
   for (const { header: name, path } of params) {
-    const value = path.reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), given);
+    const value = path.reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), args);
     if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean') continue;
     const sent = header(name);
     if (sent === undefined) return headerMismatch(`${name} is missing`);
     const decoded = decodeHeader(sent.trim());
-    const isSame = typeof value === 'number' ? isNumber(decoded, value) : decoded === String(value);
+    const isSame =
+      typeof value === 'number'
+        ? decoded !== null && /^-?\d+(\.\d+)?$/.test(decoded) && Number(decoded) === value
+        : decoded === String(value);
     if (!isSame) return headerMismatch(`${name} is not the argument ${path.join('.')}`);
   }
   return null;
-}
-
-function isNumber(text: string | null, value: number): boolean {
-  return text !== null && /^-?\d+(\.\d+)?$/.test(text) && Number(text) === value;
 }

@@ -34,8 +34,8 @@ export function metaForLegacy(meta: string): string | null {
 
 /** A notification with the id of its subscription (JSON text), as subscribers of a modern stream receive it. */
 export function marked(notification: string, subscriptionId: string): string {
-  const given = memberText(notification, 'params');
-  const params = given?.startsWith('{') ? given : '{}';
+  const text = memberText(notification, 'params');
+  const params = text?.startsWith('{') ? text : '{}';
   const meta = memberText(params, '_meta') ?? '{}';
   const ownMeta = withMember(meta.startsWith('{') ? meta : '{}', `${RESERVED}subscriptionId`, subscriptionId);
   return withMember(notification, 'params', withMember(params, '_meta', ownMeta));

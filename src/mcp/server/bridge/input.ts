@@ -54,10 +54,15 @@ export function inputRequired(result: string): InputRequired | null {
   if (!type || slice(result, type) !== '"input_required"') return null;
   const incoming = parts.get('inputRequests');
   const state = parts.get('requestState');
-  return {
-    requests: incoming && result[incoming[0]] === '{' ? toRequests(slice(result, incoming)) : [],
-    requestState: state && slice(result, state),
-  };
+  const byKey = incoming && result[incoming[0]] === '{' ? slice(result, incoming) : '{}';
+  const requests = [...members(byKey)].flatMap(([key, span]) => {
+    const request = slice(byKey, span);
+    if (!request.startsWith('{')) return [];
+    const method = memberText(request, 'method');
+    const params = memberText(request, 'params');
+    return method?.startsWith('"') ? [{ key, method: JSON.parse(method) as string, params }] : [];
+  });
+  return { requests, requestState: state && slice(result, state) };
 }
 
 /** `input_required` result with these requests, as JSON text. */
@@ -104,16 +109,6 @@ export function subjectOf({ method, params }: InputRequest): string {
     return typeof url === 'string' ? `${text} (${url.slice(0, 2_000)})` : text;
   }
   return method === 'roots/list' ? 'the roots of its client' : 'a message of its client’s model';
-}
-
-function toRequests(incoming: string): InputRequest[] {
-  return [...members(incoming)].flatMap(([key, span]) => {
-    const request = slice(incoming, span);
-    if (!request.startsWith('{')) return [];
-    const method = memberText(request, 'method');
-    const params = memberText(request, 'params');
-    return method?.startsWith('"') ? [{ key, method: JSON.parse(method) as string, params }] : [];
-  });
 }
 
 /** True if these client capabilities include URL elicitation, which sends a user to a web page during a call. */

@@ -14,11 +14,10 @@ import { memberText, rewriteMembers, rewriteItems, rewriteList } from '../../pro
 import { rpcCode } from '../../protocol/protocol.js';
 import { metaForLegacy } from './hop.js';
 
-/** Content blocks that older revisions do not know, as text. */
-
+/** First revisions with resource links, audio, and structured output. */
 const LINKS_SINCE = '2025-06-18';
-
 const AUDIO_SINCE = '2025-03-26';
+const STRUCTURED_SINCE = '2025-06-18';
 
 /** Method of the request and revision of the client. */
 export interface LegacyReader {
@@ -29,13 +28,11 @@ export interface LegacyReader {
   isWrapped: boolean;
 }
 
-/** First revision with structured output and resource links. */
-const STRUCTURED_SINCE = '2025-06-18';
-
 /** A result without members unknown to the client's revision, and in the form that the revision requires. */
 export function legacyResult(result: string, reader: LegacyReader): string {
   if (!result.startsWith('{')) return result;
   const { method, version } = reader;
+  const inVersion = (block: string) => blockFor(block, version);
   const rewritten = rewriteMembers(result, (name, value) => {
     switch (name) {
       case 'resultType':
@@ -45,11 +42,17 @@ export function legacyResult(result: string, reader: LegacyReader): string {
       case '_meta':
         return metaForLegacy(value);
       case 'content':
-        return method === 'tools/call' ? contentFor(value, version) : value;
+        return method === 'tools/call' && isNews(value, version) ? rewriteList(value, inVersion) : value;
       case 'messages':
-        return method === 'prompts/get' ? messagesFor(value, version) : value;
+        if (method !== 'prompts/get' || !isNews(value, version)) return value;
+        return rewriteList(value, (message) => {
+          if (!message.startsWith('{')) return message;
+          return rewriteMembers(message, (member, block) => (member === 'content' ? inVersion(block) : block));
+        });
       case 'structuredContent':
-        return method === 'tools/call' ? structured(value, reader) : value;
+        if (method !== 'tools/call') return value;
+        if (isOlder(version, STRUCTURED_SINCE)) return null;
+        return reader.isWrapped || !value.startsWith('{') ? `{"result":${value}}` : value;
       default:
         return value;
     }
@@ -73,11 +76,6 @@ export function isWrapped(tool: string): boolean {
   return memberText(schema, 'type') !== '"object"';
 }
 
-function structured(value: string, { version, isWrapped: wraps }: LegacyReader): string | null {
-  if (isOlder(version, STRUCTURED_SINCE)) return null;
-  return wraps || !value.startsWith('{') ? `{"result":${value}}` : value;
-}
-
 /**
  * Adds text content to structured output that is not an object, if the tool sent no content: many old clients read only
  * text.
@@ -87,14 +85,12 @@ function withTextOf(modern: string, legacy: string): string {
   const value = memberText(modern, 'structuredContent');
   if (value === undefined || value.startsWith('{')) return legacy;
   return rewriteMembers(legacy, (name, content) => {
-    if (name !== 'content' || !content.startsWith('[') || hasText(content)) return content;
-    const block = JSON.stringify({ type: 'text', text: value });
-    return /^\[\s*\]$/.test(content) ? `[${block}]` : `${content.slice(0, -1)},${block}]`;
+    if (name !== 'content' || !content.startsWith('[')) return content;
+    const blocks = JSON.parse(content) as unknown[];
+    if (blocks.some((block) => isObject(block) && block.type === 'text')) return content;
+    const block = text(value);
+    return blocks.length === 0 ? `[${block}]` : `${content.slice(0, -1)},${block}]`;
   });
-}
-
-function hasText(content: string): boolean {
-  return (JSON.parse(content) as unknown[]).some((block) => isObject(block) && block.type === 'text');
 }
 
 function legacyTools(result: string, version: string | null): string {
@@ -126,21 +122,7 @@ function isOlder(version: string | null, since: string): boolean {
   return version !== null && version < since;
 }
 
-/** Content blocks converted for `version`; null means the newest one. */
-function contentFor(content: string, version: string | null): string {
-  if (!isNews(content, version)) return content;
-  return rewriteList(content, (block) => blockFor(block, version));
-}
-
-/** The same for the messages of a prompt, each of which contains one block. */
-function messagesFor(messages: string, version: string | null): string {
-  if (!isNews(messages, version)) return messages;
-  return rewriteList(messages, (message) => {
-    if (!message.startsWith('{')) return message;
-    return rewriteMembers(message, (name, value) => (name === 'content' ? blockFor(value, version) : value));
-  });
-}
-
+/** True if content has blocks that `version` does not know; null means the newest one. */
 function isNews(text: string, version: string | null): boolean {
   if (version === null || version >= LINKS_SINCE) return false;
   return text.includes('"resource_link"') || text.includes('"audio"');
@@ -149,14 +131,13 @@ function isNews(text: string, version: string | null): boolean {
 function blockFor(block: string, version: string | null): string {
   const value: unknown = JSON.parse(block);
   if (!isObject(value) || version === null) return block;
-  if (value.type === 'resource_link' && version < LINKS_SINCE) return text(linkText(value));
+  if (value.type === 'resource_link' && version < LINKS_SINCE) {
+    const { title, name, uri, description } = value;
+    const after = typeof description === 'string' ? `: ${description}` : '';
+    return text(`[${String(title ?? name ?? uri)}](${String(uri)})${after}`);
+  }
   if (value.type === 'audio' && version < AUDIO_SINCE) return text(`[audio ${String(value.mimeType)}]`);
   return block;
-}
-
-function linkText({ title, name, uri, description }: Record<string, unknown>): string {
-  const label = String(title ?? name ?? uri);
-  return `[${label}](${String(uri)})${typeof description === 'string' ? `: ${description}` : ''}`;
 }
 
 function text(value: string): string {

@@ -28,7 +28,14 @@ const cacheable: ReadonlySet<string> = new Set([
 /** A result with the members that the revision requires. `ttlMs` is 0, since changes upstream are not known here. */
 export function modernResult(method: string, result: string): string {
   if (!result.startsWith('{')) return result;
-  const converted = method === 'tools/list' ? modernTools(result) : result;
+  const hasOldParts = method === 'tools/list' && (result.includes('"execution"') || result.includes('"x-mcp-header"'));
+  // The revision has no `execution`, and a tool whose header marks are invalid cannot be called.
+  const converted = hasOldParts
+    ? rewriteItems(result, 'tools', (tool) => {
+        if (!tool.startsWith('{')) return tool;
+        return headerParamsOf(tool) && withoutMembers(tool, (name) => name === 'execution');
+      })
+    : result;
   const lacking = [
     ...(lacks(converted, 'resultType') ? ['"resultType":"complete"'] : []),
     ...(cacheable.has(method) && lacks(converted, 'ttlMs') ? ['"ttlMs":0'] : []),
@@ -73,18 +80,6 @@ const ofSubscriptions: ReadonlySet<string> = new Set([
 /** True if a notification may precede the answer on its stream. */
 export function isOfRequest(method: string): boolean {
   return !ofSubscriptions.has(method);
-}
-
-/**
- * Tools without `execution`, which the revision does not have, and without those whose header annotations are invalid.
- */
-function modernTools(result: string): string {
-  if (!result.includes('"execution"') && !result.includes('"x-mcp-header"')) return result;
-  return rewriteItems(result, 'tools', (tool) => {
-    if (!tool.startsWith('{')) return tool;
-    if (headerParamsOf(tool) === null) return null;
-    return withoutMembers(tool, (name) => name === 'execution');
-  });
 }
 
 function lacks(object: string, name: string): boolean {

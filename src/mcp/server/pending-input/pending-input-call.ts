@@ -68,15 +68,6 @@ export type Begin = (
  */
 const WAITING_CHARS_MAX = 4 * 1024 * 1024;
 
-interface OpenRequest extends InputRequest {
-  settle: (answer: ClientAnswer) => void;
-}
-
-interface Waiter {
-  resolve(round: Round): void;
-  reject(error: Error): void;
-}
-
 const TOO_LONG =
   'The MCP server answered before the answer of its client came, with more than the 4 MB that are stored for the client.';
 
@@ -92,10 +83,10 @@ export class PendingInputCall {
   /** Destination of the upstream's notifications; changes with each request of the client. */
   private readonly target: NotificationSink;
   private readonly cancellation = new Cancellation();
-  private readonly open = new Map<string, OpenRequest>();
+  private readonly open = new Map<string, InputRequest & { settle: (answer: ClientAnswer) => void }>();
   private openChars = 0;
   private count = 0;
-  private waiter: Waiter | null = null;
+  private waiter: { resolve(round: Round): void; reject(error: Error): void } | null = null;
   private outcome: { reply: McpReply } | { error: Error } | null = null;
 
   /**
@@ -179,7 +170,9 @@ export class PendingInputCall {
         resolve(answer);
       };
       this.openChars += chars;
-      this.open.set(key, { key, method, params: forModern(params), settle });
+      // Without the elicitation id, which only 2025-11-25 has: here the retry confirms that the page was visited.
+      const sent = isPage(params) ? withoutMembers(params ?? '{}', (name) => name === 'elicitationId') : params;
+      this.open.set(key, { key, method, params: sent, settle });
       // Collects requests that arrive together into one `input_required` result.
       setImmediate(() => this.flush());
     });
@@ -209,14 +202,6 @@ export class PendingInputCall {
   private settleAll(message: string): void {
     for (const { settle } of [...this.open.values()]) settle(errorAnswer(message));
   }
-}
-
-/**
- * Params for 2026-07-28, without the elicitation id, which only 2025-11-25 has: here the retry confirms that the page
- * was visited.
- */
-function forModern(params: string | undefined): string | undefined {
-  return isPage(params) ? withoutMembers(params ?? '{}', (name) => name === 'elicitationId') : params;
 }
 
 /**

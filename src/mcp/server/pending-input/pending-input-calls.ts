@@ -13,7 +13,7 @@
  * in the shared one, where requests of the upstream are refused.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { Injectable } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
 import { InternalClient } from '../../../platform/internal-http/internal-client.js';
@@ -72,7 +72,7 @@ interface Entry {
 
 /** Open calls of this process, and the way to those of others. */
 @Injectable()
-export class PendingInputCalls {
+export class PendingInputCalls implements BeforeApplicationShutdown {
   private readonly processId = randomBytes(9).toString('base64url');
   /** Upstream sessions in use, by owner and number. */
   private readonly slots = new KeyedLimiter(1, Infinity);
@@ -213,7 +213,7 @@ export class PendingInputCalls {
   }
 
   /** Cancels all pending calls and refuses new ones. */
-  close(): void {
+  beforeApplicationShutdown(): void {
     this.isClosed = true;
     for (const entry of [...this.entries.values()]) this.forget(entry, true);
   }
@@ -224,22 +224,19 @@ export class PendingInputCalls {
     clearTimeout(entry.timer);
     try {
       const round = await next;
-      if ('reply' in round) this.forget(entry, false);
-      else this.hold(entry);
+      const isOver = 'reply' in round;
+      if (isOver || this.isClosed) this.forget(entry, !isOver);
+      else {
+        this.entries.set(entry.name, entry);
+        entry.until ||= Date.now() + INPUT_MS_MAX;
+        entry.release ??= this.held.add(entry.principal, () => this.forget(entry, true));
+        entry.timer = setTimeout(() => this.forget(entry, true), Math.max(1, entry.until - Date.now())).unref();
+      }
       return round;
     } catch (error) {
       this.forget(entry, false);
       throw error;
     }
-  }
-
-  /** Holds a call for the client's next request until its deadline. */
-  private hold(entry: Entry): void {
-    if (this.isClosed) return this.forget(entry, true);
-    this.entries.set(entry.name, entry);
-    entry.until ||= Date.now() + INPUT_MS_MAX;
-    entry.release ??= this.held.add(entry.principal, () => this.forget(entry, true));
-    entry.timer = setTimeout(() => this.forget(entry, true), Math.max(1, entry.until - Date.now())).unref();
   }
 
   private forget(entry: Entry, isUnfinished: boolean): void {

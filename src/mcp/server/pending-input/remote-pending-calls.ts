@@ -61,26 +61,21 @@ export async function remoteRound(
   try {
     await stream.ended;
   } catch (error) {
-    throw disconnected.isCancelled ? new CallerLeftError() : asMcpError(error);
+    if (disconnected.isCancelled) throw new CallerLeftError();
+    if (error instanceof ProcessUnreachedError || error instanceof RequestRefusedError) throw lost();
+    throw error instanceof OutcomeUnknownError ? ended() : error;
   } finally {
     clearTimeout(timer);
     disconnected.forget(onLeft);
   }
-  return roundIn(last);
-}
-
-function roundIn(message: Exclude<PendingCallMessage, { type: 'event' }> | null): Round {
+  // TypeScript does not see that the callback assigns it.
+  const message = last as Exclude<PendingCallMessage, { type: 'event' }> | null;
   if (!message) throw ended();
   if (message.type === 'requests') return { requests: message.requests };
-  const head = parseMessage(message.text);
-  const reply = head && replyTo(head.id as number, message.text, head, message.era);
+  const answer = parseMessage(message.text);
+  const reply = answer && replyTo(answer.id as number, message.text, answer, message.era);
   if (!reply) throw new UpstreamError('Another process sent an answer that is not JSON-RPC.', undefined, true);
   return { reply };
-}
-
-function asMcpError(error: unknown): unknown {
-  if (error instanceof ProcessUnreachedError || error instanceof RequestRefusedError) return lost();
-  return error instanceof OutcomeUnknownError ? ended() : error;
 }
 
 function ended(): UpstreamError {

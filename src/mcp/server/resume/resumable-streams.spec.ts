@@ -3,7 +3,7 @@ import type { Env } from '../../../config/env.js';
 import type { InternalClient } from '../../../platform/internal-http/internal-client.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import { verifies } from '../../../../test/support/verifies.js';
-import { McpStreamGoneError } from '../mcp-server.errors.js';
+import { McpSessionNotFoundError } from '../mcp-server.errors.js';
 import { ResumableStreams, type StreamReader } from './resumable-streams.js';
 
 const KEPT_MS = 5 * 60_000;
@@ -67,7 +67,7 @@ describe('the call of a stream whose client left', () => {
     expect(cancel).not.toHaveBeenCalled();
     await jest.advanceTimersByTimeAsync(1);
     expect(cancel).toHaveBeenCalledTimes(1);
-    await expect(resume(id)).rejects.toThrow(McpStreamGoneError);
+    await expect(resume(id)).rejects.toThrow(McpSessionNotFoundError);
   });
 
   it('goes on for a client that resumed it, which has 5 minutes of its own after it left', async () => {
@@ -98,7 +98,7 @@ describe('streams of more than 32 MB of one account', () => {
 
     others[30].stream.send(almost);
     expect(left.cancel).toHaveBeenCalledTimes(1);
-    await expect(resume(left.id)).rejects.toThrow(McpStreamGoneError);
+    await expect(resume(left.id)).rejects.toThrow(McpSessionNotFoundError);
     expect((await resume(read.id)).frames.length).toBe(1);
     read.stream.leave(read.reader);
   });
@@ -114,7 +114,7 @@ describe('streams of more than 32 MB of one account', () => {
     expect(others.every(({ cancel }) => cancel.mock.calls.length === 0)).toBe(true);
   });
 
-  verifies('mcp:resume:share', 'leave the streams and calls of another account as they are', async () => {
+  verifies('limits:account-share', 'leave the streams and calls of another account as they are', async () => {
     const other = openCall('bob');
     other.stream.leave(other.reader);
     other.stream.send('data: missed\n\n');
@@ -122,13 +122,13 @@ describe('streams of more than 32 MB of one account', () => {
     for (const { stream } of own) stream.send('x'.repeat(MB));
     expect(other.cancel).not.toHaveBeenCalled();
     expect((await resume(other.id)).frames).toEqual([expect.stringContaining('data: missed')]);
-    await expect(resume(own[0].id)).rejects.toThrow(McpStreamGoneError);
+    await expect(resume(own[0].id)).rejects.toThrow(McpSessionNotFoundError);
     expect((await resume(own[199].id)).frames.length).toBe(1);
   });
 });
 
 describe('streams of more than 128 MB of all accounts', () => {
-  verifies('mcp:resume:share', 'cost the largest account its oldest stream', async () => {
+  verifies('limits:account-share', 'cost the largest account its oldest stream', async () => {
     const small = openCall('small');
     small.stream.leave(small.reader);
     const accounts = ['a', 'b', 'c', 'd', 'e'].map((account) =>

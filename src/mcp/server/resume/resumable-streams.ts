@@ -8,16 +8,15 @@
  *
  * A stream keeps 256 events or 1 MB, for 5 minutes after it ended or its client left. An account has at most 32 MB, the
  * process 128 MB: above that the oldest stream of the largest account cannot be resumed any more, and a call without a
- * reader is cancelled. A client that missed an event which is no longer stored gets McpStreamGoneError (404).
+ * reader is cancelled. A client that missed an event which is no longer stored gets McpSessionNotFoundError (404).
  */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { InternalClient, isProcessGone } from '../../../platform/internal-http/internal-client.js';
 import { Vault } from '../../../platform/vault/vault.js';
-import { McpStreamGoneError } from '../mcp-server.errors.js';
+import { McpSessionNotFoundError } from '../mcp-server.errors.js';
 import type { ClientSession } from '../sessions/session-ids.js';
 import { SealedStreamIds } from '../sessions/sealed-stream-ids.js';
-import { EventBuffer } from './event-buffer.js';
 
 /** Oldest revision whose streams can be resumed, and the first whose streams begin with an event without data. */
 const RESUMABLE_VERSION = '2025-06-18';
@@ -41,6 +40,10 @@ const STREAM_BYTES = 1024;
 /** Time in which the other process begins to answer. */
 const OPENED_MS = 10_000;
 
+/** Limits of the events that a stream keeps. */
+const EVENTS_MAX = 256;
+const EVENTS_BYTES_MAX = 1024 * 1024;
+
 /** Path of the internal route. */
 export const RESUMED_STREAMS_PATH = '/internal/resumed-streams';
 
@@ -62,6 +65,31 @@ export interface StreamReader {
   write(frame: string): void;
   /** Ends the answer with this SSE event. */
   end(last?: string): void;
+}
+
+/** The newest events of a stream, numbered from 1. */
+class EventBuffer {
+  private readonly events: { text: string; bytes: number }[] = [];
+  private last = 0;
+  /** Size of the events in bytes. */
+  bytes = 0;
+
+  /** Adds an event and drops the oldest ones above the limits. @returns its number */
+  add(text: string): number {
+    const bytes = Buffer.byteLength(text);
+    this.events.push({ text, bytes });
+    this.bytes += bytes;
+    while (this.events.length > EVENTS_MAX || this.bytes > EVENTS_BYTES_MAX)
+      this.bytes -= this.events.shift()?.bytes ?? 0;
+    return (this.last += 1);
+  }
+
+  /** Events after the one with this number, 0 for all; null when one of them was dropped, or there is no such number. */
+  after(number: number): { number: number; text: string }[] | null {
+    const first = this.last - this.events.length + 1;
+    if (!(number >= first - 1 && number <= this.last)) return null;
+    return this.events.slice(number - first + 1).map(({ text }, index) => ({ number: number + 1 + index, text }));
+  }
 }
 
 /** A stream that its client can leave and resume. */
@@ -116,11 +144,11 @@ export class ResumableStream {
   /**
    * Makes this client the reader: it receives what came after an event, then what follows.
    *
-   * @throws McpStreamGoneError when one of these events was dropped
+   * @throws McpSessionNotFoundError when one of these events was dropped
    */
   resume(after: number, reader: StreamReader): void {
     const missed = this.buffer?.after(after);
-    if (!missed) throw new McpStreamGoneError();
+    if (!missed) throw streamGone();
     clearTimeout(this.timer);
     this.reader?.end();
     this.reader = reader;
@@ -217,7 +245,7 @@ export class ResumableStreams {
    * Resumes the stream of an event id, in the process that holds it. Resolves when the stream was begun.
    *
    * @param whenLeft registers a function to call when the client has left
-   * @throws McpStreamGoneError
+   * @throws McpSessionNotFoundError
    */
   async resume(
     eventId: string,
@@ -229,32 +257,11 @@ export class ResumableStreams {
     const dot = eventId.lastIndexOf('.');
     const ref = this.streamIds.open(eventId.slice(0, Math.max(dot, 0)), ownerOf(session, caller));
     const number = eventId.slice(dot + 1);
-    if (!ref || !/^\d{1,15}$/.test(number)) throw new McpStreamGoneError();
+    if (!ref || !/^\d{1,15}$/.test(number)) throw streamGone();
     const head: ResumedStreamHead = { name: ref.name, after: Number(number) };
     if (this.streamIds.isOwn(ref)) return this.read(head, reader, whenLeft);
-    if (ref.url === null) throw new McpStreamGoneError();
-    return this.readRemote(ref.url, head, reader, whenLeft);
-  }
-
-  /** Lets a client read a stream of this process. @throws McpStreamGoneError */
-  read({ name, after }: ResumedStreamHead, reader: StreamReader, whenLeft: (leave: () => void) => void): void {
-    const stream = this.streams.get(name);
-    if (!stream) throw new McpStreamGoneError();
-    stream.resume(after, reader);
-    whenLeft(() => stream.leave(reader));
-  }
-
-  /** Drops all streams, so that calls without a client end with the process. */
-  close(): void {
-    for (const [account, { names }] of this.shares) for (const name of names) this.drop(account, name);
-  }
-
-  private readRemote(
-    url: string,
-    head: ResumedStreamHead,
-    reader: StreamReader,
-    whenLeft: (leave: () => void) => void,
-  ): Promise<void> {
+    if (ref.url === null) throw streamGone();
+    const { url } = ref;
     return new Promise((resolve, reject) => {
       let isOpen = false;
       const call = { url, path: RESUMED_STREAMS_PATH, head, answerTimeoutMs: OPENED_MS };
@@ -270,10 +277,23 @@ export class ResumableStreams {
       });
       const over = (error?: unknown) => {
         if (isOpen) reader.end();
-        else reject(isProcessGone(error) ? new McpStreamGoneError() : (error as Error));
+        else reject(isProcessGone(error) ? streamGone() : (error as Error));
       };
       followed.ended.then(over, over);
     });
+  }
+
+  /** Lets a client read a stream of this process. @throws McpSessionNotFoundError */
+  read({ name, after }: ResumedStreamHead, reader: StreamReader, whenLeft: (leave: () => void) => void): void {
+    const stream = this.streams.get(name);
+    if (!stream) throw streamGone();
+    stream.resume(after, reader);
+    whenLeft(() => stream.leave(reader));
+  }
+
+  /** Drops all streams, so that calls without a client end with the process. */
+  close(): void {
+    for (const [account, { names }] of this.shares) for (const name of names) this.drop(account, name);
   }
 
   private grow(account: string, bytes: number): void {
@@ -315,4 +335,8 @@ export function isResumable({ version }: ClientSession): boolean {
 
 function ownerOf({ key }: ClientSession, caller: string): string {
   return `${caller} ${key}`;
+}
+
+function streamGone(): McpSessionNotFoundError {
+  return new McpSessionNotFoundError('The stream of this Last-Event-ID cannot be resumed: open a new one without it');
 }

@@ -19,7 +19,7 @@ import { repeat } from '../../../platform/schedule/repeat.js';
 import type { Channel } from '../../protocol/channel.js';
 import type { Era } from '../../protocol/protocol.js';
 import { MessageBudget } from '../../client/message-budget.js';
-import { beganAt, type ClientSession } from './session-ids.js';
+import { beganAt, type ClientSession, SESSIONS_MAX } from './session-ids.js';
 import { SessionMarkRepository } from './session-mark.repository.js';
 
 declare module '../../../platform/queue/pub-sub.js' {
@@ -35,21 +35,12 @@ const SWEEP_EVERY_MS = 60_000;
 /** Limit of remembered sessions per caller; above it the oldest is forgotten. */
 const REMEMBERED_EACH_MAX = 500;
 
-/** Limits of resource subscriptions per session and of their URIs together: 500 sessions then hold 32 MB at most. */
-export const SUBSCRIPTIONS_MAX = 100;
+/** Limits of resource subscriptions of a client and of their URIs together: 500 sessions then hold 32 MB at most. */
+const SUBSCRIPTIONS_MAX = 100;
 const URIS_CHARS_MAX = 64 * 1024;
-
-/** Length limit of a subscribed resource URI. */
-export const URI_CHARS_MAX = 4_096;
 
 /** Limit of remembered channels per session; a changed connection gets a new channel. */
 const CHANNELS_MAX = 8;
-
-/** Limit of ended sessions refused before their ids expire; above it the earliest ended one is forgotten. */
-const ENDED_MAX = 10_000;
-
-/** Limit of sessions from before the start of this process that were looked up. */
-const OLD_MAX = 10_000;
 
 /** Change of a session, published to every process. */
 type SessionEvent = { session: string; principal: string } & (
@@ -92,7 +83,7 @@ export class LiveSessions implements OnModuleInit {
   /** Functions that stop watching the keys of {@link memories}. */
   private readonly releases = new Map<string, () => void>();
   private readonly ended = new Map<string, number>();
-  private readonly marked = new LRUCache<string, boolean>({ max: OLD_MAX });
+  private readonly marked = new LRUCache<string, boolean>({ max: SESSIONS_MAX });
   private readonly sweeper = repeat(SWEEP_EVERY_MS, () => this.forgetIdle());
   private readonly logger = new Logger('mcp');
   /** Id of this process. */
@@ -155,7 +146,7 @@ export class LiveSessions implements OnModuleInit {
   async subscribe(session: ClientSession, principal: string, uri: string): Promise<boolean> {
     const { key } = session;
     const uris = this.find(principal, key)?.uris;
-    if (uris && !uris.has(uri) && isFull(uris, uri)) return false;
+    if (isFull([...(uris ?? []), uri]) && !uris?.has(uri)) return false;
     await this.mark(session, principal);
     this.broadcast({ session: key, principal, kind: 'subscribed', uri });
     return true;
@@ -241,18 +232,29 @@ export class LiveSessions implements OnModuleInit {
   /** Idempotent: our own events are delivered to us as well. */
   private apply(event: SessionEvent): void {
     const { session, principal } = event;
+    let memory: Memory;
+    let isAdded: boolean;
     switch (event.kind) {
       case 'ended':
         this.ended.set(session, event.expiresAt);
-        if (this.ended.size > ENDED_MAX) this.ended.delete(this.ended.keys().next().value as string);
+        if (this.ended.size > SESSIONS_MAX) this.ended.delete(this.ended.keys().next().value as string);
         this.forget(principal, session, true);
         return;
       case 'level':
-        this.setLevelOf(this.memory(principal, session), event.level);
+        memory = this.memory(principal, session);
+        if (memory.level === event.level) return;
+        memory.level = event.level;
+        memory.stream?.changed();
         return;
       case 'subscribed':
       case 'unsubscribed':
-        this.setUri(this.memory(principal, session), event.uri, event.kind === 'subscribed');
+        memory = this.memory(principal, session);
+        isAdded = event.kind === 'subscribed';
+        if (memory.uris.has(event.uri) === isAdded) return;
+        if (isAdded && isFull([...memory.uris, event.uri])) return;
+        if (isAdded) memory.uris.add(event.uri);
+        else memory.uris.delete(event.uri);
+        memory.stream?.changed();
         return;
       case 'streaming':
         if (event.by !== this.processId) this.find(principal, session)?.stream?.end();
@@ -266,19 +268,6 @@ export class LiveSessions implements OnModuleInit {
     for (const channel of memory?.channels ?? []) channel.notify?.(key, text);
   }
 
-  private setLevelOf(memory: Memory, level: string): void {
-    if (memory.level === level) return;
-    memory.level = level;
-    memory.stream?.changed();
-  }
-
-  private setUri({ uris, stream }: Memory, uri: string, isWanted: boolean): void {
-    if (uris.has(uri) === isWanted || (isWanted && isFull(uris, uri))) return;
-    if (isWanted) uris.add(uri);
-    else uris.delete(uri);
-    stream?.changed();
-  }
-
   private find(principal: string, key: string): Memory | undefined {
     const memory = this.memories.get(principal)?.get(key);
     if (memory) memory.usedAt = Date.now();
@@ -290,7 +279,13 @@ export class LiveSessions implements OnModuleInit {
     if (memory) return memory;
     const others = this.memories.get(principal);
     if (others && others.size >= REMEMBERED_EACH_MAX) this.forget(principal, others.keys().next().value as string);
-    const sessions = this.memories.get(principal) ?? this.begin(principal);
+    const sessions = others ?? new Map<string, Memory>();
+    if (!others) {
+      // The sessions of a key end with it.
+      const end = () => [...sessions.keys()].forEach((name) => this.forget(principal, name, true));
+      this.memories.set(principal, sessions);
+      this.releases.set(principal, this.held.add(principal, end));
+    }
     const made = {
       level: null,
       uris: new Set<string>(),
@@ -301,15 +296,6 @@ export class LiveSessions implements OnModuleInit {
     };
     sessions.set(key, made);
     return made;
-  }
-
-  /** Begins to remember the sessions of a key, which end with it. */
-  private begin(principal: string): Map<string, Memory> {
-    const sessions = new Map<string, Memory>();
-    const end = () => [...sessions.keys()].forEach((key) => this.forget(principal, key, true));
-    this.memories.set(principal, sessions);
-    this.releases.set(principal, this.held.add(principal, end));
-    return sessions;
   }
 
   /**
@@ -339,8 +325,7 @@ export class LiveSessions implements OnModuleInit {
   }
 }
 
-/** True if the limits of subscriptions are reached. */
-function isFull(uris: Set<string>, more: string): boolean {
-  const chars = [...uris].reduce((sum, { length }) => sum + length, more.length);
-  return uris.size >= SUBSCRIPTIONS_MAX || chars > URIS_CHARS_MAX;
+/** True if these are more resources than a client may subscribe to. */
+export function isFull(uris: readonly string[]): boolean {
+  return uris.length > SUBSCRIPTIONS_MAX || uris.reduce((sum, { length }) => sum + length, 0) > URIS_CHARS_MAX;
 }

@@ -21,8 +21,8 @@ import { capabilitiesOf, capabilityNames } from '../client-capabilities.js';
 /** Lifetime of a session id, used or not; afterwards its client sends `initialize` again, as after any 404. */
 const SESSION_MS_MAX = 24 * 60 * 60_000;
 
-/** Limit of cached verified ids; a cached id needs no signature check per call. */
-const OPENED_MAX = 10_000;
+/** Limit of sessions of which a process caches a fact: verified ids, ended ones, and old ones that were looked up. */
+export const SESSIONS_MAX = 10_000;
 
 /** Prefix of our ids. */
 const MARK = 'sw1.';
@@ -90,7 +90,7 @@ export class SessionIds {
     const session = this.opened.get(name) ?? this.read(id, caller);
     if (!session || session.expiresAt <= Date.now()) return null;
     if (!this.opened.has(name)) {
-      if (this.opened.size >= OPENED_MAX) this.opened.delete(this.opened.keys().next().value as string);
+      if (this.opened.size >= SESSIONS_MAX) this.opened.delete(this.opened.keys().next().value as string);
       this.opened.set(name, session);
     }
     return session;

@@ -82,7 +82,10 @@ export class SessionStream implements SessionListener {
       if (isCurrent() && (isOwnMessage || isWanted(filter, method, text))) this.sink.event(text);
     };
     const onEnd = () => {
-      if (isCurrent()) this.listenLater();
+      if (!isCurrent()) return;
+      clearTimeout(this.again);
+      this.again = setTimeout(() => void this.listen(), this.waitMs).unref();
+      this.waitMs = Math.min(this.waitMs * 2, AGAIN_MS_MAX);
     };
     try {
       const channel = await this.open().catch(() => null);
@@ -103,11 +106,5 @@ export class SessionStream implements SessionListener {
       // Reported to callers of the upstream; for the stream it only causes another attempt.
       onEnd();
     }
-  }
-
-  private listenLater(): void {
-    clearTimeout(this.again);
-    this.again = setTimeout(() => void this.listen(), this.waitMs).unref();
-    this.waitMs = Math.min(this.waitMs * 2, AGAIN_MS_MAX);
   }
 }

@@ -5,13 +5,10 @@ import type { McpRequest } from '../mcp-request.js';
 import { StreamLimiter } from './stream-limiter.js';
 import { isObject } from '../../../platform/text/json.js';
 import type { CallerProfile, Listening, ListenFilter } from '../../protocol/channel.js';
-import { uriIn, wants } from '../../client/listeners.js';
+import { EARLY_CHARS_MAX, uriIn, wants } from '../../client/listeners.js';
 import { listFilter, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
 import { marked, subscriptionMeta } from '../bridge/hop.js';
-import { SUBSCRIPTIONS_MAX, URI_CHARS_MAX } from './live-sessions.js';
-
-/** Buffer limit for notifications that arrive before the acknowledgement. */
-const EARLY_CHARS_MAX = 1024 * 1024;
+import { isFull } from './live-sessions.js';
 
 /** Timeout of listening to an upstream. */
 export const LISTEN_TIMEOUT_MS = 30_000;
@@ -38,8 +35,20 @@ class Subscription {
     request.cancellation.notify(leave);
     try {
       const listener = {
-        onNotification: (text: string, method: string) => isWanted(filter, method, text) && this.forward(text),
-        onEnd: (reason: Error | null) => this.lost(reason),
+        onNotification: (text: string, method: string) => {
+          if (this.isOver || !isWanted(filter, method, text)) return;
+          if (!this.early) return sink.event(marked(text, id));
+          this.earlyChars += text.length;
+          if (this.earlyChars <= EARLY_CHARS_MAX) this.early.push(text);
+        },
+        // The client may subscribe again after the upstream's stream has ended.
+        onEnd: (reason: Error | null) => {
+          if (this.isOver) return;
+          if (reason === null) return this.end();
+          this.stop();
+          const message = 'The MCP server ended its change notifications: subscribe anew.';
+          replyError(this.incoming, rpcCode.upstreamError, message);
+        },
       };
       const listening = await channel.listen(filter, listener, { timeoutMs: LISTEN_TIMEOUT_MS, profile });
       if (this.isOver) return void (await listening.close());
@@ -65,22 +74,6 @@ class Subscription {
     sink.reply(200, text);
   }
 
-  /** Ends the subscription after the upstream's stream has ended; the client may subscribe again. */
-  private lost(reason: Error | null): void {
-    if (this.isOver) return;
-    if (reason === null) return this.end();
-    this.stop();
-    replyError(this.incoming, rpcCode.upstreamError, 'The MCP server ended its change notifications: subscribe anew.');
-  }
-
-  private forward(text: string): void {
-    if (this.isOver) return;
-    if (this.early) {
-      this.earlyChars += text.length;
-      if (this.earlyChars <= EARLY_CHARS_MAX) this.early.push(text);
-    } else this.incoming.sink.event(marked(text, this.incoming.id));
-  }
-
   private stop(): void {
     if (this.isOver) return;
     this.isOver = true;
@@ -103,15 +96,20 @@ export class Subscriptions {
    */
   async serve(incoming: McpRequest, profile?: CallerProfile): Promise<void> {
     const { params, request } = incoming;
-    const filter = filterOf(params);
-    if (!filter) {
+    const requested = isObject(params) ? params.notifications : undefined;
+    const uris = isObject(requested) ? (requested.resourceSubscriptions ?? []) : null;
+    if (!isObject(requested) || !isTextList(uris) || isFull(uris)) {
       const message =
-        'params.notifications must name the wanted notifications: three flags, and at most 100 resourceSubscriptions of 4,096 characters';
+        'params.notifications must name the wanted notifications: three flags, and at most 100 resourceSubscriptions of 64 KB together';
       return replyError(incoming, rpcCode.invalidParams, message);
     }
     if (!request.acceptsStream) {
       return replyError(incoming, rpcCode.invalidRequest, 'Accept text/event-stream to subscribe', 406);
     }
+    const filter: ListenFilter = {
+      ...listFilter((flag) => requested[flag] === true),
+      ...(uris.length > 0 ? { resourceSubscriptions: uris } : {}),
+    };
     const subscription = new Subscription(incoming);
     const leave = this.streams.enter(request, Infinity, () => subscription.end());
     if (!leave) {
@@ -130,15 +128,6 @@ export function isWanted(filter: ListenFilter, method: string, text: string): bo
   return wants(filter, method, method === RESOURCE_UPDATED ? uriIn(text) : undefined);
 }
 
-/** Filter of a `subscriptions/listen` request; null when it is malformed, or names too many resources. */
-function filterOf(params: unknown): ListenFilter | null {
-  const requested = isObject(params) ? params.notifications : undefined;
-  if (!isObject(requested)) return null;
-  const uris = requested.resourceSubscriptions ?? [];
-  const isUri = (uri: unknown) => typeof uri === 'string' && uri.length <= URI_CHARS_MAX;
-  if (!Array.isArray(uris) || uris.length > SUBSCRIPTIONS_MAX || !uris.every(isUri)) return null;
-  return {
-    ...listFilter((flag) => requested[flag] === true),
-    ...(uris.length > 0 ? { resourceSubscriptions: uris as string[] } : {}),
-  };
+function isTextList(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }

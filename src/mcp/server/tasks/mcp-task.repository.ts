@@ -29,8 +29,8 @@ export class McpTaskRepository {
 
   /** Ids of an owner's tasks that have not expired, newest first; at most 50. */
   async list(owner: string): Promise<string[]> {
-    const found = await this.tasks.find({ ...newestOf(owner), take: LISTED_MAX });
-    return found.filter(({ expiresAt }) => expiresAt > new Date()).map(({ task }) => task);
+    const rows = await this.tasks.find({ ...newestOf(owner), take: LISTED_MAX });
+    return rows.filter(({ expiresAt }) => expiresAt > new Date()).map(({ task }) => task);
   }
 }
 

@@ -21,34 +21,21 @@ import type { Channel, McpReply } from '../../protocol/channel.js';
 import { memberText, withMember } from '../../protocol/json-edit.js';
 import { slice } from '../../protocol/json-text.js';
 import { resultOf } from '../../protocol/messages.js';
-import { rpcCode } from '../../protocol/protocol.js';
+import { PARALLEL, rpcCode } from '../../protocol/protocol.js';
 import { hopError, replyError, resultText, withOwnError, withResult } from '../mcp-responses.js';
 import type { McpRequest } from '../mcp-request.js';
 import { UpstreamCalls, type UpstreamRequestOptions } from '../upstream-calls.js';
 import { McpTaskRepository } from './mcp-task.repository.js';
 
-/** Limits of one list: concurrent requests for its tasks, and the timeout of each. */
-const PARALLEL = 8;
+/** Timeout of the request for one task of a list. */
 const GET_TIMEOUT_MS = 10_000;
 
 /** Time for which a task without a ttl is listed, and the maximum for others. */
 const LISTED_MS = 24 * 60 * 60_000;
 const LISTED_MS_MAX = 7 * LISTED_MS;
 
-const TASK_ID_CHARS_MAX = 8_192;
-
 /** `_meta` name of the task to which a message belongs. */
 const RELATED = 'io.modelcontextprotocol/related-task';
-
-/** A task of an upstream. */
-interface UpstreamTask {
-  taskId: string;
-  /** Upstream session in which it was started; empty where sessions have no names. */
-  session: string;
-}
-
-/** How the client answers requests of the upstream; null for a client that answers none. */
-type Responder = Pick<UpstreamRequestOptions, 'profile' | 'onRequest'> | null;
 
 /** Relays tasks with sealed ids. */
 @Injectable()
@@ -80,8 +67,16 @@ export class TaskRelay {
     );
   }
 
-  /** Answers `tasks/get`, `tasks/result` and `tasks/cancel`. @throws UpstreamFailure */
-  async serve(incoming: McpRequest, responder: Responder): Promise<void> {
+  /**
+   * Answers `tasks/get`, `tasks/result` and `tasks/cancel`.
+   *
+   * @param responder answers requests of the upstream; null for a client that answers none
+   * @throws UpstreamFailure
+   */
+  async serve(
+    incoming: McpRequest,
+    responder: Pick<UpstreamRequestOptions, 'profile' | 'onRequest'> | null,
+  ): Promise<void> {
     const { method, params, paramsText = '{}', id, sink } = incoming;
     const taskId = isObject(params) ? params.taskId : undefined;
     const task = typeof taskId === 'string' ? this.opened(taskId, ownerOf(incoming)) : null;
@@ -131,8 +126,8 @@ export class TaskRelay {
     sink.reply(200, resultText(id, `{"tasks":[${listed.filter((text) => text !== undefined).join(',')}]}`));
   }
 
-  private opened(id: string, owner: string): UpstreamTask | null {
-    if (id.length > TASK_ID_CHARS_MAX) return null;
+  /** The upstream's id of a task, and the session in which it was started; empty where sessions have no names. */
+  private opened(id: string, owner: string): { taskId: string; session: string } | null {
     try {
       const [taskId, session] = JSON.parse(this.vault.open(id, owner)) as [string, string];
       return { taskId, session };
