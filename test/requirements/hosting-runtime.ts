@@ -165,8 +165,4 @@ export const hostingRuntime = {
     source: 'House',
     behavior: 'A program that misbehaves in any way does not fail requests of another program.',
   },
-  'runtime:limit:last': {
-    source: 'House',
-    behavior: 'A program whose owner had a crash in the last ten minutes has lower CPU priority than the others.',
-  },
 } as const satisfies Record<string, Requirement>;

@@ -276,10 +276,6 @@ export const servers = {
     behavior:
       'A server that no longer passes the security check is logged as an error and listed as a breaking change, and `security.scanPassed` is false. It can still be called; the registry shows the last state that passed, until it passes again.',
   },
-  'rescan:shared': {
-    source: 'House',
-    behavior: 'Servers at one URL without credentials share a scan.',
-  },
   'rescan:once': {
     source: 'House',
     behavior:

@@ -10,9 +10,11 @@ import { jsonIn, parseBounded } from '../../platform/text/json-bounds.js';
 const MB = 1024 * 1024;
 
 /** A bundle of 25 MB with its node_modules has some thousand files and unpacks to a few times its size. */
-const UNPACKED_LIMITS = { entriesMax: 20_000, totalBytesMax: 500 * MB };
+export const BUNDLE_LIMITS = { entriesMax: 20_000, totalBytesMax: 500 * MB };
 const FILE_BYTES_MAX = 200 * MB;
-const MANIFEST_BYTES_MAX = MB;
+
+/** The largest manifests, with every tool's schema and translations, have some hundred kilobytes. */
+export const MANIFEST_BYTES_MAX = MB;
 
 /** The caller's configuration lacks required values, which the message names. */
 class BundleConfigError extends HostedFailure {
@@ -48,22 +50,21 @@ export interface BundleManifest {
  * @throws InvalidArchiveError, ProgramStartError when its manifest is unusable
  */
 export async function unpackBundle(file: string, folder: string): Promise<BundleManifest> {
-  const zip = await openZip(file, UNPACKED_LIMITS);
+  const zip = await openZip(file, BUNDLE_LIMITS);
   try {
     const manifest = await readManifest(zip);
     await chmod(folder, 0o755);
     for (const [path, { isDirectory, mode }] of zip.entries) {
-      if (!isDirectory) await unpack(zip, path, join(folder, path), (mode & 0o111) === 0 ? 0o644 : 0o755);
+      if (isDirectory) continue;
+      const target = join(folder, path);
+      await mkdir(dirname(target), { recursive: true, mode: 0o755 });
+      const options = { flags: 'wx', mode: (mode & 0o111) === 0 ? 0o644 : 0o755 };
+      await pipeline([await zip.read(path, FILE_BYTES_MAX)], createWriteStream(target, options));
     }
     return manifest;
   } finally {
     zip.close();
   }
-}
-
-async function unpack(zip: ZipArchive, path: string, target: string, mode: number): Promise<void> {
-  await mkdir(dirname(target), { recursive: true, mode: 0o755 });
-  await pipeline([await zip.read(path, FILE_BYTES_MAX)], createWriteStream(target, { flags: 'wx', mode }));
 }
 
 async function readManifest(zip: ZipArchive): Promise<BundleManifest> {
@@ -74,19 +75,13 @@ async function readManifest(zip: ZipArchive): Promise<BundleManifest> {
   if (typeof start.command !== 'string') {
     throw new ProgramStartError('The manifest of the bundle does not say how it is started: publish it again.');
   }
-  const userConfig = isObject(manifest) && isObject(manifest.user_config) ? manifest.user_config : {};
-  const { command, args, env } = forThisSystem(start);
-  return { command, args, env, userConfig };
-}
-
-/** Applies the manifest's `platform_overrides` for this system. */
-function forThisSystem(start: Record<string, unknown>): Pick<BundleManifest, 'command' | 'args' | 'env'> {
   const overrides = isObject(start.platform_overrides) ? start.platform_overrides[process.platform] : undefined;
   const { command, args, env } = { ...start, ...(isObject(overrides) ? overrides : {}) };
   return {
     command: String(command),
     args: Array.isArray(args) ? args.map(String) : [],
     env: isObject(env) ? Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)])) : {},
+    userConfig: isObject(manifest) && isObject(manifest.user_config) ? manifest.user_config : {},
   };
 }
 
@@ -133,7 +128,8 @@ function valuesOf(
     };
     const sent = query
       .getAll(name)
-      .flatMap(listIn)
+      // A list is sent as one JSON text like every structured value.
+      .flatMap((value) => (value.startsWith('[') ? textsOf(jsonIn(value) ?? value) : [value]))
       .filter((value) => value !== '');
     const texts = sent.length > 0 ? sent : Object.hasOwn(secrets, name) ? [secrets[name]] : textsOf(fallback);
     if (texts.length > 0) values.set(name, texts);
@@ -143,11 +139,6 @@ function valuesOf(
   throw new BundleConfigError(
     `The server wants ${missing.map((name) => `"${name}"`).join(', ')}: send it in the query.`,
   );
-}
-
-/** Parses a list, which is sent as one JSON text like every structured value. */
-function listIn(value: string): string[] {
-  return value.startsWith('[') ? textsOf(jsonIn(value) ?? value) : [value];
 }
 
 function textsOf(value: unknown): string[] {

@@ -21,11 +21,13 @@ export class Backoff {
   /** Crashes in a row. */
   crashes = 0;
   private restsUntil = 0;
+  private crashedAt = -Infinity;
   lastWords = '';
 
   /** @param lastWords last output of the program */
   crashed(now: number, lastWords: string): void {
     this.crashes += 1;
+    this.crashedAt = now;
     this.lastWords = lastWords;
     const doublings = this.crashes - 2;
     this.restsUntil = doublings < 0 ? now : now + Math.min(REST_MS_MAX, FIRST_REST_MS * 2 ** doublings);
@@ -34,6 +36,11 @@ export class Backoff {
   /** Resets the back-off after a complete answer. */
   answered(): void {
     this.crashes = 0;
+  }
+
+  /** True when no crash must be remembered. */
+  isOver(now: number): boolean {
+    return now - this.crashedAt > REMEMBER_MS;
   }
 
   /** Rest of the back-off in milliseconds; 0 when the version may be started. */
@@ -48,7 +55,6 @@ export class OwnerVersions {
   private readonly past = new LRUCache<string, true>({ max: PAST_MAX });
   /** Back-off of the current version; another version starts without one. */
   backoff = new Backoff();
-  private lastCrashAt = -Infinity;
   readonly programs = new Set<LiveProgram>();
 
   constructor(public current: ProgramRef) {}
@@ -84,17 +90,8 @@ export class OwnerVersions {
     this.backoff = new Backoff();
   }
 
-  noteCrash(now: number): void {
-    this.lastCrashAt = now;
-  }
-
-  /** True while its programs run with lower priority than those of other owners, after crashes. */
-  hasCrashedLately(now: number): boolean {
-    return now - this.lastCrashAt <= REMEMBER_MS;
-  }
-
   /** True when nothing of it runs or must be remembered. */
   isForgettable(now: number): boolean {
-    return this.programs.size === 0 && !this.hasCrashedLately(now);
+    return this.programs.size === 0 && this.backoff.isOver(now);
   }
 }

@@ -2,6 +2,7 @@ import { growingLru } from '../../platform/limits/growing-lru.js';
 import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import type { ProgramRef, RuntimeOutcome, Trace } from '../hosting.types.js';
 import type { ProgramOwners } from '../hosting.js';
+import type { ProgramCalls } from './program-calls.js';
 
 /** Limit of finished requests remembered for late output. */
 const ENDED_MAX = 1_000;
@@ -33,9 +34,14 @@ export class ProgramTraces {
   constructor(
     private readonly programs: ProgramOwners,
     private readonly ref: ProgramRef,
-    /** Requests to which output without an id may belong, oldest first. */
-    private readonly inFlight: () => readonly string[],
+    /** Requests to which output without an id may belong; null for none. */
+    private readonly calls: Pick<ProgramCalls, 'all'> | null,
   ) {}
+
+  /** Ids of the requests in flight, oldest first. */
+  private inFlight(): string[] {
+    return this.calls?.all.map(({ invocationId }) => invocationId) ?? [];
+  }
 
   /** Reports the runtime's outcome of a request. */
   ended(trace: Omit<Trace, 'ref'>): void {

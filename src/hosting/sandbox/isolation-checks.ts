@@ -25,8 +25,6 @@ export interface Wrapping {
   dataBytes: number;
   /** `own`: an empty network namespace. A path: an existing namespace. */
   network: string;
-  /** Lower priority than other hosted code. */
-  isLast: boolean;
   /** A process namespace of its own, which ends with its first process. */
   alone: boolean;
   /** Root tree and working directory; null for the files that its account may see on this host. Requires `alone`. */
@@ -48,11 +46,9 @@ export const FIRST_USER = 1_900_000_000;
 export const NOBODY = 65_534;
 
 /**
- * Priority of hosted code below this service, and of crashing programs below others: a tenth of the share of a core. A
- * program that repeatedly fills its memory raises its neighbour's p95 to 1.1 times, and to 1.3 without this (measured).
+ * Priority of hosted code below this service.
  */
 const NICE = '5';
-const NICE_LAST = '15';
 
 const NAMESPACES = ['--net', '--ipc', '--uts'];
 const USER_SPACE = ['--user', '--map-root-user'];
@@ -150,7 +146,7 @@ export function wrappers({ missing, isRoot, hasManyUsers, canYield }: Isolation,
     ...(spaces.length > 0 ? ['unshare', ...spaces, '--'] : []),
     ...(root ? entering(root) : isAlone ? ['sh', '-c', INIT, 'sh'] : []),
     ...(dies.length > 0 || (isRoot && hasUser) ? ['setpriv', ...priv, '--'] : []),
-    ...(canYield ? ['nice', '-n', wrapping.isLast ? NICE_LAST : NICE] : []),
+    ...(canYield ? ['nice', '-n', NICE] : []),
   ];
 }
 

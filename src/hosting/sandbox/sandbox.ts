@@ -34,8 +34,6 @@ export interface Confinement {
   memoryMb: number;
   /** Owner of the program: each owner has an account, where there are enough. */
   ownerId: string;
-  /** Lowest priority where cores are scarce. */
-  isLast?: boolean;
   /** Working directory, transferred to its account with its contents. */
   runDir: string;
   /** Further folders transferred to its account with their contents. */
@@ -150,15 +148,7 @@ export class Sandbox {
    */
   async command(program: string, args: string[], confinement: Confinement): Promise<Launch> {
     const isolation = await this.isolation();
-    const {
-      runDir,
-      folders = [],
-      memoryMb,
-      reservedMb = WORKERD_RESERVED_MB,
-      network = 'own',
-      alone,
-      isLast = false,
-    } = confinement;
+    const { runDir, folders = [], memoryMb, reservedMb = WORKERD_RESERVED_MB, network = 'own', alone } = confinement;
     const workDir = confinement.workDir ?? runDir;
     const user = userOf(confinement.ownerId, isolation);
     const tree = alone?.root ?? null;
@@ -166,7 +156,7 @@ export class Sandbox {
       for (const folder of [runDir, ...folders]) await changeOwner(user, folder);
     }
     const dataBytes = (reservedMb + memoryMb) * 1_048_576;
-    const wrapping = { user, dataBytes, network, isLast, alone: alone !== undefined, root: tree && { tree, workDir } };
+    const wrapping = { user, dataBytes, network, alone: alone !== undefined, root: tree && { tree, workDir } };
     const carried = programEnv(confinement.env ?? {});
     const [file, ...more] = [...ENDS_FIRST, ...wrappers(isolation, wrapping), ...carried.wrapper, program, ...args];
     const env = { PATH: TOOLS_PATH, ...carried.env };

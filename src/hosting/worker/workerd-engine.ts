@@ -162,7 +162,6 @@ export class WorkerdEngine extends Engine {
       const launch = await this.sandbox.command(workerd, ['serve', '--control-fd=3', config], {
         memoryMb: limits.memoryMb,
         ownerId: program.ref.ownerId,
-        isLast: context.hasCrashedLately,
         runDir,
         folders: stateDir === null ? [] : [stateDir],
       });

@@ -138,7 +138,6 @@ async function start(
     limits,
     runDir,
     stateDir: join(folder, 'state'),
-    hasCrashedLately: false,
     log: () => undefined,
     onTrace: (trace: Trace) => traces.push(trace),
   };

@@ -2,9 +2,8 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
-import type { Engine, Instance } from '../../../src/hosting/engine.js';
+import { Engines, type Instance } from '../../../src/hosting/engine.js';
 import { Hosting } from '../../../src/hosting/hosting.js';
-import { ENGINES } from '../../../src/hosting/runtime/runtime.js';
 import { ConnectionHandles } from '../../../src/modules/connections/core/connection-handles.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
@@ -84,7 +83,7 @@ afterAll(async () => {
 
 async function startHost(): Promise<void> {
   host = await app.sibling({ ROLES: 'host' });
-  for (const engine of host.get<Engine[]>(ENGINES as never)) {
+  for (const engine of host.get(Engines).all) {
     if (engine.name !== 'worker') continue;
     const start = engine.start.bind(engine);
     engine.start = async (...given) => (running = await start(...given));

@@ -296,19 +296,6 @@ describe('a program that takes too much memory', () => {
     await isAlive(ref);
   });
 
-  verifies('runtime:limit:last', 'comes after the others when it is started again', async () => {
-    const [bad, good] = [await hosted.add(HOSTILE), await hosted.add(HOSTILE)];
-    await hosted.ask(bad);
-    const before = niceOf(engine.pids.get(bad.id));
-    const filled = await hosted.ask(bad, '/heap');
-    await hosted.toldOutcome(filled.invocationId, 'exceededMemory');
-    await isAlive(bad);
-    await hosted.ask(good);
-    // 19 is the lowest priority of Linux, where these tests run at a low one themselves.
-    expect(niceOf(engine.pids.get(bad.id))).toBe(Math.min(before + 10, 19));
-    expect(niceOf(engine.pids.get(good.id))).toBe(before);
-  });
-
   longVerifies('runtime:limit:memory', 'fills its memory with buffers: is held back or ended', async () => {
     const ref = await hosted.add(HOSTILE);
     const answer = await hosted.ask(ref, '/buffers');

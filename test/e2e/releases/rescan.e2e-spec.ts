@@ -580,37 +580,6 @@ describe('several processes', () => {
     }
   });
 
-  verifies('rescan:shared', 'scan what many servers lead to once', async () => {
-    const upstream = await guarded();
-    const all = [];
-    for (let nth = 0; nth < 4; nth += 1) all.push(await publishedAt(upstream));
-    const stranger = await app.account();
-    const name = await createServer(app, stranger);
-    const other = await publishExternal(app, stranger, name, { upstreamUrl: upstream.url });
-    upstream.behave({ tools: [now] });
-    const before = upstream.lists();
-    await rescan(all[0].serverId);
-    for (const one of all) await until(async () => (await toolsOf(one))[0] === 'now', 'all know');
-    expect(upstream.lists()).toBe(before + 1);
-    await until(
-      async () => ((await serverRow(app, name)).snapshot?.tools as { name: string }[] | undefined)?.[0]?.name === 'now',
-      'theirs too',
-    );
-    expect((await serverRow(app, name)).snapshot).toMatchObject({ releaseId: other.id });
-  });
-
-  verifies('rescan:authorization', 'replace by a card only what came from a card', async () => {
-    const card = { serverInfo: { name: 'carded', version: '1.0.0' }, tools: [forecast] };
-    const upstream = await guarded({ tools: [now], card });
-    const seen = await publishedAt(upstream);
-    upstream.behave({ wants: 'bare' });
-    const carded = await publishedAt(upstream);
-    await rescan(carded.serverId);
-    await until(async () => (await told(seen)).length > 0, 'the other one was told too');
-    expect(await told(seen)).toEqual([['warning', expect.stringContaining('wants authorization')]]);
-    expect([await toolsOf(seen), await toolsOf(carded)]).toEqual([['now'], ['forecast']]);
-  });
-
   verifies('rescan:once', 'pass over the servers of an account that has enough under way', async () => {
     const busy = await Promise.all([publishedServer(), publishedServer()]);
     for (const { upstream } of busy) upstream.behave({ holds: true });

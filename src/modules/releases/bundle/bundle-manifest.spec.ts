@@ -9,8 +9,9 @@ import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { ZipFile } from 'yazl';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { InvalidArchiveError, openZip } from '../../../platform/zip/zip-archive.js';
-import { InvalidBundleError, readBundle, type BundleFacts } from './bundle-manifest.js';
+import { readBundle, type BundleFacts } from './bundle-manifest.js';
 import { requireConfigSchema } from '../config/config-schema.js';
 import { longIt } from '../../../../test/support/jest/globals.mjs';
 import { randomRuns } from '../../../../test/support/random-runs.js';
@@ -56,7 +57,7 @@ async function faultOf(reading: Promise<BundleFacts>): Promise<string> {
     () => new Error('accepted'),
     (reason: unknown) => reason,
   );
-  const isOurs = error instanceof InvalidBundleError || error instanceof InvalidArchiveError;
+  const isOurs = error instanceof InvalidInputError || error instanceof InvalidArchiveError;
   return isOurs ? (error as Error).message : `unexpected: ${String(error)}`;
 }
 
@@ -195,7 +196,7 @@ describe('the user configuration of a bundle', () => {
       [{ key: { type: 'secret' } }, 'user_config.key.type must be one of string, number, boolean, file, directory'],
       [{ key: { type: 'toString' } }, 'user_config.key.type must be one of string, number, boolean, file, directory'],
       [{ 'a..b': { type: 'string' } }, 'user_config."a..b" is not a valid name'],
-      [{ [Array(10).fill('a').join('.')]: { type: 'string' } }, 'is not a valid name'],
+      [{ [Array(101).fill('a').join('.')]: { type: 'string' } }, 'is not a valid name'],
       [
         { db: { type: 'string' }, 'db.host': { type: 'string' } },
         'user_config."db.host" has a value and nested values',

@@ -72,7 +72,11 @@ export async function readPublishForm(
   });
   const parsed = parsePayload(fields.payload);
   const kind: Kind<PublishPayloadDto> = kinds[parsed.type];
-  requireParts(parsed.type, kind, files);
+  const missing = kind.required.find((part) => !Object.hasOwn(files, part));
+  if (missing !== undefined) throw new InvalidInputError(`Missing required part: ${missing}`);
+  const taken: readonly string[] = [...kind.required, ...kind.optional];
+  const foreign = Object.keys(files).find((part) => !taken.includes(part));
+  if (foreign !== undefined) throw new InvalidInputError(`A release of type ${parsed.type} has no part "${foreign}"`);
   const payload = (await input.transform(parsed.value, {
     type: 'body',
     metatype: kind.payload,
@@ -123,12 +127,4 @@ function parsePayload(text: string | undefined): { type: keyof typeof kinds; val
     throw new InvalidInputError(`type must be one of ${Object.keys(kinds).join(', ')}`);
   }
   return { type: type as keyof typeof kinds, value };
-}
-
-function requireParts(type: string, { required, optional }: Kind<PublishPayloadDto>, files: object): void {
-  const missing = required.find((part) => !Object.hasOwn(files, part));
-  if (missing !== undefined) throw new InvalidInputError(`Missing required part: ${missing}`);
-  const taken: readonly string[] = [...required, ...optional];
-  const foreign = Object.keys(files).find((part) => !taken.includes(part));
-  if (foreign !== undefined) throw new InvalidInputError(`A release of type ${type} has no part "${foreign}"`);
 }

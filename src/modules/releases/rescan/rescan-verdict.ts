@@ -8,7 +8,7 @@ import type { LogLine } from '../release.entity.js';
 import { wordWarnings } from '../scan/security-check.js';
 import { findingsOf, report, warningLine, type ScanFinding } from '../scan/server-facts.js';
 import type { ClaimedRescan } from './rescan.repository.js';
-import { refused, type RescanResult, type Trouble } from './rescan-scan.js';
+import type { RescanResult, Trouble } from './rescan-scan.js';
 import { CHECK_FAILED } from './server-rescan.entity.js';
 
 /** Findings of the security check that are logged, and new warnings; `…/changes` and the server's detail list all of them. */
@@ -34,8 +34,6 @@ type Claim = Pick<ClaimedRescan, 'requestedAt' | 'reported'>;
 /** The changes that follow from a scan. A problem that the log names already is logged again only for a requested scan. */
 export function verdictOf(current: ServerSnapshot, claim: Claim, scan: RescanResult): RescanVerdict {
   if ('trouble' in scan) return troubled(claim, scan);
-  // A scan may be shared with a server of which only the card is known.
-  if (scan.source === 'claims' && !current.isClaimed) return troubled(claim, refused);
   const { facts, source, mcpPath = current.hosted?.mcpPath ?? '/' } = scan;
   const { serverInfo, tools, resources, resourceTemplates, prompts } = facts;
   const snapshot = toStorableJson({

@@ -173,7 +173,7 @@ function clashFaults(): (part: Part) => Fault[] {
   const exact = new Set<string>();
   const folded = new Map<string, string>();
   return ({ name }) => {
-    if (typeof name !== 'string') return [];
+    if (typeof name !== 'string' || name.length > TITLE_CHARS_MAX) return [];
     const fold = confusableSkeleton(name);
     const other = folded.get(fold);
     const isTwice = exact.has(name);
