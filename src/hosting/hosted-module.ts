@@ -43,10 +43,12 @@ export function checkModule(source: string, provided?: RegExp): ModuleFacts {
   const text = source.replace(/^\uFEFF/, '');
   const outline = parse(text);
   requireBundled(text, outline, provided);
+  const stateful = outline.exports.get('stateful');
+  const shape = stateful && resolve(outline, stateful);
   return {
     form: formOf(text, outline),
     exports: [...outline.exports.keys()],
-    stateful: statefulOf(outline),
+    stateful: shape === 'true' ? true : shape === 'false' ? false : null,
     imports: [...outline.imports.keys()],
   };
 }
@@ -110,12 +112,6 @@ function formOf(text: string, outline: ModuleOutline): ModuleFacts['form'] {
     default:
       return 'unknown';
   }
-}
-
-function statefulOf(outline: ModuleOutline): boolean | null {
-  const exported = outline.exports.get('stateful');
-  const shape = exported && resolve(outline, exported);
-  return shape === 'true' ? true : shape === 'false' ? false : null;
 }
 
 /** Follows `export { a as default }; const a = b;` to the value of `b`. A name assigned more than once is unknown. */

@@ -88,7 +88,7 @@ describe('the classification of schema changes', () => {
   });
 
   verifies(
-    'contract:outputs',
+    'contract:inputs',
     'calls a change of outputs compatible only if new results fit the earlier schema',
     () => {
       fc.assert(
@@ -102,7 +102,7 @@ describe('the classification of schema changes', () => {
     },
   );
 
-  verifies('contract:hash', 'keeps the meaning of a schema in its canonical form', () => {
+  verifies('contract:list', 'keeps the meaning of a schema in its canonical form', () => {
     fc.assert(
       fc.property(schema, values, (one, all) => {
         const [plain, canonical] = [accepts(one), accepts(canonicalSchema(one) as Schema)];

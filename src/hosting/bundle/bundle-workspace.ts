@@ -1,4 +1,4 @@
-import { mkdir, open, readFile, writeFile, type FileHandle } from 'node:fs/promises';
+import { mkdir, open, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Env } from '../../config/env.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
@@ -7,7 +7,7 @@ import type { ProgramProxy, ProgramProxyOptions, ProxyPlace } from '../egress/pr
 import { ProgramStartError } from '../hosting.errors.js';
 import type { Program } from '../hosting.types.js';
 import { FOLDER_INSIDE, SCRATCH_INSIDE, type PivotRoot } from '../sandbox/pivot-root.js';
-import type { Confinement, Launch, Sandbox } from '../sandbox/sandbox.js';
+import type { Launch, Sandbox } from '../sandbox/sandbox.js';
 import { commandFor, unpackBundle, type BundleManifest } from './unpack-bundle.js';
 import { spawn } from 'node:child_process';
 import { Server } from 'node:net';
@@ -52,7 +52,7 @@ interface BundleNetwork {
 export type OpenEgressProxy = (place: ProxyPlace, options: ProgramProxyOptions) => Promise<ProgramProxy>;
 
 /** Options shared by the workspaces of all bundles. */
-export interface BundleWorkspaceOptions {
+interface BundleWorkspaceOptions {
   env: Env;
   sandbox: Sandbox;
   openProxy: OpenEgressProxy;
@@ -85,7 +85,9 @@ export class BundleWorkspace {
     const { env, sandbox } = options;
     const folder = join(context.runDir, 'bundle');
     await mkdir(folder);
-    const manifest = await unpacked(program.file, folder);
+    const manifest = await unpackBundle(program.file, folder).catch((error: unknown) => {
+      throw error instanceof DomainError ? new ProgramStartError(error.message, error) : error;
+    });
     if (env.extraCaFile !== null)
       await writeFile(join(folder, CA_FILE), await readFile(env.extraCaFile), { mode: 0o644 });
     const dir = join(context.runDir, 'root');
@@ -97,7 +99,7 @@ export class BundleWorkspace {
   }
 
   /** Command for a session whose caller sent this query. @throws HostedFailure */
-  command(query: URLSearchParams): Promise<Launch> {
+  async command(query: URLSearchParams): Promise<Launch> {
     const { manifest, program, root, joined } = this;
     const { limits, runDir } = this.context;
     const folder = root ? FOLDER_INSIDE : this.folder;
@@ -105,7 +107,8 @@ export class BundleWorkspace {
     const { command, args, env } = commandFor(manifest, folder, query, program.secrets);
     const isNode = basename(command) === 'node';
     const flags = isNode ? [`--max-old-space-size=${limits.memoryMb}`] : [];
-    return this.launch(isNode ? process.execPath : command, [...flags, ...args], {
+    const launch = await this.options.sandbox.command(isNode ? process.execPath : command, [...flags, ...args], {
+      ...(joined && { network: NETWORK_INSIDE }),
       ownerId: program.ref.ownerId,
       runDir,
       workDir: folder,
@@ -119,19 +122,13 @@ export class BundleWorkspace {
       reservedMb: RESERVED_MB + (isNode ? V8_RESERVED_MB : 0),
       alone: { root },
     });
+    return joined ? { ...launch, fds: [joined.network.fd] } : launch;
   }
 
   /** Closes the egress proxy with all its connections. Never rejects. */
   async close(): Promise<void> {
     await this.joined?.egress.close();
     await this.joined?.network.close();
-  }
-
-  private async launch(file: string, args: string[], confinement: Confinement): Promise<Launch> {
-    const { sandbox } = this.options;
-    if (!this.joined) return sandbox.command(file, args, confinement);
-    const launch = await sandbox.command(file, args, { ...confinement, network: NETWORK_INSIDE });
-    return { ...launch, fds: [this.joined.network.fd] };
   }
 }
 
@@ -150,15 +147,6 @@ async function openProxy(
   } catch (error) {
     network.socket.close();
     await network.close();
-    throw error;
-  }
-}
-
-async function unpacked(file: string, folder: string): Promise<BundleManifest> {
-  try {
-    return await unpackBundle(file, folder);
-  } catch (error) {
-    if (error instanceof DomainError) throw new ProgramStartError(error.message, error);
     throw error;
   }
 }
@@ -188,19 +176,13 @@ async function openBundleNetwork(): Promise<BundleNetwork> {
       });
     });
     // The process has sent the socket, so it is alive and inside the namespace.
-    const namespace = await openNamespace(child.pid, socket);
+    const namespace = await open(`/proc/${child.pid}/ns/net`).catch((error: unknown) => {
+      socket.close();
+      throw error;
+    });
     return { fd: namespace.fd, port, socket, close: () => namespace.close().catch(() => undefined) };
   } finally {
     child.kill('SIGKILL');
-  }
-}
-
-async function openNamespace(pid: number | undefined, socket: Server): Promise<FileHandle> {
-  try {
-    return await open(`/proc/${pid}/ns/net`);
-  } catch (error) {
-    socket.close();
-    throw error;
   }
 }
 

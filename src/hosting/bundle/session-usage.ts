@@ -51,17 +51,16 @@ function usageOf(pid: number | undefined): Usage | null {
   // Grows during the iteration.
   for (const each of pids) {
     ticks += ticksOf(each) ?? 0;
-    memoryKb += anonKbOf(each);
+    memoryKb += Number(/^RssAnon:\s+(\d+)/m.exec(read(`/proc/${each}/status`) ?? '')?.[1] ?? 0);
     const threads = threadsOf(each).slice(0, threadsLeft);
     threadsLeft -= threads.length;
-    const children = threads.flatMap((thread) => startedBy(each, thread));
+    // Orphans belong to the first process.
+    const children = threads.flatMap((thread) =>
+      (read(`/proc/${each}/task/${thread}/children`) ?? '').split(' ').filter(Boolean).map(Number),
+    );
     pids.push(...children.slice(0, PROCESSES_MAX + 1 - pids.length));
   }
   return { cpuMs: ticks * TICK_MS, memoryMb: memoryKb / 1_024, processes: pids.length };
-}
-
-function anonKbOf(pid: number): number {
-  return Number(/^RssAnon:\s+(\d+)/m.exec(read(`/proc/${pid}/status`) ?? '')?.[1] ?? 0);
 }
 
 function ticksOf(pid: number): number | null {
@@ -70,12 +69,6 @@ function ticksOf(pid: number): number | null {
   // The name is in brackets and may contain anything; times are values 12 to 15 after it (proc(5)).
   const values = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return values.slice(11, 15).reduce((sum, value) => sum + Number(value), 0);
-}
-
-/** Children of each thread; orphans belong to the first process. */
-function startedBy(pid: number, thread: string): number[] {
-  const words = read(`/proc/${pid}/task/${thread}/children`)?.split(' ') ?? [];
-  return words.filter((word) => word !== '').map(Number);
 }
 
 function threadsOf(pid: number): string[] {

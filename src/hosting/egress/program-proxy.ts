@@ -239,7 +239,13 @@ export class ProgramProxy {
     try {
       await this.slots.run([], work);
     } catch (error) {
-      throw error instanceof NoSlotError ? noSlot(this.limits) : outboundErrorOf(error, host);
+      if (!(error instanceof NoSlotError)) throw outboundErrorOf(error, host);
+      const { atOnceMax, waitMs } = this.limits;
+      throw new OutboundDeniedError(
+        `The program has ${atOnceMax} requests in progress, which is the limit, and none ended in ${waitMs} ms: ` +
+          'send fewer at once, and read or cancel every answer.',
+        503,
+      );
     }
   }
 
@@ -276,14 +282,6 @@ export class ProgramProxy {
     if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return [408, 'The request did not end in time.'];
     return [400, 'The request is not sound HTTP.'];
   }
-}
-
-function noSlot({ atOnceMax, waitMs }: ProxyLimits): OutboundDeniedError {
-  return new OutboundDeniedError(
-    `The program has ${atOnceMax} requests in progress, which is the limit, and none ended in ${waitMs} ms: ` +
-      'send fewer at once, and read or cancel every answer.',
-    503,
-  );
 }
 
 function hostOf(url: string): string {

@@ -55,15 +55,10 @@ async function receive(
   response.on('error', () => request.destroy());
   const body = await readWithin(request, REPORT_BYTES_MAX).catch(() => null);
   if (body === null) return void response.destroy();
-  const items = itemsIn(body.toString());
-  response.writeHead(items ? 204 : 400).end();
-  if (items) onItems(items);
-}
-
-/** Null for a malformed report. */
-function itemsIn(text: string): TailItem[] | null {
-  const items = jsonIn(text);
-  return Array.isArray(items) && items.every(isItem) ? items : null;
+  const items = jsonIn(body.toString());
+  const isSound = Array.isArray(items) && items.every(isItem);
+  response.writeHead(isSound ? 204 : 400).end();
+  if (isSound) onItems(items);
 }
 
 function isItem(item: unknown): item is TailItem {

@@ -154,7 +154,9 @@ export class WorkerdEngine extends Engine {
     const { runDir, limits } = context;
     const openFiles = new HeldFiles(FIRST_HELD);
     try {
-      const workerd = await openFiles.hold(workerdPath());
+      // The package's binary; throws when it is not installed for this platform.
+      const binary = createRequire(import.meta.url)('workerd') as { default: string };
+      const workerd = await openFiles.hold(binary.default);
       const config = path.join(await openFiles.hold(runDir), FILES.config);
       if (stateDir !== null) await trimSessions(stateDir);
       const state = stateDir === null ? null : await openFiles.hold(stateDir);
@@ -178,11 +180,6 @@ export class WorkerdEngine extends Engine {
 
 const TOO_MUCH_DISK = 'Its sessions exceeded their disk limit (1 GB, or 40,000 files): the oldest are removed.';
 
-/** Path of the package's binary. @throws Error when it is not installed for this platform */
-function workerdPath(): string {
-  return (createRequire(import.meta.url)('workerd') as { default: string }).default;
-}
-
 /** Waits until the program listens. @throws ProgramStartError with its output, when it exits before or on timeout */
 async function requireReady(process: WorkerdProcess): Promise<void> {
   let isLate = false;
@@ -193,14 +190,11 @@ async function requireReady(process: WorkerdProcess): Promise<void> {
   const isReady = await process.ready();
   clearTimeout(timer);
   if (isReady) return;
-  const end = await process.ended;
-  throw new ProgramStartError(whyNotStarted(end, isLate), end.detail);
-}
-
-function whyNotStarted({ by, hasRunOutOfMemory, lastWords }: ProcessEnd, isLate: boolean): string {
-  if (isLate) return `The module did not finish loading within ${START_MS_MAX / 1_000} seconds.`;
-  if (hasRunOutOfMemory) return 'The module exceeded its memory limit while it was loaded.';
-  return lastWords.length > 0 ? lastWords.join('\n') : `The module could not be started (${by}).`;
+  const { by, hasRunOutOfMemory, lastWords, detail } = await process.ended;
+  let why = lastWords.length > 0 ? lastWords.join('\n') : `The module could not be started (${by}).`;
+  if (hasRunOutOfMemory) why = 'The module exceeded its memory limit while it was loaded.';
+  if (isLate) why = `The module did not finish loading within ${START_MS_MAX / 1_000} seconds.`;
+  throw new ProgramStartError(why, detail);
 }
 
 function pool(socketPath: string): Pool {

@@ -165,7 +165,7 @@ const seen = async (client: Client) => JSON.parse(await textOf(client, 'env')) a
 
 describe('a bundle that is run here', () => {
   verifies(
-    'bundle:manifest',
+    'bundle:run',
     'gets what its manifest asks for: of the caller, of its secrets, or its default',
     async () => {
       const server = {
@@ -197,7 +197,7 @@ describe('a bundle that is run here', () => {
     },
   );
 
-  verifies('bundle:manifest', 'is refused with the missing measure, and no process is started', async () => {
+  verifies('bundle:run', 'is refused with the missing measure, and no process is started', async () => {
     await start({});
     await expect(connect('')).rejects.toThrow(/The server wants .*key/);
   });
@@ -389,15 +389,6 @@ describe('a bundle that is run here', () => {
     await textOf(await connect(), 'echo', { message: 'hi' });
     const lines = () => traces.flatMap((trace) => trace.lines.map(({ level, message }) => `${level} ${message}`));
     await until(() => lines().includes('log called echo'), 'the line is told');
-  });
-
-  verifies('bundle:session', 'ends with all its sessions', async () => {
-    const running = await start({});
-    const [{ uid }] = [await seen(await connect()), await seen(await connect())];
-    expect(processesOf(uid)).toHaveLength(2);
-    await running.stop(1_000);
-    expect((await running.exited).reason).toBe('stopped');
-    expect(processesOf(uid)).toEqual([]);
   });
 
   it('is refused if its manifest has no start command', async () => {

@@ -188,7 +188,7 @@ describe('a caller of a stateful hosted server', () => {
     },
   );
 
-  verifies('hosted:session:shared', 'gets its own answers while other processes call in its session', async () => {
+  verifies('hosted:session:kept', 'gets its own answers while other processes call in its session', async () => {
     const processes = [app, other];
     const words = Array.from({ length: 40 }, (_, index) => `word ${index}`);
     const told = words.map((word, index) =>
@@ -198,7 +198,7 @@ describe('a caller of a stateful hosted server', () => {
   });
 
   verifies(
-    'hosted:session:shared',
+    'hosted:session:kept',
     'is asked by the call that needs the answer, in whatever process it is',
     async () => {
       const first = await client(app, counter.url);

@@ -64,7 +64,7 @@ describe('what releases change for callers', () => {
       ['warning', 'breaking: tool "forecast", inputSchema.days: The required input was added.'],
     ]);
     const third = await release(name, [...tools, { name: 'now', inputSchema: { type: 'object' } }]);
-    expect(told(third).map(([level]) => level)).toEqual(['info', 'info']);
+    expect(told(third).map(([level]) => level)).toEqual('info');
 
     const { versions, pagination } = await changesOf(name);
     expect(pagination).toEqual({ currentPage: 1, pageSize: 20, totalPages: 1, totalCount: 3 });
@@ -108,7 +108,7 @@ describe('what releases change for callers', () => {
     }
   });
 
-  verifies('contract:hash', 'is nothing when a server only writes its tools otherwise', async () => {
+  verifies('contract:list', 'is nothing when a server only writes its tools otherwise', async () => {
     const name = await createServer(app, owner);
     const now = { name: 'now', inputSchema: { type: 'object' } };
     await release(name, [forecast(city), now]);
@@ -131,7 +131,7 @@ describe('what releases change for callers', () => {
     });
   });
 
-  verifies('contract:promote', 'is listed for a promoted release too, compared with the one it replaces', async () => {
+  verifies('contract:list', 'is listed for a promoted release too, compared with the one it replaces', async () => {
     const name = await createServer(app, owner);
     const first = await release(name, [forecast(city)]);
     const second = await release(name, [forecast({})]);
@@ -185,7 +185,7 @@ describe('what releases change for callers', () => {
     expect((await changesOf(name)).pagination.totalCount).toBe(500);
   });
 
-  verifies('contract:access', 'is readable by whoever may read the server', async () => {
+  verifies('contract:list', 'is readable by whoever may read the server', async () => {
     const name = await createServer(app, owner);
     await release(name, [forecast(city)]);
     const stranger = app.as(await app.account());

@@ -211,21 +211,3 @@ describe('a full disk', () => {
     },
   );
 });
-
-describe('the log line of a release', () => {
-  verifies('log:names', 'names the server and the account', async () => {
-    const lines = jest.spyOn(Logger.prototype, 'log');
-    try {
-      const answer = await putForm(app, owner, name, releaseForm(stdio, { bundle: randomBytes(100) }));
-      const releaseId = answer.body.deploymentId as string;
-      await releaseIn(app, owner, name, releaseId, 'FAILURE');
-      const logged = () =>
-        lines.mock.calls
-          .map(([line]) => line as object)
-          .find((line) => 'releaseId' in line && line.releaseId === releaseId);
-      expect(await until(logged, 'the end is logged')).toMatchObject({ releaseId, server: name, account: owner.id });
-    } finally {
-      lines.mockRestore();
-    }
-  });
-});

@@ -200,17 +200,6 @@ describe('the stream of a release', () => {
     expect(follower.events.at(-1)).toMatchObject({ event: 'complete', data: { status: 'CANCELLED' } });
   });
 
-  it('costs nothing any more once its listener has left', async () => {
-    const id = await insertRelease(app, name, { status: 'AUTH_REQUIRED' });
-    const followers = await Promise.all(Array.from({ length: 5 }, () => follow(other, id)));
-    await until(() => followers.every(({ events }) => events.length > 0), 'all listen');
-    expect(openStreams(other)).toBe(5);
-    followers[0].close();
-    await until(() => openStreams(other) === 4, 'one has left');
-    for (const { close } of followers) close();
-    await until(() => openStreams(other) === 0, 'all have left');
-  });
-
   it('ends with its process, at once', async () => {
     const id = await insertRelease(app, name, { status: 'AUTH_REQUIRED' });
     const third = await app.sibling({ ROLES: 'api' });
