@@ -42,7 +42,16 @@ const SHOWN_IMPORTS_MAX = 5;
 export function checkModule(source: string, provided?: RegExp): ModuleFacts {
   const text = source.replace(/^\uFEFF/, '');
   const outline = parse(text);
-  requireBundled(text, outline, provided);
+  const isThere = (name: string) => isBuiltin(name) || RUNTIME_IMPORT.test(name) || provided?.test(name);
+  const foreign = [...outline.imports].filter(([name]) => !isThere(name));
+  if (foreign.length > 0) {
+    const shown = foreign.slice(0, SHOWN_IMPORTS_MAX).map(([name, at]) => `${quoted(name)} (${placeOf(text, at)})`);
+    const more = foreign.length > SHOWN_IMPORTS_MAX ? ` and ${foreign.length - SHOWN_IMPORTS_MAX} more` : '';
+    throw new InvalidModuleError(
+      `The module imports ${shown.join(', ')}${more}, and only Node built-ins are there when it runs: ` +
+        'bundle your dependencies into it, as `esbuild --bundle --format=esm --platform=node` does.',
+    );
+  }
   const stateful = outline.exports.get('stateful');
   const shape = stateful && resolve(outline, stateful);
   return {
@@ -73,18 +82,6 @@ function parse(text: string): ModuleOutline {
 function placeOf(text: string, at: number): string {
   const { line, column } = getLineInfo(text, at);
   return `${line}:${column + 1}`;
-}
-
-function requireBundled(text: string, { imports }: ModuleOutline, provided?: RegExp): void {
-  const isThere = (name: string) => isBuiltin(name) || RUNTIME_IMPORT.test(name) || provided?.test(name);
-  const foreign = [...imports].filter(([name]) => !isThere(name));
-  if (foreign.length === 0) return;
-  const shown = foreign.slice(0, SHOWN_IMPORTS_MAX).map(([name, at]) => `${quoted(name)} (${placeOf(text, at)})`);
-  const more = foreign.length > SHOWN_IMPORTS_MAX ? ` and ${foreign.length - SHOWN_IMPORTS_MAX} more` : '';
-  throw new InvalidModuleError(
-    `The module imports ${shown.join(', ')}${more}, and only Node built-ins are there when it runs: ` +
-      'bundle your dependencies into it, as `esbuild --bundle --format=esm --platform=node` does.',
-  );
 }
 
 function formOf(text: string, outline: ModuleOutline): ModuleFacts['form'] {

@@ -87,20 +87,16 @@ describe('the classification of schema changes', () => {
     );
   });
 
-  verifies(
-    'contract:inputs',
-    'calls a change of outputs compatible only if new results fit the earlier schema',
-    () => {
-      fc.assert(
-        fc.property(pairs, values, ([before, after], answered) => {
-          if (!isHarmless(before, after, 'output')) return;
-          const [old, now] = [accepts(before), accepts(after)];
-          expect(answered.filter((one) => isSpokenOf(one, before) && now(one) && !old(one))).toEqual([]);
-        }),
-        { numRuns: randomRuns(300) },
-      );
-    },
-  );
+  verifies('contract:inputs', 'calls a change of outputs compatible only if new results fit the earlier schema', () => {
+    fc.assert(
+      fc.property(pairs, values, ([before, after], answered) => {
+        if (!isHarmless(before, after, 'output')) return;
+        const [old, now] = [accepts(before), accepts(after)];
+        expect(answered.filter((one) => isSpokenOf(one, before) && now(one) && !old(one))).toEqual([]);
+      }),
+      { numRuns: randomRuns(300) },
+    );
+  });
 
   verifies('contract:list', 'keeps the meaning of a schema in its canonical form', () => {
     fc.assert(

@@ -48,8 +48,7 @@ export const hostingRuntime = {
   },
   'runtime:swap:bounded': {
     source: 'House',
-    behavior:
-      'An owner has at most two programs at once, however often its versions or values change.',
+    behavior: 'An owner has at most two programs at once, however often its versions or values change.',
   },
   'runtime:renew': {
     source: 'House',

@@ -25,9 +25,6 @@ const NETWORK_INSIDE = '/proc/self/fd/3';
 /** Timeout of opening the socket, which takes a tenth of a second. */
 const OPEN_MS_MAX = 10_000;
 
-/** Length limit of the process's output in an error. */
-const WORDS_CHARS_MAX = 500;
-
 /** Script that listens on a loopback port, passes the socket to its parent, and exits. */
 const LISTEN = `const server = require('node:net').createServer();
 process.on('disconnect', () => process.exit());
@@ -168,7 +165,7 @@ async function openBundleNetwork(): Promise<BundleNetwork> {
   child.stderr?.on('error', () => undefined).on('data', (chunk: Buffer) => (words += chunk.toString('utf8')));
   try {
     const { port, socket } = await new Promise<Pick<BundleNetwork, 'port' | 'socket'>>((resolve, reject) => {
-      const failed = () => reject(new Error(`a network could not be made: ${words.slice(0, WORDS_CHARS_MAX)}`));
+      const failed = () => reject(new Error(`a network could not be made: ${words}`));
       child.on('error', reject).once('close', failed);
       child.once('message', (said, handle) => {
         if (handle instanceof Server) resolve({ port: (said as { port: number }).port, socket: handle });

@@ -36,8 +36,6 @@ export interface RuntimeStats extends RuntimeCounts {
   starting: number;
   /** Requests in flight, including open event streams. */
   inFlight: number;
-  /** Programs that the watchdog follows: active ones, and those active in the last seconds. */
-  watched: number;
 }
 
 /** Runs programs in this process. */
@@ -146,12 +144,12 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   }
 
   stats(): RuntimeStats {
-    const { population, counts, watchdog } = this.pool.services;
+    const { population, counts } = this.pool.services;
     const { all } = population;
     const starting = all.filter(({ isStarting }) => isStarting).length;
     const inFlight = all.reduce((sum, { calls }) => sum + calls.count + calls.streamCount, 0);
     const copied = { ...counts, kills: { ...counts.kills }, refused: { ...counts.refused } };
-    return { live: all.length - starting, starting, inFlight, watched: watchdog.count, ...copied };
+    return { live: all.length - starting, starting, inFlight, ...copied };
   }
 
   /** Anonymous memory of all programs in MB, where the system provides it: 30 µs per program. */

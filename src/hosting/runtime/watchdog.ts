@@ -35,11 +35,6 @@ export class Watchdog {
   /** @param population frees memory after the checks */
   constructor(private readonly population: { relieveMemory(): void }) {}
 
-  /** Number of programs followed. */
-  get count(): number {
-    return this.watches.size;
-  }
-
   watch(program: LiveProgram): void {
     if (!this.watches.has(program)) this.watches.set(program, new Watch(program));
     this.timer ??= repeat(TICK_MS, () => this.tick());

@@ -25,7 +25,7 @@ import { makeSessionsDir, removeRunFiles, writeRunFiles } from './run-files.js';
 import { trimSessions, watchSessions } from './session-disk.js';
 import { openTraceSink } from './trace-sink.js';
 import { FILES, SOCKETS } from './workerd-config.js';
-import { WorkerdProcess, type ProcessEnd } from './workerd-process.js';
+import { WorkerdProcess } from './workerd-process.js';
 import { Pool, type Dispatcher } from 'undici';
 
 /**
@@ -89,10 +89,13 @@ class WorkerdInstance implements Instance {
   }
 
   private async over(cleanUp: () => Promise<void>): Promise<InstanceExit> {
-    const end = await this.process.ended;
+    const { by, hasRunOutOfMemory, lastWords } = await this.process.ended;
     await Promise.all([this.requests.destroy(), this.health.destroy()]);
     await cleanUp();
-    return this.why === null ? exitOf(end, this.isAsked) : { reason: 'crashed', detail: this.why };
+    if (this.why !== null) return { reason: 'crashed', detail: this.why };
+    if (hasRunOutOfMemory) return { reason: 'memory', detail: 'It exceeded its memory limit.' };
+    if (this.isAsked) return { reason: 'stopped', detail: '' };
+    return { reason: 'crashed', detail: [...lastWords, `The process ended with ${by}.`].join('\n') };
   }
 }
 
@@ -200,10 +203,4 @@ async function requireReady(process: WorkerdProcess): Promise<void> {
 function pool(socketPath: string): Pool {
   // Without timeouts, which are the caller's: an event stream may be silent for hours.
   return new Pool(ORIGIN, { socketPath, headersTimeout: 0, bodyTimeout: 0 });
-}
-
-function exitOf({ by, hasRunOutOfMemory, lastWords }: ProcessEnd, isAsked: boolean): InstanceExit {
-  if (hasRunOutOfMemory) return { reason: 'memory', detail: 'It exceeded its memory limit.' };
-  if (isAsked) return { reason: 'stopped', detail: '' };
-  return { reason: 'crashed', detail: [...lastWords, `The process ended with ${by}.`].join('\n') };
 }

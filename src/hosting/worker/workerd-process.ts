@@ -26,7 +26,7 @@ const OUR_PLACES = new RegExp(
 const LEVELS: readonly string[] = ['debug', 'info', 'log', 'warn', 'error'];
 
 /** Exit of a process. */
-export interface ProcessEnd {
+interface ProcessEnd {
   /** Exit code or signal. */
   by: number | NodeJS.Signals;
   hasRunOutOfMemory: boolean;

@@ -43,7 +43,7 @@ describe('headerParams', () => {
 describe('paramHeaders', () => {
   const params = ['a', 'b'].map((name) => ({ path: ['o', name], header: `mcp-param-${name}` }));
   it.each([
-    'text',
+    ['text', 'text'],
     ['', '=?base64??='],
     [' x', '=?base64?IHg=?='],
     ['=?base64?eA==?=', '=?base64?PT9iYXNlNjQ/ZUE9PT89?='],

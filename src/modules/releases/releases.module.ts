@@ -2,7 +2,6 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { lazyPart, roleModule } from '../../config/role-module.js';
 import { HostedChannelsService } from '../../hosting/mcp/hosted-channels.service.js';
-import { SessionNames } from '../../hosting/mcp/session-names.js';
 import { registerQueue } from '../../platform/queue/register-queue.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { LogsModule } from '../logs/logs.module.js';
@@ -57,7 +56,6 @@ export class ReleasesModule {
         ReleaseContracts,
         RescansService,
         ReleaseSwitch,
-        SessionNames,
         HostedChannelsService,
       ],
       exports: [HostedChannelsService],

@@ -591,14 +591,14 @@ describe('PUT /connect/{namespace}/{connectionId}', () => {
           await process.as(owner).post(`${path}/.tools/echo`, { message: 'hi' }).expect(200);
           return upstream.requests.filter(({ body }) => rpcMethod(body) === 'tools/call').at(-1)?.headers['x-key'];
         };
-        expect([await call(app), await call(second)]).toEqual('old');
+        expect([await call(app), await call(second)]).toEqual(['old', 'old']);
         await app
           .as(owner)
           .put(path, { headers: { 'X-Key': 'new' } })
           .expect(200);
         expect(await call(app)).toBe('new');
         await until(async () => (await call(second)) === 'new', 'the second process sends the new header');
-        expect([await call(app), await call(second)]).toEqual('new');
+        expect([await call(app), await call(second)]).toEqual(['new', 'new']);
         await upstream.waitFor(({ sessions }) => sessions.size === 2);
       } finally {
         await second.close();

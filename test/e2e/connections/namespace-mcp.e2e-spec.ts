@@ -201,7 +201,7 @@ describe('names', () => {
       ['my.conn.repo.search', 'dotted'],
       [`my.conn.${long.name}`, 'long'],
       ['repo.search', 'dotted'],
-      'plain',
+      ['plain', 'plain'],
     ]) {
       expect(textOf((await ask(namespace, toolCall(7, name))).body.result)).toBe(text);
     }

@@ -466,7 +466,7 @@ describe('a question of the local server', () => {
     const processOf = () => (where === 'this' ? app : other);
 
     verifies('uplink:server-requests:asked', `reaches the caller who can be asked, in ${where} process`, async () => {
-      const { client, asked, answer, answered, end } = await callers(processOf(), 'one');
+      const { client, asked, answer, answered, end } = await callers(processOf(), ['one', 'one']);
       client.send(question);
       await until(() => asked.length === 1, 'it is asked');
       answer('{"action": "accept"}');

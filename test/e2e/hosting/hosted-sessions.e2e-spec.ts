@@ -197,18 +197,14 @@ describe('a caller of a stateful hosted server', () => {
     expect(await Promise.all(told)).toEqual(words);
   });
 
-  verifies(
-    'hosted:session:kept',
-    'is asked by the call that needs the answer, in whatever process it is',
-    async () => {
-      const first = await client(app, counter.url);
-      expect(await first.tool('greet')).toBe(`Hello ${new URL(app.url).port}`);
-      const second = await client(other, counter.url, first.transport.sessionId);
-      expect(await second.tool('greet')).toBe(`Hello ${new URL(other.url).port}`);
-      expect(await first.tool('greet')).toBe(`Hello ${new URL(app.url).port}`);
-      await Promise.all([first.close(), second.close()]);
-    },
-  );
+  verifies('hosted:session:kept', 'is asked by the call that needs the answer, in whatever process it is', async () => {
+    const first = await client(app, counter.url);
+    expect(await first.tool('greet')).toBe(`Hello ${new URL(app.url).port}`);
+    const second = await client(other, counter.url, first.transport.sessionId);
+    expect(await second.tool('greet')).toBe(`Hello ${new URL(other.url).port}`);
+    expect(await first.tool('greet')).toBe(`Hello ${new URL(app.url).port}`);
+    await Promise.all([first.close(), second.close()]);
+  });
 });
 
 describe('a session with a stateful hosted server', () => {

@@ -1,18 +1,12 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises';
+import { readdir, readFile, readlink } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
-import { networkInterfaces, tmpdir } from 'node:os';
-import path from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { networkInterfaces } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER } from '../../../src/hosting/hosting.types.js';
-import { longIt } from '../../support/jest/globals.mjs';
-import { builtFile } from '../../support/built.js';
 import { ask, bundled, HostedPrograms, rpc, type HostedProgram } from '../../support/hosting/hosted-programs.js';
 import { CLIENT_CODE, type Tried } from '../../support/hosting/egress-worker.js';
 import { workerdEngine } from '../../support/hosting/hosted-runtime.js';
-import { isAlive } from '../../support/program.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 

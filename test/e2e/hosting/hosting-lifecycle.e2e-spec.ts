@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from '@jest/globals';
@@ -34,18 +33,6 @@ export default (request, response) => {
   if (path === '/slow-die') { response.write('half'); setTimeout(() => process.exit(1), 50); return; }
   response.end('${name}');
 };`;
-
-/** Counts how many start at once. */
-class CountingEngine extends NodeEngine {
-  private starting = 0;
-  startingMax = 0;
-
-  override async start(...given: Parameters<NodeEngine['start']>) {
-    this.starting += 1;
-    this.startingMax = Math.max(this.startingMax, this.starting);
-    return super.start(...given).finally(() => (this.starting -= 1));
-  }
-}
 
 let hosted: HostedRuntime;
 let engine: NodeEngine;
@@ -205,7 +192,6 @@ describe('a request', () => {
 });
 
 describe('programs are stopped', () => {
-
   verifies('runtime:stop:idle', 'without requests for the idle time', async () => {
     await start({ RUNTIME_IDLE_MS: '300' });
     const ref = await hosted.add(program('a'));

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,14 +7,10 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { loadEnv } from '../../../src/config/env.js';
-import type { Instance } from '../../../src/hosting/engine.js';
 import type { ProgramRef } from '../../../src/hosting/hosting.types.js';
 import { RunDirs } from '../../../src/hosting/runtime/run-dirs.js';
-import { Sandbox } from '../../../src/hosting/sandbox/sandbox.js';
-import { WorkerdEngine } from '../../../src/hosting/worker/workerd-engine.js';
 import { builtFile } from '../../support/built.js';
-import { HostedRuntime, workerdEngine, type HostedAnswer } from '../../support/hosting/hosted-runtime.js';
+import { HostedRuntime, workerdEngine } from '../../support/hosting/hosted-runtime.js';
 import { until } from '../../support/until.js';
 import { longIt } from '../../support/jest/globals.mjs';
 import { longVerifies, verifies } from '../../support/verifies.js';
@@ -145,31 +142,27 @@ describe('a program that misbehaves', () => {
     await patient.close();
   });
 
-  verifies(
-    'runtime:limit:cpu',
-    'waits in a timer while this process is blocked: is not ended',
-    async () => {
-      const engine = workerdEngine();
-      const start = engine.start.bind(engine);
-      let isHeldUp = false;
-      engine.start = async (...given) => {
-        const instance = await start(...given);
-        const ping = instance.ping.bind(instance);
-        // The process stops while it waits for a sign of life, for longer than a program may be silent.
-        instance.ping = (timeoutMs) => {
-          const answer = ping(timeoutMs);
-          for (const end = performance.now() + 1_500; !isHeldUp && performance.now() < end;);
-          isHeldUp = true;
-          return answer;
-        };
-        return instance;
+  verifies('runtime:limit:cpu', 'waits in a timer while this process is blocked: is not ended', async () => {
+    const engine = workerdEngine();
+    const start = engine.start.bind(engine);
+    let isHeldUp = false;
+    engine.start = async (...given) => {
+      const instance = await start(...given);
+      const ping = instance.ping.bind(instance);
+      // The process stops while it waits for a sign of life, for longer than a program may be silent.
+      instance.ping = (timeoutMs) => {
+        const answer = ping(timeoutMs);
+        for (const end = performance.now() + 1_500; !isHeldUp && performance.now() < end;);
+        isHeldUp = true;
+        return answer;
       };
-      const heldUp = await HostedRuntime.start(engine, LIMITS);
-      expect(await heldUp.ask(await heldUp.add(HOSTILE), '/slow?ms=1000')).toMatchObject({ body: 'slow', error: null });
-      expect([isHeldUp, heldUp.runtime.stats().kills.stall]).toEqual([true, 0]);
-      await heldUp.close();
-    },
-  );
+      return instance;
+    };
+    const heldUp = await HostedRuntime.start(engine, LIMITS);
+    expect(await heldUp.ask(await heldUp.add(HOSTILE), '/slow?ms=1000')).toMatchObject({ body: 'slow', error: null });
+    expect([isHeldUp, heldUp.runtime.stats().kills.stall]).toEqual([true, 0]);
+    await heldUp.close();
+  });
 
   verifies('runtime:limit:wall', 'answers without end: the answer is cut', async () => {
     const { ref, answer, told } = await tried('/large', 'exceededResponse');
@@ -243,29 +236,12 @@ describe('a program that misbehaves', () => {
   });
 });
 
-/** Keeps the process of each program. */
-class SeenEngine extends WorkerdEngine {
-  readonly pids = new Map<string, number>();
-
-  constructor() {
-    super(new Sandbox(loadEnv({})));
-  }
-
-  override async start(...[program, context]: Parameters<WorkerdEngine['start']>): Promise<Instance> {
-    const instance = await super.start(program, context);
-    this.pids.set(program.ref.id, Number(instance.pid));
-    return instance;
-  }
-}
-
 describe('a program that takes too much memory', () => {
   let hosted: HostedRuntime;
-  let engine: SeenEngine;
   // Filling it takes CPU time, and collections hold everything up: here neither ends it first.
   const settings = { RUNTIME_MEMORY_MB: '64', RUNTIME_CPU_MS: '60000', RUNTIME_STALL_MS: '20000' };
   beforeAll(async () => {
-    engine = new SeenEngine();
-    hosted = await HostedRuntime.start(engine, settings);
+    hosted = await HostedRuntime.start(workerdEngine(), settings);
   });
   afterAll(() => hosted.close());
 

@@ -141,7 +141,7 @@ describe('records that a server elsewhere sends', () => {
     answers.push(await app.as(owner).post(pathOf(name, '/logs'), body));
     await until(async () => (await rows())[0].jobs > jobs, 'it was written again');
     expect(await readLog(app, owner, name)).toEqual(before);
-    expect(before.invocations.map(messagesOf).sort()).toEqual([['twice'], 'twice']);
+    expect(before.invocations.map(messagesOf).sort()).toEqual([['twice'], ['twice', 'twice']]);
     expect(new Set(answers.map((answer) => JSON.stringify(answer.body))).size).toBe(1);
     expect(answers[0].body.ids[0]).toBe(body[0].id);
   });

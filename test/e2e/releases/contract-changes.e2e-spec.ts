@@ -64,7 +64,7 @@ describe('what releases change for callers', () => {
       ['warning', 'breaking: tool "forecast", inputSchema.days: The required input was added.'],
     ]);
     const third = await release(name, [...tools, { name: 'now', inputSchema: { type: 'object' } }]);
-    expect(told(third).map(([level]) => level)).toEqual('info');
+    expect(told(third).map(([level]) => level)).toEqual(['info', 'info']);
 
     const { versions, pagination } = await changesOf(name);
     expect(pagination).toEqual({ currentPage: 1, pageSize: 20, totalPages: 1, totalCount: 3 });

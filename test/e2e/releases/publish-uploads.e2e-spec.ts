@@ -1,5 +1,4 @@
 import { WriteStream } from 'node:fs';
-import { Logger } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';

@@ -3,15 +3,7 @@ import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import { startGuarded, type GuardedUpstream } from '../../support/special-upstreams/guarded-upstream.js';
 import { putForm, releaseForm } from '../../support/documentation/raw-form.js';
-import {
-  publish,
-  publishExternal,
-  readRelease,
-  releaseIn,
-  releasesPath,
-  serverRow,
-} from '../../support/releases/releases.js';
-import { until } from '../../support/until.js';
+import { publish, releaseIn, releasesPath } from '../../support/releases/releases.js';
 
 let app: TestApp;
 let owner: TestAccount;

@@ -3,7 +3,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { ReleaseStreams } from '../../../src/modules/releases/stream/release-streams.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import { startGuarded, type GuardedUpstream } from '../../support/special-upstreams/guarded-upstream.js';
@@ -56,11 +55,6 @@ async function follow(from: TestApp, id: string, lastEventId?: string): Promise<
 /** Every log line that a stream told, in order. */
 const linesOf = (events: StreamEvent[]): unknown =>
   events.flatMap(({ event, data }) => (event === 'init' ? data.logs : event === 'log' ? [data] : []));
-
-/** Number of open streams of a process. */
-function openStreams(from: TestApp): number {
-  return from.get(ReleaseStreams).size;
-}
 
 /** Expects the stream to have the lines and the end that the API shows. */
 function expectWhole(events: StreamEvent[], release: ReleaseBody): void {

@@ -654,7 +654,7 @@ describe('a scan that comes too late', () => {
       current_release_id: next.id,
       snapshot: { tools: [{ name: 'newer' }] },
     });
-    expect((await versionsOf(one)).map(({ foundBy }) => foundBy)).toEqual('release');
+    expect((await versionsOf(one)).map(({ foundBy }) => foundBy)).toEqual(['release', 'release']);
     expect(Number((await rescanOf(one.serverId)).next_at)).toBeGreaterThan(Date.now() + 20 * HOUR_MS);
 
     const gone = await publishedServer();

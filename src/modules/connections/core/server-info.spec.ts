@@ -24,7 +24,7 @@ describe('the serverInfo of an upstream', () => {
       fc.property(info, (given) => {
         const { name, version, icons = [] } = toStoredServerInfo(given as ServerInfo);
         expect(storableFault({ name, version, icons })).toBeNull();
-        expect([typeof name, typeof version]).toEqual('string');
+        expect([typeof name, typeof version]).toEqual(['string', 'string']);
         for (const { src, mimeType = '', sizes = [] } of icons) {
           for (const text of [src, mimeType, ...sizes]) expect(typeof text).toBe('string');
         }

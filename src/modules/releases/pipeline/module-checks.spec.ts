@@ -35,7 +35,6 @@ const muchCode = (bytes = 10 * MEGABYTE) => {
 };
 
 describe('a module that is checked in a process of its own', () => {
-
   longIt('may be as large as a module may be', async () => {
     expect(await checks.check(await fileOf(muchCode()), held, LIMITS)).toMatchObject({ form: 'factory' });
   });

@@ -11,9 +11,6 @@ import type { ClaimedRescan } from './rescan.repository.js';
 import type { RescanResult, Trouble } from './rescan-scan.js';
 import { CHECK_FAILED } from './server-rescan.entity.js';
 
-/** Findings of the security check that are logged, and new warnings; `…/changes` and the server's detail list all of them. */
-const FINDING_LINES_MAX = 20;
-
 /** The changes that follow from a scan. */
 export interface RescanVerdict {
   /** The scan succeeded. */
@@ -74,10 +71,8 @@ function unsafe(
   const securityChanges = findings.map(({ where, message }): ContractChange => {
     return { kind: 'security_failed', level: 'breaking', tool: null, path: where, message };
   });
-  const all = report(findings);
   const lines = [
-    ...all.slice(0, FINDING_LINES_MAX),
-    ...(all.length > FINDING_LINES_MAX ? [line('warning', `${all.length - FINDING_LINES_MAX} more findings`)] : []),
+    ...report(findings),
     line(
       'warning',
       'The server is called as before, and may show this to models. Slipway still shows the earlier tools: ' +
@@ -108,7 +103,7 @@ function sound(
   const lines = [
     ...(isMended ? [line('success', PASSED.message)] : []),
     ...(reported !== null && !isCheck(reported) ? [line('success', 'The server could be scanned again.')] : []),
-    ...warnings.slice(0, FINDING_LINES_MAX).map(warningLine),
+    ...warnings.map(warningLine),
     ...contractLines(compared.changes, SINCE),
   ];
   const isAwaited = requestedAt !== null && lines.length === 0;

@@ -94,22 +94,12 @@ function differences({ serverCard }: Release, facts: ServerFacts): LogLine[] {
     const missing = listed.filter((name) => !served.includes(name));
     const extra = served.filter((name) => !listed.includes(name));
     if (missing.length === 0 && extra.length === 0) return [];
-    const lacks = missing.length === 0 ? '' : ` The module does not have ${shown(missing)}.`;
-    const adds = extra.length === 0 ? '' : ` It has ${shown(extra)} besides.`;
+    const named = (names: string[]) => names.map((name) => quoted(name)).join(', ');
+    const lacks = missing.length === 0 ? '' : ` The module does not have ${named(missing)}.`;
+    const adds = extra.length === 0 ? '' : ` It has ${named(extra)} besides.`;
     const message = `The card it was published with lists other ${list} than the module: the module counts.${lacks}${adds}`;
     return [{ stage: 'scan', level: 'warning', message }];
   });
-}
-
-/** Names in one sentence. */
-const SHOWN_MAX = 10;
-
-function shown(names: string[]): string {
-  const more = names.length > SHOWN_MAX ? ` and ${names.length - SHOWN_MAX} more` : '';
-  return `${names
-    .slice(0, SHOWN_MAX)
-    .map((name) => quoted(name))
-    .join(', ')}${more}`;
 }
 
 function namesOf(items: Record<string, unknown>[]): string[] {

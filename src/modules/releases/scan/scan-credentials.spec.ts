@@ -1,17 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Vault } from '../../../platform/vault/vault.js';
-import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { ConfigSchema } from '../config/config-fields.js';
 import { verifies } from '../../../../test/support/verifies.js';
-import { redactCredentials, credentialTarget, requireScanCredentials } from './scan-credentials.js';
-
-const configSchema: ConfigSchema = {
-  type: 'object',
-  properties: {
-    region: { type: 'string', 'x-to': { query: 'area' } },
-    token: { type: 'string', 'x-to': { header: 'X-Token' } },
-  },
-};
+import { redactCredentials, requireScanCredentials } from './scan-credentials.js';
 
 describe('redaction of credentials', () => {
   it('removes a value in plain form and in URLs, encoded once or twice', () => {

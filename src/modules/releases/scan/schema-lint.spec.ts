@@ -71,7 +71,7 @@ describe('the schema of a tool', () => {
     ]);
     for (const schema of [
       { properties: [] },
-      { required: 'a' },
+      { required: ['a', 'a'] },
       { minLength: -1 },
       { additionalProperties: 'no' },
       { $schema: 'http://json-schema.org/draft-07/schema#', properties: { a: 1 } },
