@@ -12,6 +12,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { readWithin } from '../../platform/egress/follow.js';
+import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import { isObject } from '../../platform/text/json.js';
 import { HostedFailure, ProgramBusyError } from '../hosting.errors.js';
@@ -24,7 +25,7 @@ const SWEEP_MS_MAX = 5_000;
 
 /** Options of a bundle's server. */
 export interface BundleServerOptions {
-  /** Command for a session whose caller sent this query. @throws HostedFailure */
+  /** Command for a session whose caller sent this query. @throws InvalidInputError, HostedFailure */
   command(query: URLSearchParams): Promise<Launch>;
   limits: SessionLimits;
   /** Idle timeout of a session. */
@@ -125,10 +126,8 @@ export class BundleServer {
 
   private failed(error: unknown, response: ServerResponse): void {
     if (response.headersSent) return void response.destroy();
-    if (error instanceof HostedFailure) {
-      const [status, code] = error.kind === 'invalid' ? [400, -32602] : [503, -32000];
-      return refuse(response, status, code, error.message);
-    }
+    if (error instanceof InvalidInputError) return refuse(response, 400, -32602, error.message);
+    if (error instanceof HostedFailure) return refuse(response, 503, -32000, error.message);
     this.options.handlers.log('error', { msg: 'a request to a bundle failed', err: error });
     refuse(response, 500, -32603, 'The server could not process the request.');
   }

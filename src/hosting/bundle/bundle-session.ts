@@ -38,8 +38,7 @@ export const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 /** Length limit of a console line. */
 const LINE_CHARS_MAX = 8 * 1024;
 
-/** Number of last output lines in an error: an error of Node takes about ten. */
-const WORDS_MAX = 12;
+/** Length limit of the last output in an error: an error of Node takes about ten lines. */
 const WORDS_CHARS_MAX = 1_000;
 
 /** Limit of bytes not yet read by the server: two messages. */
@@ -86,7 +85,7 @@ export class BundleSession {
   private lookedAt = 0;
   private readonly pending = new Map<RequestId, PendingCall>();
   private readonly watch: Repeat;
-  private readonly lastWords: string[] = [];
+  private lastWords = '';
   private why: { outcome: RuntimeOutcome; message: string } | null = null;
   private isEnding = false;
 
@@ -235,8 +234,7 @@ export class BundleSession {
   }
 
   private logLine(message: string): void {
-    this.lastWords.push(message);
-    if (this.lastWords.length > WORDS_MAX) this.lastWords.shift();
+    this.lastWords = `${this.lastWords} ${message}`.slice(-WORDS_CHARS_MAX);
     const line: TraceLine = { at: Date.now(), level: 'log', message: message.slice(0, LINE_CHARS_MAX) };
     const [only, another] = this.pending.values();
     if (!only || another) return this.handlers.onLine('', line);
@@ -270,7 +268,7 @@ export class BundleSession {
   private onExit(how: string): void {
     this.watch.stop();
     this.isEnding = true;
-    const words = this.lastWords.join(' ').replace(/\s+/g, ' ').slice(0, WORDS_CHARS_MAX);
+    const words = this.lastWords.replace(/\s+/g, ' ').trim();
     const said = words === '' ? '' : ` Its last words: ${words}`;
     const { outcome, message } = this.why ?? {
       outcome: 'exception' as const,

@@ -11,7 +11,7 @@ import type { Launch, Sandbox } from '../sandbox/sandbox.js';
 import { commandFor, unpackBundle, type BundleManifest } from './unpack-bundle.js';
 import { spawn } from 'node:child_process';
 import { Server } from 'node:net';
-import { LOOPBACK_UP, TOOLS_PATH } from '../sandbox/isolation-checks.js';
+import { LOOPBACK_UP, TOOL_MS_MAX, TOOLS_PATH } from '../sandbox/isolation-checks.js';
 
 /** Data segment beside the heap: with this much Node 20 ran code that used 110 MB of its 128 (measured). */
 const RESERVED_MB = 64;
@@ -21,9 +21,6 @@ const V8_RESERVED_MB = Number(process.versions.node.split('.', 1)[0]) >= 24 ? 52
 
 /** Path of the network namespace inside a session: the first descriptor after the standard streams. */
 const NETWORK_INSIDE = '/proc/self/fd/3';
-
-/** Timeout of opening the socket, which takes a tenth of a second. */
-const OPEN_MS_MAX = 10_000;
 
 /** Script that listens on a loopback port, passes the socket to its parent, and exits. */
 const LISTEN = `const server = require('node:net').createServer();
@@ -158,7 +155,7 @@ async function openBundleNetwork(): Promise<BundleNetwork> {
   const child = spawn('unshare', ['--net', '--', ...inside], {
     env: { PATH: TOOLS_PATH },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-    timeout: OPEN_MS_MAX,
+    timeout: TOOL_MS_MAX,
     killSignal: 'SIGKILL',
   });
   let words = '';

@@ -1,13 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { OWNER_PROCESSES_MAX } from '../sandbox/isolation-checks.js';
 
 /** Linux reports CPU time in hundredths of a second. */
 const TICK_MS = 10;
 
 /** Processes that a session may have: a usual one has three, a sample of one takes 150 µs. A session with more is ended. */
 export const PROCESSES_MAX = 64;
-
-/** Limit of threads whose children are read, at 10 µs each. An owner with an account of its own has no more. */
-const THREADS_MAX = 1_024;
 
 /** The next sample waits for this multiple of the last one's duration, so that sampling uses at most 1/20 of a core. */
 const PAUSE_FACTOR = 20;
@@ -42,11 +40,11 @@ export class SessionUsage {
 }
 
 /**
- * Threads above 1,024 are not searched for children. Synchronous: nothing may run between the sample and its evaluation.
+ * Threads above 1,024, which an owner with an account of its own cannot have, are not searched for children, at 10 µs each. Synchronous: nothing may run between the sample and its evaluation.
  */
 function usageOf(pid: number | undefined): Usage | null {
   if (pid === undefined || ticksOf(pid) === null) return null;
-  let [ticks, memoryKb, threadsLeft] = [0, 0, THREADS_MAX];
+  let [ticks, memoryKb, threadsLeft] = [0, 0, OWNER_PROCESSES_MAX];
   const pids = [pid];
   // Grows during the iteration.
   for (const each of pids) {

@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { isObject } from '../../platform/text/json.js';
 import { openZip, type ZipArchive } from '../../platform/zip/zip-archive.js';
-import { ProgramStartError, HostedFailure } from '../hosting.errors.js';
+import { InvalidInputError } from '../../platform/errors/domain-error.js';
+import { ProgramStartError } from '../hosting.errors.js';
 import { jsonIn, parseBounded } from '../../platform/text/json-bounds.js';
 
 const MB = 1024 * 1024;
@@ -15,14 +16,6 @@ const FILE_BYTES_MAX = 200 * MB;
 
 /** The largest manifests, with every tool's schema and translations, have some hundred kilobytes. */
 export const MANIFEST_BYTES_MAX = MB;
-
-/** The caller's configuration lacks required values, which the message names. */
-class BundleConfigError extends HostedFailure {
-  readonly kind = 'invalid';
-  readonly code = 'validation_error';
-  readonly outcome = 'exception';
-  override readonly mayHaveRun = false;
-}
 
 /** Command of one session. */
 interface BundleCommand {
@@ -90,7 +83,7 @@ async function readManifest(zip: ZipArchive): Promise<BundleManifest> {
  * caller's value, a secret of that name, or the manifest's default (MCPB manifest 0.3).
  *
  * @param query the caller's query; a name may occur several times for list values
- * @throws BundleConfigError when a required value is missing
+ * @throws InvalidInputError when required values are missing, which it names
  */
 export function commandFor(
   { command, args, env, userConfig }: BundleManifest,
@@ -136,7 +129,7 @@ function valuesOf(
     else if (required === true) missing.push(name);
   }
   if (missing.length === 0) return values;
-  throw new BundleConfigError(
+  throw new InvalidInputError(
     `The server wants ${missing.map((name) => `"${name}"`).join(', ')}: send it in the query.`,
   );
 }

@@ -2,18 +2,13 @@ import { EgressProxyError, EgressRefusedError } from '../../platform/egress/egre
 
 /** Error answered to hosted code in place of a response. The message is for the code. */
 export class OutboundError extends Error {
+  /** @param isLogged true for a request that a rule forbids: also logged for the author */
   constructor(
     readonly status: number,
     message: string,
+    readonly isLogged = status === 403,
   ) {
     super(message);
-  }
-}
-
-/** A rule forbids the request; also logged for the author. */
-export class OutboundDeniedError extends OutboundError {
-  constructor(message: string, status = 403) {
-    super(status, message);
   }
 }
 
@@ -26,8 +21,9 @@ export function outboundErrorOf(error: unknown, host: string): OutboundError {
   if (error instanceof OutboundError) return error;
   if (error instanceof EgressRefusedError) {
     const { addressKind, message } = error;
-    if (addressKind === undefined) return new OutboundDeniedError(message);
-    return new OutboundDeniedError(
+    if (addressKind === undefined) return new OutboundError(403, message);
+    return new OutboundError(
+      403,
       `The host "${host}" has a ${addressKind} address: hosted code reaches public addresses only. For a service of your own ` +
         `network, the operator lists it in HOSTING_EGRESS_ALLOW, and the server's owner adds "${host}:<port>" to egressAllow ` +
         'with PATCH /servers/{qualifiedName}/runtime. The ports of Slipway and its database stay closed.',

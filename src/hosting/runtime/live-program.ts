@@ -30,7 +30,7 @@ import {
   type RefusalReason,
 } from './termination-errors.js';
 import type { HostedCall } from './hosted-call.js';
-import type { Backoff } from './owner-versions.js';
+import type { Backoff } from './backoff.js';
 import { ProgramCalls } from './program-calls.js';
 import { ProgramTraces } from './program-traces.js';
 import { digestOf } from './restart-coalescer.js';

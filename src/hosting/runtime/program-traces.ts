@@ -1,11 +1,8 @@
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import { uuidV7 } from '../../platform/database/uuid-v7.js';
-import type { ProgramRef, RuntimeOutcome, Trace } from '../hosting.types.js';
+import { ENDED_MAX, type ProgramRef, type RuntimeOutcome, type Trace } from '../hosting.types.js';
 import type { ProgramOwners } from '../hosting.js';
 import type { ProgramCalls } from './program-calls.js';
-
-/** Limit of finished requests remembered for late output. */
-const ENDED_MAX = 1_000;
 
 /** Limit of records per minute for output that belongs to no request. */
 const UNATTRIBUTED_PER_MINUTE = 60;

@@ -37,7 +37,8 @@ export type Run = (file: string, args: string[]) => Promise<void>;
 /** Path of system tools; independent of this service's environment. */
 export const TOOLS_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-const PROBE_MS_MAX = 5_000;
+/** Timeout of a tool of the system, which takes a tenth of a second. */
+export const TOOL_MS_MAX = 10_000;
 
 /** First of 65,536 accounts for hosted code, in a range that is not allocated otherwise (systemd's "unused"). */
 export const FIRST_USER = 1_900_000_000;
@@ -137,7 +138,7 @@ export function wrappers({ missing, isRoot, hasManyUsers, canYield }: Isolation,
     ...dies,
   ];
   // Counted per account, so only for accounts of a single owner.
-  const processes = isRoot && hasUser && hasManyUsers ? [`--nproc=${PROCESSES_MAX}`] : [];
+  const processes = isRoot && hasUser && hasManyUsers ? [`--nproc=${OWNER_PROCESSES_MAX}`] : [];
   return [
     // With a process namespace the outermost process stays outside, and the first process inside ends with it.
     ...(isAlone && dies.length > 0 ? ['setpriv', ...dies, '--'] : []),
@@ -155,7 +156,7 @@ function entering({ tree, workDir }: NonNullable<Wrapping['root']>): string[] {
 }
 
 /** Limit of processes and threads of one owner: 25 bundle sessions in Node take some 300. */
-const PROCESSES_MAX = 1_024;
+export const OWNER_PROCESSES_MAX = 1_024;
 
 /**
  * Limits of open files and of the size of one file (bytes): enough for 1,000 concurrent sessions on disk, and no file
@@ -174,7 +175,7 @@ function dropTo(user: number): string[] {
 
 function runTool(file: string, args: string[]): Promise<void> {
   return new Promise((resolve, reject) => {
-    const options = { env: { PATH: TOOLS_PATH }, timeout: PROBE_MS_MAX };
+    const options = { env: { PATH: TOOLS_PATH }, timeout: TOOL_MS_MAX };
     execFile(file, args, options, (error, _out, stderr) => {
       if (!error) return resolve();
       if (error.code === 'ENOENT') return reject(new Error(`there is no ${file} on this host`));
