@@ -41,9 +41,6 @@ const LINE_CHARS_MAX = 8 * 1024;
 /** Length limit of the last output in an error: an error of Node takes about ten lines. */
 const WORDS_CHARS_MAX = 1_000;
 
-/** Limit of bytes not yet read by the server: two messages. */
-const WAITING_BYTES_MAX = 2 * MESSAGE_BYTES_MAX;
-
 /** Time to exit after the end of input; some servers save state. */
 const GRACE_MS = 1_000;
 
@@ -204,7 +201,8 @@ export class BundleSession {
     const { stdin } = this.child;
     if (!stdin?.writable) return;
     stdin.write(`${JSON.stringify(message)}\n`);
-    if (stdin.writableLength > WAITING_BYTES_MAX) this.kill();
+    // Two messages may wait for the server to read.
+    if (stdin.writableLength > 2 * MESSAGE_BYTES_MAX) this.kill();
   }
 
   private fromChild(line: string): void {

@@ -40,7 +40,8 @@ export class SessionUsage {
 }
 
 /**
- * Threads above 1,024, which an owner with an account of its own cannot have, are not searched for children, at 10 µs each. Synchronous: nothing may run between the sample and its evaluation.
+ * Threads above 1,024, which an owner with an account of its own cannot have, are not searched for children, at 10 µs
+ * each. Synchronous: nothing may run between the sample and its evaluation.
  */
 function usageOf(pid: number | undefined): Usage | null {
   if (pid === undefined || ticksOf(pid) === null) return null;

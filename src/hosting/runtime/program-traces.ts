@@ -4,14 +4,11 @@ import { ENDED_MAX, type ProgramRef, type RuntimeOutcome, type Trace } from '../
 import type { ProgramOwners } from '../hosting.js';
 import type { ProgramCalls } from './program-calls.js';
 
-/** Limit of records per minute for output that belongs to no request. */
+/** Limit of records per minute for output that belongs to no request, and of buffered ones of a start. */
 const UNATTRIBUTED_PER_MINUTE = 60;
 
 /** Method of such a record: output printed while the program was loaded, or between requests. */
 const START_METHOD = 'START';
-
-/** Limit of buffered lines and exceptions of a start without a waiting request. */
-const START_PIECES_MAX = 100;
 
 /**
  * Passes the observations of one program to its owner.
@@ -70,7 +67,7 @@ export class ProgramTraces {
       return this.send(outcome && !this.verdicts.has(trace.invocationId) ? trace : rest);
     }
     if (this.starting) {
-      if (this.starting.length < START_PIECES_MAX) this.starting.push(trace);
+      if (this.starting.length < UNATTRIBUTED_PER_MINUTE) this.starting.push(trace);
       else this.dropped += 1;
       return;
     }

@@ -46,9 +46,7 @@ export const FIRST_USER = 1_900_000_000;
 /** `nobody`, for all hosted code where accounts are limited. */
 export const NOBODY = 65_534;
 
-/**
- * Priority of hosted code below this service.
- */
+/** Priority of hosted code below this service. */
 const NICE = '5';
 
 const NAMESPACES = ['--net', '--ipc', '--uts'];

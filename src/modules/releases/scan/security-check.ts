@@ -55,9 +55,10 @@ export const FINDINGS_MAX = 100;
 const FINDINGS_PER_PART_MAX = 8;
 
 /**
- * Longest texts, in characters, those inside of a schema included. All of them are put into the model's context by every client, at every start, whether the
- * tool is used or not; four characters are about one token. Long ones crowd out other servers' tools, and instructions
- * meant for the model are easily overlooked in them. The longest descriptions of widely used servers have about 11,000.
+ * Longest texts, in characters, those inside of a schema included. All of them are put into the model's context by
+ * every client, at every start, whether the tool is used or not; four characters are about one token. Long ones crowd
+ * out other servers' tools, and instructions meant for the model are easily overlooked in them. The longest
+ * descriptions of widely used servers have about 11,000.
  */
 export const DESCRIPTION_CHARS_MAX = 16_384;
 

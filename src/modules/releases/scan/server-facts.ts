@@ -13,7 +13,7 @@ export interface ScanFinding {
   message: string;
 }
 
-/** Largest snapshot, and payload of a publish. A thousand tools with their schemas stay below 2 MB; every client loads all of it. */
+/** Largest snapshot, and payload of a publish. A thousand tools with schemas stay below 2 MB; clients load all of it. */
 export const SNAPSHOT_MB_MAX = 4;
 
 type Item = Record<string, unknown>;
