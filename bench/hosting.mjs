@@ -88,9 +88,10 @@ async function startRuntime() {
   const load = (file) => import(new URL(`../dist/src/${file}`, import.meta.url));
   const { Logger } = await import('@nestjs/common');
   Logger.overrideLogger(false);
-  const [{ loadEnv }, { ProgramOwners }, { Runtime }, { WorkerdEngine }, { Sandbox }] = await Promise.all(
+  const [{ loadEnv }, { Engines }, { ProgramOwners }, { Runtime }, { WorkerdEngine }, { Sandbox }] = await Promise.all(
     [
       'config/env.js',
+      'hosting/engine.js',
       'hosting/hosting.js',
       'hosting/runtime/runtime.js',
       'hosting/worker/workerd-engine.js',
@@ -118,7 +119,7 @@ async function startRuntime() {
     namesOf: () => Promise.resolve({}),
     traced: () => undefined,
   });
-  const runtime = new Runtime(env, programs, [new KnownEngine(sandbox)]);
+  const runtime = Runtime.create(env, programs, new Engines([new KnownEngine(sandbox)]));
   const add = (code) => {
     const id = randomUUID();
     writeFileSync(join(folder, `${id}.mjs`), code);

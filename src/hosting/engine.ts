@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import { HostingUnavailableError } from './hosting.errors.js';
 import type { EngineName, Program, ProgramLimits, Trace } from './hosting.types.js';
 
 /** Reason of an instance's exit. */
@@ -35,8 +36,6 @@ export interface EngineContext {
   runDir: string;
   /** Folder for the owner's session data, across versions and restarts. Created on demand. */
   stateDir: string;
-  /** True if the program crashed or exceeded a limit in the last minutes: it then runs with lower priority. */
-  hasCrashedLately: boolean;
   /** Writes a log line with the names of the program. */
   log: ProgramLog;
   /** Receives lines and exceptions of the code. Must not throw. */
@@ -57,5 +56,25 @@ export abstract class Engine {
   /** Null if programs can run on this machine; otherwise the reason and a remedy for the operator. */
   whyNot(): Promise<string | null> {
     return Promise.resolve(null);
+  }
+}
+
+const NO_BUNDLES = 'This service runs no bundles: its operator allows them with RUNTIME_BUNDLES.';
+
+/** The engines of this process. Only that of bundles can be absent. */
+export class Engines {
+  constructor(readonly all: readonly Engine[]) {}
+
+  /** @throws HostingUnavailableError without this engine */
+  of(name: EngineName): Engine {
+    const engine = this.all.find((candidate) => candidate.name === name);
+    if (!engine) throw new HostingUnavailableError(NO_BUNDLES);
+    return engine;
+  }
+
+  /** Null if programs of this engine run here; otherwise the reason and a remedy for the operator. */
+  async whyNot(name: EngineName): Promise<string | null> {
+    const engine = this.all.find((candidate) => candidate.name === name);
+    return engine ? engine.whyNot() : NO_BUNDLES;
   }
 }

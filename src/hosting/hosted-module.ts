@@ -42,11 +42,22 @@ const SHOWN_IMPORTS_MAX = 5;
 export function checkModule(source: string, provided?: RegExp): ModuleFacts {
   const text = source.replace(/^\uFEFF/, '');
   const outline = parse(text);
-  requireBundled(text, outline, provided);
+  const isThere = (name: string) => isBuiltin(name) || RUNTIME_IMPORT.test(name) || provided?.test(name);
+  const foreign = [...outline.imports].filter(([name]) => !isThere(name));
+  if (foreign.length > 0) {
+    const shown = foreign.slice(0, SHOWN_IMPORTS_MAX).map(([name, at]) => `${quoted(name)} (${placeOf(text, at)})`);
+    const more = foreign.length > SHOWN_IMPORTS_MAX ? ` and ${foreign.length - SHOWN_IMPORTS_MAX} more` : '';
+    throw new InvalidModuleError(
+      `The module imports ${shown.join(', ')}${more}, and only Node built-ins are there when it runs: ` +
+        'bundle your dependencies into it, as `esbuild --bundle --format=esm --platform=node` does.',
+    );
+  }
+  const stateful = outline.exports.get('stateful');
+  const shape = stateful && resolve(outline, stateful);
   return {
     form: formOf(text, outline),
     exports: [...outline.exports.keys()],
-    stateful: statefulOf(outline),
+    stateful: shape === 'true' ? true : shape === 'false' ? false : null,
     imports: [...outline.imports.keys()],
   };
 }
@@ -71,18 +82,6 @@ function parse(text: string): ModuleOutline {
 function placeOf(text: string, at: number): string {
   const { line, column } = getLineInfo(text, at);
   return `${line}:${column + 1}`;
-}
-
-function requireBundled(text: string, { imports }: ModuleOutline, provided?: RegExp): void {
-  const isThere = (name: string) => isBuiltin(name) || RUNTIME_IMPORT.test(name) || provided?.test(name);
-  const foreign = [...imports].filter(([name]) => !isThere(name));
-  if (foreign.length === 0) return;
-  const shown = foreign.slice(0, SHOWN_IMPORTS_MAX).map(([name, at]) => `${quoted(name)} (${placeOf(text, at)})`);
-  const more = foreign.length > SHOWN_IMPORTS_MAX ? ` and ${foreign.length - SHOWN_IMPORTS_MAX} more` : '';
-  throw new InvalidModuleError(
-    `The module imports ${shown.join(', ')}${more}, and only Node built-ins are there when it runs: ` +
-      'bundle your dependencies into it, as `esbuild --bundle --format=esm --platform=node` does.',
-  );
 }
 
 function formOf(text: string, outline: ModuleOutline): ModuleFacts['form'] {
@@ -110,12 +109,6 @@ function formOf(text: string, outline: ModuleOutline): ModuleFacts['form'] {
     default:
       return 'unknown';
   }
-}
-
-function statefulOf(outline: ModuleOutline): boolean | null {
-  const exported = outline.exports.get('stateful');
-  const shape = exported && resolve(outline, exported);
-  return shape === 'true' ? true : shape === 'false' ? false : null;
 }
 
 /** Follows `export { a as default }; const a = b;` to the value of `b`. A name assigned more than once is unknown. */

@@ -15,19 +15,6 @@ abstract class NotRunFailure extends HostedFailure {
   override readonly mayHaveRun = false;
 }
 
-/** The same, with the time after which the request may succeed. */
-abstract class RetryLaterFailure extends NotRunFailure {
-  readonly kind = 'unavailable';
-
-  constructor(
-    message: string,
-    override readonly retryAfterSeconds: number,
-    detail?: unknown,
-  ) {
-    super(message, detail);
-  }
-}
-
 /** The module of a hosted release is invalid; the message says where and why. */
 export class InvalidModuleError extends errorOf('invalid', 'invalid_module') {}
 
@@ -40,8 +27,17 @@ export class HostingUnavailableError extends NotRunFailure {
 
 /** The host of the program accepts no requests now; it or another one will shortly. */
 @Serializable('retryAfterSeconds')
-export class HostAwayError extends RetryLaterFailure {
-  readonly code = 'hosting_unavailable';
+export class HostAwayError extends NotRunFailure {
+  readonly kind = 'unavailable';
+  readonly code: string = 'hosting_unavailable';
+
+  constructor(
+    message: string,
+    override readonly retryAfterSeconds: number,
+    detail?: unknown,
+  ) {
+    super(message, detail);
+  }
 }
 
 /** The program does not start. The message holds its output. */
@@ -53,8 +49,16 @@ export class ProgramStartError extends NotRunFailure {
 
 /** The program crashed repeatedly and is started again only after a back-off. The message holds its output. */
 @Serializable('retryAfterSeconds')
-export class ProgramRestingError extends RetryLaterFailure {
+export class ProgramRestingError extends NotRunFailure {
+  readonly kind = 'unavailable';
   readonly code = 'upstream_error';
+
+  constructor(
+    message: string,
+    override readonly retryAfterSeconds: number,
+  ) {
+    super(message);
+  }
 }
 
 /** The program is at its limit of concurrent requests, or its account at that of running programs. */

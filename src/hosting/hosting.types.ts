@@ -97,6 +97,9 @@ export interface TraceLine {
 /** Added to the size of each line, so that empty lines count towards the limit. */
 export const LINE_BYTES = 16;
 
+/** Limit of finished requests of one program that are remembered for late output; the oldest is forgotten. */
+export const ENDED_MAX = 10_000;
+
 /** Text of the line that stands for those above the limit of one request. */
 export function cutLine(logBytes: number): string {
   return `Lines were left out: one request may log ${Math.floor(logBytes / 1_024)} KB.`;

@@ -12,7 +12,6 @@
 import {
   Parser,
   type AnyNode,
-  type Expression,
   type ModuleDeclaration,
   type Options,
   type Pattern,
@@ -89,7 +88,8 @@ class OutlineParser extends AcornParser {
     const statement = super.parseStatement(context, topLevel, exports);
     if (topLevel && this.outline) note(statement, this.outline);
     // The parser itself reads exported declarations, and expressions that may be a directive.
-    return isExported || isDirective(statement) ? statement : DROPPED;
+    const isDirective = statement.type === 'ExpressionStatement' && statement.expression.type === 'Literal';
+    return isExported || isDirective ? statement : DROPPED;
   }
 
   /** Declaration after `export`. */
@@ -132,10 +132,6 @@ class NameSet {
   }
 }
 
-function isDirective(statement: Statement | ModuleDeclaration): boolean {
-  return statement.type === 'ExpressionStatement' && statement.expression.type === 'Literal';
-}
-
 function note(statement: Statement | ModuleDeclaration, outline: ModuleOutline): void {
   switch (statement.type) {
     case 'ImportDeclaration':
@@ -163,7 +159,9 @@ function note(statement: Statement | ModuleDeclaration, outline: ModuleOutline):
       return;
     default:
       noteDeclared(statement, outline);
-      noteAssigned(statement, outline);
+      // `a = …` replaces the declared value.
+      if (statement.type !== 'ExpressionStatement' || statement.expression.type !== 'AssignmentExpression') return;
+      if (statement.expression.left.type === 'Identifier') outline.names.set(statement.expression.left.name, 'unknown');
   }
 }
 
@@ -186,13 +184,6 @@ function noteDeclared(declaration: AnyNode, { names }: ModuleOutline): string[] 
     names.set(id.name, init ? shapeOf(init) : 'unknown');
     return [id.name];
   });
-}
-
-/** `a = …` at the top level: replaces the declared value. */
-function noteAssigned(statement: AnyNode, { names }: ModuleOutline): void {
-  if (statement.type !== 'ExpressionStatement' || statement.expression.type !== 'AssignmentExpression') return;
-  const { left } = statement.expression;
-  if (left.type === 'Identifier') names.set(left.name, 'unknown');
 }
 
 function boundNames(pattern: Pattern): string[] {
@@ -227,7 +218,9 @@ function shapeOf(node: AnyNode): Shape {
     case 'Literal':
       return typeof node.value === 'boolean' ? `${node.value}` : 'unusable';
     case 'UnaryExpression':
-      return booleanOf(node.operator, node.argument);
+      // `!0` and `!1`, the minified true and false.
+      if (node.operator !== '!' || node.argument.type !== 'Literal') return 'unknown';
+      return node.argument.value ? 'false' : 'true';
     case 'TemplateLiteral':
     case 'ArrayExpression':
       return 'unusable';
@@ -245,12 +238,6 @@ function shapeOf(node: AnyNode): Shape {
     default:
       return 'unknown';
   }
-}
-
-/** `!0` and `!1`, the minified true and false. */
-function booleanOf(operator: string, argument: Expression): Shape {
-  if (operator !== '!' || argument.type !== 'Literal') return 'unknown';
-  return argument.value ? 'false' : 'true';
 }
 
 /** Name of an export or member, which may be a string literal. */

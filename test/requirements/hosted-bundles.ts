@@ -2,32 +2,10 @@ import type { Requirement } from '../requirements.js';
 
 /** Running MCPB bundles, where the operator allows it. */
 export const hostedBundles = {
-  'bundle:off': {
-    source: 'House',
-    behavior: 'Bundles run only if `RUNTIME_BUNDLES` is on.',
-  },
   'bundle:session': {
     source: 'House',
     behavior:
-      'Each session of a bundle has its own process; session and process end together, with all child processes.',
-  },
-  'bundle:session:idle': {
-    source: 'House',
-    behavior:
-      'A session of a bundle without requests for `RUNTIME_IDLE_MS` ends, also if its client left streams open.',
-  },
-  'bundle:session:places': {
-    source: 'House',
-    behavior: 'Without free capacity a session of a bundle is refused, and no process is started.',
-  },
-  'bundle:leak-free': {
-    source: 'House',
-    behavior: 'Clients that disconnect with calls in flight leave no process behind.',
-  },
-  'bundle:manifest': {
-    source: 'House',
-    behavior:
-      'A bundle starts as its manifest defines, with the values of the caller, a secret of that name, or the default.',
+      'Each session of a bundle has its own process; without free capacity it is refused. Session and process end together, with all child processes, after `RUNTIME_IDLE_MS` without requests even if streams are open, and when clients disconnect with calls in flight.',
   },
   'bundle:walls': {
     source: 'House',
@@ -54,6 +32,7 @@ export const hostedBundles = {
   },
   'bundle:run': {
     source: 'House',
-    behavior: 'A hosted bundle is called at its run address and through connections, and its calls are logged.',
+    behavior:
+      'Where `RUNTIME_BUNDLES` is on, a hosted bundle starts as its manifest defines, with the values of the caller, a secret of that name, or the default; it is called at its run address and through connections, and its calls are logged.',
   },
 } as const satisfies Record<string, Requirement>;

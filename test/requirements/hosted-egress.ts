@@ -26,24 +26,18 @@ export const hostedEgress = {
   },
   'egress:hosted:passes': {
     source: 'House',
-    behavior: 'HTTP, HTTPS, WebSockets and raw connections of hosted code stream in both directions without buffering.',
-  },
-  'egress:hosted:headers': {
-    source: 'House',
-    behavior: 'Hop-by-hop headers and a forged Host header of hosted code are not sent.',
+    behavior:
+      'HTTP, HTTPS, WebSockets and raw connections of hosted code stream in both directions without buffering, without hop-by-hop headers and a forged Host header.',
   },
   'egress:hosted:bounds': {
     source: 'House',
-    behavior: 'A program has at most 32 requests in flight; waits, idle sockets and headers are bounded.',
+    behavior:
+      'A program has at most 32 requests in flight; waits, idle sockets and headers are bounded, and its end closes all its connections.',
   },
   'egress:hosted:proxy': {
     source: 'House',
     behavior:
       'With EGRESS_PROXY every request of hosted code goes through that proxy, and hosted code receives its refusals.',
-  },
-  'egress:hosted:leaves-nothing': {
-    source: 'House',
-    behavior: 'The end of a program closes all its connections.',
   },
   'egress:hosted:hostile': {
     source: 'House',
@@ -51,27 +45,17 @@ export const hostedEgress = {
   },
   'server:runtime:settings': {
     source: 'House',
-    behavior: 'The owner of a server reads and changes its egress list and the logging of payloads.',
-  },
-  'server:runtime:announced': {
-    source: 'House',
-    behavior: 'A change of runtime settings is published to every process at once.',
-  },
-  'server:runtime:validation': {
-    source: 'House',
-    behavior: 'A list of hosts has at most 50 entries: hosts, wildcards or addresses, each with an optional port.',
+    behavior:
+      'The owner of a server reads and changes its egress list (at most 50 hosts, wildcards or addresses, each with an optional port) and the logging of payloads, and every process knows at once.',
   },
   'server:runtime:owner-only': {
     source: 'House',
     behavior: 'Only the owner can use runtime settings; a foreign server has the answer of a missing one.',
   },
-  'log:payload:off': {
-    source: 'House',
-    behavior: 'Arguments and results are not recorded unless the owner turned that on.',
-  },
   'log:payload:on': {
     source: 'House',
-    behavior: 'With payloads on, records contain arguments and results of calls, at most 16 KB of each.',
+    behavior:
+      'Records contain arguments and results of calls, at most 16 KB of each, only while the owner has turned that on.',
   },
   'log:payload:redacted': {
     source: 'House',

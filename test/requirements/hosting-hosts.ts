@@ -4,15 +4,13 @@ import type { Requirement } from '../requirements.js';
 export const hostingHosts = {
   'hosting:hosts:share': {
     source: 'House',
-    behavior: 'Each stateless program runs in one host process, chosen by hash; a call in any process reaches it.',
+    behavior:
+      'Each stateless program runs in one host process, chosen by hash; a call in any process reaches it, also in one without the role `host`.',
   },
   'hosting:hosts:stream': {
     source: 'House',
-    behavior: 'Bodies and responses stream unchanged between processes, with backpressure.',
-  },
-  'hosting:hosts:cancel': {
-    source: 'House',
-    behavior: 'A disconnected caller cancels its request in the process where the program runs.',
+    behavior:
+      'Bodies and responses stream unchanged between processes, with backpressure, and a disconnected caller cancels its request where the program runs.',
   },
   'hosting:hosts:failures': {
     source: 'House',
@@ -31,7 +29,7 @@ export const hostingHosts = {
   'hosting:hosts:killed': {
     source: 'House',
     behavior:
-      'The programs of a killed host run on other hosts, stateful ones after its lease expired, and none runs twice.',
+      'The programs of a killed host run on other hosts, stateful ones after its lease expired, and none runs twice; a host that shuts down releases them at once.',
   },
   'hosting:hosts:fenced': {
     source: 'House',
@@ -48,27 +46,15 @@ export const hostingHosts = {
       'A stateful program keeps its state on a host that shares the data folder; such a host is preferred, and on any other the program starts empty.',
     isLong: true,
   },
-  'hosting:hosts:stop': {
-    source: 'House',
-    behavior: 'A host that shuts down releases its stateful programs for other hosts at once.',
-  },
   'hosting:hosts:messages': {
     source: 'House',
     behavior:
       'Every host receives new versions, changed values and deletions of owners; the state of a deleted owner is removed also if the message is lost.',
   },
-  'hosting:hosts:api-only': {
-    source: 'House',
-    behavior: 'A process without the role `host` forwards to hosts and runs no program.',
-  },
   'hosting:hosts:why-not': {
     source: 'House',
-    behavior: 'Any process reports if an engine runs on any host, and otherwise the reason.',
-  },
-  'hosting:hosts:unreachable': {
-    source: 'House',
     behavior:
-      'A host without an internal address runs programs for itself only; errors in other processes name ADVERTISE_URL.',
+      'Any process reports if an engine runs on any host, and otherwise the reason; a host without an internal address runs programs for itself only.',
   },
   'hosting:hosts:secret': {
     source: 'House',

@@ -3,32 +3,15 @@ import type { Requirement } from '../requirements.js';
 /** Running programs: their life, their limits, and what their owners hear. */
 export const hostingRuntime = {
   // Life
-  'runtime:start:single-flight': {
-    source: 'House',
-    behavior: 'The first request starts a program once, and concurrent requests share that start.',
-  },
-  'runtime:start:places': {
-    source: 'House',
-    behavior:
-      'The number of simultaneous starts is the number of cores of the host, at least two; further starts wait.',
-  },
   'runtime:start:failure': {
     source: 'House',
-    behavior: 'A program that fails to start fails its requests with its output.',
-  },
-  'runtime:start:lines': {
-    source: 'House',
     behavior:
-      'Output during the start is recorded with the request that waits for it, or in a record `START /` of its own.',
+      'A program that fails to start fails its requests with its output; other output of a start is recorded with the waiting request, or as `START /`.',
   },
   'runtime:stop:idle': {
     source: 'House',
-    behavior: 'A program without requests for `RUNTIME_IDLE_MS` is stopped, and the next request starts it again.',
-  },
-  'runtime:stop:room': {
-    source: 'House',
     behavior:
-      'With `RUNTIME_LIVE_MAX` live programs the longest idle one is stopped for another; an active one never is.',
+      'The first request starts a program once. One without requests for `RUNTIME_IDLE_MS` is stopped, and with `RUNTIME_LIVE_MAX` live programs the longest idle one makes room for another; an active one never does.',
   },
   'runtime:stop:memory': {
     source: 'House',
@@ -57,7 +40,7 @@ export const hostingRuntime = {
   'runtime:swap:lossless': {
     source: 'House',
     behavior:
-      'A new version replaces the old one under load without a failed request; requests of the old version complete in it.',
+      'A new version replaces the old one under load without a failed request or call; requests of the old version complete in it.',
   },
   'runtime:swap:stateful': {
     source: 'House',
@@ -65,60 +48,41 @@ export const hostingRuntime = {
   },
   'runtime:swap:bounded': {
     source: 'House',
-    behavior: 'An owner has at most two programs at once, however often its versions change.',
+    behavior: 'An owner has at most two programs at once, however often its versions or values change.',
   },
   'runtime:renew': {
     source: 'House',
     behavior:
-      'A running program whose secrets or egress rules changed is restarted without a failed request, a stateful one after its predecessor ended; without a change it is not restarted.',
+      'A running program whose secrets or egress rules changed is restarted without a failed request, a stateful one after its predecessor ended; without such a change, as by a new slug, it is not restarted.',
   },
   'runtime:renew:lost': {
     source: 'House',
     behavior:
       'Changed values reach a program that is never idle within four leases (60 s), also if the message is lost.',
   },
-  'runtime:renew:bounded': {
-    source: 'House',
-    behavior: 'However often the values of an owner change at once, at most two of its programs run.',
-  },
   'runtime:crash:back-off': {
     source: 'House',
     behavior:
       'The next request restarts a crashed program; from the second crash in a row it waits 1 s, doubling to 60 s; a new version starts without a wait.',
   },
-  'runtime:live:hundred': {
-    source: 'House',
-    behavior: 'A hundred programs run at once in one process of the service, and idle ones are not polled.',
-  },
 
   // Requests
   'runtime:request:streams': {
     source: 'House',
-    behavior: 'Requests and responses stream in both directions with backpressure.',
-  },
-  'runtime:request:headers': {
-    source: 'House',
-    behavior: 'Hop-by-hop headers and internal headers between processes reach neither programs nor callers.',
+    behavior:
+      'Requests and responses stream in both directions with backpressure; hop-by-hop and internal headers reach neither programs nor callers.',
   },
   'runtime:request:record': {
     source: 'House',
-    behavior: 'Every request is recorded for the owner of its program, with its time and outcome, at its end.',
-  },
-  'runtime:request:canceled': {
-    source: 'House',
-    behavior: 'A request whose client disconnects is aborted at the program and recorded as `canceled`.',
+    behavior:
+      'Every request is recorded for the owner of its program, with its time and outcome, at its end; one whose client disconnects is aborted and recorded as `canceled`.',
   },
 
   // Limits
   'runtime:limit:cpu': {
     source: 'House',
     behavior:
-      'Code that blocks its event loop for `RUNTIME_STALL_MS`, or uses more than `RUNTIME_CPU_MS`, is ended with `exceededCpu`, also after its response.',
-  },
-  'runtime:limit:cpu-bystanders': {
-    source: 'House',
-    behavior:
-      'Concurrent requests of a program that is ended for the CPU time of another request fail with an error that states this and permits a retry.',
+      'Code that blocks its event loop for `RUNTIME_STALL_MS`, or uses more than `RUNTIME_CPU_MS`, is ended with `exceededCpu`, also after its response; concurrent requests fail with an error that states this and permits a retry. A delay of the service itself ends no program.',
   },
   'runtime:limit:memory': {
     source: 'House',
@@ -147,26 +111,14 @@ export const hostingRuntime = {
   'runtime:limit:wall': {
     source: 'House',
     behavior:
-      'A request without a complete response within `RUNTIME_WALL_MS` is ended with `exceededWall`, except for event streams.',
-  },
-  'runtime:limit:response': {
-    source: 'House',
-    behavior: 'A response larger than `RUNTIME_RESPONSE_MB` is cut and recorded as `exceededResponse`.',
+      'A request without a complete response within `RUNTIME_WALL_MS` is ended with `exceededWall`, except for event streams; a response larger than `RUNTIME_RESPONSE_MB` is cut and recorded as `exceededResponse`.',
   },
   'runtime:limit:concurrency': {
     source: 'House',
     behavior: 'Requests beyond `RUNTIME_CONCURRENCY` are refused at once, and the others are answered.',
   },
-  'runtime:limit:stalled-service': {
-    source: 'House',
-    behavior: 'A delay of the process of the service itself ends no program.',
-  },
   'runtime:limit:neighbours': {
     source: 'House',
     behavior: 'A program that misbehaves in any way does not fail requests of another program.',
-  },
-  'runtime:limit:last': {
-    source: 'House',
-    behavior: 'A program whose owner had a crash in the last ten minutes has lower CPU priority than the others.',
   },
 } as const satisfies Record<string, Requirement>;

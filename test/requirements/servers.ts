@@ -198,43 +198,23 @@ export const servers = {
   'contract:list': {
     source: 'House',
     behavior:
-      '`GET /servers/{qualifiedName}/changes` lists, newest first and in pages, what each release changed for callers when it became current.',
-  },
-  'contract:access': {
-    source: 'House',
-    behavior: 'Whoever may read a server may read its changes.',
+      '`GET /servers/{qualifiedName}/changes` lists, newest first and in pages, what each release changed for callers when it became current, a return to an earlier one included, to whoever may read the server. Equivalent releases have the same hash and no changes, however they are written.',
   },
   'contract:release-log': {
     source: 'House',
-    behavior: 'The log of a release lists its changes for callers; breaking ones are warnings.',
+    behavior:
+      'The log of a release lists up to 50 of its changes for callers, the most severe first; breaking ones are warnings. Scans keep at most 500 lines there, the newest.',
   },
-  'contract:log-bounded': {
-    source: 'House',
-    behavior: 'Changes take at most 50 lines of a release log, the most severe first.',
-  },
-  'contract:promote': {
-    source: 'House',
-    behavior: 'A return to an earlier release is listed with its changes for callers.',
-  },
-  'contract:hash': {
+  'contract:tools': {
     source: 'House',
     behavior:
-      'Releases with equivalent tools, resources and prompts have the same hash and no changes, however they are written.',
-  },
-  'contract:tools': { source: 'House', behavior: 'A removed tool is breaking, an added one compatible.' },
-  'contract:texts': {
-    source: 'House',
-    behavior: 'A changed description, title or annotation is risky, because models act on it.',
+      'A removed tool, resource, template or prompt is breaking, an added one compatible; a changed description, title or annotation is risky, because models act on it.',
   },
   'contract:inputs': {
     source: 'House',
-    behavior: 'A change of an input schema is compatible only if it accepts all inputs that were valid.',
+    behavior:
+      'A change of an input schema is compatible only if it accepts all inputs that were valid, one of an output schema only if all its outputs satisfy the previous schema.',
   },
-  'contract:outputs': {
-    source: 'House',
-    behavior: 'A change of an output schema is compatible only if all its outputs satisfy the previous schema.',
-  },
-  'contract:others': { source: 'House', behavior: 'Resources, templates and prompts are compared like tools.' },
 
   // Scanning what is published again
   'rescan:changes': {
@@ -250,11 +230,7 @@ export const servers = {
   'rescan:asked': {
     source: 'House',
     behavior:
-      '`POST …/releases/{id}/rescan` answers 202 and starts a scan of the current release, also of hosted ones. A bundle answers 400, a release that is not current 409.',
-  },
-  'rescan:access': {
-    source: 'House',
-    behavior: 'Only the owner of a server can start its rescan; for others its releases are missing.',
+      '`POST …/releases/{id}/rescan` of the owner answers 202 and starts a scan of the current release, also of hosted ones. A bundle answers 400, a release that is not current 409.',
   },
   'rescan:failure': {
     source: 'House',
@@ -276,10 +252,6 @@ export const servers = {
     behavior:
       'A server that no longer passes the security check is logged as an error and listed as a breaking change, and `security.scanPassed` is false. It can still be called; the registry shows the last state that passed, until it passes again.',
   },
-  'rescan:shared': {
-    source: 'House',
-    behavior: 'Servers at one URL without credentials share a scan.',
-  },
   'rescan:once': {
     source: 'House',
     behavior:
@@ -289,10 +261,6 @@ export const servers = {
     source: 'House',
     behavior:
       'A scan that ends after another release became current, or after its server was deleted, changes nothing.',
-  },
-  'rescan:bounded': {
-    source: 'House',
-    behavior: 'Scans keep at most 500 lines in the log of a release, the newest; the lines of the pipeline are kept.',
   },
   'rescan:caches': {
     source: 'House',

@@ -231,11 +231,8 @@ export const service = {
   },
   'hosted:fails': {
     source: 'House',
-    behavior: 'A module that fails to start ends its release with its output, and does not change the current release.',
-  },
-  'hosted:scan-log': {
-    source: 'House',
-    behavior: 'The output of a module during its scan is in the log of its release.',
+    behavior:
+      'A module that fails to start ends its release, and does not change the current release; the output of a module during its scan is in the log.',
   },
   'hosted:config': {
     source: 'Field',
@@ -249,12 +246,6 @@ export const service = {
     source: 'Spec 1, 2.5',
     behavior: 'Console lines and exceptions of hosted code belong to the invocation that caused them.',
   },
-  'hosted:renew': {
-    source: 'House',
-    behavior:
-      'A changed secret and changed egress rules take effect in the running code of a server; a new slug restarts nothing.',
-  },
-  'hosted:swap': { source: 'House', behavior: 'No call fails while another hosted release becomes current.' },
   'hosted:stateful': {
     source: 'House',
     behavior:
@@ -263,12 +254,7 @@ export const service = {
   'hosted:session:kept': {
     source: 'House',
     behavior:
-      'A caller of a stateful hosted server has the same session in every process, after restarts, after its program was killed and in later releases; no other caller has it.',
-  },
-  'hosted:session:shared': {
-    source: 'House',
-    behavior:
-      'Concurrent calls in one session from several processes receive their own answers, and the requests of their own calls.',
+      'A caller of a stateful hosted server has the same session in every process, after restarts, after its program was killed and in later releases; no other caller has it. Concurrent calls in it receive their own answers, and the requests of their own calls.',
   },
   'hosted:session:ended': {
     source: 'House',

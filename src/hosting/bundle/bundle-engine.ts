@@ -47,7 +47,10 @@ export class BundleEngine extends Engine {
       limits: context.limits,
       idleMs: this.env.runtimeIdleMs,
       place: () => {
-        this.requirePlace(ownSessions);
+        const { runtimeBundleSessionsMax: max } = this.env;
+        if (this.sessions >= max || ownSessions >= Math.max(1, Math.floor(max / SHARE))) {
+          throw new ProgramBusyError('As many sessions of bundles are open as may be: try again when one has ended.');
+        }
         ownSessions += 1;
         this.sessions += 1;
         return () => {
@@ -80,13 +83,6 @@ export class BundleEngine extends Engine {
     if (whyNot !== null || this.env.runtimeBundles !== 'network') return whyNot;
     const why = await this.sandbox.whyNoProxyNetwork();
     return why && `A bundle's network cannot be given a way out on this host (${why}): set RUNTIME_BUNDLES=isolated.`;
-  }
-
-  /** @throws ProgramBusyError */
-  private requirePlace(ownSessions: number): void {
-    const { runtimeBundleSessionsMax: max } = this.env;
-    if (this.sessions < max && ownSessions < Math.max(1, Math.floor(max / SHARE))) return;
-    throw new ProgramBusyError('As many sessions of bundles are open as may be: try again when one has ended.');
   }
 }
 

@@ -12,22 +12,20 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { readWithin } from '../../platform/egress/follow.js';
+import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import { isObject } from '../../platform/text/json.js';
 import { HostedFailure, ProgramBusyError } from '../hosting.errors.js';
 import type { Launch } from '../sandbox/sandbox.js';
-import { BundleSession, type SessionHandlers, type SessionLimits } from './bundle-session.js';
-import { parseBounded } from '../../platform/text/json-bounds.js';
-
-/** Size limit of a message, the same as for tool calls. */
-const BODY_BYTES_MAX = 16 * 1024 * 1024;
+import { BundleSession, MESSAGE_BYTES_MAX, type SessionHandlers, type SessionLimits } from './bundle-session.js';
+import { jsonIn } from '../../platform/text/json-bounds.js';
 
 /** Upper limit of the interval for ending idle sessions. */
 const SWEEP_MS_MAX = 5_000;
 
 /** Options of a bundle's server. */
 export interface BundleServerOptions {
-  /** Command for a session whose caller sent this query. @throws HostedFailure */
+  /** Command for a session whose caller sent this query. @throws InvalidInputError, HostedFailure */
   command(query: URLSearchParams): Promise<Launch>;
   limits: SessionLimits;
   /** Idle timeout of a session. */
@@ -48,7 +46,10 @@ export class BundleServer {
     this.server = createServer((request, response) => void this.serve(request, response));
     this.server.on('clientError', (_error, socket) => socket.destroy());
     const everyMs = Math.min(SWEEP_MS_MAX, options.idleMs / 2);
-    this.sweeper = repeat(everyMs, () => this.sweep());
+    this.sweeper = repeat(everyMs, () => {
+      const before = Date.now() - options.idleMs;
+      for (const session of this.sessions.values()) if (!session.isBusy && session.lastUsed < before) session.end();
+    });
   }
 
   /** Live sessions, one process each. */
@@ -87,7 +88,10 @@ export class BundleServer {
         if (!session) return refuse(response, 405, -32000, 'Only POST opens a session.');
         return await session.serve(request, response);
       }
-      const body = await readBody(request);
+      const text = await readWithin(request, MESSAGE_BYTES_MAX);
+      if (text === null) return refuse(response, 413, -32700, 'The message is too large.');
+      const body = jsonIn(text.toString('utf8'));
+      if (body === undefined) return refuse(response, 400, -32700, 'The message is not JSON.');
       if (session) return await session.serve(request, response, body);
       if (!(isObject(body) && body.method === 'initialize'))
         return refuse(response, 400, -32000, 'No session: initialize first.');
@@ -97,6 +101,7 @@ export class BundleServer {
     }
   }
 
+  /** @throws ProgramBusyError; HostedFailure of the command; errors of `spawn` for impossible arguments, such as zero bytes */
   private async open(request: IncomingMessage): Promise<BundleSession> {
     if (this.isClosed) throw replaced();
     const query = new URL(request.url ?? '/', 'http://bundle').searchParams;
@@ -104,38 +109,25 @@ export class BundleServer {
     try {
       const launch = await this.options.command(query);
       if (this.isClosed) throw replaced();
-      return this.begin(launch, leave);
+      const session: BundleSession = new BundleSession(launch, this.options.limits, {
+        ...this.options.handlers,
+        onEnd: () => {
+          this.sessions.delete(session.id);
+          leave();
+        },
+      });
+      this.sessions.set(session.id, session);
+      return session;
     } catch (error) {
       leave();
       throw error;
     }
   }
 
-  /** @throws errors of `spawn` for impossible arguments, such as zero bytes */
-  private begin(launch: Launch, leave: () => void): BundleSession {
-    const session: BundleSession = new BundleSession(launch, this.options.limits, {
-      ...this.options.handlers,
-      onEnd: () => {
-        this.sessions.delete(session.id);
-        leave();
-      },
-    });
-    this.sessions.set(session.id, session);
-    return session;
-  }
-
-  private sweep(): void {
-    const before = Date.now() - this.options.idleMs;
-    for (const session of this.sessions.values()) if (!session.isBusy && session.lastUsed < before) session.end();
-  }
-
   private failed(error: unknown, response: ServerResponse): void {
     if (response.headersSent) return void response.destroy();
-    if (error instanceof BodyError) return refuse(response, error.status, -32700, error.message);
-    if (error instanceof HostedFailure) {
-      const [status, code] = error.kind === 'invalid' ? [400, -32602] : [503, -32000];
-      return refuse(response, status, code, error.message);
-    }
+    if (error instanceof InvalidInputError) return refuse(response, 400, -32602, error.message);
+    if (error instanceof HostedFailure) return refuse(response, 503, -32000, error.message);
     this.options.handlers.log('error', { msg: 'a request to a bundle failed', err: error });
     refuse(response, 500, -32603, 'The server could not process the request.');
   }
@@ -143,25 +135,6 @@ export class BundleServer {
 
 function replaced(): ProgramBusyError {
   return new ProgramBusyError('The server is being replaced by a newer version: try again.');
-}
-
-class BodyError extends Error {
-  constructor(
-    readonly status: number,
-    message: string,
-  ) {
-    super(message);
-  }
-}
-
-async function readBody(request: IncomingMessage): Promise<unknown> {
-  const body = await readWithin(request, BODY_BYTES_MAX);
-  if (body === null) throw new BodyError(413, 'The message is too large.');
-  try {
-    return parseBounded(body.toString('utf8'));
-  } catch {
-    throw new BodyError(400, 'The message is not JSON.');
-  }
 }
 
 function refuse(response: ServerResponse, status: number, code: number, message: string): void {

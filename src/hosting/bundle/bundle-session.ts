@@ -32,18 +32,14 @@ import type { Launch } from '../sandbox/sandbox.js';
 import { PROCESSES_MAX, SessionUsage } from './session-usage.js';
 import { jsonIn } from '../../platform/text/json-bounds.js';
 
-/** Size limit of a server's message, the same as for upstream answers. */
-const MESSAGE_CHARS_MAX = 16 * 1024 * 1024;
+/** Size limit of a message in either direction, the same as for tool calls and upstream answers. */
+export const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Length limit of a console line. */
 const LINE_CHARS_MAX = 8 * 1024;
 
-/** Number of last output lines in an error: an error of Node takes about ten. */
-const WORDS_MAX = 12;
+/** Length limit of the last output in an error: an error of Node takes about ten lines. */
 const WORDS_CHARS_MAX = 1_000;
-
-/** Limit of bytes not yet read by the server. */
-const WAITING_BYTES_MAX = 32 * 1024 * 1024;
 
 /** Time to exit after the end of input; some servers save state. */
 const GRACE_MS = 1_000;
@@ -86,7 +82,7 @@ export class BundleSession {
   private lookedAt = 0;
   private readonly pending = new Map<RequestId, PendingCall>();
   private readonly watch: Repeat;
-  private readonly lastWords: string[] = [];
+  private lastWords = '';
   private why: { outcome: RuntimeOutcome; message: string } | null = null;
   private isEnding = false;
 
@@ -115,15 +111,15 @@ export class BundleSession {
   async serve(request: IncomingMessage, response: ServerResponse, body?: unknown): Promise<void> {
     this.lastUsed = Date.now();
     const id = (body as { id?: RequestId } | undefined)?.id;
-    if (id !== undefined) response.once('close', () => this.abandon(id));
+    if (id !== undefined) {
+      // Without its call, which the caller has left, the session can become idle.
+      response.once('close', () => {
+        if (!this.pending.delete(id)) return;
+        const params = { requestId: id, reason: 'The client left.' };
+        this.toChild({ jsonrpc: '2.0', method: 'notifications/cancelled', params });
+      });
+    }
     await this.transport.handleRequest(request, response, body);
-  }
-
-  /** Removes a call whose caller has disconnected, so that the session can become idle. */
-  private abandon(requestId: RequestId): void {
-    if (!this.pending.delete(requestId)) return;
-    const params = { requestId, reason: 'The client left.' };
-    this.toChild({ jsonrpc: '2.0', method: 'notifications/cancelled', params });
   }
 
   /** Ends the process by closing its input, by force a second later. Idempotent. */
@@ -150,7 +146,7 @@ export class BundleSession {
   /** @returns a promise that resolves on exit */
   private listen(): Promise<void> {
     const { child } = this;
-    const stdout = new LineReader(MESSAGE_CHARS_MAX, 'refused', (line) => this.fromChild(line));
+    const stdout = new LineReader(MESSAGE_BYTES_MAX, 'refused', (line) => this.fromChild(line));
     const stderr = new LineReader(LINE_CHARS_MAX, 'cut', (line) => this.logLine(line.replace(/\r$/, '')));
     child.stdin?.on('error', (error) =>
       this.handlers.log('debug', { msg: 'the input of a bundle is closed', err: error }),
@@ -162,7 +158,7 @@ export class BundleSession {
           stdout.push(chunk);
         } catch (error) {
           this.handlers.log('debug', { msg: 'a bundle was stopped', err: error });
-          this.killFor('exceededResponse', `It wrote a message of more than ${MESSAGE_CHARS_MAX} characters.`);
+          this.killFor('exceededResponse', `It wrote a message of more than ${MESSAGE_BYTES_MAX} characters.`);
         }
       });
     child.stderr?.on('error', () => this.kill()).on('data', (chunk: Buffer) => stderr.push(chunk));
@@ -205,7 +201,8 @@ export class BundleSession {
     const { stdin } = this.child;
     if (!stdin?.writable) return;
     stdin.write(`${JSON.stringify(message)}\n`);
-    if (stdin.writableLength > WAITING_BYTES_MAX) this.kill();
+    // Two messages may wait for the server to read.
+    if (stdin.writableLength > 2 * MESSAGE_BYTES_MAX) this.kill();
   }
 
   private fromChild(line: string): void {
@@ -235,8 +232,7 @@ export class BundleSession {
   }
 
   private logLine(message: string): void {
-    this.lastWords.push(message);
-    if (this.lastWords.length > WORDS_MAX) this.lastWords.shift();
+    this.lastWords = `${this.lastWords} ${message}`.slice(-WORDS_CHARS_MAX);
     const line: TraceLine = { at: Date.now(), level: 'log', message: message.slice(0, LINE_CHARS_MAX) };
     const [only, another] = this.pending.values();
     if (!only || another) return this.handlers.onLine('', line);
@@ -266,18 +262,15 @@ export class BundleSession {
     }
   }
 
-  private words(): string {
-    const said = this.lastWords.join(' ').replace(/\s+/g, ' ').slice(0, WORDS_CHARS_MAX);
-    return said === '' ? '' : ` Its last words: ${said}`;
-  }
-
   /** Fails all calls with the reason of the exit. */
   private onExit(how: string): void {
     this.watch.stop();
     this.isEnding = true;
+    const words = this.lastWords.replace(/\s+/g, ' ').trim();
+    const said = words === '' ? '' : ` Its last words: ${words}`;
     const { outcome, message } = this.why ?? {
       outcome: 'exception' as const,
-      message: `The server ended before it answered. ${how}${this.words()}`,
+      message: `The server ended before it answered. ${how}${said}`,
     };
     const waiting = [...this.pending];
     this.pending.clear();

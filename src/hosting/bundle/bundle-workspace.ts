@@ -1,4 +1,4 @@
-import { mkdir, open, readFile, writeFile, type FileHandle } from 'node:fs/promises';
+import { mkdir, open, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Env } from '../../config/env.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
@@ -7,11 +7,11 @@ import type { ProgramProxy, ProgramProxyOptions, ProxyPlace } from '../egress/pr
 import { ProgramStartError } from '../hosting.errors.js';
 import type { Program } from '../hosting.types.js';
 import { FOLDER_INSIDE, SCRATCH_INSIDE, type PivotRoot } from '../sandbox/pivot-root.js';
-import type { Confinement, Launch, Sandbox } from '../sandbox/sandbox.js';
+import type { Launch, Sandbox } from '../sandbox/sandbox.js';
 import { commandFor, unpackBundle, type BundleManifest } from './unpack-bundle.js';
 import { spawn } from 'node:child_process';
 import { Server } from 'node:net';
-import { LOOPBACK_UP, TOOLS_PATH } from '../sandbox/isolation-checks.js';
+import { LOOPBACK_UP, TOOL_MS_MAX, TOOLS_PATH } from '../sandbox/isolation-checks.js';
 
 /** Data segment beside the heap: with this much Node 20 ran code that used 110 MB of its 128 (measured). */
 const RESERVED_MB = 64;
@@ -21,12 +21,6 @@ const V8_RESERVED_MB = Number(process.versions.node.split('.', 1)[0]) >= 24 ? 52
 
 /** Path of the network namespace inside a session: the first descriptor after the standard streams. */
 const NETWORK_INSIDE = '/proc/self/fd/3';
-
-/** Timeout of opening the socket, which takes a tenth of a second. */
-const OPEN_MS_MAX = 10_000;
-
-/** Length limit of the process's output in an error. */
-const WORDS_CHARS_MAX = 500;
 
 /** Script that listens on a loopback port, passes the socket to its parent, and exits. */
 const LISTEN = `const server = require('node:net').createServer();
@@ -52,7 +46,7 @@ interface BundleNetwork {
 export type OpenEgressProxy = (place: ProxyPlace, options: ProgramProxyOptions) => Promise<ProgramProxy>;
 
 /** Options shared by the workspaces of all bundles. */
-export interface BundleWorkspaceOptions {
+interface BundleWorkspaceOptions {
   env: Env;
   sandbox: Sandbox;
   openProxy: OpenEgressProxy;
@@ -85,7 +79,9 @@ export class BundleWorkspace {
     const { env, sandbox } = options;
     const folder = join(context.runDir, 'bundle');
     await mkdir(folder);
-    const manifest = await unpacked(program.file, folder);
+    const manifest = await unpackBundle(program.file, folder).catch((error: unknown) => {
+      throw error instanceof DomainError ? new ProgramStartError(error.message, error) : error;
+    });
     if (env.extraCaFile !== null)
       await writeFile(join(folder, CA_FILE), await readFile(env.extraCaFile), { mode: 0o644 });
     const dir = join(context.runDir, 'root');
@@ -97,7 +93,7 @@ export class BundleWorkspace {
   }
 
   /** Command for a session whose caller sent this query. @throws HostedFailure */
-  command(query: URLSearchParams): Promise<Launch> {
+  async command(query: URLSearchParams): Promise<Launch> {
     const { manifest, program, root, joined } = this;
     const { limits, runDir } = this.context;
     const folder = root ? FOLDER_INSIDE : this.folder;
@@ -105,7 +101,8 @@ export class BundleWorkspace {
     const { command, args, env } = commandFor(manifest, folder, query, program.secrets);
     const isNode = basename(command) === 'node';
     const flags = isNode ? [`--max-old-space-size=${limits.memoryMb}`] : [];
-    return this.launch(isNode ? process.execPath : command, [...flags, ...args], {
+    const launch = await this.options.sandbox.command(isNode ? process.execPath : command, [...flags, ...args], {
+      ...(joined && { network: NETWORK_INSIDE }),
       ownerId: program.ref.ownerId,
       runDir,
       workDir: folder,
@@ -119,19 +116,13 @@ export class BundleWorkspace {
       reservedMb: RESERVED_MB + (isNode ? V8_RESERVED_MB : 0),
       alone: { root },
     });
+    return joined ? { ...launch, fds: [joined.network.fd] } : launch;
   }
 
   /** Closes the egress proxy with all its connections. Never rejects. */
   async close(): Promise<void> {
     await this.joined?.egress.close();
     await this.joined?.network.close();
-  }
-
-  private async launch(file: string, args: string[], confinement: Confinement): Promise<Launch> {
-    const { sandbox } = this.options;
-    if (!this.joined) return sandbox.command(file, args, confinement);
-    const launch = await sandbox.command(file, args, { ...confinement, network: NETWORK_INSIDE });
-    return { ...launch, fds: [this.joined.network.fd] };
   }
 }
 
@@ -154,15 +145,6 @@ async function openProxy(
   }
 }
 
-async function unpacked(file: string, folder: string): Promise<BundleManifest> {
-  try {
-    return await unpackBundle(file, folder);
-  } catch (error) {
-    if (error instanceof DomainError) throw new ProgramStartError(error.message, error);
-    throw error;
-  }
-}
-
 /**
  * Creates a namespace. Only a process inside it can open a socket there, so a short-lived process does.
  *
@@ -173,14 +155,14 @@ async function openBundleNetwork(): Promise<BundleNetwork> {
   const child = spawn('unshare', ['--net', '--', ...inside], {
     env: { PATH: TOOLS_PATH },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-    timeout: OPEN_MS_MAX,
+    timeout: TOOL_MS_MAX,
     killSignal: 'SIGKILL',
   });
   let words = '';
   child.stderr?.on('error', () => undefined).on('data', (chunk: Buffer) => (words += chunk.toString('utf8')));
   try {
     const { port, socket } = await new Promise<Pick<BundleNetwork, 'port' | 'socket'>>((resolve, reject) => {
-      const failed = () => reject(new Error(`a network could not be made: ${words.slice(0, WORDS_CHARS_MAX)}`));
+      const failed = () => reject(new Error(`a network could not be made: ${words}`));
       child.on('error', reject).once('close', failed);
       child.once('message', (said, handle) => {
         if (handle instanceof Server) resolve({ port: (said as { port: number }).port, socket: handle });
@@ -188,19 +170,13 @@ async function openBundleNetwork(): Promise<BundleNetwork> {
       });
     });
     // The process has sent the socket, so it is alive and inside the namespace.
-    const namespace = await openNamespace(child.pid, socket);
+    const namespace = await open(`/proc/${child.pid}/ns/net`).catch((error: unknown) => {
+      socket.close();
+      throw error;
+    });
     return { fd: namespace.fd, port, socket, close: () => namespace.close().catch(() => undefined) };
   } finally {
     child.kill('SIGKILL');
-  }
-}
-
-async function openNamespace(pid: number | undefined, socket: Server): Promise<FileHandle> {
-  try {
-    return await open(`/proc/${pid}/ns/net`);
-  } catch (error) {
-    socket.close();
-    throw error;
   }
 }
 

@@ -1,13 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { OWNER_PROCESSES_MAX } from '../sandbox/isolation-checks.js';
 
 /** Linux reports CPU time in hundredths of a second. */
 const TICK_MS = 10;
 
 /** Processes that a session may have: a usual one has three, a sample of one takes 150 µs. A session with more is ended. */
 export const PROCESSES_MAX = 64;
-
-/** Limit of threads whose children are read, at 10 µs each. An owner with an account of its own has no more. */
-const THREADS_MAX = 1_024;
 
 /** The next sample waits for this multiple of the last one's duration, so that sampling uses at most 1/20 of a core. */
 const PAUSE_FACTOR = 20;
@@ -42,26 +40,26 @@ export class SessionUsage {
 }
 
 /**
- * Threads above 1,024 are not searched for children. Synchronous: nothing may run between the sample and its evaluation.
+ * Threads above 1,024, which an owner with an account of its own cannot have, are not searched for children, at 10 µs
+ * each. Synchronous: nothing may run between the sample and its evaluation.
  */
 function usageOf(pid: number | undefined): Usage | null {
   if (pid === undefined || ticksOf(pid) === null) return null;
-  let [ticks, memoryKb, threadsLeft] = [0, 0, THREADS_MAX];
+  let [ticks, memoryKb, threadsLeft] = [0, 0, OWNER_PROCESSES_MAX];
   const pids = [pid];
   // Grows during the iteration.
   for (const each of pids) {
     ticks += ticksOf(each) ?? 0;
-    memoryKb += anonKbOf(each);
+    memoryKb += Number(/^RssAnon:\s+(\d+)/m.exec(read(`/proc/${each}/status`) ?? '')?.[1] ?? 0);
     const threads = threadsOf(each).slice(0, threadsLeft);
     threadsLeft -= threads.length;
-    const children = threads.flatMap((thread) => startedBy(each, thread));
+    // Orphans belong to the first process.
+    const children = threads.flatMap((thread) =>
+      (read(`/proc/${each}/task/${thread}/children`) ?? '').split(' ').filter(Boolean).map(Number),
+    );
     pids.push(...children.slice(0, PROCESSES_MAX + 1 - pids.length));
   }
   return { cpuMs: ticks * TICK_MS, memoryMb: memoryKb / 1_024, processes: pids.length };
-}
-
-function anonKbOf(pid: number): number {
-  return Number(/^RssAnon:\s+(\d+)/m.exec(read(`/proc/${pid}/status`) ?? '')?.[1] ?? 0);
 }
 
 function ticksOf(pid: number): number | null {
@@ -70,12 +68,6 @@ function ticksOf(pid: number): number | null {
   // The name is in brackets and may contain anything; times are values 12 to 15 after it (proc(5)).
   const values = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return values.slice(11, 15).reduce((sum, value) => sum + Number(value), 0);
-}
-
-/** Children of each thread; orphans belong to the first process. */
-function startedBy(pid: number, thread: string): number[] {
-  const words = read(`/proc/${pid}/task/${thread}/children`)?.split(' ') ?? [];
-  return words.filter((word) => word !== '').map(Number);
 }
 
 function threadsOf(pid: number): string[] {

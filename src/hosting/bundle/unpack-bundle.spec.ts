@@ -3,7 +3,7 @@ import { verifies } from '../../../test/support/verifies.js';
 import { commandFor } from './unpack-bundle.js';
 
 describe('the command of a session', () => {
-  verifies('bundle:manifest', 'takes the value of the caller, else the secret of that name, else the default', () => {
+  verifies('bundle:run', 'takes the value of the caller, else the secret of that name, else the default', () => {
     const manifest = {
       command: 'node',
       args: ['${user_config.region}'],

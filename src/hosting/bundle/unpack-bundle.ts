@@ -4,23 +4,18 @@ import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { isObject } from '../../platform/text/json.js';
 import { openZip, type ZipArchive } from '../../platform/zip/zip-archive.js';
-import { ProgramStartError, HostedFailure } from '../hosting.errors.js';
+import { InvalidInputError } from '../../platform/errors/domain-error.js';
+import { ProgramStartError } from '../hosting.errors.js';
 import { jsonIn, parseBounded } from '../../platform/text/json-bounds.js';
 
 const MB = 1024 * 1024;
 
 /** A bundle of 25 MB with its node_modules has some thousand files and unpacks to a few times its size. */
-const UNPACKED_LIMITS = { entriesMax: 20_000, totalBytesMax: 500 * MB };
+export const BUNDLE_LIMITS = { entriesMax: 20_000, totalBytesMax: 500 * MB };
 const FILE_BYTES_MAX = 200 * MB;
-const MANIFEST_BYTES_MAX = MB;
 
-/** The caller's configuration lacks required values, which the message names. */
-class BundleConfigError extends HostedFailure {
-  readonly kind = 'invalid';
-  readonly code = 'validation_error';
-  readonly outcome = 'exception';
-  override readonly mayHaveRun = false;
-}
+/** The largest manifests, with every tool's schema and translations, have some hundred kilobytes. */
+export const MANIFEST_BYTES_MAX = MB;
 
 /** Command of one session. */
 interface BundleCommand {
@@ -48,22 +43,21 @@ export interface BundleManifest {
  * @throws InvalidArchiveError, ProgramStartError when its manifest is unusable
  */
 export async function unpackBundle(file: string, folder: string): Promise<BundleManifest> {
-  const zip = await openZip(file, UNPACKED_LIMITS);
+  const zip = await openZip(file, BUNDLE_LIMITS);
   try {
     const manifest = await readManifest(zip);
     await chmod(folder, 0o755);
     for (const [path, { isDirectory, mode }] of zip.entries) {
-      if (!isDirectory) await unpack(zip, path, join(folder, path), (mode & 0o111) === 0 ? 0o644 : 0o755);
+      if (isDirectory) continue;
+      const target = join(folder, path);
+      await mkdir(dirname(target), { recursive: true, mode: 0o755 });
+      const options = { flags: 'wx', mode: (mode & 0o111) === 0 ? 0o644 : 0o755 };
+      await pipeline([await zip.read(path, FILE_BYTES_MAX)], createWriteStream(target, options));
     }
     return manifest;
   } finally {
     zip.close();
   }
-}
-
-async function unpack(zip: ZipArchive, path: string, target: string, mode: number): Promise<void> {
-  await mkdir(dirname(target), { recursive: true, mode: 0o755 });
-  await pipeline([await zip.read(path, FILE_BYTES_MAX)], createWriteStream(target, { flags: 'wx', mode }));
 }
 
 async function readManifest(zip: ZipArchive): Promise<BundleManifest> {
@@ -74,19 +68,13 @@ async function readManifest(zip: ZipArchive): Promise<BundleManifest> {
   if (typeof start.command !== 'string') {
     throw new ProgramStartError('The manifest of the bundle does not say how it is started: publish it again.');
   }
-  const userConfig = isObject(manifest) && isObject(manifest.user_config) ? manifest.user_config : {};
-  const { command, args, env } = forThisSystem(start);
-  return { command, args, env, userConfig };
-}
-
-/** Applies the manifest's `platform_overrides` for this system. */
-function forThisSystem(start: Record<string, unknown>): Pick<BundleManifest, 'command' | 'args' | 'env'> {
   const overrides = isObject(start.platform_overrides) ? start.platform_overrides[process.platform] : undefined;
   const { command, args, env } = { ...start, ...(isObject(overrides) ? overrides : {}) };
   return {
     command: String(command),
     args: Array.isArray(args) ? args.map(String) : [],
     env: isObject(env) ? Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)])) : {},
+    userConfig: isObject(manifest) && isObject(manifest.user_config) ? manifest.user_config : {},
   };
 }
 
@@ -95,7 +83,7 @@ function forThisSystem(start: Record<string, unknown>): Pick<BundleManifest, 'co
  * caller's value, a secret of that name, or the manifest's default (MCPB manifest 0.3).
  *
  * @param query the caller's query; a name may occur several times for list values
- * @throws BundleConfigError when a required value is missing
+ * @throws InvalidInputError when required values are missing, which it names
  */
 export function commandFor(
   { command, args, env, userConfig }: BundleManifest,
@@ -133,21 +121,17 @@ function valuesOf(
     };
     const sent = query
       .getAll(name)
-      .flatMap(listIn)
+      // A list is sent as one JSON text like every structured value.
+      .flatMap((value) => (value.startsWith('[') ? textsOf(jsonIn(value) ?? value) : [value]))
       .filter((value) => value !== '');
     const texts = sent.length > 0 ? sent : Object.hasOwn(secrets, name) ? [secrets[name]] : textsOf(fallback);
     if (texts.length > 0) values.set(name, texts);
     else if (required === true) missing.push(name);
   }
   if (missing.length === 0) return values;
-  throw new BundleConfigError(
+  throw new InvalidInputError(
     `The server wants ${missing.map((name) => `"${name}"`).join(', ')}: send it in the query.`,
   );
-}
-
-/** Parses a list, which is sent as one JSON text like every structured value. */
-function listIn(value: string): string[] {
-  return value.startsWith('[') ? textsOf(jsonIn(value) ?? value) : [value];
 }
 
 function textsOf(value: unknown): string[] {

@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { Readable } from 'node:stream';
 import { Injectable } from '@nestjs/common';
 import type { Dispatcher } from 'undici';
 import { Env } from '../../config/env.js';
@@ -29,10 +28,10 @@ export class HostClient {
 
   /** Sends one request to a host that has an address. Failures go to the handler. */
   send(host: LiveHost, ref: ProgramRef, { body, ...request }: HostedRequest, handler: AttemptHandler): void {
-    const head: HostRequestHead = {
-      ref,
-      request: body === undefined || body instanceof Readable ? request : withLength(request, body),
-    };
+    const head: HostRequestHead = { ref, request };
+    if (typeof body === 'string' || Buffer.isBuffer(body)) {
+      head.request.headers = { ...request.headers, 'content-length': String(Buffer.byteLength(body)) };
+    }
     let controller: Dispatcher.DispatchController | null = null;
     this.client.send(
       {
@@ -68,8 +67,4 @@ function asHostedFailure(error: Error): Error {
     );
   }
   return new HostAwayError('The process that runs this program did not take the request: try again.', 1);
-}
-
-function withLength(request: HostRequestHead['request'], body: string | Buffer): HostRequestHead['request'] {
-  return { ...request, headers: { ...request.headers, 'content-length': String(Buffer.byteLength(body)) } };
 }

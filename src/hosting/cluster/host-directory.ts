@@ -1,6 +1,5 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { Env } from '../../config/env.js';
-import { growingLru } from '../../platform/limits/growing-lru.js';
 import { databaseAvailability } from '../../platform/database/database-availability.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { ProcessesRepository } from '../../platform/processes/processes.repository.js';
@@ -39,7 +38,8 @@ export class HostDirectory implements OnModuleInit {
   private readonly lists = new RowCache<LiveHost[]>(() => this.load());
   /** The list as it was read last. */
   private last: LiveHost[] = [];
-  private readonly suspects = growingLru<true>(undefined, { ttl: SUSPECT_MS });
+  /** Until when a host is suspect, by `performance.now()`. */
+  private readonly suspects = new Map<string, number>();
 
   constructor(
     private readonly processes: ProcessesRepository,
@@ -58,12 +58,12 @@ export class HostDirectory implements OnModuleInit {
 
   /** True for a host that was not reached a moment ago. */
   isSuspect(id: string): boolean {
-    return this.suspects.has(id);
+    return (this.suspects.get(id) ?? 0) > performance.now();
   }
 
   /** Marks a host that was not reached. */
   suspect(id: string): void {
-    this.suspects.set(id, true);
+    this.suspects.set(id, performance.now() + SUSPECT_MS);
   }
 
   /** The next caller reads the list again, unless the database is away. */
@@ -90,6 +90,10 @@ export class HostDirectory implements OnModuleInit {
     const renewing = databaseAvailability.isRenewing(this.env.runtimeLeaseMs)
       ? this.last.filter((host) => !live.some(({ id }) => id === host.id))
       : [];
-    return (this.last = [...live, ...renewing]);
+    this.last = [...live, ...renewing];
+    for (const id of this.suspects.keys()) {
+      if (!this.last.some((host) => host.id === id)) this.suspects.delete(id);
+    }
+    return this.last;
   }
 }

@@ -64,7 +64,15 @@ export class HostSelector {
 
   private async chooseWithState(ref: ProgramRef, choosing: Choosing): Promise<LiveHost | null> {
     const placement = await this.placementOf(ref.ownerId);
-    if (placement?.hostId) return this.holder(placement.hostId, choosing);
+    const hostId = placement?.hostId;
+    if (hostId) {
+      if (choosing.excluded.has(hostId)) throw this.away();
+      if (hostId === this.registry.id) return null;
+      const host = await this.hostOf(hostId);
+      if (!host) throw this.away();
+      if (host.url === null) throw unreachable();
+      return host;
+    }
     const hosts = await this.offering(ref, choosing);
     const near = hosts.filter(({ dataId }) => dataId === placement?.dataId);
     const far = hosts.filter(({ dataId }) => dataId !== placement?.dataId);
@@ -81,15 +89,6 @@ export class HostSelector {
     this.directory.forget();
     this.placements.forgetCached(ownerId);
     return this.placements.find(ownerId);
-  }
-
-  private async holder(id: string, { excluded }: Choosing): Promise<LiveHost | null> {
-    if (excluded.has(id)) throw this.away();
-    if (id === this.registry.id) return null;
-    const host = await this.hostOf(id);
-    if (!host) throw this.away();
-    if (host.url === null) throw unreachable();
-    return host;
   }
 
   private async hostOf(id: string): Promise<LiveHost | undefined> {

@@ -30,7 +30,7 @@ import type { EngineName, HostedRequest, ProgramRef } from '../hosting.types.js'
 import { HostClient } from './host-client.js';
 import { HostSelector } from './host-selector.js';
 import { HostDirectory, type HostDetails } from './host-directory.js';
-import { DataFolder, Placements } from './placements.js';
+import { Placements } from './placements.js';
 import { placementFailure, RetryingDispatch, type AttemptHandler, type Candidate } from './retrying-dispatch.js';
 
 declare module '../../platform/queue/pub-sub.js' {
@@ -58,7 +58,6 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     private readonly directory: HostDirectory,
     private readonly placements: Placements,
     private readonly registry: ProcessRegistry,
-    private readonly folder: DataFolder,
     private readonly hosts: HostClient,
     private readonly pubSub: PubSub,
     private readonly schedule: Schedule,
@@ -154,8 +153,8 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   private readonly holder: LeaseHolder = {
     role: 'host',
     details: async (): Promise<HostDetails> => ({
-      dataId: await this.folder.id(),
-      engines: await this.engines(),
+      dataId: await this.placements.folder.id(),
+      engines: { worker: await this.whyNotHere('worker'), bundle: await this.whyNotHere('bundle') },
       livePrograms: this.local?.livePrograms() ?? {},
     }),
     registered: () => {
@@ -169,9 +168,8 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     },
   };
 
-  private async engines(): Promise<Record<EngineName, string | null>> {
-    const whyNot = async (engine: EngineName) => (await this.local?.whyNot(engine)) ?? null;
-    return { worker: await whyNot('worker'), bundle: await whyNot('bundle') };
+  private async whyNotHere(engine: EngineName): Promise<string | null> {
+    return (await this.local?.whyNot(engine)) ?? null;
   }
 
   private async choose(ref: ProgramRef, excluded: ReadonlySet<string>): Promise<Candidate> {

@@ -58,7 +58,7 @@ export class Placements implements OnModuleInit {
   constructor(
     private readonly placements: PlacementsRepository,
     private readonly registry: ProcessRegistry,
-    private readonly folder: DataFolder,
+    readonly folder: DataFolder,
     private readonly pubSub: PubSub,
   ) {}
 

@@ -104,10 +104,14 @@ export class RetryingDispatch extends ForwardedRequest implements AttemptHandler
     const isUnreached = cause instanceof ProcessUnreachedError;
     if (isUnreached) candidate?.suspect();
     const error = isUnreached ? new HostAwayError(NO_ANSWER, 1) : cause;
-    if (this.isEnded || !candidate || !this.mayRetry(error)) return this.finish(error);
+    const isRefused = error instanceof HostAwayError || error instanceof HostingUnavailableError;
+    const { body } = this.request;
+    const hasBody = !(body instanceof Readable) || !(body.readableDidRead || body.destroyed);
+    const isOver = this.isEnded || this.hasHead || this.aborted || this.attempts >= ATTEMPTS_MAX;
+    if (!candidate || !isRefused || !hasBody || isOver) return this.finish(error);
     if (candidate.id !== null) this.excluded.add(candidate.id);
     this.candidate = null;
-    this.start(error as HostedFailure);
+    this.start(error);
   }
 
   private async try(failedBefore: HostedFailure | null): Promise<void> {
@@ -122,13 +126,6 @@ export class RetryingDispatch extends ForwardedRequest implements AttemptHandler
       const isLessSpecific = failedBefore instanceof HostingUnavailableError && error instanceof HostAwayError;
       this.finish(isLessSpecific ? failedBefore : placementFailure(error));
     }
-  }
-
-  private mayRetry(error: Error): boolean {
-    const isRetryable = error instanceof HostAwayError || error instanceof HostingUnavailableError;
-    const { body } = this.request;
-    const hasBody = !(body instanceof Readable) || !(body.readableDidRead || body.destroyed);
-    return isRetryable && hasBody && !this.hasHead && !this.aborted && this.attempts < ATTEMPTS_MAX;
   }
 
   private finish(error: Error): void {

@@ -53,7 +53,14 @@ export async function sendOut(
       isSocketClosed: egress.openSockets >= atOnceMax,
     });
     answer.body.on('error', () => undefined);
-    await passOn(answer, res);
+    try {
+      // Header values were parsed as UTF-8, and are written with one character per byte.
+      const encode = (value: string) => Buffer.from(value, 'utf8').toString('latin1');
+      res.writeHead(answer.statusCode, forwarded(answer.headers, [], encode)).flushHeaders();
+      await pipeline(answer.body, res);
+    } finally {
+      answer.body.destroy();
+    }
   } catch (error) {
     if (!res.destroyed) throw late ?? error;
   } finally {
@@ -79,7 +86,11 @@ export async function upgradeOut(upgrade: Upgrade, limits: ProxyLimits): Promise
   try {
     const answer = await handshake(upgrade, limits);
     if (answer.statusCode === 101) {
-      near.write(switchLines(answer), 'latin1');
+      const lines = Object.entries(forwarded(answer.headers)).flatMap(([name, values]) =>
+        [values].flat().map((value) => `${name}: ${value}\r\n`),
+      );
+      const head = 'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n';
+      near.write(`${head}${lines.join('')}\r\n`, 'latin1');
       return true;
     }
     res.writeHead(answer.statusCode ?? 502, forwarded(answer.headers));
@@ -89,15 +100,6 @@ export async function upgradeOut(upgrade: Upgrade, limits: ProxyLimits): Promise
   } catch (error) {
     far.destroy();
     throw error;
-  }
-}
-
-async function passOn({ statusCode, headers, body }: Dispatcher.ResponseData, res: ServerResponse): Promise<void> {
-  try {
-    res.writeHead(statusCode, forwarded(headers, [], bytesOf)).flushHeaders();
-    await pipeline(body, res);
-  } finally {
-    body.destroy();
   }
 }
 
@@ -148,14 +150,6 @@ function handshake({ url, req, near, far }: Upgrade, { idleMs, headerBytes }: Pr
   });
 }
 
-/** Head of the 101 answer. */
-function switchLines({ headers }: IncomingMessage): string {
-  const lines = Object.entries(forwarded(headers)).flatMap(([name, values]) =>
-    [values].flat().map((value) => `${name}: ${value}\r\n`),
-  );
-  return `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n${lines.join('')}\r\n`;
-}
-
 /**
  * Headers to forward, without those of this hop. The object has no prototype: `__proto__` is an ordinary header name.
  *
@@ -174,11 +168,6 @@ function forwarded(
     result[name] = values.length === 1 ? values[0] : values;
   }
   return result;
-}
-
-/** Header values parsed as UTF-8, converted to one character per byte for writing. */
-function bytesOf(value: string): string {
-  return Buffer.from(value, 'utf8').toString('latin1');
 }
 
 function tooLate({ hostname }: URL, afterMs: number): OutboundError {

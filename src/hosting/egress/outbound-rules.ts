@@ -1,5 +1,5 @@
 import { namesHost, parseHostPattern, portOf, type HostPattern } from '../../platform/egress/address-policy.js';
-import { OutboundDeniedError } from './outbound.errors.js';
+import { OutboundError } from './outbound.errors.js';
 
 /** `http`: an HTTP request, WebSocket included. `tcp`: bytes as they are. */
 export type OutboundKind = 'http' | 'tcp';
@@ -34,32 +34,30 @@ export class OutboundRules {
     return this.patterns?.some((pattern) => pattern.port === port && namesHost(pattern.host, url.hostname)) ?? false;
   }
 
-  /** @throws OutboundDeniedError */
+  /** @throws OutboundError (403) */
   judge(url: URL, kind: OutboundKind): void {
     const port = portOf(url);
     if (port === MAIL_PORT) {
-      throw new OutboundDeniedError('Port 25 is closed to hosted code: send mail through the API of a mail service.');
+      throw new OutboundError(403, 'Port 25 is closed to hosted code: send mail through the API of a mail service.');
     }
     const named = this.patterns?.filter((pattern) => namesHost(pattern.host, url.hostname)) ?? null;
     if (named?.some((pattern) => pattern.port === port)) return;
-    if (named && named.every((pattern) => pattern.port !== null)) throw unlisted(url, port);
-    const isOpen = WEB_PORTS.has(port) || (kind === 'http' && port >= FREE_PORT_MIN);
-    if (!isOpen) throw closedPort(url, port, kind);
+    const { hostname } = url;
+    if (named && named.every((pattern) => pattern.port !== null)) {
+      const why = hostname === DNS_HOST ? ' node:dns asks this host for addresses.' : '';
+      throw new OutboundError(
+        403,
+        `The host "${hostname}:${port}" is not among those this server may reach.${why} Its owner can add "${hostname}" or ` +
+          `"${hostname}:${port}" to egressAllow with PATCH /servers/{qualifiedName}/runtime.`,
+      );
+    }
+    if (WEB_PORTS.has(port) || (kind === 'http' && port >= FREE_PORT_MIN)) return;
+    const open =
+      kind === 'http' ? 'requests reach the ports 80, 443 and from 1024' : 'raw connections reach 80 and 443';
+    throw new OutboundError(
+      403,
+      `Port ${port} of "${hostname}" is closed to hosted code: ${open}. The server's owner can add "${hostname}:${port}" to ` +
+        'egressAllow with PATCH /servers/{qualifiedName}/runtime, which then lists all the hosts it may reach.',
+    );
   }
-}
-
-function unlisted({ hostname }: URL, port: number): OutboundDeniedError {
-  const why = hostname === DNS_HOST ? ' node:dns asks this host for addresses.' : '';
-  return new OutboundDeniedError(
-    `The host "${hostname}:${port}" is not among those this server may reach.${why} Its owner can add "${hostname}" or ` +
-      `"${hostname}:${port}" to egressAllow with PATCH /servers/{qualifiedName}/runtime.`,
-  );
-}
-
-function closedPort({ hostname }: URL, port: number, kind: OutboundKind): OutboundDeniedError {
-  const open = kind === 'http' ? 'requests reach the ports 80, 443 and from 1024' : 'raw connections reach 80 and 443';
-  return new OutboundDeniedError(
-    `Port ${port} of "${hostname}" is closed to hosted code: ${open}. The server's owner can add "${hostname}:${port}" to ` +
-      'egressAllow with PATCH /servers/{qualifiedName}/runtime, which then lists all the hosts it may reach.',
-  );
 }

@@ -2,18 +2,13 @@ import { EgressProxyError, EgressRefusedError } from '../../platform/egress/egre
 
 /** Error answered to hosted code in place of a response. The message is for the code. */
 export class OutboundError extends Error {
+  /** @param isLogged true for a request that a rule forbids: also logged for the author */
   constructor(
     readonly status: number,
     message: string,
+    readonly isLogged = status === 403,
   ) {
     super(message);
-  }
-}
-
-/** A rule forbids the request; also logged for the author. */
-export class OutboundDeniedError extends OutboundError {
-  constructor(message: string, status = 403) {
-    super(status, message);
   }
 }
 
@@ -24,7 +19,16 @@ const TLS_CODES = /^(ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_
 /** Converts a failed request to `host` into an error for the code. */
 export function outboundErrorOf(error: unknown, host: string): OutboundError {
   if (error instanceof OutboundError) return error;
-  if (error instanceof EgressRefusedError) return new OutboundDeniedError(refusal(error, host));
+  if (error instanceof EgressRefusedError) {
+    const { addressKind, message } = error;
+    if (addressKind === undefined) return new OutboundError(403, message);
+    return new OutboundError(
+      403,
+      `The host "${host}" has a ${addressKind} address: hosted code reaches public addresses only. For a service of your own ` +
+        `network, the operator lists it in HOSTING_EGRESS_ALLOW, and the server's owner adds "${host}:<port>" to egressAllow ` +
+        'with PATCH /servers/{qualifiedName}/runtime. The ports of Slipway and its database stay closed.',
+    );
+  }
   if (error instanceof EgressProxyError) return new OutboundError(502, error.message);
   const { code = '' } = error as { code?: string };
   if (TIMED_OUT.has(code)) {
@@ -43,14 +47,5 @@ export function outboundErrorOf(error: unknown, host: string): OutboundError {
   return new OutboundError(
     502,
     `The request to "${host}" failed (${reason}): check that the host takes it, and try again.`,
-  );
-}
-
-function refusal({ addressKind, message }: EgressRefusedError, host: string): string {
-  if (addressKind === undefined) return message;
-  return (
-    `The host "${host}" has a ${addressKind} address: hosted code reaches public addresses only. For a service of your own ` +
-    `network, the operator lists it in HOSTING_EGRESS_ALLOW, and the server's owner adds "${host}:<port>" to egressAllow ` +
-    'with PATCH /servers/{qualifiedName}/runtime. The ports of Slipway and its database stay closed.'
   );
 }

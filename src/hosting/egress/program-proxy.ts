@@ -19,7 +19,7 @@ import type { Egress } from '../../platform/egress/egress.js';
 import { KeyedLimiter, NoSlotError } from '../../platform/limits/keyed-limiter.js';
 import { requireWebSocket, sendOut, upgradeOut } from './outbound-request.js';
 import { OutboundRules, type OutboundKind } from './outbound-rules.js';
-import { OutboundDeniedError, OutboundError, outboundErrorOf } from './outbound.errors.js';
+import { OutboundError, outboundErrorOf } from './outbound.errors.js';
 import type { ProxyLimits } from './proxy-limits.js';
 
 /** A line for the program's log. */
@@ -239,7 +239,14 @@ export class ProgramProxy {
     try {
       await this.slots.run([], work);
     } catch (error) {
-      throw error instanceof NoSlotError ? noSlot(this.limits) : outboundErrorOf(error, host);
+      if (!(error instanceof NoSlotError)) throw outboundErrorOf(error, host);
+      const { atOnceMax, waitMs } = this.limits;
+      throw new OutboundError(
+        503,
+        `The program has ${atOnceMax} requests in progress, which is the limit, and none ended in ${waitMs} ms: ` +
+          'send fewer at once, and read or cancel every answer.',
+        true,
+      );
     }
   }
 
@@ -248,8 +255,8 @@ export class ProgramProxy {
     try {
       await work();
     } catch (error) {
-      const { status, message } = outboundErrorOf(error, hostOf(req.url ?? ''));
-      if (error instanceof OutboundDeniedError) this.lines.add(message);
+      const { status, message, isLogged } = outboundErrorOf(error, hostOf(req.url ?? ''));
+      if (isLogged) this.lines.add(message);
       if (res.headersSent || res.destroyed || !res.socket) req.socket.destroy();
       else res.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(`${message}\n`);
     }
@@ -257,33 +264,19 @@ export class ProgramProxy {
 
   /** Answers malformed input only if no other answer is being written on its socket. */
   private refuseBytes(error: NodeJS.ErrnoException, socket: Duplex): void {
-    const [status, message] = this.faultOf(error.code ?? '');
-    if (status === 431) this.lines.add(message);
+    let [status, message] = [400, 'The request is not sound HTTP.'];
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') [status, message] = [408, 'The request did not end in time.'];
+    if (error.code === 'HPE_HEADER_OVERFLOW') {
+      status = 431;
+      message = `The request has more than ${this.limits.headerBytes} bytes of headers: send what is long in the body.`;
+      this.lines.add(message);
+    }
     if (socket.writable && this.answers.get(socket)?.writableEnded !== false) {
       const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-type: text/plain`;
       socket.write(`${head}\r\ncontent-length: ${message.length + 1}\r\n\r\n${message}\n`);
     }
     socket.destroy();
   }
-
-  private faultOf(code: string): [status: number, message: string] {
-    if (code === 'HPE_HEADER_OVERFLOW') {
-      return [
-        431,
-        `The request has more than ${this.limits.headerBytes} bytes of headers: send what is long in the body.`,
-      ];
-    }
-    if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return [408, 'The request did not end in time.'];
-    return [400, 'The request is not sound HTTP.'];
-  }
-}
-
-function noSlot({ atOnceMax, waitMs }: ProxyLimits): OutboundDeniedError {
-  return new OutboundDeniedError(
-    `The program has ${atOnceMax} requests in progress, which is the limit, and none ended in ${waitMs} ms: ` +
-      'send fewer at once, and read or cancel every answer.',
-    503,
-  );
 }
 
 function hostOf(url: string): string {

@@ -10,8 +10,6 @@ import { jsonIn } from '../../platform/text/json-bounds.js';
 /** Timeout of one operation; a refresh locks its credential's row meanwhile. */
 const ANSWER_MS_MAX = 10_000;
 
-const URL_CHARS_MAX = 16 * 1024;
-
 /** Error codes of a permanent refusal (RFC 6749 section 5.2, OpenID Connect Core, GitHub). */
 const REFUSALS = ['invalid_grant', 'bad_refresh_token', 'access_denied', 'interaction_required', 'login_required'];
 
@@ -35,8 +33,7 @@ export class HostedAuthAdapter implements AuthAdapter {
 
   async authorizationUrl(ask: Parameters<AuthAdapter['authorizationUrl']>[0]): Promise<string> {
     const { authorizationUrl } = await this.ask('getAuthorizationUrl', ask);
-    const isShort = typeof authorizationUrl === 'string' && authorizationUrl.length <= URL_CHARS_MAX;
-    const url = isShort ? parseUrl(authorizationUrl) : null;
+    const url = typeof authorizationUrl === 'string' ? parseUrl(authorizationUrl) : null;
     const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.test(url.hostname));
     if (url && isSafe) return url.href;
     throw new AdapterFailedError(`The auth adapter of ${this.name} named no https address to sign in at.`);
@@ -62,26 +59,17 @@ export class HostedAuthAdapter implements AuthAdapter {
     try {
       const request = { url: this.url, method: 'POST', headers, body, timeoutMs: ANSWER_MS_MAX } as const;
       const { status, text } = await exchange(this.dispatcher, request);
-      return this.read(action, status, text);
+      const answer = jsonIn(text ?? '');
+      const { ok, value, message } = isObject(answer) ? answer : {};
+      if (status === 200 && ok === true && isObject(value)) return value;
+      const refusal = REFUSALS.find((word) => typeof message === 'string' && message.includes(word));
+      if (refusal !== undefined) throw new TokenRefusedError(refusal, this.name);
+      throw new AdapterFailedError(
+        `The auth adapter of ${this.name} failed at ${action}: its author finds the reason in the logs of the server.`,
+      );
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
       throw new TokenEndpointUnreachableError(withoutAddress(error.message, this.url, this.name));
     }
   }
-
-  private read(action: string, status: number, text: string | null): Record<string, unknown> {
-    const answer = parsed(text);
-    const { ok, value, message } = answer;
-    if (status === 200 && ok === true && isObject(value)) return value;
-    const refusal = REFUSALS.find((word) => typeof message === 'string' && message.includes(word));
-    if (refusal !== undefined) throw new TokenRefusedError(refusal, this.name);
-    throw new AdapterFailedError(
-      `The auth adapter of ${this.name} failed at ${action}: its author finds the reason in the logs of the server.`,
-    );
-  }
-}
-
-function parsed(text: string | null): Record<string, unknown> {
-  const value = jsonIn(text ?? '');
-  return isObject(value) ? value : {};
 }

@@ -1,5 +1,7 @@
+import { createHmac } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
+import { keysFor } from '../../platform/http/secrets.js';
 import { Hosting } from '../hosting.js';
 import { AUTH_ADAPTER_PATH, INVOCATION_HEADER, SESSION_HEADER, type ProgramRef } from '../hosting.types.js';
 import type { AuthAdapter } from '../../mcp/oauth/tokens.js';
@@ -8,8 +10,6 @@ import { HttpChannels } from '../../mcp/client/http/http-channel.js';
 import type { HttpTarget } from '../../mcp/client/http/http-wire.js';
 import { HostedAuthAdapter } from './hosted-auth-adapter.js';
 import { HostedDispatcher } from './hosted-dispatcher.js';
-import { SessionNames } from './session-names.js';
-
 /** Limit of concurrent caller-owned sessions of a stateful program per channel. */
 const SESSIONS_MAX = 1_000;
 
@@ -36,14 +36,16 @@ export interface HostedCall {
 @Injectable()
 export class HostedChannelsService {
   private readonly host: string;
+  /** The first encryption key of the service; a new first key begins new sessions. */
+  private readonly secret: Buffer | undefined;
 
   constructor(
     private readonly hosting: Hosting,
     private readonly channels: HttpChannels,
-    private readonly names: SessionNames,
     private readonly env: Env,
   ) {
     this.host = new URL(env.baseUrl).host;
+    [this.secret] = keysFor(env, 'slipway hosted sessions');
   }
 
   /** Auth adapter of a program, for a caller with these values. */
@@ -59,7 +61,16 @@ export class HostedChannelsService {
     for (const [key, value] of query) url.searchParams.append(key, value);
     // Sessions of a bundle are processes and cannot be restored.
     const isKept = ref.isStateful && ref.engine === 'worker' && sessionsOf !== undefined;
-    const nameOf = isKept ? this.names.within(ref.ownerId, sessionsOf, headers, query) : null;
+    const { secret } = this;
+    // Derived from the caller, so that every process, also after a restart, continues the same session. A name grants
+    // access, so it is an HMAC; JSON separates its parts unambiguously.
+    const nameOf =
+      isKept && secret
+        ? (profileKey: string) =>
+            createHmac('sha256', secret)
+              .update(JSON.stringify([ref.ownerId, sessionsOf, headers, query, profileKey]))
+              .digest('base64url')
+        : null;
     return this.channels.channelTo({
       url,
       name,

@@ -174,53 +174,38 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     clearTimeout(this.newsTimer);
     const { error, outcome } = ending;
     const cpuMs = this.host.left(this, error === null);
-    this.host.ended(this.traceOf(error, outcome, cpuMs));
-    this.recordSpan(error);
+    const { method, path, headers } = this.request;
+    const named = headers[RPC_METHOD_HEADER];
+    const rpcMethod = typeof named === 'string' ? named : null;
+    const failure = error instanceof HostedFailure ? error : null;
+    const status = this.status || (failure ? statusOf[failure.kind] : 0);
+    this.host.ended({
+      invocationId: this.invocationId,
+      ...(!this.hasRecord && {
+        request: { at: this.at, method, path: path.split('?', 1)[0] ?? '/', status, rpcMethod },
+      }),
+      ...(outcome && { outcome }),
+      cpuMs,
+      wallMs: performance.now() - this.startedAt,
+      lines: [],
+      exceptions: failure ? [{ at: Date.now(), name: failure.name, message: failure.message }] : [],
+    });
+    const attributes = {
+      'http.request.method': method,
+      'http.response.status_code': this.status || undefined,
+      'mcp.method.name': rpcMethod ?? undefined,
+      'slipway.invocation.id': this.invocationId,
+    };
+    tracing()?.record('hosted call', headers, { at: this.at, endedAt: Date.now(), attributes, error });
     // Closes the socket of an incomplete answer; no effect on a complete one.
     this.inner?.abort(error ?? new Error('The stream was closed'));
-    this.deliver(error, trailers);
-  }
-
-  private get rpcMethod(): string | null {
-    const method = this.request.headers[RPC_METHOD_HEADER];
-    return typeof method === 'string' ? method : null;
-  }
-
-  /** Called from timers and exits too, so exceptions of the caller's handler are caught here. */
-  private deliver(error: Error | null, trailers: IncomingHttpHeaders): void {
+    // Called from timers and exits too, so exceptions of the caller's handler are caught here.
     try {
       if (error === null) this.handler.onResponseEnd?.(this, trailers);
       else this.handler.onResponseError?.(this, error);
     } catch (thrown) {
       HostedCall.logger.error({ msg: 'the end of a hosted request could not be delivered', err: thrown });
     }
-  }
-
-  private recordSpan(error: Error | null): void {
-    const { headers, method } = this.request;
-    const attributes = {
-      'http.request.method': method,
-      'http.response.status_code': this.status || undefined,
-      'mcp.method.name': this.rpcMethod ?? undefined,
-      'slipway.invocation.id': this.invocationId,
-    };
-    tracing()?.record('hosted call', headers, { at: this.at, endedAt: Date.now(), attributes, error });
-  }
-
-  private traceOf(error: Error | null, outcome: RuntimeOutcome | undefined, cpuMs: number): Omit<Trace, 'ref'> {
-    const { method, path } = this.request;
-    const status = this.status || (error instanceof HostedFailure ? statusOf[error.kind] : 0);
-    const request = { at: this.at, method, path: path.split('?', 1)[0] ?? '/', status, rpcMethod: this.rpcMethod };
-    const isOurs = error instanceof HostedFailure;
-    return {
-      invocationId: this.invocationId,
-      ...(!this.hasRecord && { request }),
-      ...(outcome && { outcome }),
-      cpuMs,
-      wallMs: performance.now() - this.startedAt,
-      lines: [],
-      exceptions: isOurs ? [{ at: Date.now(), name: error.name, message: error.message }] : [],
-    };
   }
 }
 

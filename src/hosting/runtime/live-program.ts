@@ -10,8 +10,10 @@
  * others with a retryable error; for memory all fail alike, since all used it. A failed start or an unexpected exit
  * counts as a crash, after which the owner rests for growing times.
  */
+import { join } from 'node:path';
+import type { Env } from '../../config/env.js';
 import { NoSlotError, type KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
-import type { Engine, Instance, InstanceExit, ProgramLog } from '../engine.js';
+import type { Engines, Instance, InstanceExit, ProgramLog } from '../engine.js';
 import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { ProgramLimits, ProgramRef } from '../hosting.types.js';
 import type { ProgramOwners } from '../hosting.js';
@@ -28,6 +30,7 @@ import {
   type RefusalReason,
 } from './termination-errors.js';
 import type { HostedCall } from './hosted-call.js';
+import type { Backoff } from './backoff.js';
 import { ProgramCalls } from './program-calls.js';
 import { ProgramTraces } from './program-traces.js';
 import { digestOf } from './restart-coalescer.js';
@@ -38,6 +41,9 @@ const STOP_GRACE_MS = 2_000;
 
 /** Time after which a start releases its place: a module that never finishes loading must not block other starts. */
 const START_SLOT_MS = 5_000;
+
+/** Longest wait of a start: for its turn, and for older versions whose requests are in flight. */
+export const STARTS_WAIT_MS_MAX = 60_000;
 
 /** Counters of all programs of a process. */
 export interface RuntimeCounts {
@@ -52,26 +58,22 @@ export interface RuntimeCounts {
   dropped: number;
 }
 
-/** Dependencies of a program. */
-export interface ProgramDependencies {
+/** What the programs of a process share; one object per process. */
+export interface ProgramServices {
+  env: Env;
   limits: ProgramLimits;
-  stallMs: number;
-  programs: ProgramOwners;
-  engine: Engine;
+  owners: ProgramOwners;
+  engines: Engines;
   runDirs: RunDirs;
-  stateDir: string;
-  /** Counts it for its account. @throws ProgramBusyError */
-  admit(program: LiveProgram): Promise<void>;
+  /** Parent of each owner's folder of session data. */
+  stateRoot: string;
   /** Limits concurrent starts. */
   starts: KeyedLimiter;
   counts: RuntimeCounts;
-  /** Called when it becomes active, to be followed by the watchdog. */
-  watch(program: LiveProgram): void;
-  hasCrashedLately(): boolean;
-  /** Called after a complete answer. */
-  answered(): void;
-  /** Called after a failed start or an unexpected exit. */
-  crashed(lastWords: string): void;
+  /** Follows active programs. */
+  watchdog: { watch(program: LiveProgram): void };
+  /** Counts programs for their accounts. @throws ProgramBusyError */
+  population: { admit(program: LiveProgram): Promise<void> };
 }
 
 type State = 'starting' | 'ready' | 'stopping' | 'gone';
@@ -95,23 +97,24 @@ export class LiveProgram {
   /** Digest of the values it was started with; null before. */
   valuesDigest: string | null = null;
 
-  /** @param after resolves when it may start */
+  /** @param backoff of its version @param after resolves when it may start */
   constructor(
     readonly ref: ProgramRef,
-    private readonly dependencies: ProgramDependencies,
+    private readonly services: ProgramServices,
+    private readonly backoff: Backoff,
     after: Promise<unknown>,
   ) {
-    this.calls = new ProgramCalls(dependencies.limits.concurrency);
-    this.traces = new ProgramTraces(dependencies.programs, ref, () => this.calls.all.map((call) => call.invocationId));
+    this.calls = new ProgramCalls(services.limits.concurrency);
+    this.traces = new ProgramTraces(services.owners, ref, this.calls);
     this.settled = this.start(after).catch((error: unknown) => this.notStarted(error));
   }
 
   get limits(): ProgramLimits {
-    return this.dependencies.limits;
+    return this.services.limits;
   }
 
   get stallMs(): number {
-    return this.dependencies.stallMs;
+    return this.services.env.runtimeStallMs;
   }
 
   get isStarting(): boolean {
@@ -152,7 +155,7 @@ export class LiveProgram {
 
   /** Accounts for the end of a request; see `CallHost`. */
   left(call: HostedCall, isWhole: boolean): number {
-    if (isWhole) this.dependencies.answered();
+    if (isWhole) this.backoff.answered();
     return this.calls.left(call, isWhole);
   }
 
@@ -193,11 +196,11 @@ export class LiveProgram {
     if (this.state === 'gone' || this.isKilled) return;
     this.isKilled = true;
     this.state = 'stopping';
-    this.dependencies.counts.kills[reason] += 1;
+    this.services.counts.kills[reason] += 1;
     this.log('warn', { msg: `a program was killed: ${reason}` });
     this.instance?.kill();
     const verdict = limitError(reason, this.limits, this.stallMs);
-    this.dependencies.crashed(verdict.message);
+    this.backoff.crashed(performance.now(), verdict.message);
     this.attribute(this.calls.likelyCause(guilty), verdict);
     const others = reason === 'memory' ? overMemory(this.limits.memoryMb) : collateralError();
     this.calls.fail((call) => (call === guilty ? verdict : others));
@@ -214,29 +217,30 @@ export class LiveProgram {
   private send(call: HostedCall): void {
     if (!this.instance || call.isEnded) return;
     this.calls.sent(call);
-    this.dependencies.watch(this);
+    this.services.watchdog.watch(this);
     call.send(this.instance);
   }
 
   private async start(after: Promise<unknown>): Promise<void> {
     await after;
-    await this.dependencies.starts.run(this.ref.ownerId, () => this.startNow(), START_SLOT_MS);
+    await this.services.starts.run(this.ref.ownerId, () => this.startNow(), START_SLOT_MS);
   }
 
   private async startNow(): Promise<void> {
-    const { programs, engine, runDirs, stateDir, limits, counts } = this.dependencies;
+    const { owners, engines, runDirs, stateRoot, limits, counts, population } = this.services;
     if (this.state !== 'starting') throw stopping();
+    const engine = engines.of(this.ref.engine);
     const whyNot = await engine.whyNot();
     if (whyNot !== null) throw new HostingUnavailableError(whyNot);
-    await this.dependencies.admit(this);
+    await population.admit(this);
     const runDir = await runDirs.make();
     this.runDir = runDir;
     counts.starts += 1;
+    const stateDir = join(stateRoot, this.ref.ownerId);
     const onTrace = this.traces.observed.bind(this.traces);
-    const instance = await programs.of(this.ref.kind).withProgram(this.ref, (program) => {
+    const instance = await owners.of(this.ref.kind).withProgram(this.ref, (program) => {
       this.valuesDigest = digestOf(program);
-      const hasCrashedLately = this.dependencies.hasCrashedLately();
-      return engine.start(program, { limits, runDir, stateDir, hasCrashedLately, onTrace, log: this.log });
+      return engine.start(program, { limits, runDir, stateDir, onTrace, log: this.log });
     });
     this.instance = instance;
     void instance.exited.then((exit) => this.exited(exit)).catch((error: unknown) => this.report('ended badly', error));
@@ -271,11 +275,11 @@ export class LiveProgram {
   }
 
   private noteCrash(lastWords: string): void {
-    this.dependencies.counts.crashes += 1;
-    this.dependencies.crashed(lastWords);
+    this.services.counts.crashes += 1;
+    this.backoff.crashed(performance.now(), lastWords);
   }
 
-  private readonly log: ProgramLog = (level, entry) => this.dependencies.programs.log(this.ref, level, entry);
+  private readonly log: ProgramLog = (level, entry) => this.services.owners.log(this.ref, level, entry);
 
   private report(what: string, error: unknown): void {
     this.log('error', { msg: `a program ${what}`, err: error });
@@ -284,9 +288,9 @@ export class LiveProgram {
   private async leave(failure: HostedFailure): Promise<void> {
     this.state = 'gone';
     this.figures?.close();
-    this.dependencies.counts.dropped += this.traces.dropped;
+    this.services.counts.dropped += this.traces.dropped;
     this.calls.fail(() => failure);
-    if (this.runDir) await this.dependencies.runDirs.remove(this.runDir);
+    if (this.runDir) await this.services.runDirs.remove(this.runDir);
     this.resolveGone();
   }
 }

@@ -1,23 +1,18 @@
 import { rm } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { isUUID } from 'class-validator';
-import type { Env } from '../../config/env.js';
 import { namesIn } from '../../platform/files/files.js';
+import { withTimeout } from '../../platform/limits/with-timeout.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
-import type { Engine } from '../engine.js';
-import type { EngineName, ProgramLimits, ProgramRef } from '../hosting.types.js';
-import type { ProgramOwners } from '../hosting.js';
-import { noFreePlace, noMemory, overQuota, resting, stopping } from './termination-errors.js';
-import { LiveProgram, type RuntimeCounts } from './live-program.js';
+import type { ProgramRef } from '../hosting.types.js';
+import { LiveProgram, STARTS_WAIT_MS_MAX, type ProgramServices } from './live-program.js';
+import { idleLongest, type LivePrograms } from './live-programs.js';
 import { OwnerVersions } from './owner-versions.js';
 import { isOutdated } from './restart-coalescer.js';
-import type { RunDirs } from './run-dirs.js';
+import { noFreePlace, noMemory, resting, stopping } from './termination-errors.js';
 import { removeUnusedState } from './unused-state.js';
-import { Watchdog } from './watchdog.js';
-import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
-import { withTimeout } from '../../platform/limits/with-timeout.js';
+import type { Watchdog } from './watchdog.js';
 
 /** Upper limit of the sweep interval for idle programs. */
 const SWEEP_MS = 5_000;
@@ -29,83 +24,27 @@ const STATE_SWEEP_MS = 3_600_000;
 const CLOSE_MS = 4_000;
 const CLOSE_BY_FORCE_MS = 1_000;
 
-/**
- * Limit of concurrent starts. One takes a core for about 80 ms, and more starts than cores delay each other; two on one
- * core, since a start also waits for files.
- */
-const STARTS_MAX = Math.max(2, availableParallelism());
-
-/** Longest wait of a start: for its turn, and for older versions whose requests are in flight. */
-const AWAITED_MS_MAX = 60_000;
-
-/**
- * Share of the memory of the container or machine that the service and its programs may use together. The rest is for an
- * embedded Postgres, builds and programs that grow between two looks.
- */
-const MEMORY_SHARE_MAX = 0.85;
-
 /** Memory that a program uses once it has started, in MB. */
 const STARTED_MB = 30;
 
-/** Interval of looks at the memory: 30 µs a program. */
-const MEMORY_LOOK_MS = 1_000;
-
-/** Memory of the container or machine, in bytes. */
-export interface Memory {
-  total: number;
-  /** Resident memory of this process. */
-  own(): number;
+/** What the pool and its programs share; one object per process. */
+export interface PoolServices extends ProgramServices {
+  watchdog: Watchdog;
+  population: LivePrograms;
 }
 
-/** Dependencies of a pool of programs. */
-export interface ProgramPoolDependencies {
-  env: Env;
-  memory: Memory;
-  limits: ProgramLimits;
-  programs: ProgramOwners;
-  engineOf: (name: EngineName) => Engine;
-  runDirs: RunDirs;
-}
-
-/** All programs of this process: starts, replaces and evicts them. */
+/** The owners of programs in this process: starts, replaces and evicts their programs. */
 export class ProgramPool {
   private readonly logger = new Logger('hosting');
   private readonly owners = new Map<string, OwnerVersions>();
-  private readonly programs = new Set<LiveProgram>();
-  private readonly watchdog = new Watchdog(() => this.relieveMemory());
-  private readonly starts: KeyedLimiter;
-  /** Parent of each owner's session data folder. */
-  private readonly stateRoot: string;
   private readonly sweeper: Repeat;
   private readonly stateSweeper: Repeat;
   private isClosing = false;
-  private memoryCheckedAt = -Infinity;
-  /** An idle program that ends because memory is short. */
-  private evicted: LiveProgram | null = null;
-  readonly counts: RuntimeCounts = {
-    starts: 0,
-    crashes: 0,
-    kills: { cpu: 0, stall: 0, memory: 0 },
-    refused: { busy: 0, resting: 0, start: 0, unavailable: 0 },
-    cpuMs: 0,
-    dropped: 0,
-  };
 
-  constructor(private readonly dependencies: ProgramPoolDependencies) {
-    this.stateRoot = join(dependencies.env.dataDir, 'hosting', 'state');
-    this.starts = KeyedLimiter.fair(STARTS_MAX, Math.min(dependencies.limits.wallMs, AWAITED_MS_MAX));
-    this.sweeper = repeat(Math.min(SWEEP_MS, dependencies.env.runtimeIdleMs / 2), () => this.sweep());
+  constructor(readonly services: PoolServices) {
+    this.sweeper = repeat(Math.min(SWEEP_MS, services.env.runtimeIdleMs / 2), () => this.sweep());
     this.stateSweeper = repeat(STATE_SWEEP_MS, () => void this.sweepState());
     void this.sweepState();
-  }
-
-  get live(): readonly LiveProgram[] {
-    return [...this.programs];
-  }
-
-  /** Number of programs that the watchdog follows: active ones and recently active ones. */
-  get watched(): number {
-    return this.watchdog.count;
   }
 
   /**
@@ -145,7 +84,7 @@ export class ProgramPool {
     owner.endRest();
     const program = owner.acceptingOf(owner.current);
     await program?.settled;
-    if (!program || !(await isOutdated(this.dependencies.programs, program.ref, program.valuesDigest))) return;
+    if (!program || !(await isOutdated(this.services.owners, program.ref, program.valuesDigest))) return;
     // A program started meanwhile has the current values.
     if (owner.acceptingOf(owner.current) === program) await this.launch(owner, program.ref).settled;
   }
@@ -155,27 +94,18 @@ export class ProgramPool {
     const owner = this.owners.get(ownerId);
     await Promise.all([...(owner?.programs ?? [])].map((program) => program.stop()));
     if (owner?.programs.size === 0) this.owners.delete(ownerId);
-    await rm(this.stateDirOf(ownerId), { recursive: true, force: true, maxRetries: 3 });
+    await rm(join(this.services.stateRoot, ownerId), { recursive: true, force: true, maxRetries: 3 });
   }
 
   /** Stops stateful programs, see {@link LocalHosting.endStateful}. Never rejects. */
   async endStateful(graceMs: number): Promise<void> {
-    const programs = this.live.filter(({ ref }) => ref.isStateful);
+    const programs = this.services.population.all.filter(({ ref }) => ref.isStateful);
     await Promise.all(programs.map((program) => (graceMs > 0 ? program.drain(graceMs) : program.stop(0))));
-  }
-
-  /** Number of programs that run here, by account. */
-  liveByAccount(): Record<string, number> {
-    const numbers: Record<string, number> = {};
-    for (const { accountId, acceptsCalls } of this.programs) {
-      if (accountId !== null && acceptsCalls) numbers[accountId] = (numbers[accountId] ?? 0) + 1;
-    }
-    return numbers;
   }
 
   /** Owners with session data here. @throws file system errors */
   async ownersWithState(): Promise<string[]> {
-    return (await namesIn(this.stateRoot)).filter((name) => isUUID(name));
+    return (await namesIn(this.services.stateRoot)).filter((name) => isUUID(name));
   }
 
   /** Stops everything within 5 s. Never rejects. */
@@ -183,13 +113,13 @@ export class ProgramPool {
     this.isClosing = true;
     this.sweeper.stop();
     this.stateSweeper.stop();
-    const programs = this.live;
+    const programs = this.services.population.all;
     const ended = Promise.all(programs.map((program) => program.stop()));
     await withTimeout(CLOSE_MS, ended, undefined);
     for (const program of programs) if (!program.isGone) program.instance?.kill();
     await withTimeout(CLOSE_BY_FORCE_MS, ended, undefined);
-    this.watchdog.close();
-    await this.dependencies.runDirs.close();
+    this.services.watchdog.close();
+    await this.services.runDirs.close();
   }
 
   private launch(owner: OwnerVersions, ref: ProgramRef): LiveProgram {
@@ -197,51 +127,22 @@ export class ProgramPool {
     const { backoff } = owner;
     const restMs = backoff.restMs(performance.now());
     if (restMs > 0) throw resting(backoff.crashes, restMs, backoff.lastWords);
-    const { env, limits, programs, engineOf, runDirs } = this.dependencies;
-    const program = new LiveProgram(
-      ref,
-      {
-        limits,
-        stallMs: env.runtimeStallMs,
-        programs,
-        engine: engineOf(ref.engine),
-        runDirs,
-        stateDir: this.stateDirOf(ref.ownerId),
-        admit: (program) => this.admit(program),
-        starts: this.starts,
-        counts: this.counts,
-        watch: (watched) => this.watchdog.watch(watched),
-        hasCrashedLately: () => owner.hasCrashedLately(performance.now()),
-        answered: () => backoff.answered(),
-        crashed: (lastWords) => {
-          owner.noteCrash(performance.now());
-          backoff.crashed(performance.now(), lastWords);
-        },
-      },
-      this.freePlace(owner, ref),
-    );
-    this.add(owner, program);
+    const program = new LiveProgram(ref, this.services, backoff, this.freePlace(owner, ref));
+    this.services.population.add(program);
+    owner.programs.add(program);
+    void program.settled.then(() => this.drainOthers(owner, program));
+    void program.gone.then(() => owner.programs.delete(program));
     return program;
   }
 
-  /** Registers the program until its exit; when it is ready, the one it replaces is drained. */
-  private add(owner: OwnerVersions, program: LiveProgram): void {
-    this.programs.add(program);
-    owner.programs.add(program);
-    void program.settled.then(() => this.drainOthers(owner, program));
-    void program.gone.then(() => {
-      this.programs.delete(program);
-      owner.programs.delete(program);
-    });
-  }
-
+  /** When a program is ready, the one it replaces is drained. */
   private drainOthers(owner: OwnerVersions, successor: LiveProgram): void {
+    const { wallMs } = this.services.limits;
     if (owner.current.id !== successor.ref.id) {
-      if (successor.acceptsCalls) void successor.drain(this.dependencies.limits.wallMs);
+      if (successor.acceptsCalls) void successor.drain(wallMs);
       return;
     }
-    for (const program of owner.accepting)
-      if (program !== successor) void program.drain(this.dependencies.limits.wallMs);
+    for (const program of owner.accepting) if (program !== successor) void program.drain(wallMs);
   }
 
   /**
@@ -253,101 +154,35 @@ export class ProgramPool {
    * @throws HostingUnavailableError, HostAwayError when no program can be evicted
    */
   private freePlace(owner: OwnerVersions, { isStateful }: ProgramRef): Promise<unknown> {
-    const { env, limits } = this.dependencies;
-    const others = [...owner.programs];
+    const { env, limits, population } = this.services;
     const hasPlace = owner.accepting.length > 0;
-    const drainMs = Math.min(limits.wallMs, AWAITED_MS_MAX);
-    const awaited = others.slice(0, isStateful ? undefined : -1).map((program) => program.drain(drainMs));
-    const accepting = this.live.filter((program) => program.acceptsCalls);
+    const drainMs = Math.min(limits.wallMs, STARTS_WAIT_MS_MAX);
+    const others = [...owner.programs].slice(0, isStateful ? undefined : -1);
+    const awaited = others.map((program) => program.drain(drainMs));
+    const { accepting } = population;
     const isFull = accepting.length >= env.runtimeLiveMax;
-    if (hasPlace || (!isFull && !this.isMemoryShort(STARTED_MB))) return Promise.all(awaited);
+    if (hasPlace || (!isFull && !population.isMemoryShort(STARTED_MB))) return Promise.all(awaited);
     const victim = idleLongest(accepting);
     if (!victim) throw isFull ? noFreePlace() : noMemory();
     return Promise.all([...awaited, victim.stop()]);
   }
 
-  /**
-   * Counts a program for its account. At the limit, the account's longest idle program is stopped. A new version needs no
-   * place beside the one it replaces.
-   *
-   * @throws ProgramBusyError when none is idle
-   */
-  private async admit(program: LiveProgram): Promise<void> {
-    const { ref } = program;
-    const quota = await this.dependencies.programs.of(ref.kind).quotaOf(ref);
-    if (!quota) return;
-    // eslint-disable-next-line no-restricted-syntax -- A limit of an account.
-    const counted = this.live.filter((other) => other.acceptsCalls && other.accountId === quota.accountId);
-    // eslint-disable-next-line no-restricted-syntax -- The owner is a release or a connection.
-    const others = counted.filter((other) => other.ref.ownerId !== ref.ownerId);
-    const victim = idleLongest(others);
-    if (others.length >= quota.max && !victim) throw overQuota(quota.max);
-    program.accountId = quota.accountId;
-    if (others.length >= quota.max) await victim?.stop();
-  }
-
-  private stateDirOf(ownerId: string): string {
-    return join(this.stateRoot, ownerId);
-  }
-
   private async sweepState(): Promise<void> {
     const isRunning = (ownerId: string) => (this.owners.get(ownerId)?.programs.size ?? 0) > 0;
-    await removeUnusedState(this.stateRoot, isRunning).catch((error: unknown) => {
+    await removeUnusedState(this.services.stateRoot, isRunning).catch((error: unknown) => {
       this.logger.warn({ msg: 'unused session data was not removed', err: error });
     });
   }
 
-  /** Memory of all programs in MB, where the system provides it. */
-  memoryMb(): number {
-    return this.live.reduce((sum, { figures }) => sum + (figures?.anonMb() ?? 0), 0);
-  }
-
-  /** @param moreMb memory that is about to be used */
-  private isMemoryShort(moreMb = 0): boolean {
-    const { memory } = this.dependencies;
-    return memory.own() + (this.memoryMb() + moreMb) * 1_048_576 > memory.total * MEMORY_SHARE_MAX;
-  }
-
-  /** Ends the longest idle program while memory is short, one after the other. */
-  private relieveMemory(): void {
-    const now = performance.now();
-    if (now - this.memoryCheckedAt < MEMORY_LOOK_MS || this.evicted) return;
-    this.memoryCheckedAt = now;
-    if (!this.isMemoryShort()) return;
-    const victim = idleLongest(this.live.filter(({ acceptsCalls }) => acceptsCalls));
-    if (!victim) return;
-    this.evicted = victim;
-    this.logger.warn({
-      msg: 'an idle program was ended, because hosted programs and the service use more than 85 % of the memory',
-      programsMb: Math.round(this.memoryMb()),
-      totalMb: Math.round(this.dependencies.memory.total / 1_048_576),
-    });
-    void victim.gone.then(() => (this.evicted = null));
-    victim
-      .stop()
-      .catch((error: unknown) => this.logger.error({ msg: 'an idle program could not be stopped', err: error }));
-  }
-
   private sweep(): void {
-    this.relieveMemory();
+    const { env, population, watchdog } = this.services;
+    population.relieveMemory();
     const now = performance.now();
-    for (const program of this.programs) {
+    for (const program of population.all) {
       if (!program.isIdle) continue;
-      if (!program.hasStreams && now - program.idleSince >= this.dependencies.env.runtimeIdleMs) {
-        program
-          .stop()
-          .catch((error: unknown) => this.logger.error({ msg: 'an idle program could not be stopped', err: error }));
-      } else this.watchdog.followIfActive(program);
+      if (!program.hasStreams && now - program.idleSince >= env.runtimeIdleMs) void program.stop();
+      else watchdog.followIfActive(program);
     }
     for (const [id, owner] of this.owners) if (owner.isForgettable(now)) this.owners.delete(id);
   }
-}
-
-/** The longest idle program without requests in flight, those with streams last. */
-export function idleLongest<T extends Pick<LiveProgram, 'isIdle' | 'hasStreams' | 'idleSince'>>(
-  programs: readonly T[],
-): T | undefined {
-  return programs
-    .filter(({ isIdle }) => isIdle)
-    .sort((a, b) => Number(a.hasStreams) - Number(b.hasStreams) || a.idleSince - b.idleSince)[0];
 }

@@ -1,16 +1,14 @@
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import { uuidV7 } from '../../platform/database/uuid-v7.js';
-import type { ProgramRef, RuntimeOutcome, Trace } from '../hosting.types.js';
+import { ENDED_MAX, type ProgramRef, type RuntimeOutcome, type Trace } from '../hosting.types.js';
 import type { ProgramOwners } from '../hosting.js';
+import type { ProgramCalls } from './program-calls.js';
 
-/** Limit of records per minute for output that belongs to no request. */
+/** Limit of records per minute for output that belongs to no request, and of buffered ones of a start. */
 const UNATTRIBUTED_PER_MINUTE = 60;
 
 /** Method of such a record: output printed while the program was loaded, or between requests. */
 const START_METHOD = 'START';
-
-/** Limit of buffered lines and exceptions of a start without a waiting request. */
-const START_PIECES_MAX = 100;
 
 /**
  * Passes the observations of one program to its owner.
@@ -20,7 +18,7 @@ const START_PIECES_MAX = 100;
  */
 export class ProgramTraces {
   /** Outcomes of requests that the runtime ended; they override the program's later report. */
-  private readonly verdicts = growingLru<RuntimeOutcome>();
+  private readonly verdicts = growingLru<RuntimeOutcome>(ENDED_MAX);
   private attributedTo: string | null = null;
   private starting: Trace[] | null = [];
   private minute = 0;
@@ -30,9 +28,14 @@ export class ProgramTraces {
   constructor(
     private readonly programs: ProgramOwners,
     private readonly ref: ProgramRef,
-    /** Requests to which output without an id may belong, oldest first. */
-    private readonly inFlight: () => readonly string[],
+    /** Requests to which output without an id may belong; null for none. */
+    private readonly calls: Pick<ProgramCalls, 'all'> | null,
   ) {}
+
+  /** Ids of the requests in flight, oldest first. */
+  private inFlight(): string[] {
+    return this.calls?.all.map(({ invocationId }) => invocationId) ?? [];
+  }
 
   /** Reports the runtime's outcome of a request. */
   ended(trace: Omit<Trace, 'ref'>): void {
@@ -64,7 +67,7 @@ export class ProgramTraces {
       return this.send(outcome && !this.verdicts.has(trace.invocationId) ? trace : rest);
     }
     if (this.starting) {
-      if (this.starting.length < START_PIECES_MAX) this.starting.push(trace);
+      if (this.starting.length < UNATTRIBUTED_PER_MINUTE) this.starting.push(trace);
       else this.dropped += 1;
       return;
     }

@@ -29,7 +29,12 @@ export class RunDirs {
    * accounts.
    */
   async make(): Promise<string> {
-    const folder = join(await (this.root ??= this.makeRoot()), String((this.lastNumber += 1)));
+    const prefix = `${PREFIX}${process.pid}-${startOf(process.pid) ?? '0'}-`;
+    this.root ??= mkdtemp(join(this.base, prefix)).then(async (root) => {
+      await chmod(root, 0o711);
+      return root;
+    });
+    const folder = join(await this.root, String((this.lastNumber += 1)));
     await mkdir(folder, { mode: 0o700 });
     return folder;
   }
@@ -48,7 +53,9 @@ export class RunDirs {
       const [, pid, startedAt] = /^slipway-run-(\d+)-(\d+)-/.exec(name) ?? [];
       if (pid === undefined || startedAt === undefined || isAlive(Number(pid), startedAt)) continue;
       const folder = join(this.base, name);
-      if (await isOurs(folder)) await this.remove(folder);
+      // Not a link, or a folder of another account with such a name.
+      const stats = await lstat(folder).catch(() => null);
+      if (stats?.isDirectory() && stats.uid === process.getuid?.()) await this.remove(folder);
     }
   }
 
@@ -58,18 +65,6 @@ export class RunDirs {
     if (root) await this.remove(root);
     this.root = null;
   }
-
-  private async makeRoot(): Promise<string> {
-    const root = await mkdtemp(join(this.base, `${PREFIX}${process.pid}-${startOf(process.pid) ?? '0'}-`));
-    await chmod(root, 0o711);
-    return root;
-  }
-}
-
-/** False for a link, or a folder of another account with such a name. */
-async function isOurs(folder: string): Promise<boolean> {
-  const stats = await lstat(folder).catch(() => null);
-  return stats !== null && stats.isDirectory() && stats.uid === process.getuid?.();
 }
 
 /** True if the process still runs; the start time detects reused ids. */

@@ -1,14 +1,14 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { Metrics, type Sample } from '../../platform/telemetry/metrics.js';
 import type { BundleEngine } from '../bundle/bundle-engine.js';
-import type { Engine } from '../engine.js';
+import { Engines } from '../engine.js';
 import { Sandbox } from '../sandbox/sandbox.js';
-import { ENGINES, Runtime } from './runtime.js';
+import { Runtime } from './runtime.js';
 
 /** Metrics of running programs, in processes with the role `host`. */
 @Injectable()
 export class RuntimeMetrics {
-  constructor(metrics: Metrics, runtime: Runtime, sandbox: Sandbox, @Inject(ENGINES) engines: readonly Engine[]) {
+  constructor(metrics: Metrics, runtime: Runtime, sandbox: Sandbox, engines: Engines) {
     metrics.gauge('slipway_hosting_isolation', 'Isolation level of hosted code; the value is 1.', async () =>
       each('level', { [(await sandbox.describeIsolation()).level]: 1 }),
     );
@@ -26,7 +26,7 @@ export class RuntimeMetrics {
       'Anonymous memory of hosted programs, without bundles.',
       () => runtime.memoryMb() * 1_048_576,
     );
-    const bundles = engines.find((engine): engine is BundleEngine => engine.name === 'bundle');
+    const bundles = engines.all.find((engine): engine is BundleEngine => engine.name === 'bundle');
     metrics.gauge(
       'slipway_hosting_bundle_sessions',
       'Sessions of bundles, each of them a process.',

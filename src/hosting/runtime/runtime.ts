@@ -1,30 +1,29 @@
-import {
-  Inject,
-  Injectable,
-  Logger,
-  Optional,
-  type OnApplicationBootstrap,
-  type OnApplicationShutdown,
-} from '@nestjs/common';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { Dispatcher } from 'undici';
-import { Env, memoryBytes } from '../../config/env.js';
+import { memoryBytes, type Env } from '../../config/env.js';
+import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
-import { Engine } from '../engine.js';
-import { LocalHosting, ProgramOwners } from '../hosting.js';
-import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
+import type { Engines } from '../engine.js';
+import { LocalHosting, type ProgramOwners } from '../hosting.js';
+import { HostedFailure } from '../hosting.errors.js';
 import type { EngineName, HostedRequest, ProgramLimits, ProgramRef } from '../hosting.types.js';
 import { notLoaded, reasonOf } from './termination-errors.js';
-import { ProgramPool, type Memory } from './program-pool.js';
+import { LivePrograms, type Memory } from './live-programs.js';
+import { ProgramPool } from './program-pool.js';
 import { HostedCall, type CallHost } from './hosted-call.js';
-import type { LiveProgram, RuntimeCounts } from './live-program.js';
+import { STARTS_WAIT_MS_MAX, type LiveProgram, type RuntimeCounts } from './live-program.js';
 import { ProgramTraces } from './program-traces.js';
 import { digestOf, RestartCoalescer } from './restart-coalescer.js';
 import { RunDirs } from './run-dirs.js';
+import { Watchdog } from './watchdog.js';
 
-/** Provides the engines of this process: a list of {@link Engine}. Only that of bundles can be absent. */
-export const ENGINES = Symbol('engines');
-
-const NO_BUNDLES = 'This service runs no bundles: its operator allows them with RUNTIME_BUNDLES.';
+/**
+ * Limit of concurrent starts. One takes a core for about 80 ms, and more starts than cores delay each other; two on one
+ * core, since a start also waits for files.
+ */
+const STARTS_MAX = Math.max(2, availableParallelism());
 
 /** Interval of checks for outdated programs, in leases; 60 s by default. */
 const RECHECK_LEASES = 4;
@@ -37,44 +36,55 @@ export interface RuntimeStats extends RuntimeCounts {
   starting: number;
   /** Requests in flight, including open event streams. */
   inFlight: number;
-  /** Programs that the watchdog follows: active ones, and those active in the last seconds. */
-  watched: number;
 }
 
 /** Runs programs in this process. */
-@Injectable()
 export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger('hosting');
-  private readonly limits: ProgramLimits;
-  private readonly runDirs = new RunDirs();
-  private readonly pool: ProgramPool;
   private readonly renewals = new RestartCoalescer();
   private readonly rechecks: Repeat;
   private rechecking: Promise<void> | null = null;
 
-  constructor(
+  /** Makes the runtime of a process with everything that its programs share. */
+  static create(
     env: Env,
-    private readonly programs: ProgramOwners,
-    @Inject(ENGINES) private readonly engines: readonly Engine[],
-    @Optional() memory: Memory = { total: memoryBytes(), own: () => process.memoryUsage.rss() },
-  ) {
-    super();
-    this.limits = limitsOf(env);
-    this.pool = new ProgramPool({
-      env,
-      memory,
-      limits: this.limits,
-      programs,
-      engineOf: (name) => this.engineOf(name),
-      runDirs: this.runDirs,
+    owners: ProgramOwners,
+    engines: Engines,
+    memory: Memory = { total: memoryBytes(), own: () => process.memoryUsage.rss() },
+  ): Runtime {
+    const limits: ProgramLimits = {
+      cpuMs: env.runtimeCpuMs,
+      wallMs: env.runtimeWallMs,
+      memoryMb: env.runtimeMemoryMb,
+      responseBytes: env.runtimeResponseMb * 1_048_576,
+      logBytes: env.runtimeLogKb * 1_024,
+      concurrency: env.runtimeConcurrency,
+    };
+    const population = new LivePrograms(owners, memory);
+    const counts: RuntimeCounts = {
+      ...{ starts: 0, crashes: 0, cpuMs: 0, dropped: 0 },
+      kills: { cpu: 0, stall: 0, memory: 0 },
+      refused: { busy: 0, resting: 0, start: 0, unavailable: 0 },
+    };
+    const pool = new ProgramPool({
+      ...{ env, limits, owners, engines, population, counts },
+      runDirs: new RunDirs(),
+      stateRoot: join(env.dataDir, 'hosting', 'state'),
+      starts: KeyedLimiter.fair(STARTS_MAX, Math.min(limits.wallMs, STARTS_WAIT_MS_MAX)),
+      watchdog: new Watchdog(population),
     });
-    this.rechecks = repeat(env.runtimeLeaseMs * RECHECK_LEASES, () => {
+    return new Runtime(pool);
+  }
+
+  constructor(private readonly pool: ProgramPool) {
+    super();
+    this.rechecks = repeat(pool.services.env.runtimeLeaseMs * RECHECK_LEASES, () => {
       this.rechecking ??= this.recheck().finally(() => (this.rechecking = null));
     });
   }
 
   onApplicationBootstrap(): void {
-    void this.runDirs.removeStale();
+    void this.pool.services.runDirs.removeStale();
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -83,8 +93,9 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   }
 
   dispatch(ref: ProgramRef, request: HostedRequest, handler: Dispatcher.DispatchHandler): void {
-    const host = new Host(this.pool.counts, this.programs, ref);
-    const call = new HostedCall(request, handler, this.limits, host);
+    const { counts, owners, limits } = this.pool.services;
+    const host = new Host(counts, owners, ref);
+    const call = new HostedCall(request, handler, limits, host);
     try {
       const program = this.pool.programFor(ref);
       host.program = program;
@@ -94,9 +105,8 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     }
   }
 
-  async whyNot(engine: EngineName): Promise<string | null> {
-    const found = this.engines.find(({ name }) => name === engine);
-    return found ? found.whyNot() : NO_BUNDLES;
+  whyNot(engine: EngineName): Promise<string | null> {
+    return this.pool.services.engines.whyNot(engine);
   }
 
   async forget(ownerId: string): Promise<void> {
@@ -130,20 +140,21 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   }
 
   livePrograms(): Record<string, number> {
-    return this.pool.liveByAccount();
+    return this.pool.services.population.byAccount();
   }
 
   stats(): RuntimeStats {
-    const { live, counts, watched } = this.pool;
-    const starting = live.filter(({ isStarting }) => isStarting).length;
-    const inFlight = live.reduce((sum, { calls }) => sum + calls.count + calls.streamCount, 0);
+    const { population, counts } = this.pool.services;
+    const { all } = population;
+    const starting = all.filter(({ isStarting }) => isStarting).length;
+    const inFlight = all.reduce((sum, { calls }) => sum + calls.count + calls.streamCount, 0);
     const copied = { ...counts, kills: { ...counts.kills }, refused: { ...counts.refused } };
-    return { live: live.length - starting, starting, inFlight, watched, ...copied };
+    return { live: all.length - starting, starting, inFlight, ...copied };
   }
 
   /** Anonymous memory of all programs in MB, where the system provides it: 30 µs per program. */
   memoryMb(): number {
-    return this.pool.memoryMb();
+    return this.pool.services.population.memoryMb();
   }
 
   /**
@@ -152,28 +163,23 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
    * continue while the database does not answer, since no change is known.
    */
   private async recheck(): Promise<void> {
-    for (const { valuesDigest, ref, acceptsCalls } of this.pool.live) {
+    const { owners, population } = this.pool.services;
+    for (const { valuesDigest, ref, acceptsCalls } of population.all) {
       if (valuesDigest === null || !acceptsCalls) continue;
       try {
-        const values = await this.programs.of(ref.kind).valuesOf(ref);
+        const values = await owners.of(ref.kind).valuesOf(ref);
         if (digestOf(values) !== valuesDigest) await this.renew(ref.ownerId);
       } catch (error) {
-        this.programs.log(ref, 'debug', { msg: 'the current values of a program could not be read', err: error });
+        owners.log(ref, 'debug', { msg: 'the current values of a program could not be read', err: error });
       }
     }
-  }
-
-  private engineOf(name: EngineName): Engine {
-    const engine = this.engines.find((candidate) => candidate.name === name);
-    if (!engine) throw new HostingUnavailableError(NO_BUNDLES);
-    return engine;
   }
 
   /** Converts unexpected errors to a generic failure and logs them. */
   private failureOf(error: unknown, ref: ProgramRef | null): HostedFailure {
     if (error instanceof HostedFailure) return error;
     const entry = { msg: 'a program could not be started', err: error };
-    if (ref) this.programs.log(ref, 'error', entry);
+    if (ref) this.pool.services.owners.log(ref, 'error', entry);
     else this.logger.error(entry);
     return notLoaded();
   }
@@ -185,7 +191,7 @@ class Host implements CallHost {
 
   constructor(
     private readonly counts: RuntimeCounts,
-    private readonly programs: ProgramOwners,
+    private readonly owners: ProgramOwners,
     private readonly ref: ProgramRef,
   ) {}
 
@@ -200,17 +206,6 @@ class Host implements CallHost {
   ended(trace: Parameters<CallHost['ended']>[0]): void {
     this.counts.cpuMs += trace.cpuMs ?? 0;
     if (this.program) this.program.ended(trace);
-    else new ProgramTraces(this.programs, this.ref, () => []).ended(trace);
+    else new ProgramTraces(this.owners, this.ref, null).ended(trace);
   }
-}
-
-function limitsOf(env: Env): ProgramLimits {
-  return {
-    cpuMs: env.runtimeCpuMs,
-    wallMs: env.runtimeWallMs,
-    memoryMb: env.runtimeMemoryMb,
-    responseBytes: env.runtimeResponseMb * 1_048_576,
-    logBytes: env.runtimeLogKb * 1_024,
-    concurrency: env.runtimeConcurrency,
-  };
 }

@@ -8,7 +8,7 @@ const CPU_MS = 1_000;
 describe('CPU time that a program uses outside of requests', () => {
   verifies('runtime:limit:cpu', 'ends it above the limit of a request, and no request is blamed', async () => {
     jest.useFakeTimers();
-    const watchdog = new Watchdog(() => undefined);
+    const watchdog = new Watchdog({ relieveMemory: () => undefined });
     try {
       const meter = { besideMs: CPU_MS, settle: () => 1 };
       const kill = jest.fn();

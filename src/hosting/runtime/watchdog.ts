@@ -14,7 +14,6 @@ import { Logger } from '@nestjs/common';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { Instance } from '../engine.js';
 import { MEMORY_BASE_MB } from '../hosting.types.js';
-import type { HostedCall } from './hosted-call.js';
 import type { LiveProgram } from './live-program.js';
 import type { CpuFigures } from './process-metrics.js';
 
@@ -33,13 +32,8 @@ export class Watchdog {
   private readonly watches = new Map<LiveProgram, Watch>();
   private timer: Repeat | undefined;
 
-  /** @param onTick called after the checks */
-  constructor(private readonly onTick: () => void) {}
-
-  /** Number of programs followed. */
-  get count(): number {
-    return this.watches.size;
-  }
+  /** @param population frees memory after the checks */
+  constructor(private readonly population: { relieveMemory(): void }) {}
 
   watch(program: LiveProgram): void {
     if (!this.watches.has(program)) this.watches.set(program, new Watch(program));
@@ -66,7 +60,7 @@ export class Watchdog {
       }
     }
     if (this.watches.size === 0) this.close();
-    this.onTick();
+    this.population.relieveMemory();
   }
 }
 
@@ -110,7 +104,12 @@ class Watch {
       this.lastSign = asked.since;
     } catch {
       this.silence ??= asked;
-      if (program.isAtWork && this.isStalled(this.silence, asked.since)) program.kill('stall', this.mostLikely());
+      if (!program.isAtWork || !this.isStalled(this.silence, asked.since)) return;
+      // Most likely the request that blocks the event loop: the first after the last sign of life, because later ones have
+      // not begun; otherwise the newest.
+      const { all, lastAnswerAt } = program.calls;
+      const lastSign = Math.max(this.lastSign, lastAnswerAt);
+      program.kill('stall', all.find((call) => call.sentAt > lastSign) ?? all[all.length - 1] ?? null);
     } finally {
       this.isAsking = false;
     }
@@ -124,15 +123,5 @@ class Watch {
     const after = figures?.cpu();
     const waitedMs = cpu && after ? after.waitedMs - cpu.waitedMs : 0;
     return now - since - waitedMs >= stallMs * 0.9 || now - since > stallMs * PATIENCE_MAX;
-  }
-
-  /**
-   * Request that most likely blocks the event loop: the only one in flight, otherwise the first after the last sign of
-   * life, because later ones have not begun; otherwise the newest.
-   */
-  private mostLikely(): HostedCall | null {
-    const { all, lastAnswerAt } = this.program.calls;
-    const lastSign = Math.max(this.lastSign, lastAnswerAt);
-    return all.find((call) => call.sentAt > lastSign) ?? all[all.length - 1] ?? null;
   }
 }

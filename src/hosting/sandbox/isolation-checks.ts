@@ -25,8 +25,6 @@ export interface Wrapping {
   dataBytes: number;
   /** `own`: an empty network namespace. A path: an existing namespace. */
   network: string;
-  /** Lower priority than other hosted code. */
-  isLast: boolean;
   /** A process namespace of its own, which ends with its first process. */
   alone: boolean;
   /** Root tree and working directory; null for the files that its account may see on this host. Requires `alone`. */
@@ -39,7 +37,8 @@ export type Run = (file: string, args: string[]) => Promise<void>;
 /** Path of system tools; independent of this service's environment. */
 export const TOOLS_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-const PROBE_MS_MAX = 5_000;
+/** Timeout of a tool of the system, which takes a tenth of a second. */
+export const TOOL_MS_MAX = 10_000;
 
 /** First of 65,536 accounts for hosted code, in a range that is not allocated otherwise (systemd's "unused"). */
 export const FIRST_USER = 1_900_000_000;
@@ -47,12 +46,8 @@ export const FIRST_USER = 1_900_000_000;
 /** `nobody`, for all hosted code where accounts are limited. */
 export const NOBODY = 65_534;
 
-/**
- * Priority of hosted code below this service, and of crashing programs below others: a tenth of the share of a core. A
- * program that repeatedly fills its memory raises its neighbour's p95 to 1.1 times, and to 1.3 without this (measured).
- */
+/** Priority of hosted code below this service. */
 const NICE = '5';
-const NICE_LAST = '15';
 
 const NAMESPACES = ['--net', '--ipc', '--uts'];
 const USER_SPACE = ['--user', '--map-root-user'];
@@ -141,7 +136,7 @@ export function wrappers({ missing, isRoot, hasManyUsers, canYield }: Isolation,
     ...dies,
   ];
   // Counted per account, so only for accounts of a single owner.
-  const processes = isRoot && hasUser && hasManyUsers ? [`--nproc=${PROCESSES_MAX}`] : [];
+  const processes = isRoot && hasUser && hasManyUsers ? [`--nproc=${OWNER_PROCESSES_MAX}`] : [];
   return [
     // With a process namespace the outermost process stays outside, and the first process inside ends with it.
     ...(isAlone && dies.length > 0 ? ['setpriv', ...dies, '--'] : []),
@@ -150,7 +145,7 @@ export function wrappers({ missing, isRoot, hasManyUsers, canYield }: Isolation,
     ...(spaces.length > 0 ? ['unshare', ...spaces, '--'] : []),
     ...(root ? entering(root) : isAlone ? ['sh', '-c', INIT, 'sh'] : []),
     ...(dies.length > 0 || (isRoot && hasUser) ? ['setpriv', ...priv, '--'] : []),
-    ...(canYield ? ['nice', '-n', wrapping.isLast ? NICE_LAST : NICE] : []),
+    ...(canYield ? ['nice', '-n', NICE] : []),
   ];
 }
 
@@ -159,7 +154,7 @@ function entering({ tree, workDir }: NonNullable<Wrapping['root']>): string[] {
 }
 
 /** Limit of processes and threads of one owner: 25 bundle sessions in Node take some 300. */
-const PROCESSES_MAX = 1_024;
+export const OWNER_PROCESSES_MAX = 1_024;
 
 /**
  * Limits of open files and of the size of one file (bytes): enough for 1,000 concurrent sessions on disk, and no file
@@ -178,7 +173,7 @@ function dropTo(user: number): string[] {
 
 function runTool(file: string, args: string[]): Promise<void> {
   return new Promise((resolve, reject) => {
-    const options = { env: { PATH: TOOLS_PATH }, timeout: PROBE_MS_MAX };
+    const options = { env: { PATH: TOOLS_PATH }, timeout: TOOL_MS_MAX };
     execFile(file, args, options, (error, _out, stderr) => {
       if (!error) return resolve();
       if (error.code === 'ENOENT') return reject(new Error(`there is no ${file} on this host`));

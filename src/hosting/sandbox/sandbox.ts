@@ -34,8 +34,6 @@ export interface Confinement {
   memoryMb: number;
   /** Owner of the program: each owner has an account, where there are enough. */
   ownerId: string;
-  /** Lowest priority where cores are scarce. */
-  isLast?: boolean;
   /** Working directory, transferred to its account with its contents. */
   runDir: string;
   /** Further folders transferred to its account with their contents. */
@@ -82,7 +80,7 @@ let ofHost: Promise<Isolation> | undefined;
 @Injectable()
 export class Sandbox {
   private readonly logger = new Logger('hosting');
-  private found: Promise<Isolation> | undefined;
+  private measured: Promise<Isolation> | undefined;
 
   constructor(
     private readonly env: Env,
@@ -150,23 +148,17 @@ export class Sandbox {
    */
   async command(program: string, args: string[], confinement: Confinement): Promise<Launch> {
     const isolation = await this.isolation();
-    const {
-      runDir,
-      folders = [],
-      memoryMb,
-      reservedMb = WORKERD_RESERVED_MB,
-      network = 'own',
-      alone,
-      isLast = false,
-    } = confinement;
+    const { runDir, folders = [], memoryMb, reservedMb = WORKERD_RESERVED_MB, network = 'own', alone } = confinement;
     const workDir = confinement.workDir ?? runDir;
-    const user = userOf(confinement.ownerId, isolation);
+    // The same for all versions of a program, because it owns the state on disk.
+    const ownerHash = createHash('sha256').update(confinement.ownerId).digest();
+    const user = isolation.hasManyUsers ? FIRST_USER + ownerHash.readUInt16BE(0) : NOBODY;
     const tree = alone?.root ?? null;
     if (isolation.isRoot && isolation.missing['own-user'] === null && !tree) {
       for (const folder of [runDir, ...folders]) await changeOwner(user, folder);
     }
     const dataBytes = (reservedMb + memoryMb) * 1_048_576;
-    const wrapping = { user, dataBytes, network, isLast, alone: alone !== undefined, root: tree && { tree, workDir } };
+    const wrapping = { user, dataBytes, network, alone: alone !== undefined, root: tree && { tree, workDir } };
     const carried = programEnv(confinement.env ?? {});
     const [file, ...more] = [...ENDS_FIRST, ...wrappers(isolation, wrapping), ...carried.wrapper, program, ...args];
     const env = { PATH: TOOLS_PATH, ...carried.env };
@@ -180,8 +172,12 @@ export class Sandbox {
   }
 
   private isolation(): Promise<Isolation> {
-    const isContainer = this.env.hostingIsolation === 'container';
-    return (this.found ??= this.probe().then((found) => (isContainer ? withoutNamespaces(found) : found)));
+    return (this.measured ??= this.probe().then((isolation) => {
+      if (this.env.hostingIsolation !== 'container') return isolation;
+      const why = 'HOSTING_ISOLATION is container';
+      const off = { 'own-user': why, 'own-network': why, 'own-processes': why, 'own-files': why };
+      return { ...isolation, missing: { ...isolation.missing, ...off } };
+    }));
   }
 }
 
@@ -195,12 +191,6 @@ const ENDS_FIRST = [
   '{ echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null; unset PWD OLDPWD SHLVL; exec "$@"',
   'sh',
 ];
-
-function withoutNamespaces(isolation: Isolation): Isolation {
-  const why = 'HOSTING_ISOLATION is container';
-  const off = { 'own-user': why, 'own-network': why, 'own-processes': why, 'own-files': why };
-  return { ...isolation, missing: { ...isolation.missing, ...off } };
-}
 
 /**
  * A module in workerd is one process and opens no files. With the other two measures it would start 10 ms later on an
@@ -217,12 +207,6 @@ const REQUIRED: Record<Env['hostingIsolation'], readonly IsolationMeasure[]> = {
   auto: ['memory-limit', 'dies-with-service'],
   container: [],
 };
-
-/** Account of an owner, the same for all versions of a program, because it owns the state on disk. */
-function userOf(ownerId: string, { hasManyUsers }: Isolation): number {
-  if (!hasManyUsers) return NOBODY;
-  return FIRST_USER + createHash('sha256').update(ownerId).digest().readUInt16BE(0);
-}
 
 /** Transfers a folder with its contents, unless it was before. Follows no links, which a tenant may have created. */
 async function changeOwner(user: number, folder: string): Promise<void> {

@@ -1,10 +1,7 @@
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import type { Dispatcher } from 'undici';
-import { INVOCATION_HEADER } from '../hosting.types.js';
+import { ENDED_MAX, INVOCATION_HEADER } from '../hosting.types.js';
 import { passingTo } from '../hosting.js';
-
-/** Limit of remembered finished invocations of one program, for late lines. */
-const ENDED_MAX = 10_000;
 
 /** Time before a process exit in which an answer may have broken because of it, since the answer ends first. */
 const BROKEN_MS = 2_000;

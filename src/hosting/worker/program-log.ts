@@ -14,6 +14,7 @@
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import {
   cutLine,
+  ENDED_MAX,
   LINE_BYTES,
   type ProgramRef,
   type Trace,
@@ -23,9 +24,6 @@ import {
 import type { InFlight } from './in-flight-requests.js';
 import type { TailItem } from './trace-sink.js';
 import { levelOf, withoutOurs } from './workerd-process.js';
-
-/** Limit of invocations whose bytes are counted; the oldest is forgotten. */
-const COUNTED_MAX = 2_000;
 
 /** Limit of waiting lines; the oldest is dropped first. */
 const WAITING_MAX = 2_000;
@@ -96,7 +94,7 @@ export class ProgramLog {
   private readonly printed = new WaitingLines();
   /** Counts lines that the tail reported before the pipe. */
   private readonly reported = growingLru<number>(WAITING_MAX);
-  private readonly bytes = growingLru<number>(COUNTED_MAX);
+  private readonly bytes = growingLru<number>(ENDED_MAX);
 
   constructor(
     private readonly ref: ProgramRef,

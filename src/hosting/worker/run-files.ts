@@ -35,7 +35,12 @@ export async function writeRunFiles(
   { runDir, limits }: Pick<EngineContext, 'runDir' | 'limits'>,
   state: string | null,
 ): Promise<void> {
-  const code = await workerCode();
+  // Bundled once per process, at the first start of a program.
+  made ??= bundle().catch((error: unknown) => {
+    made = undefined;
+    throw error;
+  });
+  const code = await made;
   const secrets = Object.entries(program.secrets);
   const write = (name: string, text: string) => writeFile(path.join(runDir, name), text, PRIVATE);
   await Promise.all([
@@ -60,15 +65,6 @@ export async function removeRunFiles(program: Program, runDir: string): Promise<
   const { secret, ...others } = FILES;
   const names = [...Object.values(others), ...Object.keys(program.secrets).map((_, index) => secret(index))];
   await Promise.all(names.map((name) => rm(path.join(runDir, name), { force: true })));
-}
-
-/** Bundled once per process, at the first start of a program. @throws errors of esbuild */
-function workerCode(): Promise<WorkerCode> {
-  made ??= bundle().catch((error: unknown) => {
-    made = undefined;
-    throw error;
-  });
-  return made;
 }
 
 async function bundle(): Promise<WorkerCode> {

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
 import { readWithin } from '../../platform/egress/follow.js';
 import { jsonIn } from '../../platform/text/json-bounds.js';
 
@@ -8,9 +8,6 @@ const REPORT_BYTES_MAX = 2_097_152;
 
 /** Limit of concurrent reports. */
 const CONNECTIONS_MAX = 64;
-
-/** Timeout of receiving a report. */
-const REPORT_MS_MAX = 10_000;
 
 /** Report of a program's tail about one event. */
 export interface TailItem {
@@ -32,10 +29,17 @@ export interface TailItem {
  * @throws the error of `listen`
  */
 export async function openTraceSink(path: string, onItems: (items: TailItem[]) => void): Promise<() => Promise<void>> {
-  const server = createServer(
-    { requestTimeout: REPORT_MS_MAX, headersTimeout: REPORT_MS_MAX },
-    (request, response) => void receive(request, response, onItems),
-  );
+  const server = createServer((request, response) => {
+    void (async () => {
+      response.on('error', () => request.destroy());
+      const body = await readWithin(request, REPORT_BYTES_MAX).catch(() => null);
+      if (body === null) return void response.destroy();
+      const items = jsonIn(body.toString());
+      const isSound = Array.isArray(items) && items.every(isItem);
+      response.writeHead(isSound ? 204 : 400).end();
+      if (isSound) onItems(items);
+    })();
+  });
   server.maxConnections = CONNECTIONS_MAX;
   server.on('clientError', (_error, socket) => socket.destroy());
   await once(server.listen(path), 'listening');
@@ -45,25 +49,6 @@ export async function openTraceSink(path: string, onItems: (items: TailItem[]) =
       server.close(() => resolve());
       server.closeAllConnections();
     });
-}
-
-async function receive(
-  request: IncomingMessage,
-  response: ServerResponse,
-  onItems: (items: TailItem[]) => void,
-): Promise<void> {
-  response.on('error', () => request.destroy());
-  const body = await readWithin(request, REPORT_BYTES_MAX).catch(() => null);
-  if (body === null) return void response.destroy();
-  const items = itemsIn(body.toString());
-  response.writeHead(items ? 204 : 400).end();
-  if (items) onItems(items);
-}
-
-/** Null for a malformed report. */
-function itemsIn(text: string): TailItem[] | null {
-  const items = jsonIn(text);
-  return Array.isArray(items) && items.every(isItem) ? items : null;
 }
 
 function isItem(item: unknown): item is TailItem {

@@ -53,6 +53,13 @@ export function workerdConfig(plan: WorkerdPlan): string {
   );
   const session = plan.sessions ? ['(name = "MCP_SESSION", durableObjectNamespace = "McpSession")'] : [];
   const at = (socket: string) => quoted(`unix:${socket}`);
+  const sessions = plan.sessions
+    ? `durableObjectNamespaces = [(className = "McpSession", uniqueKey = ${quoted(plan.sessions.uniqueKey)}, preventEviction = true, enableSql = true)],
+      durableObjectStorage = (localDisk = "state"),`
+    : '';
+  const disk = plan.sessions
+    ? `,\n    (name = "state", disk = (path = ${quoted(plan.sessions.stateDir)}, writable = true))`
+    : '';
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   v8Flags = [${COLLECTS_ITSELF}, "--max-old-space-size=${plan.memoryMb}", "--max-semi-space-size=${SEMI_SPACE_MB}", "--initial-old-space-size=${FIRST_COLLECTION_MB}"],
@@ -67,7 +74,7 @@ const config :Workerd.Config = (
         (name = "${FILES.module}", esModule = embed "${FILES.module}")],
       ${COMPATIBILITY},
       bindings = [${[...secrets, ...session].join(', ')}],
-      ${plan.sessions ? sessionsOf(plan.sessions.uniqueKey) : ''}
+      ${sessions}
       globalOutbound = "egress",
       tails = ["tail"])),
     (name = "tail", worker = (
@@ -77,7 +84,7 @@ const config :Workerd.Config = (
       modules = [(name = "health.mjs", esModule = "export default { fetch() { return new Response() } }")], ${ALONE})),
     (name = "sink", external = (address = ${at(SOCKETS.sink)}, http = ())),
     (name = "egress", external = (address = ${at(SOCKETS.egress)}, http = (style = proxy))),
-    (name = "nowhere", network = (allow = []))${plan.sessions ? `,\n    ${diskOf(plan.sessions.stateDir)}` : ''}],
+    (name = "nowhere", network = (allow = []))${disk}],
   sockets = [
     (name = "requests", address = ${at(SOCKETS.requests)}, http = (), service = "program"),
     (name = "health", address = ${at(SOCKETS.health)}, http = (), service = "health")]);
@@ -93,15 +100,6 @@ const opened = open(module, schema);
 export default opened.worker;
 export const McpSession = opened.McpSession;
 `;
-
-function sessionsOf(uniqueKey: string): string {
-  return `durableObjectNamespaces = [(className = "McpSession", uniqueKey = ${quoted(uniqueKey)}, preventEviction = true, enableSql = true)],
-      durableObjectStorage = (localDisk = "state"),`;
-}
-
-function diskOf(stateDir: string): string {
-  return `(name = "state", disk = (path = ${quoted(stateDir)}, writable = true))`;
-}
 
 /** A Cap'n Proto string with all characters except plain letters as bytes, since the language has no \\u. */
 export function quoted(text: string): string {

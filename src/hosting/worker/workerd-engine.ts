@@ -25,7 +25,7 @@ import { makeSessionsDir, removeRunFiles, writeRunFiles } from './run-files.js';
 import { trimSessions, watchSessions } from './session-disk.js';
 import { openTraceSink } from './trace-sink.js';
 import { FILES, SOCKETS } from './workerd-config.js';
-import { WorkerdProcess, type ProcessEnd } from './workerd-process.js';
+import { WorkerdProcess } from './workerd-process.js';
 import { Pool, type Dispatcher } from 'undici';
 
 /**
@@ -89,10 +89,13 @@ class WorkerdInstance implements Instance {
   }
 
   private async over(cleanUp: () => Promise<void>): Promise<InstanceExit> {
-    const end = await this.process.ended;
+    const { by, hasRunOutOfMemory, lastWords } = await this.process.ended;
     await Promise.all([this.requests.destroy(), this.health.destroy()]);
     await cleanUp();
-    return this.why === null ? exitOf(end, this.isAsked) : { reason: 'crashed', detail: this.why };
+    if (this.why !== null) return { reason: 'crashed', detail: this.why };
+    if (hasRunOutOfMemory) return { reason: 'memory', detail: 'It exceeded its memory limit.' };
+    if (this.isAsked) return { reason: 'stopped', detail: '' };
+    return { reason: 'crashed', detail: [...lastWords, `The process ended with ${by}.`].join('\n') };
   }
 }
 
@@ -154,7 +157,9 @@ export class WorkerdEngine extends Engine {
     const { runDir, limits } = context;
     const openFiles = new HeldFiles(FIRST_HELD);
     try {
-      const workerd = await openFiles.hold(workerdPath());
+      // The package's binary; throws when it is not installed for this platform.
+      const binary = createRequire(import.meta.url)('workerd') as { default: string };
+      const workerd = await openFiles.hold(binary.default);
       const config = path.join(await openFiles.hold(runDir), FILES.config);
       if (stateDir !== null) await trimSessions(stateDir);
       const state = stateDir === null ? null : await openFiles.hold(stateDir);
@@ -162,7 +167,6 @@ export class WorkerdEngine extends Engine {
       const launch = await this.sandbox.command(workerd, ['serve', '--control-fd=3', config], {
         memoryMb: limits.memoryMb,
         ownerId: program.ref.ownerId,
-        isLast: context.hasCrashedLately,
         runDir,
         folders: stateDir === null ? [] : [stateDir],
       });
@@ -179,11 +183,6 @@ export class WorkerdEngine extends Engine {
 
 const TOO_MUCH_DISK = 'Its sessions exceeded their disk limit (1 GB, or 40,000 files): the oldest are removed.';
 
-/** Path of the package's binary. @throws Error when it is not installed for this platform */
-function workerdPath(): string {
-  return (createRequire(import.meta.url)('workerd') as { default: string }).default;
-}
-
 /** Waits until the program listens. @throws ProgramStartError with its output, when it exits before or on timeout */
 async function requireReady(process: WorkerdProcess): Promise<void> {
   let isLate = false;
@@ -194,23 +193,14 @@ async function requireReady(process: WorkerdProcess): Promise<void> {
   const isReady = await process.ready();
   clearTimeout(timer);
   if (isReady) return;
-  const end = await process.ended;
-  throw new ProgramStartError(whyNotStarted(end, isLate), end.detail);
-}
-
-function whyNotStarted({ by, hasRunOutOfMemory, lastWords }: ProcessEnd, isLate: boolean): string {
-  if (isLate) return `The module did not finish loading within ${START_MS_MAX / 1_000} seconds.`;
-  if (hasRunOutOfMemory) return 'The module exceeded its memory limit while it was loaded.';
-  return lastWords.length > 0 ? lastWords.join('\n') : `The module could not be started (${by}).`;
+  const { by, hasRunOutOfMemory, lastWords, detail } = await process.ended;
+  let why = lastWords.length > 0 ? lastWords.join('\n') : `The module could not be started (${by}).`;
+  if (hasRunOutOfMemory) why = 'The module exceeded its memory limit while it was loaded.';
+  if (isLate) why = `The module did not finish loading within ${START_MS_MAX / 1_000} seconds.`;
+  throw new ProgramStartError(why, detail);
 }
 
 function pool(socketPath: string): Pool {
   // Without timeouts, which are the caller's: an event stream may be silent for hours.
   return new Pool(ORIGIN, { socketPath, headersTimeout: 0, bodyTimeout: 0 });
-}
-
-function exitOf({ by, hasRunOutOfMemory, lastWords }: ProcessEnd, isAsked: boolean): InstanceExit {
-  if (hasRunOutOfMemory) return { reason: 'memory', detail: 'It exceeded its memory limit.' };
-  if (isAsked) return { reason: 'stopped', detail: '' };
-  return { reason: 'crashed', detail: [...lastWords, `The process ended with ${by}.`].join('\n') };
 }

@@ -26,7 +26,7 @@ const OUR_PLACES = new RegExp(
 const LEVELS: readonly string[] = ['debug', 'info', 'log', 'warn', 'error'];
 
 /** Exit of a process. */
-export interface ProcessEnd {
+interface ProcessEnd {
   /** Exit code or signal. */
   by: number | NodeJS.Signals;
   hasRunOutOfMemory: boolean;
@@ -132,7 +132,8 @@ function read(stream: Readable, onLine: (line: string) => void): void {
  * @param now time of lines printed while the module loads, which have none
  */
 export function readOutputLine(text: string, now: Date): OutputLine {
-  const { timestamp, level, message, source } = parsed(text);
+  const entry = text.startsWith('{') ? jsonIn(text) : undefined;
+  const { timestamp, level, message, source } = (entry ?? {}) as Record<string, unknown>;
   if (typeof message !== 'string') return { by: 'workerd', message: text };
   if (typeof timestamp !== 'number' || source !== undefined) return { by: 'workerd', message };
   const at = timestamp > 0 ? timestamp : now.getTime();
@@ -142,10 +143,6 @@ export function readOutputLine(text: string, now: Date): OutputLine {
 /** Level of a console line; `log` for unknown ones. */
 export function levelOf(level: unknown): TraceLine['level'] {
   return LEVELS.includes(level as string) ? (level as TraceLine['level']) : 'log';
-}
-
-function parsed(text: string): Record<string, unknown> {
-  return text.startsWith('{') ? ((jsonIn(text) ?? {}) as Record<string, unknown>) : {};
 }
 
 /** True if workerd, V8 or its allocator reports exhausted memory. */

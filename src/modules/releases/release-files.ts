@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
@@ -9,14 +10,16 @@ import { dropStalledReader } from '../../platform/http/stalled-reader.js';
 import { BlobsRepository } from './blobs.repository.js';
 import { readBundle, type BundleFacts } from './bundle/bundle-manifest.js';
 import { ReleaseArtifact, type ArtifactKind } from './release.entity.js';
-import { UnavailableError } from '../../platform/errors/domain-error.js';
-import { FileLostError } from './releases.errors.js';
+import { BUNDLE_LIMITS } from '../../hosting/bundle/unpack-bundle.js';
+import { errorOf, UnavailableError } from '../../platform/errors/domain-error.js';
 import type { Bundle } from './releases.repository.js';
 
-const MB = 1024 * 1024;
-
-/** A bundle of 25 MB with all its node_modules has some thousand files and unpacks to a few times its size. */
-const BUNDLE_LIMITS = { entriesMax: 20_000, totalBytesMax: 500 * MB };
+/** The release names a file that is not in the store. */
+export class FileLostError extends errorOf('internal', 'internal_error') {
+  constructor(kind: ArtifactKind) {
+    super(`The ${kind} of this release is not in storage any more: publish it again.`);
+  }
+}
 
 /** Reads and stores the uploaded files of releases. */
 @Injectable()
@@ -53,7 +56,7 @@ export class ReleaseFiles {
     return this.blobs.withFile(hash, read);
   }
 
-  /** Reads the manifest of a bundle. @throws InvalidArchiveError, InvalidBundleError, FileLostError */
+  /** Reads the manifest of a bundle. @throws InvalidArchiveError, InvalidInputError, FileLostError */
   async readBundle(releaseId: string): Promise<BundleFacts> {
     return this.withFile(releaseId, 'bundle', async (path) => {
       const zip = await openZip(path, BUNDLE_LIMITS);
@@ -82,12 +85,23 @@ export class ReleaseFiles {
     }
   }
 
-  /** Marks the files of a refused form for removal. Never rejects: the sweeper finds them a day later anyway. */
-  async discard(hashes: string[]): Promise<void> {
-    if (hashes.length === 0) return;
-    await this.rows.addGarbage(hashes).catch((error: unknown) => {
-      this.logger.warn({ msg: 'the files of a refused form are removed a day later', err: error });
-    });
+  /** Runs `work` with a function that stores files. When it rejects, the stored files are marked for removal. */
+  async storing<T>(work: (keep: (content: Readable, bytesMax: number) => Promise<Blob>) => Promise<T>): Promise<T> {
+    const hashes: string[] = [];
+    try {
+      return await work(async (content, bytesMax) => {
+        const blob = await this.blobs.put(content, bytesMax);
+        hashes.push(blob.hash);
+        return blob;
+      });
+    } catch (error) {
+      if (hashes.length === 0) throw error;
+      // The sweeper finds them a day later anyway.
+      await this.rows.addGarbage(hashes).catch((failure: unknown) => {
+        this.logger.warn({ msg: 'the files of a refused form are removed a day later', err: failure });
+      });
+      throw error;
+    }
   }
 
   private async find(releaseId: string, kind: ArtifactKind): Promise<ReleaseArtifact> {

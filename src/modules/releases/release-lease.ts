@@ -8,18 +8,20 @@
  * nothing: the next renewal decides. At shutdown the release is handed back, and the next attempt does not count as a
  * recovery.
  */
-import { Logger } from '@nestjs/common';
-import type { DataSource, EntityManager } from 'typeorm';
-import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
+import { Injectable, Logger } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { LogLine, Release } from './release.entity.js';
-import type { ReleaseLogRepository } from './release-log.repository.js';
-import type { ReleaseStatus, Stage } from './release-state.js';
-import type { Claim, ReleaseChange, ReleasesRepository } from './releases.repository.js';
+import { Env } from '../../config/env.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
+import { ReleaseLogRepository } from './release-log.repository.js';
+import type { Stage } from './release-state.js';
+import { ReleasesRepository, type Claim, type ReleaseChange } from './releases.repository.js';
 
 /** The result of a stage, written in one transaction. Without a status in `change` the next stage is due. */
 export interface StageOutcome {
-  change?: QueryDeepPartialEntity<Release> & { status?: ReleaseStatus };
+  change?: ReleaseChange;
   lines?: LogLine[];
   /** Further writes in the same transaction. */
   inTransaction?: (tx: EntityManager) => Promise<void>;
@@ -59,19 +61,33 @@ export class LossSignal {
   }
 }
 
-/** Dependencies of a {@link ReleaseLease}. */
-export interface LeaseContext {
-  database: DataSource;
-  releases: ReleasesRepository;
-  logs: ReleaseLogRepository;
-  leaseMs: number;
-  /** Publishes that the release changed. */
-  announce: () => void;
+/** Begins the leases of this worker, which write through it. */
+@Injectable()
+export class ReleaseLeases {
+  readonly logger = new Logger('releases');
+
+  constructor(
+    @InjectDataSource() readonly database: DataSource,
+    readonly releases: ReleasesRepository,
+    readonly logs: ReleaseLogRepository,
+    private readonly pubSub: PubSub,
+    readonly env: Env,
+  ) {}
+
+  /** Begins the lease of a release that was taken. */
+  begin(claim: Claim): ReleaseLease {
+    this.announce(claim.releaseId);
+    return new ReleaseLease(this, claim);
+  }
+
+  /** Publishes that a release changed. */
+  announce(id: string): void {
+    this.pubSub.publish('releases.changed', { id });
+  }
 }
 
 /** The hold of one worker on a release, renewed until it is stopped. */
 export class ReleaseLease extends LossSignal {
-  private readonly logger = new Logger('releases');
   private readonly renewal: Repeat;
 
   get releaseId(): string {
@@ -79,11 +95,11 @@ export class ReleaseLease extends LossSignal {
   }
 
   constructor(
-    private readonly context: LeaseContext,
+    private readonly leases: ReleaseLeases,
     private readonly claim: Claim,
   ) {
     super();
-    this.renewal = repeat(context.leaseMs / 3, () => void this.renew());
+    this.renewal = repeat(leases.env.releaseLeaseMs / 3, () => void this.renew());
   }
 
   /** Appends a line to the log. @throws LeaseLostError */
@@ -97,7 +113,7 @@ export class ReleaseLease extends LossSignal {
    * @throws LeaseLostError with nothing written
    */
   async commit(change: ReleaseChange, lines: LogLine[], also?: (tx: EntityManager) => Promise<void>): Promise<void> {
-    const { database, releases, logs, announce } = this.context;
+    const { database, releases, logs } = this.leases;
     await database.transaction(async (tx) => {
       await releases.limitIdleTime(tx);
       // First, since it locks the server's row: publishing locks that row before any release's.
@@ -108,15 +124,15 @@ export class ReleaseLease extends LossSignal {
       }
       await logs.append(this.claim.releaseId, lines, tx);
     });
-    announce();
+    this.leases.announce(this.releaseId);
   }
 
   /** Extends the lease, or ends what runs under it if it was lost. A database outage changes nothing. */
   async renew(): Promise<void> {
     try {
-      if (!(await this.context.releases.renewLease(this.claim))) this.lose();
+      if (!(await this.leases.releases.renewLease(this.claim))) this.lose();
     } catch (error) {
-      this.logger.debug({ msg: 'a lease was not renewed', releaseId: this.releaseId, err: error });
+      this.leases.logger.debug({ msg: 'a lease was not renewed', releaseId: this.releaseId, err: error });
     }
   }
 
@@ -127,7 +143,7 @@ export class ReleaseLease extends LossSignal {
    */
   async handBack(): Promise<number | null> {
     this.lose();
-    return (await this.context.releases.handBackLease(this.claim)) ? this.claim.attempt + 1 : null;
+    return (await this.leases.releases.handBackLease(this.claim)) ? this.claim.attempt + 1 : null;
   }
 
   /** Stops the renewal. */

@@ -14,6 +14,8 @@ import {
   RescanDto,
   ResumedReleaseDto,
 } from './release.dto.js';
+import { CurrentReleaseService } from './current-release.service.js';
+import { ReleaseResumptionService } from './release-resumption.service.js';
 import { ReleasesService } from './releases.service.js';
 
 /** Documents `:id`. */
@@ -30,7 +32,11 @@ const releaseNotFound = { status: 404, message: 'Release not found' };
 @ApiServerName()
 @Controller('servers/:qualifiedName/releases')
 export class ReleasesController {
-  constructor(private readonly releases: ReleasesService) {}
+  constructor(
+    private readonly releases: ReleasesService,
+    private readonly resumption: ReleaseResumptionService,
+    private readonly current: CurrentReleaseService,
+  ) {}
 
   /** List the releases of a server. Newest first, without their logs. Spec 4.6. */
   @Get()
@@ -63,7 +69,7 @@ export class ReleasesController {
     serverNotFound,
   )
   resume(@TargetServer() server: ServerRef, @Param('id') id: string): Promise<ResumedReleaseDto> {
-    return this.releases.resume(server, id);
+    return this.resumption.resume(server, id);
   }
 
   /** Make an earlier release current again. Nothing is uploaded or scanned; a newer success replaces it. */
@@ -80,7 +86,7 @@ export class ReleasesController {
     @Param('id') id: string,
     @CurrentCaller() caller: Caller,
   ): Promise<ReleaseDto> {
-    return this.releases.promote(server, id, caller);
+    return this.current.promote(server, id, caller);
   }
 
   /**
@@ -105,6 +111,6 @@ export class ReleasesController {
     @Param('id') id: string,
     @Body() body: RescanDto,
   ): Promise<RequestedRescanDto> {
-    return this.releases.rescan(server, id, body);
+    return this.current.rescan(server, id, body);
   }
 }

@@ -2,7 +2,6 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { lazyPart, roleModule } from '../../config/role-module.js';
 import { HostedChannelsService } from '../../hosting/mcp/hosted-channels.service.js';
-import { SessionNames } from '../../hosting/mcp/session-names.js';
 import { registerQueue } from '../../platform/queue/register-queue.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { LogsModule } from '../logs/logs.module.js';
@@ -13,12 +12,16 @@ import { BundleController } from './bundle/bundle.controller.js';
 import { ContractChangesController } from './contract/contract-changes.controller.js';
 import { ReleaseContract } from './contract/release-contract.entity.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
-import { ReleasePrograms, ScanTraces } from './programs/release-programs.js';
+import { CurrentReleaseService } from './current-release.service.js';
+import { ProgramChanges, ReleasePrograms, ScanTraces } from './programs/release-programs.js';
+import { NewReleases } from './publish/new-releases.js';
 import { PublishController } from './publish/publish.controller.js';
 import { PublishService } from './publish/publish.service.js';
 import { Release, ReleaseArtifact, ReleaseLog } from './release.entity.js';
 import { ReleaseFiles } from './release-files.js';
 import { ReleaseLogRepository } from './release-log.repository.js';
+import { ReleaseResumptionService } from './release-resumption.service.js';
+import { ReleaseSwitch } from './release-switch.js';
 import { ReleasesController } from './releases.controller.js';
 import { RELEASES_QUEUE, ReleasesQueue } from './releases.queue.js';
 import { ReleasesRepository } from './releases.repository.js';
@@ -52,7 +55,7 @@ export class ReleasesModule {
         ReleaseFiles,
         ReleaseContracts,
         RescansService,
-        SessionNames,
+        ReleaseSwitch,
         HostedChannelsService,
       ],
       exports: [HostedChannelsService],
@@ -66,9 +69,19 @@ export class ReleasesModule {
         BundleController,
         ContractChangesController,
       ],
-      providers: [PublishService, ReleasesService, ReleaseStreams],
+      providers: [
+        PublishService,
+        NewReleases,
+        ReleasesService,
+        ReleaseResumptionService,
+        CurrentReleaseService,
+        ReleaseStreams,
+      ],
     },
     worker,
-    host: { imports: [AuthModule.forRoles(env), LogsModule.forRoles(env)], providers: [ReleasePrograms, ScanTraces] },
+    host: {
+      imports: [AuthModule.forRoles(env), LogsModule.forRoles(env)],
+      providers: [ReleasePrograms, ScanTraces, ProgramChanges],
+    },
   }));
 }

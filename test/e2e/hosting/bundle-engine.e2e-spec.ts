@@ -138,7 +138,6 @@ async function start(
     limits,
     runDir,
     stateDir: join(folder, 'state'),
-    hasCrashedLately: false,
     log: () => undefined,
     onTrace: (trace: Trace) => traces.push(trace),
   };
@@ -165,40 +164,36 @@ interface Seen {
 const seen = async (client: Client) => JSON.parse(await textOf(client, 'env')) as Seen;
 
 describe('a bundle that is run here', () => {
-  verifies(
-    'bundle:manifest',
-    'gets what its manifest asks for: of the caller, of its secrets, or its default',
-    async () => {
-      const server = {
-        type: 'node',
-        entry_point: 'server/index.js',
-        mcp_config: {
-          command: 'node',
-          args: [
-            '${__dirname}/server/index.js',
-            '--key=${user_config.key}',
-            '${user_config.places}',
-            '${user_config.none}',
-          ],
-          env: { PLACE: '${user_config.place}', UNITS: '${user_config.units}' },
-        },
-      };
-      const user_config = {
-        key: { type: 'string', title: 'Key', required: true },
-        place: { type: 'string', title: 'Place' },
-        units: { type: 'string', title: 'Units', default: 'metric' },
-        places: { type: 'string', title: 'Places', multiple: true },
-        none: { type: 'string', title: 'None' },
-      };
-      await start({ changes: { server, user_config }, secrets: { place: 'Oslo', TOKEN: 's3cret' } });
-      const { env, argv } = await seen(await connect('key=one&places=a&places=b'));
-      expect(argv).toEqual(['--key=one', 'a', 'b']);
-      expect(env).toMatchObject({ PLACE: 'Oslo', UNITS: 'metric', TOKEN: 's3cret' });
-      expect((await seen(await connect('key=two'))).argv).toEqual(['--key=two']);
-    },
-  );
+  verifies('bundle:run', 'gets what its manifest asks for: of the caller, of its secrets, or its default', async () => {
+    const server = {
+      type: 'node',
+      entry_point: 'server/index.js',
+      mcp_config: {
+        command: 'node',
+        args: [
+          '${__dirname}/server/index.js',
+          '--key=${user_config.key}',
+          '${user_config.places}',
+          '${user_config.none}',
+        ],
+        env: { PLACE: '${user_config.place}', UNITS: '${user_config.units}' },
+      },
+    };
+    const user_config = {
+      key: { type: 'string', title: 'Key', required: true },
+      place: { type: 'string', title: 'Place' },
+      units: { type: 'string', title: 'Units', default: 'metric' },
+      places: { type: 'string', title: 'Places', multiple: true },
+      none: { type: 'string', title: 'None' },
+    };
+    await start({ changes: { server, user_config }, secrets: { place: 'Oslo', TOKEN: 's3cret' } });
+    const { env, argv } = await seen(await connect('key=one&places=a&places=b'));
+    expect(argv).toEqual(['--key=one', 'a', 'b']);
+    expect(env).toMatchObject({ PLACE: 'Oslo', UNITS: 'metric', TOKEN: 's3cret' });
+    expect((await seen(await connect('key=two'))).argv).toEqual(['--key=two']);
+  });
 
-  verifies('bundle:manifest', 'is refused with the missing measure, and no process is started', async () => {
+  verifies('bundle:run', 'is refused with the missing measure, and no process is started', async () => {
     await start({});
     await expect(connect('')).rejects.toThrow(/The server wants .*key/);
   });
@@ -390,15 +385,6 @@ describe('a bundle that is run here', () => {
     await textOf(await connect(), 'echo', { message: 'hi' });
     const lines = () => traces.flatMap((trace) => trace.lines.map(({ level, message }) => `${level} ${message}`));
     await until(() => lines().includes('log called echo'), 'the line is told');
-  });
-
-  verifies('bundle:session', 'ends with all its sessions', async () => {
-    const running = await start({});
-    const [{ uid }] = [await seen(await connect()), await seen(await connect())];
-    expect(processesOf(uid)).toHaveLength(2);
-    await running.stop(1_000);
-    expect((await running.exited).reason).toBe('stopped');
-    expect(processesOf(uid)).toEqual([]);
   });
 
   it('is refused if its manifest has no start command', async () => {

@@ -66,7 +66,7 @@ describe('a session of a bundle', () => {
     },
   );
 
-  verifies('bundle:session:idle', 'ends without requests, also while its client has an open stream', async () => {
+  verifies('bundle:session', 'ends without requests, also while its client has an open stream', async () => {
     await restart({ idleMs: IDLE_MS });
     const pid = await pidOf(await bundle.connect());
     await until(() => !isAlive(pid), 'it is ended');
@@ -74,7 +74,7 @@ describe('a session of a bundle', () => {
   });
 
   verifies(
-    'bundle:session:idle',
+    'bundle:session',
     'ends without requests, also with an unanswered call whose caller disconnected',
     async () => {
       await restart({ idleMs: IDLE_MS });
@@ -89,7 +89,7 @@ describe('a session of a bundle', () => {
     },
   );
 
-  verifies('bundle:session:places', 'is refused where there is no place, and nothing is started', async () => {
+  verifies('bundle:session', 'is refused where there is no place, and nothing is started', async () => {
     await restart({ placesMax: 1 });
     await bundle.connect();
     await expect(bundle.connect()).rejects.toThrow(/full/);
@@ -123,7 +123,7 @@ describe('a session of a bundle', () => {
   });
 });
 
-verifies('bundle:leak-free', 'leaves no process behind when clients connect and disconnect', async () => {
+verifies('bundle:session', 'leaves no process behind when clients connect and disconnect', async () => {
   await restart({ idleMs: IDLE_MS });
   const pids: number[] = [];
   await Promise.all(

@@ -2,9 +2,8 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
-import type { Engine, Instance } from '../../../src/hosting/engine.js';
+import { Engines, type Instance } from '../../../src/hosting/engine.js';
 import { Hosting } from '../../../src/hosting/hosting.js';
-import { ENGINES } from '../../../src/hosting/runtime/runtime.js';
 import { ConnectionHandles } from '../../../src/modules/connections/core/connection-handles.js';
 import { testAccount, testApp, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
@@ -82,7 +81,7 @@ afterAll(async () => {
 
 async function startHost(): Promise<void> {
   host = await app.sibling({ ROLES: 'host' });
-  for (const engine of host.get<Engine[]>(ENGINES as never)) {
+  for (const engine of host.get(Engines).all) {
     if (engine.name !== 'worker') continue;
     const start = engine.start.bind(engine);
     engine.start = async (...given) => (running = await start(...given));
@@ -187,7 +186,7 @@ describe('a caller of a stateful hosted server', () => {
     },
   );
 
-  verifies('hosted:session:shared', 'gets its own answers while other processes call in its session', async () => {
+  verifies('hosted:session:kept', 'gets its own answers while other processes call in its session', async () => {
     const processes = [app, other];
     const words = Array.from({ length: 40 }, (_, index) => `word ${index}`);
     const told = words.map((word, index) =>
@@ -196,18 +195,14 @@ describe('a caller of a stateful hosted server', () => {
     expect(await Promise.all(told)).toEqual(words);
   });
 
-  verifies(
-    'hosted:session:shared',
-    'is asked by the call that needs the answer, in whatever process it is',
-    async () => {
-      const first = await client(app, counter.url);
-      expect(await first.tool('greet')).toBe(`Hello ${new URL(app.url).port}`);
-      const second = await client(other, counter.url, first.transport.sessionId);
-      expect(await second.tool('greet')).toBe(`Hello ${new URL(other.url).port}`);
-      expect(await first.tool('greet')).toBe(`Hello ${new URL(app.url).port}`);
-      await Promise.all([first.close(), second.close()]);
-    },
-  );
+  verifies('hosted:session:kept', 'is asked by the call that needs the answer, in whatever process it is', async () => {
+    const first = await client(app, counter.url);
+    expect(await first.tool('greet')).toBe(`Hello ${new URL(app.url).port}`);
+    const second = await client(other, counter.url, first.transport.sessionId);
+    expect(await second.tool('greet')).toBe(`Hello ${new URL(other.url).port}`);
+    expect(await first.tool('greet')).toBe(`Hello ${new URL(app.url).port}`);
+    await Promise.all([first.close(), second.close()]);
+  });
 });
 
 describe('a session with a stateful hosted server', () => {

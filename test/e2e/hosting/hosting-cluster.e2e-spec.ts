@@ -193,7 +193,7 @@ describe('programs without state', () => {
     expect(names.filter((name) => name === 'two').length).toBeGreaterThan(5);
   });
 
-  verifies('hosting:hosts:api-only', 'are used by a process that runs none itself', async () => {
+  verifies('hosting:hosts:share', 'are used by a process that runs none itself', async () => {
     expect((await whoRuns(front, await programOf(other))).name).toBe('two');
     const hosts = await front.get(HostDirectory).live();
     expect(hosts.map(({ id }) => id)).not.toContain(front.get(ProcessRegistry).id);
@@ -262,7 +262,7 @@ describe('between processes', () => {
     expect((await asking.answer).text).toHaveLength(32 * 1024 * 1024);
   });
 
-  verifies('hosting:hosts:cancel', 'a caller that disconnects cancels the request at the host', async () => {
+  verifies('hosting:hosts:stream', 'a caller that disconnects cancels the request at the host', async () => {
     const [hanging, streaming] = [await programOf(other), await programOf(other)];
     const asking = begin(app, hanging, '/hang');
     const stream = begin(app, streaming, '/stream', { isStream: true });
@@ -511,7 +511,7 @@ describe('a host that loses the database', () => {
 
 describe('a host that stops in order', () => {
   verifies(
-    'hosting:hosts:stop',
+    'hosting:hosts:killed',
     'releases its programs with state for another one, which continues with that state',
     async () => {
       const leaving = await app.sibling({ ROLES: 'api,host', RUNTIME_LEASE_MS: '600000', UPLINK_LEASE_MS: '600000' });
@@ -559,7 +559,7 @@ describe('the data folder', () => {
 
 describe('real programs', () => {
   longVerifies(
-    ['hosting:hosts:stop', 'hosting:hosts:share'],
+    ['hosting:hosts:killed', 'hosting:hosts:share'],
     'run in one of two processes, and what one with state has in memory ends there before it starts elsewhere',
     async () => {
       const dataDir = newFolder();
@@ -602,7 +602,7 @@ describe('real programs', () => {
   );
 
   verifies(
-    'hosting:hosts:api-only',
+    'hosting:hosts:share',
     'are run by a process that serves health and other processes, and nothing else',
     async () => {
       const host = await app.sibling({ ROLES: 'host' });
@@ -620,7 +620,7 @@ describe('real programs', () => {
 });
 
 describe('a host that does not say where it is reached', () => {
-  verifies('hosting:hosts:unreachable', 'runs programs for itself only', async () => {
+  verifies('hosting:hosts:why-not', 'runs programs for itself only', async () => {
     const hidden = await app.sibling({ HOST: '0.0.0.0', ROLES: 'api,host' });
     const own = await new PlacedPrograms({ name: 'hidden', dataDir: app.env.dataDir }).start();
     await hidden.get(HostingRouter).runWith(own);

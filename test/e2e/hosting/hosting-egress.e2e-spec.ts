@@ -202,7 +202,7 @@ describe('what passes', () => {
     await until(() => outside.open.size === 0, 'the far connection ends');
   });
 
-  verifies('egress:hosted:headers', 'headers of the message, and none of the hop', async () => {
+  verifies('egress:hosted:passes', 'headers of the message, and none of the hop', async () => {
     outside.answer = (_req, res) =>
       void res.writeHead(200, { 'x-kept': 'ü', connection: 'x-hop', 'x-hop': '1', 'set-cookie': ['a=1', 'b=2'] }).end();
     const headers = { host: 'evil.test', 'proxy-authorization': 'a', expect: '100-continue', 'x-own': 'b' };
@@ -298,7 +298,7 @@ describe('bounds', () => {
 });
 
 describe('an end', () => {
-  verifies('egress:hosted:leaves-nothing', 'of the proxy ends every connection', async () => {
+  verifies('egress:hosted:bounds', 'of the proxy ends every connection', async () => {
     await allow(['api.example.test', `api.example.test:${outside.tcpPort}`]);
     outside.answer = (_req, res) => void res.write('open');
     const reader = await worker.stream({ url: http() });
@@ -315,7 +315,7 @@ describe('an end', () => {
     await reader.cancel().catch(() => undefined);
   });
 
-  verifies('egress:hosted:leaves-nothing', 'of the program in mid-stream ends the far connection', async () => {
+  verifies('egress:hosted:bounds', 'of the program in mid-stream ends the far connection', async () => {
     const doomed = await startEgressWorker();
     const way = await ProgramProxy.open(
       doomed.proxyPath,

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from '@jest/globals';
@@ -35,18 +34,6 @@ export default (request, response) => {
   response.end('${name}');
 };`;
 
-/** Counts how many start at once. */
-class CountingEngine extends NodeEngine {
-  private starting = 0;
-  startingMax = 0;
-
-  override async start(...given: Parameters<NodeEngine['start']>) {
-    this.starting += 1;
-    this.startingMax = Math.max(this.startingMax, this.starting);
-    return super.start(...given).finally(() => (this.starting -= 1));
-  }
-}
-
 let hosted: HostedRuntime;
 let engine: NodeEngine;
 
@@ -61,7 +48,7 @@ const live = () => hosted.runtime.stats().live;
 
 describe('a program is started', () => {
   verifies(
-    'runtime:start:single-flight',
+    'runtime:stop:idle',
     'by the first request, once for all that come together, and every answer is its own',
     async () => {
       await start();
@@ -73,18 +60,8 @@ describe('a program is started', () => {
     },
   );
 
-  verifies('runtime:start:places', 'when a start slot is free: simultaneous starts are limited', async () => {
-    const counting = new CountingEngine();
-    hosted = await HostedRuntime.start(counting);
-    const places = Math.max(2, availableParallelism());
-    const refs = await Promise.all(Array.from({ length: places + 4 }, () => hosted.add(program('a'))));
-    const answers = await Promise.all(refs.map((ref) => hosted.ask(ref)));
-    for (const answer of answers) expect(answer).toMatchObject({ status: 200, body: 'a', error: null });
-    expect(counting.startingMax).toBe(places);
-  });
-
   verifies(
-    'runtime:start:lines',
+    'runtime:start:failure',
     'and its output while it loads belongs to the request that waits for it',
     async () => {
       await start();
@@ -94,7 +71,7 @@ describe('a program is started', () => {
     },
   );
 
-  verifies('runtime:start:lines', 'or is recorded on its own, if no request waits', async () => {
+  verifies('runtime:start:failure', 'or is recorded on its own, if no request waits', async () => {
     await start();
     const old = await hosted.add(program('a'));
     await hosted.ask(old);
@@ -163,7 +140,7 @@ describe('a request', () => {
   });
 
   verifies(
-    ['runtime:request:headers', 'runtime:request:record'],
+    ['runtime:request:streams', 'runtime:request:record'],
     'keeps its invocation id, and without a valid one gets a new one and a record',
     async () => {
       await start();
@@ -192,7 +169,7 @@ describe('a request', () => {
     },
   );
 
-  verifies('runtime:request:canceled', 'of a client that leaves is canceled at the program', async () => {
+  verifies('runtime:request:record', 'of a client that leaves is canceled at the program', async () => {
     await start();
     const ref = await hosted.add(program('a'));
     const exchange = hosted.request(ref, '/hold');
@@ -215,21 +192,6 @@ describe('a request', () => {
 });
 
 describe('programs are stopped', () => {
-  verifies(
-    'runtime:live:hundred',
-    'and are checked while they are active and shortly after, not while they are idle',
-    async () => {
-      await start();
-      const ref = await hosted.add(program('a'));
-      const held = hosted.request(ref, '/wait?ms=500');
-      await held.head;
-      expect(hosted.runtime.stats().watched).toBe(1);
-      await held.answer;
-      await until(() => hosted.runtime.stats().watched === 0, 'the idle program is left alone');
-      expect(live()).toBe(1);
-    },
-  );
-
   verifies('runtime:stop:idle', 'without requests for the idle time', async () => {
     await start({ RUNTIME_IDLE_MS: '300' });
     const ref = await hosted.add(program('a'));
@@ -239,7 +201,7 @@ describe('programs are stopped', () => {
     expect(hosted.runtime.stats().starts).toBe(2);
   });
 
-  verifies('runtime:stop:room', 'for others: the longest idle one, never an active one', async () => {
+  verifies('runtime:stop:idle', 'for others: the longest idle one, never an active one', async () => {
     await start({ RUNTIME_LIVE_MAX: '3' });
     const [busy, first, second, third] = (await Promise.all(
       ['busy', 'first', 'second', 'third'].map((name) => hosted.add(program(name))),
@@ -477,7 +439,7 @@ describe('new values', () => {
     expect(engine.started).toHaveLength(2);
   });
 
-  verifies('runtime:renew:bounded', 'that come while a program starts are given to it in one more start', async () => {
+  verifies('runtime:swap:bounded', 'that come while a program starts are given to it in one more start', async () => {
     await start();
     const ref = await hosted.add(program('a'));
     await hosted.ask(ref);

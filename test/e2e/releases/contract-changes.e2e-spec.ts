@@ -102,7 +102,7 @@ describe('what releases change for callers', () => {
     }
   });
 
-  verifies('contract:hash', 'is nothing when a server only writes its tools otherwise', async () => {
+  verifies('contract:list', 'is nothing when a server only writes its tools otherwise', async () => {
     const name = await createServer(app, owner);
     const now = { name: 'now', inputSchema: { type: 'object' } };
     await release(name, [forecast(city), now]);
@@ -125,7 +125,7 @@ describe('what releases change for callers', () => {
     });
   });
 
-  verifies('contract:promote', 'is listed for a promoted release too, compared with the one it replaces', async () => {
+  verifies('contract:list', 'is listed for a promoted release too, compared with the one it replaces', async () => {
     const name = await createServer(app, owner);
     const first = await release(name, [forecast(city)]);
     const second = await release(name, [forecast({})]);
@@ -179,7 +179,7 @@ describe('what releases change for callers', () => {
     expect((await changesOf(name)).pagination.totalCount).toBe(500);
   });
 
-  verifies('contract:access', 'is readable by whoever may read the server', async () => {
+  verifies('contract:list', 'is readable by whoever may read the server', async () => {
     const name = await createServer(app, owner);
     await release(name, [forecast(city)]);
     const stranger = app.as(await app.account());

@@ -50,7 +50,7 @@ describe('a bundle on a service that runs bundles', () => {
     },
   );
 
-  verifies('bundle:manifest', 'asks for what lacks before anything is started', async () => {
+  verifies('bundle:run', 'asks for what lacks before anything is started', async () => {
     const { status, body } = await ask(url, forecast, mine());
     expect([status, body.error]).toMatchObject([409, { code: -32002, data: { missing: { query: ['key'] } } }]);
   });

@@ -195,7 +195,7 @@ describe('a hosted release', () => {
   });
 
   verifies(
-    'hosted:renew',
+    'runtime:renew',
     'is given changed secrets and egress rules while it runs, and is not started anew by a new slug',
     async () => {
       const code = WEATHER.replace("console.log('loading the weather');", 'let born;').replace(
@@ -280,24 +280,6 @@ describe('a hosted release', () => {
     },
   );
 
-  verifies('hosted:swap', 'is followed by the next one without a call that fails', async () => {
-    const first = await publishHosted(app, owner, weather);
-    const client = await connected(first.url);
-    let isOver = false;
-    let calls = 0;
-    const calling = (async () => {
-      for (; !isOver; calls += 1) await textOf(client, 'given');
-    })();
-    const second = await bundled(WEATHER.replace('JSON.stringify({ config, env })', '"second"'));
-    await publishHosted(app, owner, second, { name: first.name });
-    await until(async () => (await textOf(client, 'given')) === 'second', 'the second release answers').finally(() => {
-      isOver = true;
-    });
-    await calling;
-    expect(calls).toBeGreaterThan(0);
-    await client.close();
-  });
-
   longVerifies('hosted:fails', 'is not replaced by one that fails its scan, not even during the scan', async () => {
     const first = await publishHosted(app, owner, weather);
     const client = await connected(first.url);
@@ -317,7 +299,7 @@ describe('a module that does not work', () => {
     expect(errorOf(server.release)).toMatch(/TypeError: the sky is missing/);
   });
 
-  verifies('hosted:scan-log', 'has its output during the scan in the log of its release', async () => {
+  verifies('hosted:fails', 'has its output during the scan in the log of its release', async () => {
     const server = shared;
     const line = await until(async () => {
       const { body } = await app.as(owner).get(`/servers/${encodeURIComponent(server.name)}/releases/latest`);
@@ -381,7 +363,7 @@ describe('a module that does not work', () => {
 });
 
 describe('a bundle on a service that runs none', () => {
-  verifies('bundle:off', 'is refused with the setting that allows bundles', async () => {
+  verifies('bundle:run', 'is refused with the setting that allows bundles', async () => {
     const hosting = app.get(LocalHosting);
     const ref = {
       kind: 'release',

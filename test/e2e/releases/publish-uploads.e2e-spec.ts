@@ -1,5 +1,4 @@
 import { WriteStream } from 'node:fs';
-import { Logger } from '@nestjs/common';
 import { beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -207,22 +206,4 @@ describe('a full disk', () => {
       expect((await app.as().get('/metrics')).text).toMatch(/^slipway_storage_free_bytes [1-9]/m);
     },
   );
-});
-
-describe('the log line of a release', () => {
-  verifies('log:names', 'names the server and the account', async () => {
-    const lines = jest.spyOn(Logger.prototype, 'log');
-    try {
-      const answer = await putForm(app, owner, name, releaseForm(stdio, { bundle: randomBytes(100) }));
-      const releaseId = answer.body.deploymentId as string;
-      await releaseIn(app, owner, name, releaseId, 'FAILURE');
-      const logged = () =>
-        lines.mock.calls
-          .map(([line]) => line as object)
-          .find((line) => 'releaseId' in line && line.releaseId === releaseId);
-      expect(await until(logged, 'the end is logged')).toMatchObject({ releaseId, server: name, account: owner.id });
-    } finally {
-      lines.mockRestore();
-    }
-  });
 });

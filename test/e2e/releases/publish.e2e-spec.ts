@@ -3,15 +3,7 @@ import { testAccount, testApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import { startGuarded, type GuardedUpstream } from '../../support/special-upstreams/guarded-upstream.js';
 import { putForm, releaseForm } from '../../support/documentation/raw-form.js';
-import {
-  publish,
-  publishExternal,
-  readRelease,
-  releaseIn,
-  releasesPath,
-  serverRow,
-} from '../../support/releases/releases.js';
-import { until } from '../../support/until.js';
+import { publish, releaseIn, releasesPath } from '../../support/releases/releases.js';
 
 const app = testApp();
 const owner = testAccount(app);
@@ -224,65 +216,10 @@ describe('what a publisher claims', () => {
     }
   });
 
-  it('is refused with the place of the fault when a config schema is none', async () => {
-    const of = (schema: unknown) => ({ type: 'object', properties: { region: schema } });
-    const cases: [schema: unknown, error: RegExp][] = [
-      ['x', /configSchema must be an object/],
-      [{ type: 'array' }, /configSchema\.type must be "object"/],
-      [of({ type: 'array' }), /configSchema\.properties\.region\.type/],
-      [of({ type: 'string', 'x-from': { header: 'authorization' } }), /reserved/],
-      [of({ type: 'string', 'x-to': { header: 'host' } }), /x-to\.header must not be/],
-      [{ ...of({ type: 'string' }), required: ['other'] }, /configSchema\.required\.0/],
-    ];
-    for (const [configSchema, error] of cases) {
-      const [status, body] = await answerTo(external({ configSchema }));
-      expect([status, body]).toEqual([400, { error: expect.stringMatching(error) }]);
-    }
-  });
-
-  it('is taken with a warning when it is more than clients are promised', async () => {
-    const properties = Object.fromEntries(
-      Array.from({ length: 21 }, (_, at) => [`p${at}`, { type: 'string', description: 'x'.repeat(50) }]),
-    );
-    const [status, body] = await answerTo(external({ configSchema: { type: 'object', properties } }));
-    expect(status).toBe(202);
-    const { warnings, deploymentId } = body as { warnings: string[]; deploymentId: string };
-    expect(warnings).toEqual([
-      expect.stringMatching(/^configSchema has 21 properties/),
-      expect.stringMatching(/^configSchema has \d+ bytes/),
-    ]);
-    await releaseIn(app, owner, name, deploymentId, 'SUCCESS');
-    expect((await serverRow(app, name)).snapshot?.configSchema).toEqual({ type: 'object', properties });
-  });
-
   it('is refused, not lost, when names of secrets cannot be stored', async () => {
     for (const secretNames of [['a\u0000b'], ['\ud800'], [7], 'TOKEN', Array(101).fill('a')]) {
       const [status, body] = await answerTo(hosted({ secretNames }), { module: Buffer.from(module) });
       expect([status, body]).toEqual([400, { error: expect.stringMatching(/secretNames/) }]);
     }
-  });
-});
-
-describe('publishing again', () => {
-  it('makes a release of its own each time, and the newest success current', async () => {
-    const own = await createServer(app, owner);
-    const first = await publishExternal(app, owner, own, { upstreamUrl: upstream.url });
-    const second = await publishExternal(app, owner, own, { upstreamUrl: upstream.url });
-    expect(second.id).not.toBe(first.id);
-    expect((await serverRow(app, own)).current_release_id).toBe(second.id);
-    expect((await readRelease(app, owner, own, first.id)).status).toBe('SUCCESS');
-  });
-});
-
-describe('the queues of a process', () => {
-  it('hold at most 8 database connections together, and none once it has closed', async () => {
-    const held = `SELECT pid FROM pg_stat_activity
-      WHERE datname = current_database() AND backend_type = 'client backend' AND application_name <> 'slipway'`;
-    const count = async () => (await app.database.query<unknown[]>(held)).length;
-    const other = await app.sibling({ ROLES: 'api,worker' });
-    await Promise.all(Array.from({ length: 20 }, () => answerTo(external())));
-    expect(await count()).toBeLessThanOrEqual(2 * 8);
-    await other.close();
-    await until(async () => (await count()) <= 8, 'its connections have ended');
   });
 });

@@ -2,7 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { ReleasePipeline } from '../../../src/modules/releases/pipeline/release-pipeline.js';
-import { ReleaseLease } from '../../../src/modules/releases/release-lease.js';
+import { Env } from '../../../src/config/env.js';
+import { PubSub } from '../../../src/platform/queue/pub-sub.js';
+import { ReleaseLeases } from '../../../src/modules/releases/release-lease.js';
 import { ReleaseLogRepository } from '../../../src/modules/releases/release-log.repository.js';
 import { mayBecome, releaseStatuses } from '../../../src/modules/releases/release-state.js';
 import { ReleasesRepository } from '../../../src/modules/releases/releases.repository.js';
@@ -157,8 +159,8 @@ describe('the lease of a release', () => {
       lease_until: new Date(Date.now() + 60_000),
     };
     claim.releaseId = await insertRelease(idle, name, held);
-    const [database, releases, logs] = [idle.database, idle.get(ReleasesRepository), idle.get(ReleaseLogRepository)];
-    const lease = new ReleaseLease({ database, releases, logs, leaseMs: 60_000, announce: () => undefined }, claim);
+    const [releases, logs] = [idle.get(ReleasesRepository), idle.get(ReleaseLogRepository)];
+    const lease = new ReleaseLeases(idle.database, releases, logs, idle.get(PubSub), idle.get(Env)).begin(claim);
     const refuse = () => Promise.reject(new Error('a further write was refused'));
     await expect(lease.commit({ stage: 'metadata' }, [], refuse)).rejects.toThrow('a further write was refused');
     lease.stop();

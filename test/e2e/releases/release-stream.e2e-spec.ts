@@ -3,7 +3,6 @@ import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { ReleaseStreams } from '../../../src/modules/releases/stream/release-streams.js';
 import { testAccount, testApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
 import { startGuarded, type GuardedUpstream } from '../../support/special-upstreams/guarded-upstream.js';
@@ -51,11 +50,6 @@ async function follow(from: TestApp, id: string, lastEventId?: string): Promise<
 const linesOf = (events: StreamEvent[]): unknown =>
   events.flatMap(({ event, data }) => (event === 'init' ? data.logs : event === 'log' ? [data] : []));
 
-/** Number of open streams of a process. */
-function openStreams(from: TestApp): number {
-  return from.get(ReleaseStreams).size;
-}
-
 /** Expects the stream to have the lines and the end that the API shows. */
 function expectWhole(events: StreamEvent[], release: ReleaseBody): void {
   expect(linesOf(events)).toEqual(release.logs);
@@ -102,20 +96,6 @@ describe('the stream of a release', () => {
       }
     },
   );
-
-  it('is not delayed: a listener in another process receives changes before the next poll', async () => {
-    const isTold = async () => {
-      const { id, upstream } = await held();
-      const { events } = await follow(other, id);
-      await until(() => events.length > 0, 'it begins');
-      const from = performance.now();
-      upstream.letThrough();
-      await until(() => events.at(-1)?.event === 'complete', 'it is told');
-      return performance.now() - from < 4_000;
-    };
-    // Again where the machine took that long.
-    await until(isTold, 'it is told at once');
-  });
 
   verifies('events:release-stream', 'of a finished release sends init and complete, and ends', async () => {
     const upstream = await startGuarded();
@@ -192,17 +172,6 @@ describe('the stream of a release', () => {
     await app.as(owner).delete(`/servers/${encodeURIComponent(own)}`);
     await follower.ended;
     expect(follower.events.at(-1)).toMatchObject({ event: 'complete', data: { status: 'CANCELLED' } });
-  });
-
-  it('costs nothing any more once its listener has left', async () => {
-    const id = await insertRelease(app, name, { status: 'AUTH_REQUIRED' });
-    const followers = await Promise.all(Array.from({ length: 5 }, () => follow(other, id)));
-    await until(() => followers.every(({ events }) => events.length > 0), 'all listen');
-    expect(openStreams(other)).toBe(5);
-    followers[0].close();
-    await until(() => openStreams(other) === 4, 'one has left');
-    for (const { close } of followers) close();
-    await until(() => openStreams(other) === 0, 'all have left');
   });
 
   it('ends with its process, at once', async () => {

@@ -193,15 +193,6 @@ describe('a server that changes under its release', () => {
     expect(await versionsOf(one)).toHaveLength(2);
   });
 
-  it('is found by the words of its new tools', async () => {
-    const one = await publishedServer();
-    const word = `zebra-${one.serverId.slice(0, 8)}`;
-    one.upstream.behave({ tools: [{ ...now, name: word }] });
-    await rescan(one.serverId);
-    const { body } = await app.as(owner).get(`/servers?q=${word}`);
-    expect(body).toMatchObject({ servers: [{ qualifiedName: one.name }] });
-  });
-
   verifies('rescan:caches', 'is visible to its callers at once, in an existing session', async () => {
     let tools: object[] = [forecast];
     let lists = 0;
@@ -339,7 +330,7 @@ describe('asking for a scan', () => {
     expect(await askAt(await createServer(app, owner))).toMatchObject({ status: 404 });
   });
 
-  verifies('rescan:access', 'is for the owner', async () => {
+  verifies('rescan:asked', 'is for the owner', async () => {
     const one = await publishedServer();
     const stranger = await app.account();
     expect(await askAt(one.name, 'latest', {}, stranger)).toMatchObject({ status: 404 });
@@ -379,7 +370,7 @@ describe('a scan that fails', () => {
     expect(await rescanOf(one.serverId)).toMatchObject({ failures: 0 });
   });
 
-  verifies('rescan:bounded', 'for ever leaves no more than 500 lines', async () => {
+  verifies('contract:release-log', 'for ever leaves no more than 500 lines', async () => {
     const one = await publishedServer();
     await app.database.query(
       `INSERT INTO release_logs (release_id, stage, level, message)
@@ -572,37 +563,6 @@ describe('several processes', () => {
       expect(one.upstream.lists()).toBe(2);
       expect(await versionsOf(one)).toHaveLength(2);
     }
-  });
-
-  verifies('rescan:shared', 'scan what many servers lead to once', async () => {
-    const upstream = await guarded();
-    const all = [];
-    for (let nth = 0; nth < 4; nth += 1) all.push(await publishedAt(upstream));
-    const stranger = await app.account();
-    const name = await createServer(app, stranger);
-    const other = await publishExternal(app, stranger, name, { upstreamUrl: upstream.url });
-    upstream.behave({ tools: [now] });
-    const before = upstream.lists();
-    await rescan(all[0].serverId);
-    for (const one of all) await until(async () => (await toolsOf(one))[0] === 'now', 'all know');
-    expect(upstream.lists()).toBe(before + 1);
-    await until(
-      async () => ((await serverRow(app, name)).snapshot?.tools as { name: string }[] | undefined)?.[0]?.name === 'now',
-      'theirs too',
-    );
-    expect((await serverRow(app, name)).snapshot).toMatchObject({ releaseId: other.id });
-  });
-
-  verifies('rescan:authorization', 'replace by a card only what came from a card', async () => {
-    const card = { serverInfo: { name: 'carded', version: '1.0.0' }, tools: [forecast] };
-    const upstream = await guarded({ tools: [now], card });
-    const seen = await publishedAt(upstream);
-    upstream.behave({ wants: 'bare' });
-    const carded = await publishedAt(upstream);
-    await rescan(carded.serverId);
-    await until(async () => (await told(seen)).length > 0, 'the other one was told too');
-    expect(await told(seen)).toEqual([['warning', expect.stringContaining('wants authorization')]]);
-    expect([await toolsOf(seen), await toolsOf(carded)]).toEqual([['now'], ['forecast']]);
   });
 
   verifies('rescan:once', 'pass over the servers of an account that has enough under way', async () => {

@@ -78,7 +78,7 @@ describe('the runtime settings of a server', () => {
     expect(await app.get(ProgramSettingsService).egressAllowOf(randomUUID())).toBeNull();
   });
 
-  verifies('server:runtime:announced', 'are published to every process when they change', async () => {
+  verifies('server:runtime:settings', 'are published to every process when they change', async () => {
     const name = await createServer(app, owner);
     const id = await serverIdOf(app, name);
     const sibling = await app.sibling();
@@ -94,7 +94,7 @@ describe('the runtime settings of a server', () => {
     }
   });
 
-  verifies('server:runtime:validation', 'take no list that is none', async () => {
+  verifies('server:runtime:settings', 'take no list that is none', async () => {
     const name = await createServer(app, owner);
     const bad: unknown[] = [
       ...['example.com', 7, {}, [7], [null], [['a.com']], [''], ['*'], ['https://example.com'], ['10.0.0.0/8']],
@@ -162,7 +162,7 @@ describe('payloads in the records of invocations', () => {
     return { server, path };
   }
 
-  verifies('log:payload:off', 'are not there unless the owner turned it on', async () => {
+  verifies('log:payload:on', 'are not there unless the owner turned it on', async () => {
     const { server, path } = await start();
     for (const one of await calls(server, path, 'mirror', { place: 'canary', ...secrets })) {
       expect(one.payload).toBeUndefined();

@@ -70,7 +70,6 @@ export class HostedPrograms {
       limits,
       runDir,
       stateDir,
-      hasCrashedLately: false,
       log: () => undefined,
       onTrace: (trace) => traces.push(trace),
     };

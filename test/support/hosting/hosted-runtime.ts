@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Dispatcher } from 'undici';
 import { loadEnv } from '../../../src/config/env.js';
-import type { Engine } from '../../../src/hosting/engine.js';
+import { Engines, type Engine } from '../../../src/hosting/engine.js';
 import type { LogNames } from '../../../src/platform/telemetry/log-names.repository.js';
 import { ProgramOwners, type Hosting, type ProgramOwner } from '../../../src/hosting/hosting.js';
 import { ProgramStartError } from '../../../src/hosting/hosting.errors.js';
@@ -124,7 +124,7 @@ export class HostedRuntime implements ProgramOwner {
     const programs = new ProgramOwners();
     programs.register('release', this);
     const env = loadEnv({ DATA_DIR: folder, ...settings });
-    this.runtime = new Runtime(env, programs, [engine], this.memory);
+    this.runtime = Runtime.create(env, programs, new Engines([engine]), this.memory);
   }
 
   static async start(engine: Engine, settings: NodeJS.ProcessEnv = {}): Promise<HostedRuntime> {

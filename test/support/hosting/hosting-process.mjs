@@ -8,8 +8,9 @@ import { pathToFileURL } from 'node:url';
 
 const [dist, file, count] = process.argv.slice(2);
 const load = (name) => import(pathToFileURL(`${dist}/src/${name}`).href);
-const [{ loadEnv }, { ProgramOwners }, { Runtime }, { WorkerdEngine }, { Sandbox }] = await Promise.all([
+const [{ loadEnv }, { Engines }, { ProgramOwners }, { Runtime }, { WorkerdEngine }, { Sandbox }] = await Promise.all([
   load('config/env.js'),
+  load('hosting/engine.js'),
   load('hosting/hosting.js'),
   load('hosting/runtime/runtime.js'),
   load('hosting/worker/workerd-engine.js'),
@@ -34,7 +35,7 @@ programs.register('release', {
   traced: () => undefined,
 });
 const env = loadEnv();
-const runtime = new Runtime(env, programs, [new KnownEngine(new Sandbox(env))]);
+const runtime = Runtime.create(env, programs, new Engines([new KnownEngine(new Sandbox(env))]));
 const heads = Array.from({ length: Number(count) }, () => {
   const ref = { kind: 'release', id: randomUUID(), ownerId: randomUUID(), engine: 'worker', isStateful: false };
   return new Promise((resolve, reject) => {

@@ -14,9 +14,10 @@ export async function answerAuth(
   config: unknown,
 ): Promise<Response> {
   if (request.method !== 'POST') return refused(405, 'method_not_allowed', 'Use POST.');
-  const { action, payload } = await bodyOf(request);
-  const known = ACTIONS.find((name) => name === action);
-  if (!known) return refused(400, 'unknown_action', `action must be one of ${ACTIONS.join(', ')}.`);
+  const body = (await request.json().catch(() => null)) as { action?: unknown; payload?: object } | null;
+  const { action, payload } = body ?? {};
+  const operation = ACTIONS.find((name) => name === action);
+  if (!operation) return refused(400, 'unknown_action', `action must be one of ${ACTIONS.join(', ')}.`);
   let adapter: AuthAdapter;
   try {
     adapter = await create({ env });
@@ -25,18 +26,10 @@ export async function answerAuth(
     return refused(500, 'adapter_init_failed', messageOf(error));
   }
   try {
-    return Response.json({ ok: true, value: await adapter[known]({ ...payload, config }) });
+    return Response.json({ ok: true, value: await adapter[operation]({ ...payload, config }) });
   } catch (error) {
     console.error(error);
     return refused(500, 'adapter_error', messageOf(error));
-  }
-}
-
-async function bodyOf(request: Request): Promise<{ action?: unknown; payload?: object }> {
-  try {
-    return ((await request.json()) as { action?: unknown; payload?: object } | null) ?? {};
-  } catch {
-    return {};
   }
 }
 

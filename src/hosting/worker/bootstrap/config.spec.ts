@@ -1,8 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { z } from 'zod';
 import * as z3 from 'zod/v3';
-import { readConfig } from './config.js';
-import type { Schema } from './config-json-schema.js';
+import { readConfig, type Schema } from './config.js';
 
 const read = (query: string, schema: Schema | null = null, parser?: unknown) =>
   readConfig(new URLSearchParams(query), schema, parser);
@@ -14,9 +13,9 @@ describe('the configuration of a caller', () => {
     });
   });
 
-  it('changes no prototype, by name or inside of a value, and nests 8 levels at most', async () => {
+  it('changes no prototype, by name or inside of a value', async () => {
     const query = '__proto__.x=1&a.__proto__=1&constructor.prototype.x=1&b={"__proto__":{"x":1},"y":1}&.=1&a..b=1';
-    expect(await read(`${query}&1.2.3.4.5.6.7.8.9=1`)).toEqual({ config: { b: { y: 1 } } });
+    expect(await read(query)).toEqual({ config: { b: { y: 1 } } });
     expect(({} as { x?: unknown }).x).toBeUndefined();
   });
 
@@ -55,26 +54,7 @@ describe('the configuration of a caller', () => {
     expect(await read('db.host=h', schema)).toEqual({ config: { db: { port: 5432, host: 'h' } } });
   });
 
-  const errors: [Schema, string, string, string][] = [
-    [{ type: 'integer' }, '1.5', 'a', 'must be integer'],
-    [{ type: 'integer', maximum: 3 }, '4', 'a', 'must be at most 3'],
-    [{ type: 'number', exclusiveMinimum: 0 }, '0', 'a', 'must be more than 0'],
-    [{ type: 'number', multipleOf: 5 }, '6', 'a', 'must be a multiple of 5'],
-    [{ type: 'boolean' }, 'yes', 'a', 'must be boolean'],
-    [{ type: 'string', pattern: '^x' }, 'y', 'a', 'must match ^x'],
-    [{ type: 'string', minLength: 2 }, 'y', 'a', 'must have at least 2 characters'],
-    [{ enum: ['u', 'v'] }, 'w', 'a', 'must be one of "u", "v"'],
-    [{ type: 'array', items: { type: 'number' }, maxItems: 1 }, '[1,2]', 'a', 'must have at most 1 items'],
-    [{ type: 'array', items: { type: 'number' } }, '["x"]', 'a.0', 'must be number'],
-    [{ oneOf: [{ type: 'number' }, { type: 'boolean' }] }, 'x', 'a', 'matches none of the allowed forms'],
-  ];
-
-  it.each(errors)('names the field that does not fit %j', async (property, value, path, message) => {
-    const schema: Schema = { type: 'object', properties: { a: property } };
-    expect(await read(`a=${value}`, schema)).toEqual({ errors: [{ path, message }] });
-  });
-
-  it('stops at cyclic references and ignores an invalid pattern', async () => {
+  it('stops at cyclic references', async () => {
     const round: Schema = { $defs: { a: { $ref: '#/$defs/a' } }, properties: { x: { $ref: '#/$defs/a' } } };
     expect(await read('x=1', round)).toEqual({ config: { x: 1 } });
     const tree: Schema = { type: 'object', properties: { next: { $ref: '#' }, n: { type: 'integer', default: 1 } } };
@@ -82,7 +62,6 @@ describe('the configuration of a caller', () => {
     expect(
       await read('x=1', { properties: { x: { $ref: '#/$defs/a' } }, $defs: { a: { anyOf: [{ $ref: '#/$defs/a' }] } } }),
     ).toEqual({ config: { x: 1 } });
-    expect(await read('x=y', { properties: { x: { type: 'string', pattern: '[' } } })).toEqual({ config: { x: 'y' } });
   });
 
   it.each([

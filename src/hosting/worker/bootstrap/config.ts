@@ -1,15 +1,32 @@
 import { isObject } from '../../../platform/text/json.js';
-import { issuesOf, resolved, typesOf, withDefaults, type ConfigError, type Schema } from './config-json-schema.js';
+import { resolved as withTarget } from '../../../platform/json-schema/references.js';
 import type { ConfigParser, ParseResult } from './user-module.js';
-
-/** Limit of names in one configuration; the rest is ignored. */
-const NAMES_MAX = 100;
-
-/** Limit of levels in a name; deeper names are ignored. */
-const DEPTH_MAX = 8;
 
 /** Names that would access an object's prototype. */
 const UNSAFE = new Set(['__proto__', 'constructor', 'prototype']);
+
+/** JSON Schema as configurations use it (drafts 7 to 2020-12). */
+export interface Schema {
+  [keyword: string]: unknown;
+  type?: string | string[];
+  properties?: Record<string, Schema>;
+  required?: string[];
+  items?: Schema;
+  additionalProperties?: boolean | Schema;
+  enum?: unknown[];
+  const?: unknown;
+  default?: unknown;
+  $ref?: string;
+  anyOf?: Schema[];
+  oneOf?: Schema[];
+  allOf?: Schema[];
+}
+
+/** An error of a configuration. `path`: names joined by dots, empty for the whole value. */
+interface ConfigError {
+  path: string;
+  message: string;
+}
 
 /** Values of the query as text, by name. */
 type Raw = { values: string[] } | Map<string, Raw>;
@@ -20,7 +37,8 @@ export type ConfigResult = { config: unknown } | { errors: ConfigError[] };
 /**
  * Parses a caller's configuration from the query: `db.host=x` becomes `{db: {host: 'x'}}`. Values are converted to the
  * type in the schema, so `5000` stays text for a string; without a type, JSON if it parses as such. Defaults are filled
- * in. The module's exported zod object, if any, validates the result.
+ * in. The module's exported zod object, if any, validates the result; values were checked against the schema before the
+ * call.
  */
 export async function readConfig(
   query: URLSearchParams,
@@ -30,8 +48,6 @@ export async function readConfig(
   const raw = rawOf(query);
   if (schema) {
     const config = withDefaults(schema, schema, typed(raw, schema, schema)) ?? {};
-    const errors = issuesOf(schema, schema, config);
-    if (errors.length > 0) return { errors };
     return isParser(parser) ? parsed(await parser.safeParseAsync(config)) : { config };
   }
   const config = typed(raw, {}, {});
@@ -68,9 +84,9 @@ function parsed(result: ParseResult): ConfigResult {
 
 function rawOf(query: URLSearchParams): Raw {
   const root = new Map<string, Raw>();
-  for (const name of [...new Set(query.keys())].slice(0, NAMES_MAX)) {
+  for (const name of new Set(query.keys())) {
     const steps = name.split('.');
-    if (steps.length > DEPTH_MAX || steps.some((step) => step === '' || UNSAFE.has(step))) continue;
+    if (steps.some((step) => step === '' || UNSAFE.has(step))) continue;
     place(root, steps, query.getAll(name));
   }
   return root;
@@ -133,4 +149,41 @@ function fromJson(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** Replaces `$ref` by the referenced schema; an unresolvable one allows everything. */
+function resolved(schema: unknown, root: Schema): Schema {
+  return withTarget(schema, root);
+}
+
+/** The types a schema allows; empty for any. @param around schemas being read, to end cycles of references */
+function typesOf(schema: Schema, root: Schema, around: unknown[] = []): Set<string> {
+  if (around.includes(schema)) return new Set();
+  const here = resolved(schema, root);
+  if (here.type !== undefined) return new Set([here.type].flat());
+  const values = here.enum ?? (here.const === undefined ? [] : [here.const]);
+  if (values.length > 0) return new Set(values.map(typeName));
+  const choices = here.anyOf ?? here.oneOf ?? here.allOf ?? [];
+  const types = choices.map((choice) => typesOf(choice, root, [...around, schema]));
+  return types.some((set) => set.size === 0) ? new Set() : new Set(types.flatMap((set) => [...set]));
+}
+
+function typeName(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  return typeof value;
+}
+
+/** The value with defaults for missing members, and without members that the schema forbids. */
+function withDefaults(schema: Schema, root: Schema, value: unknown, around: unknown[] = []): unknown {
+  const here = resolved(schema, root);
+  if (value === undefined && here.default !== undefined) return structuredClone(here.default);
+  if (value === undefined && around.includes(schema)) return undefined;
+  if (!here.properties || (value !== undefined && !isObject(value))) return value;
+  const known = Object.entries(here.properties)
+    .map(([name, property]) => [name, withDefaults(property, root, value?.[name], [...around, schema])] as const)
+    .filter(([, filled]) => filled !== undefined);
+  const more = here.additionalProperties === false ? [] : Object.entries(value ?? {});
+  if (value === undefined && known.length === 0) return undefined;
+  return Object.fromEntries([...more, ...known]);
 }

@@ -1,5 +1,4 @@
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
-import type { TransportSendOptions } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/sdk/types.js';
 import type { MessageHandler, SdkServer, ServerContext, ServerFactory } from './user-module.js';
 
@@ -83,7 +82,15 @@ export class LiveSession {
     };
     const send = transport.send.bind(transport);
     transport.send = async (message, options) => {
-      await send(message, this.withRelatedRequest(message, options));
+      let sendOptions = options;
+      if (!('method' in message)) {
+        if (message.id !== undefined) this.running.delete(message.id);
+        if ('result' in message) this.initializeResult ??= message.result;
+      } else if ('id' in message && options?.relatedRequestId === undefined) {
+        const last = [...this.running].at(-1);
+        if (last !== undefined) sendOptions = { ...options, relatedRequestId: last };
+      }
+      await send(message, sendOptions);
       await this.closeIfDone();
     };
   }
@@ -100,16 +107,5 @@ export class LiveSession {
     const isFirst = !this.isInitialized;
     this.isInitialized = true;
     return isFirst;
-  }
-
-  private withRelatedRequest(message: JSONRPCMessage, options: TransportSendOptions | undefined) {
-    if (!('method' in message)) {
-      if (message.id !== undefined) this.running.delete(message.id);
-      if ('result' in message) this.initializeResult ??= message.result;
-      return options;
-    }
-    const last = [...this.running].at(-1);
-    if (!('id' in message) || options?.relatedRequestId !== undefined || last === undefined) return options;
-    return { ...options, relatedRequestId: last };
   }
 }

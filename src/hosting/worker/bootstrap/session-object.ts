@@ -61,11 +61,18 @@ export class McpSessionObject {
   }
 
   async fetch(request: Request): Promise<Response> {
-    if (request.headers.get(SEND_HEADER) !== null) return this.receive(request);
     const config = request.headers.get(CONFIG_HEADER);
-    if (config !== null) return this.open(clean(request), JSON.parse(decodeURIComponent(config)));
+    const isSent = request.headers.get(SEND_HEADER) !== null;
+    if (config !== null && !isSent) return this.open(clean(request), JSON.parse(decodeURIComponent(config)));
     const opening = await this.state.storage.get<Opening>(OPENING);
     if (!opening) return unknownSession();
+    if (isSent) {
+      const receiver = await this.resumed(opening, undefined);
+      if (!receiver) return unknownSession();
+      const { message } = (await request.json()) as { message: unknown };
+      await this.touch();
+      return Response.json({ answer: await receiver.onMessage?.(message) });
+    }
     if (request.method === 'DELETE') {
       await this.end();
       return new Response(null);
@@ -125,20 +132,16 @@ export class McpSessionObject {
   /** Undefined when a new version of the code does not restore the session: its client opens another. */
   private async resumed(opening: Opening, accessToken: string | undefined): Promise<LiveSession | undefined> {
     try {
-      return await this.resume(opening, accessToken);
+      // The server in memory, or a new one that receives the stored `initialize`.
+      this.live ??= inTime(this.reopen(opening, accessToken)).catch((error: unknown) => {
+        this.live = undefined;
+        throw error;
+      });
+      return await this.live;
     } catch (error) {
       this.state.waitUntil(Promise.reject(error));
       return undefined;
     }
-  }
-
-  /** Server in memory, or a new one that receives the stored `initialize`. */
-  private resume(opening: Opening, accessToken: string | undefined): Promise<LiveSession> {
-    this.live ??= inTime(this.reopen(opening, accessToken)).catch((error: unknown) => {
-      this.live = undefined;
-      throw error;
-    });
-    return this.live;
   }
 
   private async reopen(opening: Opening, accessToken: string | undefined): Promise<LiveSession> {
@@ -162,16 +165,6 @@ export class McpSessionObject {
       session: this.session(),
       accessToken,
     });
-  }
-
-  private async receive(request: Request): Promise<Response> {
-    const opening = await this.state.storage.get<Opening>(OPENING);
-    if (!opening) return unknownSession();
-    const live = await this.resumed(opening, undefined);
-    if (!live) return unknownSession();
-    const { message } = (await request.json()) as { message: unknown };
-    await this.touch();
-    return Response.json({ answer: await live.onMessage?.(message) });
   }
 
   private async end(): Promise<void> {

@@ -13,7 +13,9 @@ interface TraceItem {
 /** Reports console lines and exceptions to the supervisor. Runs beside the program, which cannot access it. */
 export default {
   async tail(items: TraceItem[], env: { SINK: { fetch(url: string, init: RequestInit): Promise<Response> } }) {
-    const reports = items.map(toItem).filter(hasContent);
+    const reports = items
+      .map(toItem)
+      .filter((item) => item.hasThrown || item.isTruncated || item.lines.length > 0 || item.exceptions.length > 0);
     if (reports.length === 0) return;
     const answer = await env.SINK.fetch('http://sink/', { method: 'POST', body: JSON.stringify(reports) });
     await answer.body?.cancel();
@@ -33,10 +35,6 @@ function toItem(item: TraceItem): TailItem {
       ...(stack === undefined ? {} : { stack }),
     })),
   };
-}
-
-function hasContent(item: TailItem): boolean {
-  return item.hasThrown || item.isTruncated || item.lines.length > 0 || item.exceptions.length > 0;
 }
 
 /** Joins a line's arguments: the prelude's console creates one string per line, a replaced console may not. */

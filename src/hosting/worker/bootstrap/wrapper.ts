@@ -12,8 +12,7 @@ import {
 } from './requests.js';
 import { AUTH_ADAPTER_PATH, SESSION_HEADER } from '../../hosting.types.js';
 import { answerAuth } from './auth-adapter.js';
-import { readConfig } from './config.js';
-import type { Schema } from './config-json-schema.js';
+import { readConfig, type Schema } from './config.js';
 import {
   formOf,
   type Bindings,

@@ -1,16 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { ZipFile } from 'yazl';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { InvalidArchiveError, openZip } from '../../../platform/zip/zip-archive.js';
-import { InvalidBundleError, readBundle, type BundleFacts } from './bundle-manifest.js';
+import { readBundle, type BundleFacts } from './bundle-manifest.js';
 import { requireConfigSchema } from '../config/config-schema.js';
 import { longIt } from '../../../../test/support/jest/globals.mjs';
 import { randomRuns } from '../../../../test/support/random-runs.js';
@@ -56,46 +51,11 @@ async function faultOf(reading: Promise<BundleFacts>): Promise<string> {
     () => new Error('accepted'),
     (reason: unknown) => reason,
   );
-  const isOurs = error instanceof InvalidBundleError || error instanceof InvalidArchiveError;
+  const isOurs = error instanceof InvalidInputError || error instanceof InvalidArchiveError;
   return isOurs ? (error as Error).message : `unexpected: ${String(error)}`;
 }
 
 describe('a bundle', () => {
-  it('is read as the official packer writes it', async () => {
-    const dir = await mkdtemp(join(tmpdir(), 'slipway-bundle-'));
-    try {
-      await mkdir(join(dir, 'in', 'server'), { recursive: true });
-      await writeFile(join(dir, 'in', 'server', 'index.js'), 'console.error("up")');
-      const tools = [{ name: 'now', description: 'The weather now.' }];
-      const prompts = [{ name: 'pack', arguments: ['city'], text: 'What to pack for ${arguments.city}?' }];
-      const user_config = {
-        key: { type: 'string', title: 'Key', description: 'Yours', required: true, sensitive: true },
-      };
-      const full = { ...manifest, display_name: 'Weather', tools, prompts, user_config };
-      await writeFile(join(dir, 'in', 'manifest.json'), JSON.stringify(full));
-      const cli = join(dirname(createRequire(import.meta.url).resolve('@anthropic-ai/mcpb')), 'cli', 'cli.js');
-      await promisify(execFile)(process.execPath, [cli, 'pack', join(dir, 'in'), join(dir, 'out.mcpb')], {
-        env: {},
-      });
-      const zip = await openZip(join(dir, 'out.mcpb'), limits);
-      expect(await readBundle(zip)).toEqual({
-        serverInfo: { name: 'weather', version: '1.2.0', title: 'Weather', description: 'Tells the weather.' },
-        runtime: 'node',
-        tools,
-        isComplete: false,
-        prompts: [{ ...prompts[0], arguments: [{ name: 'city' }] }],
-        configSchema: {
-          type: 'object',
-          properties: { key: { type: 'string', title: 'Key', description: 'Yours', 'x-sensitive': true } },
-          required: ['key'],
-        },
-      });
-      zip.close();
-    } finally {
-      await rm(dir, { recursive: true, force: true });
-    }
-  });
-
   it('may have the required members only, any version, and unknown members', async () => {
     for (const more of [
       { dxt_version: '0.1', manifest_version: undefined },
@@ -195,7 +155,7 @@ describe('the user configuration of a bundle', () => {
       [{ key: { type: 'secret' } }, 'user_config.key.type must be one of string, number, boolean, file, directory'],
       [{ key: { type: 'toString' } }, 'user_config.key.type must be one of string, number, boolean, file, directory'],
       [{ 'a..b': { type: 'string' } }, 'user_config."a..b" is not a valid name'],
-      [{ [Array(10).fill('a').join('.')]: { type: 'string' } }, 'is not a valid name'],
+      [{ [Array(101).fill('a').join('.')]: { type: 'string' } }, 'is not a valid name'],
       [
         { db: { type: 'string' }, 'db.host': { type: 'string' } },
         'user_config."db.host" has a value and nested values',

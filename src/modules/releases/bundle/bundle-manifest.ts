@@ -1,6 +1,7 @@
 import { parseServerCard, type ServerCard } from '../../../mcp/client/server-card.js';
-import { storableFault } from '../../../platform/database/storable.js';
-import { DomainError, InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { MANIFEST_BYTES_MAX } from '../../../hosting/bundle/unpack-bundle.js';
+import { DEPTH_MAX, storableFault } from '../../../platform/database/storable.js';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { quoted, visible } from '../../../platform/text/quoted.js';
 import type { ZipArchive } from '../../../platform/zip/zip-archive.js';
 import type { BundleRuntime } from '../../servers/server.types.js';
@@ -16,9 +17,6 @@ const TYPES: Record<string, string> = {
   directory: 'string',
 };
 
-/** Dots in a name nest; published manifests use one. */
-const STEPS_MAX = 8;
-
 interface Property {
   schema: Record<string, unknown>;
   isRequired: boolean;
@@ -28,12 +26,6 @@ interface Property {
 interface Nested {
   properties: Map<string, Nested | Property>;
   isRequired: boolean;
-}
-
-/** An MCPB bundle that cannot be installed; the message names the fault and what to do. */
-export class InvalidBundleError extends DomainError {
-  readonly kind = 'invalid';
-  readonly code = 'validation_error';
 }
 
 /** The contents of a bundle's manifest. */
@@ -52,72 +44,66 @@ export interface BundleFacts {
 
 const MANIFEST = 'manifest.json';
 
-/** The largest manifests, with every tool's schema and translations, have some hundred kilobytes. */
-const MANIFEST_BYTES_MAX = 1024 * 1024;
-
 /**
  * Reads the manifest of an MCPB bundle (versions 0.1 to 0.4, and its forerunner DXT) and checks what installing it needs:
  * name, version, start command, and the file to start. Unknown members are ignored.
  *
- * @throws InvalidBundleError, InvalidArchiveError
+ * @throws InvalidInputError naming the fault and what to do; InvalidArchiveError
  */
 export async function readBundle(zip: ZipArchive): Promise<BundleFacts> {
   const manifest = await readManifest(zip);
   const server = requireObject(manifest.server, 'server');
-  const command = requireStart(server);
-  requireEntryPoint(zip, server.entry_point);
-  const card = cardOf(manifest);
-  const tools = card.tools ?? [];
-  return {
-    serverInfo: card.serverInfo,
-    runtime: runtimeOf(zip, server.type, command),
-    tools,
-    isComplete: tools.length > 0 && manifest.tools_generated !== true && tools.every(({ inputSchema }) => inputSchema),
-    prompts: card.prompts ?? null,
-    configSchema: configOf(manifest.user_config),
-  };
-}
-
-async function readManifest(zip: ZipArchive): Promise<Record<string, unknown>> {
-  if (zip.entries.get(MANIFEST)?.isDirectory !== false) throw new InvalidBundleError(missingManifest(zip));
-  const text = (await zip.read(MANIFEST, MANIFEST_BYTES_MAX)).toString('utf8').replace(/^\uFEFF/, '');
-  let manifest: unknown;
-  try {
-    manifest = parseBounded(text);
-  } catch (error) {
-    throw new InvalidBundleError(`manifest.json is not valid JSON: ${visible((error as Error).message, 200)}.`);
-  }
-  if (!isObject(manifest)) throw new InvalidBundleError('manifest.json must hold a JSON object.');
-  const fault = storableFault(manifest);
-  if (fault !== null) throw new InvalidBundleError(`manifest.json ${fault}.`);
-  return manifest;
-}
-
-function missingManifest(zip: ZipArchive): string {
-  const inside = [...zip.entries.keys()].find((path) => /^[^/]+\/manifest\.json$/.test(path));
-  const hint = inside === undefined ? '' : ` (it is at ${quoted(inside)}: pack what is in that folder, not the folder)`;
-  return `manifest.json is missing at the root of the bundle${hint}: build it with \`mcpb pack\`.`;
-}
-
-/** @returns the command that starts the server */
-function requireStart(server: Record<string, unknown>): string {
   const { command, args, env } = requireObject(server.mcp_config, 'server.mcp_config');
-  requireText(command, 'server.mcp_config.command');
+  const startCommand = requireText(command, 'server.mcp_config.command');
   if (args !== undefined && !(Array.isArray(args) && args.every((arg) => typeof arg === 'string'))) {
     throw fault('server.mcp_config.args must be an array of strings');
   }
   if (env !== undefined && !(isObject(env) && Object.values(env).every((value) => typeof value === 'string'))) {
     throw fault('server.mcp_config.env must be an object of strings');
   }
-  return command as string;
-}
-
-/** Binaries may be named without the `.exe` they have on Windows, as clients add it. */
-function requireEntryPoint(zip: ZipArchive, value: unknown): void {
-  requireText(value, 'server.entry_point');
-  const path = (value as string).replace(/^\$\{__dirname\}\//, '').replace(/^(?:\.\/)+/, '');
+  const path = requireText(server.entry_point, 'server.entry_point')
+    .replace(/^\$\{__dirname\}\//, '')
+    .replace(/^(?:\.\/)+/, '');
+  // Binaries may be named without the `.exe` they have on Windows, as clients add it.
   const isThere = [path, `${path}.exe`].some((candidate) => zip.entries.get(candidate)?.isDirectory === false);
   if (!isThere) throw fault(`server.entry_point names ${quoted(path, 120)}, and there is no such file in the bundle`);
+  // Names, tools and prompts follow the rules of server cards.
+  const { name, version, display_name: title, description, homepage: websiteUrl, user_config: userConfig } = manifest;
+  const optional = Object.entries({ title, description, websiteUrl }).filter(([, value]) => value);
+  const serverInfo = { name, version, ...Object.fromEntries(optional) };
+  const card = inManifest(() => parseServerCard({ serverInfo, tools: manifest.tools, prompts: manifest.prompts }));
+  const tools = card.tools ?? [];
+  const options = requireObject(userConfig ?? {}, 'user_config');
+  return {
+    serverInfo: card.serverInfo,
+    runtime: runtimeOf(zip, server.type, startCommand),
+    tools,
+    isComplete: tools.length > 0 && manifest.tools_generated !== true && tools.every(({ inputSchema }) => inputSchema),
+    prompts: card.prompts ?? null,
+    configSchema: inManifest(() => userConfigSchema(options)),
+  };
+}
+
+async function readManifest(zip: ZipArchive): Promise<Record<string, unknown>> {
+  if (zip.entries.get(MANIFEST)?.isDirectory !== false) {
+    const inside = [...zip.entries.keys()].find((path) => /^[^/]+\/manifest\.json$/.test(path));
+    const hint =
+      inside === undefined ? '' : ` (it is at ${quoted(inside)}: pack what is in that folder, not the folder)`;
+    throw new InvalidInputError(
+      `manifest.json is missing at the root of the bundle${hint}: build it with \`mcpb pack\`.`,
+    );
+  }
+  const text = (await zip.read(MANIFEST, MANIFEST_BYTES_MAX)).toString('utf8').replace(/^\uFEFF/, '');
+  let manifest: unknown;
+  try {
+    manifest = parseBounded(text);
+  } catch (error) {
+    throw new InvalidInputError(`manifest.json is not valid JSON: ${visible((error as Error).message, 200)}.`);
+  }
+  if (!isObject(manifest)) throw new InvalidInputError('manifest.json must hold a JSON object.');
+  const unstorable = storableFault(manifest);
+  if (unstorable !== null) throw new InvalidInputError(`manifest.json ${unstorable}.`);
+  return manifest;
 }
 
 /** The runtime, derived as published tools do. Bundles of uv are Python. */
@@ -127,19 +113,6 @@ function runtimeOf(zip: ZipArchive, type: unknown, command: string): BundleRunti
   if (type === 'python' || type === 'node' || type === 'binary' || type === 'bun') return type;
   if ([...zip.entries.keys()].some((path) => path.startsWith('bin/'))) return 'binary';
   throw fault('server.type must be "node", "python", "binary", "bun" or "uv"');
-}
-
-/** Validates names, tools and prompts by the rules of server cards. */
-function cardOf(manifest: Record<string, unknown>): ServerCard {
-  const { name, version, display_name: title, description, homepage: websiteUrl, tools, prompts } = manifest;
-  const optional = { title, description, websiteUrl };
-  const serverInfo = { name, version, ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value)) };
-  return inManifest(() => parseServerCard({ serverInfo, tools, prompts }));
-}
-
-function configOf(userConfig: unknown): BundleFacts['configSchema'] {
-  if (userConfig === undefined || userConfig === null) return {};
-  return inManifest(() => userConfigSchema(requireObject(userConfig, 'user_config')));
 }
 
 /** Turns the faults of a part into faults of the manifest. */
@@ -157,12 +130,13 @@ function requireObject(value: unknown, path: string): Record<string, unknown> {
   throw fault(`${path} must be an object`);
 }
 
-function requireText(value: unknown, path: string): void {
+function requireText(value: unknown, path: string): string {
   if (typeof value !== 'string' || value === '') throw fault(`${path} must be a string that is not empty`);
+  return value;
 }
 
-function fault(text: string): InvalidBundleError {
-  return new InvalidBundleError(`manifest.json: ${text}. \`mcpb validate\` checks a manifest before it is packed.`);
+function fault(text: string): InvalidInputError {
+  return new InvalidInputError(`manifest.json: ${text}. \`mcpb validate\` checks a manifest before it is packed.`);
 }
 
 /**
@@ -176,12 +150,24 @@ function userConfigSchema(userConfig: Record<string, unknown>): ConfigSchema | R
   const root = emptyObject();
   for (const [name, option] of Object.entries(userConfig)) {
     const steps = name.split('.');
-    if (steps.length > STEPS_MAX || steps.includes('')) {
+    if (steps.length > DEPTH_MAX || steps.includes('')) {
       throw new InvalidInputError(
         `user_config.${quoted(name)} is not a valid name: write it as "apiKey" or "database.host"`,
       );
     }
-    place(root, steps, toProperty(option, name));
+    const property = toProperty(option, name);
+    let at = root;
+    for (const step of steps.slice(0, -1)) {
+      const inner = at.properties.get(step) ?? emptyObject();
+      if (!('properties' in inner)) throw clash(name);
+      // An object with a required property is required itself.
+      inner.isRequired ||= property.isRequired;
+      at.properties.set(step, inner);
+      at = inner;
+    }
+    const last = steps[steps.length - 1];
+    if (at.properties.has(last)) throw clash(name);
+    at.properties.set(last, property);
   }
   return root.properties.size === 0 ? {} : (toSchema(root) as ConfigSchema);
 }
@@ -190,25 +176,8 @@ function emptyObject(): Nested {
   return { properties: new Map(), isRequired: false };
 }
 
-function place(root: Nested, steps: string[], property: Property): void {
-  let at = root;
-  for (const step of steps.slice(0, -1)) {
-    const inner = at.properties.get(step) ?? emptyObject();
-    if (!('properties' in inner)) throw clash(steps);
-    // An object with a required property is required itself.
-    inner.isRequired ||= property.isRequired;
-    at.properties.set(step, inner);
-    at = inner;
-  }
-  const last = steps[steps.length - 1];
-  if (at.properties.has(last)) throw clash(steps);
-  at.properties.set(last, property);
-}
-
-function clash(steps: string[]): InvalidInputError {
-  return new InvalidInputError(
-    `user_config.${quoted(steps.join('.'))} has a value and nested values: rename one of them`,
-  );
+function clash(name: string): InvalidInputError {
+  return new InvalidInputError(`user_config.${quoted(name)} has a value and nested values: rename one of them`);
 }
 
 function toProperty(value: unknown, name: string): Property {

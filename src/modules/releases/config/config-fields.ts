@@ -91,14 +91,6 @@ const PLAIN = new Set([
 /** Schemas as JSON text for the thread; null where no keyword needs the whole schema's validator. */
 const texts = new WeakMap<ConfigSchema, string | null>();
 
-function wholeText(root: ConfigSchema): string | null {
-  const cached = texts.get(root);
-  if (cached !== undefined) return cached;
-  const text = isPlain(root) ? null : JSON.stringify(root);
-  texts.set(root, text);
-  return text;
-}
-
 function isPlain(schema: Record<string, unknown>): boolean {
   const properties = isObject(schema.properties) ? Object.values(schema.properties) : [];
   return (
@@ -137,28 +129,25 @@ function fieldsBelow(schema: Record<string, unknown>, { path, isAroundRequired, 
     const inner = [...path, name];
     const isRequired = isAroundRequired && required.includes(name);
     const property = isObject(value) ? value : {};
-    return isObject(property.properties) && kind !== 'external'
-      ? fieldsBelow(property, { path: inner, isAroundRequired: isRequired, kind, root })
-      : [{ ...toField(value as Record<string, unknown>, property, inner, isRequired, kind), root }];
+    if (isObject(property.properties) && kind !== 'external') {
+      return fieldsBelow(property, { path: inner, isAroundRequired: isRequired, kind, root });
+    }
+    const type = typeOf(property);
+    const byName: ConfigPlace = { place: 'query', name: inner.join('.') };
+    const from = placeOf(property['x-from']) ?? byName;
+    const allowed = Array.isArray(property.enum)
+      ? new Set(property.enum.flatMap((option) => textOf(option, type) ?? []))
+      : undefined;
+    return [
+      {
+        ...{ path: inner, type, isRequired, allowed, from, root },
+        fallback: textOf(property.default, type),
+        headerKey: from.name.toLowerCase(),
+        to: kind === 'hosted' ? byName : (placeOf(property['x-to']) ?? from),
+        schema: value as Record<string, unknown>,
+      },
+    ];
   });
-}
-
-function toField(
-  schema: Record<string, unknown>,
-  property: Record<string, unknown>,
-  path: string[],
-  isRequired: boolean,
-  kind: ConfigKind,
-): Omit<ConfigField, 'root'> {
-  const type = typeOf(property);
-  const from = placeOf(property['x-from']) ?? { place: 'query', name: path.join('.') };
-  const to: ConfigPlace =
-    kind === 'hosted' ? { place: 'query', name: path.join('.') } : (placeOf(property['x-to']) ?? from);
-  const fallback = textOf(property.default, type);
-  const allowed = Array.isArray(property.enum)
-    ? new Set(property.enum.flatMap((option) => textOf(option, type) ?? []))
-    : undefined;
-  return { path, type, isRequired, fallback, allowed, from, headerKey: from.name.toLowerCase(), to, schema };
 }
 
 /** A plain type, also as one of several beside `null`. Without a type it follows from `enum`, `const` or `default`. */
@@ -203,14 +192,15 @@ export function mapConfig(
   const mapped: MappedConfig = { headers: {}, query: [], missing: { headers: [], query: [] }, faults: [] };
   const values: [ConfigField, string][] = [];
   for (const field of fields) {
-    const sent = sentValue(field, caller);
+    const { from, to } = field;
+    const text = from.place === 'query' ? caller.query.get(from.name) : caller.headers[field.headerKey];
+    const sent = (Array.isArray(text) ? text.join(', ') : text) || undefined;
     const value = sent ?? field.fallback;
     if (value === undefined) {
-      if (field.isRequired) mapped.missing[field.from.place === 'header' ? 'headers' : 'query'].push(field.from.name);
+      if (field.isRequired) mapped.missing[from.place === 'header' ? 'headers' : 'query'].push(from.name);
       continue;
     }
     values.push([field, value]);
-    const { from, to } = field;
     const fault = sent === undefined ? null : faultOf(field, sent);
     const refuse = (must: string) =>
       mapped.faults.push({ from, message: `The ${from.place} "${from.name}" must be ${must}` });
@@ -220,9 +210,10 @@ export function mapConfig(
     else refuse('of visible ASCII characters: it is sent on in a header.');
   }
   const { missing, faults } = mapped;
-  const [first] = fields;
-  const schema =
-    first && missing.headers.length + missing.query.length + faults.length === 0 ? wholeText(first.root) : null;
+  const root = fields[0]?.root;
+  if (!root || missing.headers.length + missing.query.length + faults.length > 0) return mapped;
+  let schema = texts.get(root);
+  if (schema === undefined) texts.set(root, (schema = isPlain(root) ? null : JSON.stringify(root)));
   if (schema === null) return mapped;
   return faultsTogether(schema, fields, values, namespaceId).then((together) => ({ ...mapped, faults: together }));
 }
@@ -246,12 +237,6 @@ async function faultsTogether(
     const name = path.length > 0 ? `The value ${quoted(path.join('.'))}` : 'The configuration';
     return { from, message: `${from ? `The ${from.place} ${quoted(from.name)}` : name} ${message}.` };
   });
-}
-
-function sentValue({ from, headerKey }: ConfigField, caller: CallerConfig): string | undefined {
-  if (from.place === 'query') return caller.query.get(from.name) || undefined;
-  const value = caller.headers[headerKey];
-  return (Array.isArray(value) ? value.join(', ') : value) || undefined;
 }
 
 /** The requirement that a value fails, as the end of a sentence; null without one. */

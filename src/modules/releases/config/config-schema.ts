@@ -11,8 +11,7 @@ import { configFields, type ConfigField, type ConfigKind, type ConfigSchema } fr
 const PROPERTIES_DOCUMENTED = 20;
 const BYTES_DOCUMENTED = 1024;
 
-/** Hard limits: a caller's configuration must fit into headers or a URL. */
-const PROPERTIES_MAX = 200;
+/** Hard limit: a caller's configuration must fit into headers or a URL. */
 const BYTES_MAX = 64 * 1024;
 
 /** Names that must not hold configuration: credentials for Slipway, and headers that proxies set. */
@@ -36,43 +35,41 @@ const QUERY_NAME = /^[^\u0000-\u0020\u007f]{1,128}$/;
  * @throws InvalidInputError saying which part is wrong
  */
 export function requireConfigSchema(value: unknown, kind: ConfigKind): { schema: ConfigSchema; warnings: string[] } {
-  const schema = requireForm(value);
-  const warnings: string[] = [];
-  const fields = configFields(schema, kind);
-  requireSize(schema, fields.length, warnings);
-  for (const field of fields) requireField(field, kind, warnings);
-  requireRequired(schema);
-  requirePatterns(schema);
-  requireDistinctTargets(fields, kind);
-  requireEnforceable(schema, warnings);
-  return { schema, warnings };
-}
-
-/** An object schema; `type` may be missing and `properties` too, as in `{}`. */
-function requireForm(value: unknown): ConfigSchema {
   if (!isObject(value)) throw new InvalidInputError('configSchema must be an object');
   const fault = storableFault(value);
   if (fault !== null) throw new InvalidInputError(`configSchema ${fault}`);
   const { type = 'object', properties = {} } = value;
   if (type !== 'object') throw new InvalidInputError('configSchema.type must be "object"');
   if (!isObject(properties)) throw new InvalidInputError('configSchema.properties must be an object');
-  return { ...value, type, properties };
-}
-
-function requireSize(schema: ConfigSchema, count: number, warnings: string[]): void {
+  const schema: ConfigSchema = { ...value, type, properties };
   const bytes = Buffer.byteLength(JSON.stringify(schema));
   if (bytes > BYTES_MAX) throw new InvalidInputError(`configSchema must be at most ${BYTES_MAX / 1024} KB`);
-  if (count > PROPERTIES_MAX)
-    throw new InvalidInputError(`configSchema must have at most ${PROPERTIES_MAX} properties`);
+  const fields = configFields(schema, kind);
+  const warnings: string[] = [];
   const promise = (max: number) => `clients are promised at most ${max}, and some may refuse more.`;
-  if (count > PROPERTIES_DOCUMENTED) {
-    warnings.push(`configSchema has ${count} properties; ${promise(PROPERTIES_DOCUMENTED)}`);
+  if (fields.length > PROPERTIES_DOCUMENTED) {
+    warnings.push(`configSchema has ${fields.length} properties; ${promise(PROPERTIES_DOCUMENTED)}`);
   }
   if (bytes > BYTES_DOCUMENTED) warnings.push(`configSchema has ${bytes} bytes; ${promise(BYTES_DOCUMENTED)}`);
+  for (const field of fields) requireField(field, kind, warnings);
+  requireRequired(schema);
+  // Values are matched in linear time: RE2's patterns, of bounded number and size.
+  for (const { pattern, place, refusal } of patternsOf(schema)) {
+    if (refusal !== null) {
+      throw new InvalidInputError(`configSchema.${place} must be a pattern of RE2, without ${refusal}`);
+    }
+    if (isLinearPattern(pattern)) continue;
+    throw new InvalidInputError(`configSchema.${place} must be a regular expression: ${quoted(pattern)}`);
+  }
+  if (kind !== 'stdio') requireDistinctTargets(fields);
+  requireEnforceable(schema, warnings);
+  return { schema, warnings };
 }
 
 function requireField(field: ConfigField, kind: ConfigKind, warnings: string[]): void {
-  const path = `configSchema.properties.${quotedPath(field.path)}`;
+  // Names with other characters are quoted, so that the message shows them.
+  const names = field.path.map((name) => (/^[\w-]{1,64}$/.test(name) ? name : quoted(name)));
+  const path = `configSchema.properties.${names.join('.')}`;
   if (!isObject(field.schema)) throw new InvalidInputError(`${path} must be an object`);
   if (field.type === 'json' && kind === 'external') {
     throw new InvalidInputError(
@@ -89,7 +86,13 @@ function requireField(field: ConfigField, kind: ConfigKind, warnings: string[]):
   if (field.to.place === 'header' && field.fallback !== undefined && !HEADER_VALUE.test(field.fallback)) {
     throw new InvalidInputError(`${path}.default must be of visible ASCII characters: it is sent on in a header`);
   }
-  for (const member of ['x-from', 'x-to'] as const) requirePlace(field.schema[member], `${path}.${member}`);
+  for (const member of ['x-from', 'x-to'] as const) {
+    const place = field.schema[member];
+    if (place === undefined || place === null) continue;
+    const hasOneName = isObject(place) && Object.keys(place).length === 1;
+    if (hasOneName && (typeof place.header === 'string' || typeof place.query === 'string')) continue;
+    throw new InvalidInputError(`${path}.${member} must be {"header": "<name>"} or {"query": "<name>"}`);
+  }
   // The default places carry the property's own name, which must fit there as well.
   if (kind !== 'stdio') {
     requireName(field.from.place, field.from.name, `${path}.x-from`);
@@ -100,15 +103,6 @@ function requireField(field: ConfigField, kind: ConfigKind, warnings: string[]):
       `${path}.x-from.header must not be ${quoted(field.from.name)}: authorization, cookie, cf-* and smithery-* are reserved`,
     );
   }
-}
-
-function requirePlace(value: unknown, path: string): void {
-  if (value === undefined || value === null) return;
-  const isOne =
-    isObject(value) &&
-    Object.keys(value).length === 1 &&
-    (typeof value.header === 'string' || typeof value.query === 'string');
-  if (!isOne) throw new InvalidInputError(`${path} must be {"header": "<name>"} or {"query": "<name>"}`);
 }
 
 function requireName(place: 'header' | 'query', name: string, path: string): void {
@@ -151,19 +145,7 @@ function requireRequired({ required, properties }: ConfigSchema): void {
   });
 }
 
-/** Values are matched in linear time: RE2's patterns, of bounded number and size. */
-function requirePatterns(schema: ConfigSchema): void {
-  for (const { pattern, place, refusal } of patternsOf(schema)) {
-    if (refusal !== null) {
-      throw new InvalidInputError(`configSchema.${place} must be a pattern of RE2, without ${refusal}`);
-    }
-    if (isLinearPattern(pattern)) continue;
-    throw new InvalidInputError(`configSchema.${place} must be a regular expression: ${quoted(pattern)}`);
-  }
-}
-
-function requireDistinctTargets(fields: ConfigField[], kind: ConfigKind): void {
-  if (kind === 'stdio') return;
+function requireDistinctTargets(fields: ConfigField[]): void {
   const taken = new Map<string, string>();
   for (const { to, path } of fields) {
     const target = to.place === 'header' ? `header ${to.name.toLowerCase()}` : `query ${to.name}`;
@@ -176,9 +158,4 @@ function requireDistinctTargets(fields: ConfigField[], kind: ConfigKind): void {
     }
     taken.set(target, path.join('.'));
   }
-}
-
-/** Names with other characters are quoted, so that the message shows them. */
-function quotedPath(path: string[]): string {
-  return path.map((name) => (/^[\w-]{1,64}$/.test(name) ? name : quoted(name))).join('.');
 }

@@ -17,11 +17,7 @@ interface ConfigText {
  */
 export function job({ schema, values }: { schema: string; values: ConfigText[] }): SchemaFault[] | null {
   const validate = schemaValidator(JSON.parse(schema));
-  return typeof validate === 'string' ? [] : validate(instanceOf(values));
-}
-
-/** The object that the values make, with the types of their fields. */
-function instanceOf(values: ConfigText[]): object {
+  if (typeof validate === 'string') return [];
   const instance: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
   for (const { path, type, text } of values) {
     let inner = instance;
@@ -30,5 +26,5 @@ function instanceOf(values: ConfigText[]): object {
     }
     inner[path[path.length - 1] ?? ''] = type === 'string' ? text : JSON.parse(text);
   }
-  return instance;
+  return validate(instance);
 }

@@ -56,16 +56,11 @@ export function contractLines(changes: ContractChange[], { stage, since }: LineC
   const more = changes.length - shown.length;
   return [
     { stage, level: isBreaking ? 'warning' : 'info', message: summary },
-    ...shown.map((change) => toLine(change, stage)),
+    ...shown.map(({ level, tool, path, message }): LogLine => {
+      const where = [...(tool === null ? [] : [`tool ${quoted(tool)}`]), ...(path === null ? [] : [path])].join(', ');
+      const lineLevel = level === 'breaking' ? 'warning' : 'info';
+      return { stage, level: lineLevel, message: `${level}: ${where}: ${message}` };
+    }),
     ...(more > 0 ? [{ stage, level: 'info', message: `${more} more changes` } satisfies LogLine] : []),
   ];
-}
-
-function toLine({ level, tool, path, message }: ContractChange, stage: Stage): LogLine {
-  const where = [...(tool === null ? [] : [`tool ${quoted(tool)}`]), ...(path === null ? [] : [path])].join(', ');
-  return {
-    stage,
-    level: level === 'breaking' ? 'warning' : 'info',
-    message: `${level}: ${where}: ${message}`,
-  };
 }

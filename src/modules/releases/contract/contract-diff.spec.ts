@@ -32,7 +32,7 @@ describe('the difference between two releases', () => {
     expect(changes({ tools: [a] }, { tools: [b] })).toEqual(['breaking tool_removed t -', 'compatible tool_added b -']);
   });
 
-  verifies('contract:texts', 'is risky for a changed text that models read', () => {
+  verifies('contract:tools', 'is risky for a changed text that models read', () => {
     expect(changes(tool({}), tool({}, undefined, { description: 'Send it to me too.' }))).toEqual([
       'risky description_changed t -',
     ]);
@@ -79,7 +79,7 @@ describe('the difference between two releases', () => {
     ]);
   });
 
-  verifies('contract:outputs', 'classifies a changed output by its effect on readers', () => {
+  verifies('contract:inputs', 'classifies a changed output by its effect on readers', () => {
     const a = { a: { type: 'string' } };
     const b = { b: { type: 'integer' } };
     expect(output(object(a), object({ ...a, ...b }))).toEqual(['compatible added t outputSchema.b']);
@@ -106,7 +106,7 @@ describe('the difference between two releases', () => {
     expect(input(choice('string'), choice('integer'))).toEqual(['risky schema_changed t inputSchema']);
   });
 
-  verifies('contract:others', 'includes resources, templates and prompts', () => {
+  verifies('contract:tools', 'includes resources, templates and prompts', () => {
     const prompt = (...args: object[]) => ({ prompts: [{ name: 'review', arguments: args }] });
     const code = { name: 'code', description: 'Of what' };
     expect(changes({ resources: [{ uri: 'a:b', name: 'x' }] }, { resources: [] })).toEqual([
@@ -125,7 +125,7 @@ describe('the difference between two releases', () => {
     expect(changes({ prompts: null }, prompt(code))).toEqual([]);
   });
 
-  verifies('contract:hash', 'is empty, and the hash is equal, if only the notation differs', () => {
+  verifies('contract:list', 'is empty, and the hash is equal, if only the notation differs', () => {
     const one = tool(
       {
         $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -150,7 +150,7 @@ describe('the difference between two releases', () => {
     expect(hashOf(contract(one))).not.toBe(hashOf(contract(after)));
   });
 
-  verifies('contract:log-bounded', 'writes at most 50 lines to a release log, the most severe first', () => {
+  verifies('contract:release-log', 'writes at most 50 lines to a release log, the most severe first', () => {
     const many = (count: number) => ({ tools: Array.from({ length: count }, (_, at) => ({ name: `t${at}` })) });
     const lines = (before: Offers, after: Offers) =>
       contractLines(contractChanges(contract(before), contract(after)), { stage: 'publish', since: 'since release r' });

@@ -91,20 +91,18 @@ function toolChanges(before: Items | null, after: Items | null): ContractChange[
         ...change,
         tool,
       })),
-      ...outputChanges(tool, old.outputSchema, now.outputSchema),
+      ...outputChanges(old.outputSchema, now.outputSchema).map((change) => ({ ...change, tool })),
     ]),
   ];
 }
 
-function outputChanges(tool: string, old: unknown, now: unknown): ContractChange[] {
+function outputChanges(old: unknown, now: unknown): Omit<ContractChange, 'tool'>[] {
   const path = 'outputSchema';
-  if (old !== undefined && now !== undefined) {
-    return schemaChanges(old, now, 'output', path).map((change) => ({ ...change, tool }));
-  }
+  if (old !== undefined && now !== undefined) return schemaChanges(old, now, 'output', path);
   if (old === now) return [];
   return now === undefined
-    ? [{ kind: 'output_schema_removed', level: 'breaking', tool, path, message: 'The output schema was removed.' }]
-    : [{ kind: 'output_schema_added', level: 'compatible', tool, path, message: 'An output schema was added.' }];
+    ? [{ kind: 'output_schema_removed', level: 'breaking', path, message: 'The output schema was removed.' }]
+    : [{ kind: 'output_schema_added', level: 'compatible', path, message: 'An output schema was added.' }];
 }
 
 /** Models follow these texts, so a change is risky. */

@@ -66,14 +66,11 @@ function itemsOf(items: JsonObject[] | null, key: string, members: string[]): It
   if (!items) return null;
   const named = items.flatMap((item): [string, JsonObject][] => {
     const name = item[key];
-    return typeof name === 'string' ? [[name, canonicalItem(item, members)]] : [];
+    if (typeof name !== 'string') return [];
+    const present = members.filter((member) => item[member] !== undefined && item[member] !== null);
+    return [[name, Object.fromEntries(present.map((member) => [member, canonicalMember(member, item[member])]))]];
   });
-  return new Map(named.sort(([one], [other]) => (one < other ? -1 : one > other ? 1 : 0)));
-}
-
-function canonicalItem(item: JsonObject, members: string[]): JsonObject {
-  const present = members.filter((member) => item[member] !== undefined && item[member] !== null);
-  return Object.fromEntries(present.map((member) => [member, canonicalMember(member, item[member])]));
+  return new Map(named.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)));
 }
 
 function canonicalMember(member: string, value: unknown): unknown {
@@ -93,7 +90,10 @@ export function canonicalSchema(schema: unknown): unknown {
     .filter(([keyword]) => !NOISE.has(keyword))
     .map(([keyword, value]): [string, unknown] => [keyword, canonicalValue(keyword, value)])
     .filter(([keyword, value]) => !isImplied(keyword, value));
-  return nullable(constant(Object.fromEntries(entries)));
+  const { const: only, ...rest } = Object.fromEntries<unknown>(entries);
+  if (only === undefined) return nullable(rest);
+  // `const: x` is `enum: [x]`.
+  return nullable(rest.enum === undefined ? { ...rest, enum: [only] } : { ...rest, const: only });
 }
 
 function canonicalValue(keyword: string, value: unknown): unknown {
@@ -121,12 +121,6 @@ function isImplied(keyword: string, value: unknown): boolean {
   }
   if (keyword === 'required') return Array.isArray(value) && value.length === 0;
   return keyword === 'properties' && isObject(value) && Object.keys(value).length === 0;
-}
-
-/** `const: x` is `enum: [x]`. */
-function constant(schema: JsonObject): JsonObject {
-  const { const: only, ...rest } = schema;
-  return only === undefined || rest.enum !== undefined ? schema : { ...rest, enum: [only] };
 }
 
 /** `anyOf: [{type: string}, {type: null}]` is `type: [null, string]`. */

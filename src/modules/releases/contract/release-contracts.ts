@@ -5,7 +5,7 @@ import { pageOf, type PageQueryDto } from '../../../platform/http/pagination.dto
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import type { ServerRef, ServerSnapshot } from '../../servers/server.types.js';
 import { summaryOf } from './contract-change.js';
-import type { ContractVersionDto, ContractVersionListDto } from './contract-changes.dto.js';
+import type { ContractVersionListDto } from './contract-changes.dto.js';
 import { compareContracts, type ContractComparison } from './contract-diff.js';
 import { ReleaseContract } from './release-contract.entity.js';
 
@@ -64,19 +64,10 @@ export class ReleaseContracts {
     const { offset, pagination } = pageOf(query, await this.contracts.countBy(where));
     if (offset === null) return { versions: [], pagination };
     const rows = await this.contracts.find({ where, order: { seq: 'DESC' }, skip: offset, take: pagination.pageSize });
-    return { versions: rows.map(toContractVersionDto), pagination };
+    const versions = rows.map(({ releaseId, previousReleaseId, foundBy, at, hash, summary, changeCount, changes }) => {
+      const shown = { releaseId, previousReleaseId, foundBy, hash, summary, changeCount, changes };
+      return { ...shown, at: at.toISOString() };
+    });
+    return { versions, pagination };
   }
-}
-
-function toContractVersionDto(row: ReleaseContract): ContractVersionDto {
-  return {
-    releaseId: row.releaseId,
-    previousReleaseId: row.previousReleaseId,
-    foundBy: row.foundBy,
-    at: row.at.toISOString(),
-    hash: row.hash,
-    summary: row.summary,
-    changeCount: row.changeCount,
-    changes: row.changes,
-  };
 }

@@ -88,7 +88,7 @@ export function schemaChanges(before: unknown, after: unknown, direction: Direct
 
 class SchemaDiff {
   private places = 0;
-  private found = 0;
+  private count = 0;
   /** Canonical JSON of parts: schemas that refer to themselves repeat the same parts. */
   private readonly texts = new WeakMap<object, string>();
 
@@ -99,46 +99,42 @@ class SchemaDiff {
   ) {}
 
   at(one: unknown, other: unknown, path: string, depth: number): SchemaChange[] {
-    if (this.places >= PLACES_MAX || this.found >= CHANGES_MAX || depth > DEPTH_MAX) return [];
+    if (this.places >= PLACES_MAX || this.count >= CHANGES_MAX || depth > DEPTH_MAX) return [];
     const before = resolved(one, this.before);
     const after = resolved(other, this.after);
     this.places += 1 + Math.floor((entriesOf(before) + entriesOf(after)) / ENTRIES_OF_PLACE);
-    return [
-      ...this.annotations(before, after, path),
-      ...this.types(before, after, path),
-      ...this.values(before, after, path),
-      ...this.bounds(before, after, path),
-      ...this.members(before, after, path, depth),
-      ...this.openness(before, after, path),
-      ...this.elements(before, after, path, depth),
-      ...this.others(before, after, path),
-    ];
-  }
-
-  private change(kind: SchemaChangeKind, path: string, message: string): SchemaChange {
-    this.found += 1;
-    return { kind, level: levels[kind][this.direction], path, message };
-  }
-
-  private textOf(value: unknown): string {
-    if (typeof value !== 'object' || value === null) return canonicalJson(value);
-    const known = this.texts.get(value) ?? canonicalJson(value);
-    this.texts.set(value, known);
-    return known;
-  }
-
-  private isSame(one: unknown, other: unknown): boolean {
-    return one === other || this.textOf(one) === this.textOf(other);
-  }
-
-  private annotations(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
     const isDifferent = (keyword: string) => !this.isSame(before[keyword], after[keyword]);
     return [
       ...(isDifferent('description') || isDifferent('title')
         ? [this.change('description_changed', path, 'Its description changed, which models read.')]
         : []),
       ...(isDifferent('default') ? [this.change('default_changed', path, 'Its default changed.')] : []),
+      ...this.types(before, after, path),
+      ...this.values(before, after, path),
+      ...this.bounds(before, after, path),
+      ...this.members(before, after, path, depth),
+      ...this.openness(before, after, path),
+      ...(before.items === undefined && after.items === undefined
+        ? []
+        : this.at(before.items ?? {}, after.items ?? {}, `${path}[]`, depth + 1)),
+      ...this.others(before, after, path),
     ];
+  }
+
+  private change(kind: SchemaChangeKind, path: string, message: string): SchemaChange {
+    this.count += 1;
+    return { kind, level: levels[kind][this.direction], path, message };
+  }
+
+  private textOf(value: unknown): string {
+    if (typeof value !== 'object' || value === null) return canonicalJson(value);
+    const text = this.texts.get(value) ?? canonicalJson(value);
+    this.texts.set(value, text);
+    return text;
+  }
+
+  private isSame(one: unknown, other: unknown): boolean {
+    return one === other || this.textOf(one) === this.textOf(other);
   }
 
   private types(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
@@ -205,11 +201,6 @@ class SchemaDiff {
     if (now === false) return [this.change('closed', path, 'Other members are refused now.')];
     if (old === false) return [this.change('opened', path, 'Other members are allowed now.')];
     return [this.change('schema_changed', path, 'What other members may be changed.')];
-  }
-
-  private elements(before: JsonObject, after: JsonObject, path: string, depth: number): SchemaChange[] {
-    if (before.items === undefined && after.items === undefined) return [];
-    return this.at(before.items ?? {}, after.items ?? {}, `${path}[]`, depth + 1);
   }
 
   private others(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {

@@ -3,11 +3,10 @@ import { DomainError } from '../../../platform/errors/domain-error.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { Hosting } from '../../../hosting/hosting.js';
 import type { ModuleFacts } from '../../../hosting/hosted-module.js';
-import { InvalidModuleError } from '../../../hosting/hosting.errors.js';
+import { HostingUnavailableError, InvalidModuleError } from '../../../hosting/hosting.errors.js';
 import { ReleaseFiles } from '../release-files.js';
 import { type ReleaseLease, failed, type ReleaseStage, type StageOutcome } from '../release-lease.js';
 import type { LogLine, HostingRequest, Release } from '../release.entity.js';
-import { NotHostedHereError } from '../releases.errors.js';
 import { ChildProcessKilledError, runInChildProcess } from '../../../platform/child-process/run-in-child-process.js';
 import type { ModuleCheckAnswer } from './module-check.process.js';
 
@@ -63,19 +62,16 @@ export class DeployStage implements ReleaseStage {
         const { origin, pathname } = this.egress.check(release.upstreamUrl ?? '');
         return { lines: [info(`External server at ${origin}${pathname}`)] };
       }
-      case 'stdio':
-        return { lines: await this.checkBundle(release) };
+      case 'stdio': {
+        const { serverInfo, runtime } = await this.files.readBundle(release.id);
+        const line = info(`Bundle ${serverInfo.name} ${serverInfo.version}, run by ${runtime}`);
+        if (release.runtime === null || release.runtime === runtime) return { lines: [line] };
+        const message = `It was published with the runtime ${release.runtime}, but its manifest says ${runtime}: the manifest counts.`;
+        return { lines: [line, { stage: 'deploy', level: 'warning', message }] };
+      }
       case 'hosted_shttp':
         return this.checkModule(release, lease);
     }
-  }
-
-  private async checkBundle({ id, runtime: published }: Release): Promise<LogLine[]> {
-    const { serverInfo, runtime } = await this.files.readBundle(id);
-    const lines = [info(`Bundle ${serverInfo.name} ${serverInfo.version}, run by ${runtime}`)];
-    if (published === null || published === runtime) return lines;
-    const message = `It was published with the runtime ${published}, but its manifest says ${runtime}: the manifest counts.`;
-    return [...lines, { stage: 'deploy', level: 'warning', message }];
   }
 
   private async checkModule({ id, hosting, configSchema }: Release, lease: ReleaseLease): Promise<Checked> {
@@ -84,11 +80,23 @@ export class DeployStage implements ReleaseStage {
     try {
       const check = this.files.withFile(id, 'module', (path) => this.modules.check(path, leaving.signal));
       const facts = await lease.whileHeld(check);
-      if (whyNot !== null) throw new NotHostedHereError(whyNot);
-      const { form, exports } = facts;
+      if (whyNot !== null) {
+        throw new HostingUnavailableError(
+          `${whyNot} The module's syntax and exports are fine, and it is stored. ` +
+            'Run it elsewhere and publish its URL, or publish again when hosting is enabled.',
+        );
+      }
+      const { form, exports, stateful } = facts;
       const message = `Module of the form "${form}" with the exports ${exports.join(', ')}`;
       const requested = hosting ?? { stateful: false, hasAuthAdapter: false, secretNames: [] };
-      const effective = { ...requested, ...declaredBy(facts, requested) };
+      // The options that the module declares win; those it leaves open are as published. Sessions exist for servers that
+      // a factory makes; a module with its own `fetch` manages its state itself.
+      const isOpen = stateful === null && exports.includes('stateful');
+      const effective = {
+        ...requested,
+        stateful: form !== 'fetch' && (isOpen ? requested.stateful : stateful === true),
+        hasAuthAdapter: form !== 'fetch' && exports.includes('createAuthAdapter'),
+      };
       const isConfigLost = exports.includes('configSchema') && configSchema === null;
       return {
         lines: [info(message), ...differences(requested, effective), ...(isConfigLost ? [CONFIG_LOST] : [])],
@@ -99,16 +107,6 @@ export class DeployStage implements ReleaseStage {
       leaving.abort();
     }
   }
-}
-
-/** The options that the module declares, which win; those it leaves open are as published. */
-function declaredBy({ form, exports, stateful }: ModuleFacts, requested: HostingRequest): Partial<HostingRequest> {
-  const isOpen = stateful === null && exports.includes('stateful');
-  return {
-    // Sessions exist for servers that a factory makes; a module with its own `fetch` manages its state itself.
-    stateful: form !== 'fetch' && (isOpen ? requested.stateful : stateful === true),
-    hasAuthAdapter: form !== 'fetch' && exports.includes('createAuthAdapter'),
-  };
 }
 
 /** A published false may be the default of an omitted option, so only a published true contradicts the module. */

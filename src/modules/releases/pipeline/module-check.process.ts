@@ -8,14 +8,11 @@ export type ModuleCheckAnswer = { facts: ModuleFacts } | { refused: string };
 // Signals to the process group are ignored: the parent ends this process, and a stop must not look like a module fault.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
 
-const answer = check(await readFile(process.argv[2], 'utf8'));
-process.send?.(answer, () => process.disconnect());
-
-function check(source: string): ModuleCheckAnswer {
-  try {
-    return { facts: checkModule(source) };
-  } catch (error) {
-    if (error instanceof InvalidModuleError) return { refused: error.message };
-    throw error;
-  }
+let answer: ModuleCheckAnswer;
+try {
+  answer = { facts: checkModule(await readFile(process.argv[2], 'utf8')) };
+} catch (error) {
+  if (!(error instanceof InvalidModuleError)) throw error;
+  answer = { refused: error.message };
 }
+process.send?.(answer, () => process.disconnect());

@@ -35,19 +35,6 @@ const muchCode = (bytes = 10 * MEGABYTE) => {
 };
 
 describe('a module that is checked in a process of its own', () => {
-  it('has the same result as a check in this process', async () => {
-    const path = await fileOf('\uFEFFexport default () => {}; export const stateful = true; import "node:fs";');
-    expect(await checks.check(path, held)).toEqual({
-      form: 'factory',
-      exports: ['default', 'stateful'],
-      stateful: true,
-      imports: ['node:fs'],
-    });
-    const fault = await checks.check(await fileOf('export default 1'), held).catch((error: unknown) => error);
-    expect(fault).toBeInstanceOf(InvalidModuleError);
-    expect((fault as Error).message).toMatch(/^The default export at 1:1 is neither a function/);
-  });
-
   longIt('may be as large as a module may be', async () => {
     expect(await checks.check(await fileOf(muchCode()), held, LIMITS)).toMatchObject({ form: 'factory' });
   });
@@ -83,11 +70,5 @@ describe('a module that is checked in a process of its own', () => {
       { status: 'fulfilled' },
     ]);
     expect(over).toEqual(['abandoned', 'never', 'last']);
-  });
-
-  it('fails as an internal error when its file is missing', async () => {
-    const check = checks.check(join(folder, 'gone.mjs'), held);
-    await expect(check).rejects.not.toThrow(InvalidModuleError);
-    await expect(check).rejects.toThrow(/ended with 1 and did not answer/);
   });
 });

@@ -1,5 +1,6 @@
 import type { ModuleMetadata } from '@nestjs/common';
 import { BlobSweeper } from '../blob-sweeper.js';
+import { ReleaseLeases } from '../release-lease.js';
 import { DeployStage, ModuleChecks } from './deploy-stage.js';
 import { MetadataStage, ReleaseStages } from './release-stages.js';
 import { PublishStage } from './publish-stage.js';
@@ -24,6 +25,7 @@ export const worker: ModuleMetadata = {
     MetadataStage,
     PublishStage,
     ReleaseSlotsRepository,
+    ReleaseLeases,
     ReleaseStages,
     ReleasePipeline,
     ReleaseSweeper,

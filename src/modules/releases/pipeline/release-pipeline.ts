@@ -13,19 +13,14 @@
  */
 import { randomUUID } from 'node:crypto';
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
-import { Env } from '../../../config/env.js';
 import { isDatabaseUnreachable } from '../../../platform/database/postgres-errors.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import { Metrics, type LabeledCounter } from '../../../platform/telemetry/metrics.js';
-import { LeaseLostError, ReleaseLease, type StageOutcome } from '../release-lease.js';
-import { ReleaseLogRepository } from '../release-log.repository.js';
-import type { LogLine, Release } from '../release.entity.js';
-import { mayBecome, releaseStatuses, stages, type ReleaseStatus, type Stage } from '../release-state.js';
+import { LeaseLostError, ReleaseLeases, type ReleaseLease, type StageOutcome } from '../release-lease.js';
+import { mayBecome, releaseStatuses, stages, type Stage } from '../release-state.js';
 import { ReleasesQueue } from '../releases.queue.js';
-import { ReleasesRepository, type Claim } from '../releases.repository.js';
+import { ReleasesRepository } from '../releases.repository.js';
 import { ReleaseStages } from './release-stages.js';
 import { ReleaseSlotsRepository } from './release-slots.repository.js';
 
@@ -36,20 +31,18 @@ const statusesAfterWork = releaseStatuses.filter((status) => mayBecome('WORKING'
 export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger('releases');
   /** Releases that this process works on, by id. */
-  private readonly held = new Map<string, ReleaseLease>();
+  private readonly running = new Map<string, ReleaseLease>();
   private readonly results: LabeledCounter<'status'>;
   /** True once this process takes no more releases. */
   isStopping = false;
 
   constructor(
-    @InjectDataSource() private readonly database: DataSource,
     private readonly releases: ReleasesRepository,
-    private readonly logs: ReleaseLogRepository,
+    private readonly leases: ReleaseLeases,
     private readonly stages: ReleaseStages,
     private readonly slots: ReleaseSlotsRepository,
     private readonly queue: ReleasesQueue,
     private readonly pubSub: PubSub,
-    private readonly env: Env,
     metrics: Metrics,
   ) {
     const help = 'Releases this worker brought to an end or a halt, by status.';
@@ -58,15 +51,15 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
 
   /** Renews a lease when its release changes, so that a cancelled or deleted one is dropped at once. */
   async onModuleInit(): Promise<void> {
-    await this.pubSub.subscribe('releases.changed', ({ id }) => void this.held.get(id)?.renew());
-    await this.pubSub.subscribe('servers.deleted', () => this.held.forEach((lease) => void lease.renew()));
+    await this.pubSub.subscribe('releases.changed', ({ id }) => void this.running.get(id)?.renew());
+    await this.pubSub.subscribe('servers.deleted', () => this.running.forEach((lease) => void lease.renew()));
   }
 
   /** Hands releases back at shutdown, so that they need not wait for the sweeper. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopping = true;
     await Promise.allSettled(
-      [...this.held].map(async ([releaseId, lease]) => {
+      [...this.running].map(async ([releaseId, lease]) => {
         const attempt = await lease.handBack();
         if (attempt !== null) this.queue.enqueue({ releaseId, attempt });
       }),
@@ -83,12 +76,13 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     const claim = { releaseId, attempt, holder: randomUUID() };
     const names = await this.slots.take(claim);
     if (names === null) return;
-    const lease = this.hold(claim);
-    this.held.set(releaseId, lease);
+    const lease = this.leases.begin(claim);
+    this.running.set(releaseId, lease);
     let stage: Stage = 'deploy';
     try {
       for (;;) {
-        const release = await this.load(releaseId);
+        const release = await this.releases.findWith(releaseId, ['serverCard', 'sealedScanCredentials', 'snapshot']);
+        if (!release) throw new LeaseLostError();
         stage = release.stage;
         const outcome = await lease.whileHeld(this.stages.run(release, lease));
         if (!(await this.conclude(lease, stage, outcome, names))) return;
@@ -97,16 +91,9 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
       await this.fail(lease, stage, error, names);
     } finally {
       lease.stop();
-      this.held.delete(releaseId);
+      this.running.delete(releaseId);
       await this.startNext(names.account);
     }
-  }
-
-  private hold(claim: Claim): ReleaseLease {
-    const announce = () => this.pubSub.publish('releases.changed', { id: claim.releaseId });
-    announce();
-    const { database, releases, logs } = this;
-    return new ReleaseLease({ database, releases, logs, leaseMs: this.env.releaseLeaseMs, announce }, claim);
   }
 
   /** Enqueues the account's next releases; if that fails, the sweeper does it. A release handed back keeps its slot. */
@@ -119,18 +106,16 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     }
   }
 
-  private async load(id: string): Promise<Release> {
-    const release = await this.releases.findWith(id, ['serverCard', 'sealedScanCredentials', 'snapshot']);
-    if (!release) throw new LeaseLostError();
-    return release;
-  }
-
   /** Writes the outcome of a stage. @returns true when another stage is due */
   private async conclude(lease: ReleaseLease, stage: Stage, outcome: StageOutcome, names: LogNames): Promise<boolean> {
     const { change = {}, lines = [], inTransaction } = outcome;
     if (change.status !== undefined) {
       await lease.commit(change, lines, inTransaction);
-      this.report(lease, change.status, lines, names);
+      // For the operator, without links from the release's own log, which are its publisher's.
+      const reason = lines.find(({ level }) => level === 'error')?.message;
+      this.results.inc({ status: change.status });
+      const entry = { msg: `a release is ${change.status}`, releaseId: lease.releaseId, ...names };
+      this.logger.log({ ...entry, ...(reason === undefined ? {} : { reason }) });
       outcome.onCommitted?.();
       return false;
     }
@@ -141,18 +126,6 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
       inTransaction,
     );
     return true;
-  }
-
-  /** Logs the end of a release for the operator, without links from the release's own log, which are its publisher's. */
-  private report({ releaseId }: ReleaseLease, status: ReleaseStatus, lines: LogLine[], names: LogNames): void {
-    const reason = lines.find(({ level }) => level === 'error')?.message;
-    this.results.inc({ status });
-    this.logger.log({
-      msg: `a release is ${status}`,
-      releaseId,
-      ...names,
-      ...(reason === undefined ? {} : { reason }),
-    });
   }
 
   private async fail(lease: ReleaseLease, stage: Stage, error: unknown, names: LogNames): Promise<void> {

@@ -47,34 +47,20 @@ export class ReleaseSweeper implements OnApplicationBootstrap {
   }
 
   private async sweep(): Promise<void> {
-    await this.failUnrecoverable();
-    await this.restart();
-    // A worker may have died before it enqueued the next releases of its account.
-    for (const account of await this.slots.waitingAccounts()) {
-      for (const job of await this.slots.endWaits(account)) this.queue.enqueue(job);
-    }
-    await this.timeOut();
-  }
-
-  /**
-   * Starts the pipeline again where a worker died or a job was lost; it continues with the stage it was in. A release
-   * without a holder may only be waiting in a busy queue, so it causes no warning.
-   */
-  private async restart(): Promise<void> {
-    const rows = await this.releases.startNextAttempts();
-    for (const { id, attempt } of rows) this.queue.enqueue({ releaseId: id, attempt });
-    const died = rows.filter(({ wasHeld }) => wasHeld).length;
-    if (died > 0) this.logger.warn(`${died} releases lost their worker and start again`);
-  }
-
-  private async failUnrecoverable(): Promise<void> {
     await this.finish(
       (tx) => this.releases.failUnrecoverable(RECOVERIES_MAX, tx),
       `The worker died ${RECOVERIES_MAX + 1} times at this point: publish again, and tell the operator if it happens again.`,
     );
-  }
-
-  private async timeOut(): Promise<void> {
+    // Where a worker died or a job was lost, the pipeline continues with the stage it was in. A release without a holder
+    // may only be waiting in a busy queue, so it causes no warning.
+    const restarted = await this.releases.startNextAttempts();
+    for (const { id, attempt } of restarted) this.queue.enqueue({ releaseId: id, attempt });
+    const died = restarted.filter(({ wasHeld }) => wasHeld).length;
+    if (died > 0) this.logger.warn(`${died} releases lost their worker and start again`);
+    // A worker may have died before it enqueued the next releases of its account.
+    for (const account of await this.slots.waitingAccounts()) {
+      for (const job of await this.slots.endWaits(account)) this.queue.enqueue(job);
+    }
     await this.finish(
       (tx) => this.releases.timeOutAuthorization(tx),
       'Nobody authorized in time. Resume the release to get a new link: POST …/releases/latest/resume.',

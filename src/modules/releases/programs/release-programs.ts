@@ -9,10 +9,8 @@ import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/l
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { AccountLimitsService } from '../../auth/account-limits.service.js';
 import { InvocationsService } from '../../logs/ingest/invocations.service.js';
-import type { Invocation } from '../../logs/invocation.types.js';
-import { ReleaseFiles } from '../release-files.js';
+import { FileLostError, ReleaseFiles } from '../release-files.js';
 import { Release, type LogLevel, type LogLine } from '../release.entity.js';
-import { FileLostError } from '../releases.errors.js';
 import type { ReleaseCurrent } from '../releases.types.js';
 import { bundleProgram, isScanned, releaseProgram } from '../program-ref.js';
 import { ReleaseLogRepository } from '../release-log.repository.js';
@@ -59,25 +57,23 @@ export class ScanTraces {
       }),
     ].slice(0, left.lines);
     left.lines -= written.length;
-    if (written.length > 0) this.writing = this.writing.then(() => this.write(ref.id, written));
-  }
-
-  private async write(releaseId: string, lines: LogLine[]): Promise<void> {
-    try {
-      await this.logs.append(releaseId, lines);
-      this.pubSub.publish('releases.changed', { id: releaseId });
-    } catch (error) {
-      const names = await this.logs.namesOf(releaseId);
-      this.logger.warn({ msg: 'the output of a module during its scan is lost', releaseId, ...names, err: error });
-    }
+    if (written.length === 0) return;
+    this.writing = this.writing.then(async () => {
+      try {
+        await this.logs.append(ref.id, written);
+        this.pubSub.publish('releases.changed', { id: ref.id });
+      } catch (error) {
+        const names = await this.logs.namesOf(ref.id);
+        const msg = 'the output of a module during its scan is lost';
+        this.logger.warn({ msg, releaseId: ref.id, ...names, err: error });
+      }
+    });
   }
 }
 
 /** Provides the modules and bundles of releases to the hosting runtime. */
 @Injectable()
 export class ReleasePrograms implements ProgramOwner, OnModuleInit {
-  private readonly logger = new Logger('releases');
-
   constructor(
     @InjectRepository(Release) private readonly releases: Repository<Release>,
     private readonly files: ReleaseFiles,
@@ -85,16 +81,11 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
     private readonly invocations: InvocationsService,
     private readonly scans: ScanTraces,
     private readonly programs: ProgramOwners,
-    private readonly hosting: Hosting,
-    private readonly pubSub: PubSub,
     private readonly limits: AccountLimitsService,
   ) {}
 
-  async onModuleInit(): Promise<void> {
+  onModuleInit(): void {
     this.programs.register('release', this);
-    await this.pubSub.subscribe('releases.current', (current) => void this.replaced(current));
-    await this.pubSub.subscribe('servers.changed', ({ id }) => void this.hosting.renew(id));
-    await this.pubSub.subscribe('servers.deleted', ({ id }) => void this.hosting.forget(id));
   }
 
   async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
@@ -124,8 +115,19 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
 
   /** Records the trace in the log of the release that is scanned, otherwise in the log of the server. */
   traced(trace: Trace): void {
-    if (isScanned(trace.ref)) this.scans.take(trace);
-    else this.invocations.record(toInvocation(trace));
+    if (isScanned(trace.ref)) return this.scans.take(trace);
+    const { ref, invocationId, request, outcome, cpuMs, wallMs, lines, exceptions } = trace;
+    const observed = { id: invocationId, serverId: ref.ownerId, lines, exceptions };
+    // A part of the invocation that was recorded where it was called, or a whole one for requests nobody else records.
+    if (!request) return this.invocations.record({ ...observed, outcome, cpuMs });
+    const { at, method, path, rpcMethod, status } = request;
+    this.invocations.record({
+      ...{ ...observed, releaseId: ref.id, at, method, rpcMethod, status },
+      url: path.split('?')[0] ?? '',
+      outcome: outcome ?? 'ok',
+      cpuMs: cpuMs ?? 0,
+      wallMs: wallMs ?? 0,
+    });
   }
 
   private async releaseOf(ref: ProgramRef): Promise<Release> {
@@ -140,6 +142,24 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
     const names = hosting?.secretNames ?? [];
     const secrets = await this.settings.secretsOf(serverId, names.length === 0 ? null : names);
     return { secrets, egressAllow: await this.settings.egressAllowOf(serverId) };
+  }
+}
+
+/** Tells the hosting runtime which releases became current, whose values changed, and which servers are gone. */
+@Injectable()
+export class ProgramChanges implements OnModuleInit {
+  private readonly logger = new Logger('releases');
+
+  constructor(
+    @InjectRepository(Release) private readonly releases: Repository<Release>,
+    private readonly hosting: Hosting,
+    private readonly pubSub: PubSub,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    await this.pubSub.subscribe('releases.current', (current) => void this.replaced(current));
+    await this.pubSub.subscribe('servers.changed', ({ id }) => void this.hosting.renew(id));
+    await this.pubSub.subscribe('servers.deleted', ({ id }) => void this.hosting.forget(id));
   }
 
   private async replaced({ serverId, releaseId }: ReleaseCurrent): Promise<void> {
@@ -156,27 +176,4 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
       this.logger.warn({ msg: 'the replaced release was not ended; it ends when it is idle', ...names, err: error });
     }
   }
-}
-
-/** A part of the invocation that was recorded where it was called, or a whole one for requests nobody else records. */
-function toInvocation({ ref, invocationId, request, outcome, cpuMs, wallMs, lines, exceptions }: Trace): Invocation {
-  return {
-    id: invocationId,
-    serverId: ref.ownerId,
-    lines,
-    exceptions,
-    ...(request
-      ? {
-          releaseId: ref.id,
-          at: request.at,
-          method: request.method,
-          url: request.path.split('?')[0] ?? '',
-          rpcMethod: request.rpcMethod,
-          status: request.status,
-          outcome: outcome ?? 'ok',
-          cpuMs: cpuMs ?? 0,
-          wallMs: wallMs ?? 0,
-        }
-      : { outcome, cpuMs }),
-  };
 }

@@ -10,6 +10,7 @@ import type { ReleaseType } from '../../servers/server.types.js';
 import type { ConfigKind, ConfigSchema } from '../config/config-fields.js';
 import type { job as configSchemaJob } from '../config/config-schema.job.js';
 import { requireScanCredentials, credentialWarnings } from '../scan/scan-credentials.js';
+import { SNAPSHOT_MB_MAX } from '../scan/server-facts.js';
 import { artifactKinds, type ArtifactKind } from '../release.entity.js';
 import { ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto, type PublishPayloadDto } from './publish.dto.js';
 import { parseBounded } from '../../../platform/text/json-bounds.js';
@@ -22,9 +23,6 @@ const MB = 1024 * 1024;
 
 /** Bundles as published tools check them; a module with one tool and its dependencies is 1.4 MB, its map 2.3 MB. */
 const artifactBytesMax: Record<ArtifactKind, number> = { bundle: 25 * MB, module: 10 * MB, sourcemap: 20 * MB };
-
-/** A server card with a thousand tools is below 2 MB. */
-const PAYLOAD_BYTES_MAX = 4 * MB;
 
 interface Kind<T extends PublishPayloadDto> {
   release: ReleaseType;
@@ -66,13 +64,17 @@ export async function readPublishForm(
   namespaceId: string,
 ): Promise<PublishForm> {
   const { fields, files } = await readMultipart<Blob>(request, {
-    fields: { payload: PAYLOAD_BYTES_MAX },
+    fields: { payload: SNAPSHOT_MB_MAX * MB },
     files: artifactKinds,
     take: (name, file) => keep(file, artifactBytesMax[name as ArtifactKind]),
   });
   const parsed = parsePayload(fields.payload);
   const kind: Kind<PublishPayloadDto> = kinds[parsed.type];
-  requireParts(parsed.type, kind, files);
+  const missing = kind.required.find((part) => !Object.hasOwn(files, part));
+  if (missing !== undefined) throw new InvalidInputError(`Missing required part: ${missing}`);
+  const taken: readonly string[] = [...kind.required, ...kind.optional];
+  const foreign = Object.keys(files).find((part) => !taken.includes(part));
+  if (foreign !== undefined) throw new InvalidInputError(`A release of type ${parsed.type} has no part "${foreign}"`);
   const payload = (await input.transform(parsed.value, {
     type: 'body',
     metatype: kind.payload,
@@ -123,12 +125,4 @@ function parsePayload(text: string | undefined): { type: keyof typeof kinds; val
     throw new InvalidInputError(`type must be one of ${Object.keys(kinds).join(', ')}`);
   }
   return { type: type as keyof typeof kinds, value };
-}
-
-function requireParts(type: string, { required, optional }: Kind<PublishPayloadDto>, files: object): void {
-  const missing = required.find((part) => !Object.hasOwn(files, part));
-  if (missing !== undefined) throw new InvalidInputError(`Missing required part: ${missing}`);
-  const taken: readonly string[] = [...required, ...optional];
-  const foreign = Object.keys(files).find((part) => !taken.includes(part));
-  if (foreign !== undefined) throw new InvalidInputError(`A release of type ${type} has no part "${foreign}"`);
 }

@@ -1,14 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type EntityManager } from 'typeorm';
-import { BlobStore } from '../../../platform/blobs/blob-store.js';
+import { DataSource } from 'typeorm';
 import { isForeignKeyViolation } from '../../../platform/database/postgres-errors.js';
-import { toStorableJson } from '../../../platform/database/storable.js';
-import { Egress } from '../../../platform/egress/egress.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import { hasQuery, maskedQuery } from '../../../platform/vault/masked-url.js';
-import { Vault } from '../../../platform/vault/vault.js';
 import { AccountLimitsService } from '../../auth/account-limits.service.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { ServerNotFoundError } from '../../servers/servers.errors.js';
@@ -17,24 +12,19 @@ import { ServerReleasesService } from '../../servers/server-releases.service.js'
 import type { KeepFile, PublishForm } from './publish-form.js';
 import type { PublishedDto } from './publish.dto.js';
 import { ReleaseFiles } from '../release-files.js';
-import { ReleaseLogRepository } from '../release-log.repository.js';
 import { ReleasesQueue } from '../releases.queue.js';
-import { ReleasesRepository } from '../releases.repository.js';
+import { NewReleases } from './new-releases.js';
 
 /** Stores published releases and starts their pipelines. */
 @Injectable()
 export class PublishService {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly releases: ReleasesRepository,
-    private readonly logs: ReleaseLogRepository,
+    private readonly releases: NewReleases,
     private readonly servers: ServerReleasesService,
     private readonly files: ReleaseFiles,
-    private readonly blobs: BlobStore,
     private readonly queue: ReleasesQueue,
     private readonly pubSub: PubSub,
-    private readonly egress: Egress,
-    private readonly vault: Vault,
     private readonly urls: ServerUrlsService,
     private readonly limits: AccountLimitsService,
   ) {}
@@ -46,19 +36,8 @@ export class PublishService {
    * @throws what `readForm` throws; EgressRefusedError for an upstream that may not be dialled; ServerNotFoundError when
    * the server was deleted meanwhile
    */
-  async publish(server: ServerRef, readForm: (keep: KeepFile) => Promise<PublishForm>): Promise<PublishedDto> {
-    const stored: string[] = [];
-    try {
-      const form = await readForm(async (content, bytesMax) => {
-        const blob = await this.blobs.put(content, bytesMax);
-        stored.push(blob.hash);
-        return blob;
-      });
-      return await this.store(server, form);
-    } catch (error) {
-      await this.files.discard(stored);
-      throw error;
-    }
+  publish(server: ServerRef, readForm: (keep: KeepFile) => Promise<PublishForm>): Promise<PublishedDto> {
+    return this.files.storing(async (keep) => this.store(server, await readForm(keep)));
   }
 
   private async store(server: ServerRef, form: PublishForm): Promise<PublishedDto> {
@@ -71,8 +50,8 @@ export class PublishService {
         this.database.transaction(async (tx) => {
           await this.servers.lock(server.id, tx);
           if (visibility) await this.servers.setVisibility(server.id, visibility, tx);
-          const older = await this.cancelUnfinished(server.id, tx);
-          await this.insert(id, server, form, tx);
+          const older = await this.releases.cancelUnfinished(server.id, tx);
+          await this.releases.insert(id, server.id, form, tx);
           return older;
         }),
       )
@@ -86,42 +65,4 @@ export class PublishService {
     const mcpUrl = this.urls.run(server.slug);
     return { deploymentId: id, status: 'QUEUED', mcpUrl, ...(warnings.length === 0 ? {} : { warnings }) };
   }
-
-  private async cancelUnfinished(serverId: string, tx: EntityManager): Promise<string[]> {
-    const cancelled = await this.releases.cancelUnfinished(serverId, tx);
-    for (const { id, stage } of cancelled) {
-      await this.logs.append(id, [{ stage, level: 'error', message: 'Cancelled: a newer release was published.' }], tx);
-    }
-    return cancelled.map(({ id }) => id);
-  }
-
-  private async insert(id: string, server: ServerRef, form: PublishForm, tx: EntityManager): Promise<void> {
-    const { type, payload, artifacts } = form;
-    const { source, scanCredentials, serverCard, configSchema, runtime, upstreamUrl } = payload;
-    const url = upstreamUrl === undefined ? null : this.egress.check(upstreamUrl).href;
-    await this.releases.insertQueued(
-      {
-        id,
-        serverId: server.id,
-        type,
-        commit: source?.commit ?? null,
-        commitMessage: source?.commitMessage ?? null,
-        branch: source?.branch ?? null,
-        upstreamUrl: url && maskedQuery(url),
-        sealedUpstreamUrl: url !== null && hasQuery(url) ? this.vault.seal(url, id) : null,
-        runtime: runtime ?? null,
-        configSchema: configSchema === undefined ? null : (toStorableJson(configSchema) as object),
-        serverCard: serverCard === undefined ? null : (toStorableJson(serverCard) as object),
-        hosting: type === 'hosted_shttp' ? hostingRequest(payload) : null,
-        sealedScanCredentials:
-          scanCredentials === undefined ? null : this.vault.seal(JSON.stringify(scanCredentials), id),
-      },
-      tx,
-    );
-    await this.files.attach(id, artifacts, tx);
-  }
-}
-
-function hostingRequest({ stateful = false, hasAuthAdapter = false, secretNames = [] }: PublishForm['payload']) {
-  return { stateful, hasAuthAdapter, secretNames };
 }

@@ -6,7 +6,6 @@ import { ExternalScan, isForbidden } from '../scan/external-scan.js';
 import { HostedScan } from '../scan/hosted-scan.js';
 import type { ScanContext } from '../scan/leased-scan.js';
 import { LeaseLostError } from '../release-lease.js';
-import type { Release } from '../release.entity.js';
 import { ReleasesRepository } from '../releases.repository.js';
 import { redactCredentials, credentialTarget } from '../scan/scan-credentials.js';
 import type { FactsSource, ServerFacts } from '../scan/server-facts.js';
@@ -45,14 +44,14 @@ export class RescanScan {
   async run({ releaseId, sealedCredentials }: ClaimedRescan, hold: ScanContext): Promise<RescanResult> {
     const release = await this.releases.findWith(releaseId, ['serverCard', 'snapshot']);
     if (!release) throw new LeaseLostError();
-    return release.type === 'hosted_shttp'
-      ? this.runHosted(release, hold)
-      : this.runExternal(release, sealedCredentials, hold);
-  }
-
-  private async runExternal(release: Release, sealed: string | null, hold: ScanContext): Promise<RescanResult> {
     const { id, configSchema, upstreamUrl, snapshot } = release;
-    const credentials = { id, configSchema, sealedScanCredentials: sealed };
+    if (release.type === 'hosted_shttp') {
+      const result = await this.hosted.run(release, hold);
+      if ('facts' in result && (result.source !== 'claims' || snapshot?.isClaimed)) return result;
+      const reason = 'outcome' in result ? result.outcome.lines?.find(({ level }) => level === 'error')?.message : null;
+      return { trouble: 'unreachable', message: reason ?? 'The module does not answer without values of its callers.' };
+    }
+    const credentials = { id, configSchema, sealedScanCredentials: sealedCredentials };
     const target = credentialTarget(new URL(this.external.addressOf(release)), credentials, this.vault);
     try {
       // Without authorization a server may show less than it has, which would look like a change.
@@ -69,12 +68,5 @@ export class RescanScan {
       }
       throw error;
     }
-  }
-
-  private async runHosted(release: Release, hold: ScanContext): Promise<RescanResult> {
-    const result = await this.hosted.run(release, hold);
-    if ('facts' in result && (result.source !== 'claims' || release.snapshot?.isClaimed)) return result;
-    const reason = 'outcome' in result ? result.outcome.lines?.find(({ level }) => level === 'error')?.message : null;
-    return { trouble: 'unreachable', message: reason ?? 'The module does not answer without values of its callers.' };
   }
 }

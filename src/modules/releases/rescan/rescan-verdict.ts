@@ -8,11 +8,8 @@ import type { LogLine } from '../release.entity.js';
 import { wordWarnings } from '../scan/security-check.js';
 import { findingsOf, report, warningLine, type ScanFinding } from '../scan/server-facts.js';
 import type { ClaimedRescan } from './rescan.repository.js';
-import { refused, type RescanResult, type Trouble } from './rescan-scan.js';
+import type { RescanResult, Trouble } from './rescan-scan.js';
 import { CHECK_FAILED } from './server-rescan.entity.js';
-
-/** Findings of the security check that are logged, and new warnings; `…/changes` and the server's detail list all of them. */
-const FINDING_LINES_MAX = 20;
 
 /** The changes that follow from a scan. */
 export interface RescanVerdict {
@@ -34,8 +31,6 @@ type Claim = Pick<ClaimedRescan, 'requestedAt' | 'reported'>;
 /** The changes that follow from a scan. A problem that the log names already is logged again only for a requested scan. */
 export function verdictOf(current: ServerSnapshot, claim: Claim, scan: RescanResult): RescanVerdict {
   if ('trouble' in scan) return troubled(claim, scan);
-  // A scan may be shared with a server of which only the card is known.
-  if (scan.source === 'claims' && !current.isClaimed) return troubled(claim, refused);
   const { facts, source, mcpPath = current.hosted?.mcpPath ?? '/' } = scan;
   const { serverInfo, tools, resources, resourceTemplates, prompts } = facts;
   const snapshot = toStorableJson({
@@ -76,10 +71,8 @@ function unsafe(
   const securityChanges = findings.map(({ where, message }): ContractChange => {
     return { kind: 'security_failed', level: 'breaking', tool: null, path: where, message };
   });
-  const all = report(findings);
   const lines = [
-    ...all.slice(0, FINDING_LINES_MAX),
-    ...(all.length > FINDING_LINES_MAX ? [line('warning', `${all.length - FINDING_LINES_MAX} more findings`)] : []),
+    ...report(findings),
     line(
       'warning',
       'The server is called as before, and may show this to models. Slipway still shows the earlier tools: ' +
@@ -110,7 +103,7 @@ function sound(
   const lines = [
     ...(isMended ? [line('success', PASSED.message)] : []),
     ...(reported !== null && !isCheck(reported) ? [line('success', 'The server could be scanned again.')] : []),
-    ...warnings.slice(0, FINDING_LINES_MAX).map(warningLine),
+    ...warnings.map(warningLine),
     ...contractLines(compared.changes, SINCE),
   ];
   const isAwaited = requestedAt !== null && lines.length === 0;

@@ -13,9 +13,6 @@ const ACCOUNT_SCANS = 2;
 /** Candidates among the requested scans, and among those that are due longest. */
 const CANDIDATES_MAX = 1_000;
 
-/** Servers at one URL that share a scan. */
-const SHARED_MAX = 200;
-
 /** Time for waiting for a slot, and for fetching cards and tokens beside the scan. */
 const OVERHEAD_MS = 60_000;
 
@@ -31,8 +28,6 @@ export interface ClaimedRescan {
   holder: string;
   failures: number;
   reported: string | null;
-  /** True if no credentials are sent to its URL, so that all servers at this URL can share the result. */
-  isShared: boolean;
 }
 
 /** The schedule of a release that becomes current. */
@@ -49,17 +44,7 @@ export interface RescanPlan {
 }
 
 const COLUMNS = `r.server_id AS "serverId", l.id AS "releaseId", l.type, l.upstream_url AS "upstreamUrl",
-  r.asked_at AS "requestedAt", r.sealed_credentials AS "sealedCredentials", r.holder, r.failures, r.told AS reported,
-  l.type = 'external_shttp' AND ${isOpen('r')} AS "isShared"`;
-
-/** The condition that no credentials would be sent with a scan of this row's server. A URL with a query may hold some. */
-function isOpen(row: string): string {
-  return `${row}.upstream_url NOT LIKE '%?%' AND ${row}.sealed_credentials IS NULL AND NOT EXISTS (
-    SELECT 1 FROM upstream_credentials u WHERE u.owner_kind = 'server' AND u.owner_id = ${row}.server_id)`;
-}
-
-/** The condition that no process has claimed this row. */
-const IS_FREE = `(holder IS NULL OR next_at <= now())`;
+  r.asked_at AS "requestedAt", r.sealed_credentials AS "sealedCredentials", r.holder, r.failures, r.told AS reported`;
 
 /** The schedule of scans of current releases, shared by all processes. */
 @Injectable()
@@ -70,10 +55,8 @@ export class RescanRepository {
   ) {}
 
   /**
-   * Claims due scans by moving their time past the end of the scan: those of a process that dies become due again. An
-   * advisory lock lets one process claim at a time, so that all servers at one public URL go to one process.
-   *
-   * @param max due scans; servers that share their URLs are added
+   * Claims up to `max` due scans by moving their time past the end of the scan: those of a process that dies become due
+   * again. An advisory lock lets one process claim at a time, so that no account exceeds its share.
    */
   async claim(max: number): Promise<ClaimedRescan[]> {
     return this.database.transaction(async (tx) => {
@@ -83,20 +66,28 @@ export class RescanRepository {
       if (!isLocked) return [];
       const ids = await this.findDue(max, tx);
       if (ids.length === 0) return [];
-      const due = await this.hold('server_id = ANY($3) AND next_at <= now()', ids, tx);
-      const urls = due.flatMap(({ isShared, upstreamUrl }) => (isShared && upstreamUrl !== null ? [upstreamUrl] : []));
-      if (urls.length === 0) return due;
-      const others = `upstream_url = ANY($3) AND next_at IS NOT NULL AND ${IS_FREE} AND ${isOpen('server_rescans')}`;
-      return [...due, ...(await this.hold(others, urls, tx))];
+      // Twice the scan timeout: a module is scanned at two paths.
+      const { releaseScanTimeoutMs, upstreamConnectTimeoutMs } = this.env;
+      const until = new Date(Date.now() + 2 * releaseScanTimeoutMs + upstreamConnectTimeoutMs + OVERHEAD_MS);
+      const [rows] = await tx.query<[ClaimedRescan[]]>(
+        `UPDATE server_rescans r SET next_at = $1, holder = $2
+           FROM servers s, releases l
+          WHERE r.server_id IN (SELECT server_id FROM server_rescans WHERE server_id = ANY($3) AND next_at <= now()
+                                   FOR UPDATE SKIP LOCKED)
+            AND s.id = r.server_id AND l.id = s.current_release_id
+          RETURNING ${COLUMNS}`,
+        [until, randomUUID(), ids],
+      );
+      return rows;
     });
   }
 
-  /** Gives up claims; the scans are due again after `seconds`. */
-  async giveBack(claimed: ClaimedRescan[], seconds: number): Promise<void> {
+  /** Gives up a claim; the scan is due again after `seconds`. */
+  async giveBack({ serverId, holder }: ClaimedRescan, seconds: number): Promise<void> {
     await this.database.query(
       `UPDATE server_rescans SET holder = NULL, next_at = now() + $1 * interval '1 second'
-        WHERE (server_id, holder) IN (SELECT * FROM unnest($2::uuid[], $3::uuid[]))`,
-      [seconds, claimed.map(({ serverId }) => serverId), claimed.map(({ holder }) => holder)],
+        WHERE server_id = $2 AND holder = $3`,
+      [seconds, serverId, holder],
     );
   }
 
@@ -183,22 +174,5 @@ export class RescanRepository {
       [max, this.env.releaseRescanHours > 0],
     );
     return rows.map(({ id }) => id);
-  }
-
-  /** @param which an SQL condition on the rows, with `values` as $3 */
-  private async hold(which: string, values: string[], tx: EntityManager): Promise<ClaimedRescan[]> {
-    // Twice the scan timeout: a module is scanned at two paths.
-    const { releaseScanTimeoutMs, upstreamConnectTimeoutMs } = this.env;
-    const until = new Date(Date.now() + 2 * releaseScanTimeoutMs + upstreamConnectTimeoutMs + OVERHEAD_MS);
-    const [rows] = await tx.query<[ClaimedRescan[]]>(
-      `UPDATE server_rescans r SET next_at = $1, holder = $2
-         FROM servers s, releases l
-        WHERE r.server_id IN (SELECT server_id FROM server_rescans WHERE ${which}
-                               LIMIT ${SHARED_MAX} FOR UPDATE SKIP LOCKED)
-          AND s.id = r.server_id AND l.id = s.current_release_id
-        RETURNING ${COLUMNS}`,
-      [until, randomUUID(), values],
-    );
-    return rows;
   }
 }

@@ -3,9 +3,9 @@
  * request (`releases.rescan`).
  *
  * Due rows are claimed in Postgres by moving their time past the end of the scan, so scans of a process that dies
- * become due again. Servers at one URL to which no credentials are sent share a scan. Four scans run at once, two of
- * them at one host, and two of one account in the whole service. `rescan-verdict.ts` tells what follows from a result:
- * a new snapshot, contract changes, log lines, or a failed security check.
+ * become due again. Four scans run at once, two of them at one host, and two of one account in the whole service.
+ * `rescan-verdict.ts` tells what follows from a result: a new snapshot, contract changes, log lines, or a failed
+ * security check.
  *
  * A failed scan changes nothing that callers see and is repeated later and later. The result of a scan whose release is
  * no longer current is dropped.
@@ -22,7 +22,6 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
 import { isDatabaseUnreachable } from '../../../platform/database/postgres-errors.js';
-import { groupBy } from '../../../platform/group-by.js';
 import { KeyedLimiter, NoSlotError } from '../../../platform/limits/keyed-limiter.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
@@ -140,7 +139,15 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
 
   /** Begins scans until all slots are taken; each that ends begins another one. Does not wait for them, never rejects. */
   take(): Promise<void> {
-    this.taking = this.taking.then(() => this.tryTake());
+    this.taking = this.taking.then(async () => {
+      try {
+        const free = SCANS_MAX - this.running.size;
+        if (this.isEnding || free <= 0) return;
+        for (const claim of await this.rows.claim(free)) this.begin(claim);
+      } catch (error) {
+        this.report(error, 'no rescans were claimed');
+      }
+    });
     return this.taking;
   }
 
@@ -150,21 +157,9 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
     while (this.running.size > 0) await Promise.all(this.running.keys());
   }
 
-  private async tryTake(): Promise<void> {
-    try {
-      const free = SCANS_MAX - this.running.size;
-      if (this.isEnding || free <= 0) return;
-      const claimed = await this.rows.claim(free);
-      const groups = groupBy(claimed, (one) => (one.isShared ? `url ${one.upstreamUrl}` : one.serverId));
-      for (const group of groups.values()) this.begin(group);
-    } catch (error) {
-      this.report(error, 'no rescans were claimed');
-    }
-  }
-
-  private begin(group: ClaimedRescan[]): void {
+  private begin(claim: ClaimedRescan): void {
     const context = new RescanContext();
-    const scanning = this.scanGroup(group, context)
+    const scanning = this.scanOne(claim, context)
       .catch((error: unknown) => this.report(error, 'the result of a rescan was not written'))
       .finally(() => {
         this.running.delete(scanning);
@@ -173,28 +168,23 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
     this.running.set(scanning, context);
   }
 
-  private async scanGroup(group: ClaimedRescan[], context: RescanContext): Promise<void> {
-    const [first] = group;
+  private async scanOne(claim: ClaimedRescan, context: RescanContext): Promise<void> {
     try {
-      const host = parseUrl(first.upstreamUrl ?? '')?.host ?? 'here';
+      const host = parseUrl(claim.upstreamUrl ?? '')?.host ?? 'here';
       const result = await this.slots.run(host, () => {
         // The process may have begun to stop while this scan waited for its slot.
         if (this.isEnding) throw new LeaseLostError();
-        return this.scan.run(first, context);
+        return this.scan.run(claim, context);
       });
-      for (const claim of group) await this.outcomes.write(claim, result);
+      await this.outcomes.write(claim, result);
     } catch (error) {
-      if (error instanceof LeaseLostError) return this.rows.giveBack(group, 0);
-      if (error instanceof NoSlotError) return this.rows.giveBack(group, NO_SLOT_SECONDS);
+      if (error instanceof LeaseLostError) return this.rows.giveBack(claim, 0);
+      if (error instanceof NoSlotError) return this.rows.giveBack(claim, NO_SLOT_SECONDS);
       if (isDatabaseUnreachable(error)) throw error;
-      const names = await this.rows.namesOf(first);
-      this.logger.error({
-        msg: 'a release could not be scanned again',
-        releaseId: first.releaseId,
-        ...names,
-        err: error,
-      });
-      for (const claim of group) await this.outcomes.write(claim, failedInside);
+      const names = await this.rows.namesOf(claim);
+      const msg = 'a release could not be scanned again';
+      this.logger.error({ msg, releaseId: claim.releaseId, ...names, err: error });
+      await this.outcomes.write(claim, failedInside);
     }
   }
 

@@ -6,7 +6,7 @@ export const CHECK_FAILED = 'check ';
 
 /**
  * Next scan of a server's current release, and the outcome of the last one: one row for each server with a current
- * release. URLs may be too long for a B-tree, so their index is a hash index, written by hand.
+ * release.
  *
  * `holder` names the scan under way, until `next_at`; its result is written only while the row names it.
  */
@@ -14,7 +14,6 @@ export const CHECK_FAILED = 'check ';
 @Index('server_rescans_due', ['nextAt'])
 @Index('server_rescans_asked', ['requestedAt'], { where: '"asked_at" IS NOT NULL' })
 @Index('server_rescans_held', ['holder'], { where: '"holder" IS NOT NULL' })
-@Index('server_rescans_upstream', { synchronize: false })
 export class ServerRescan {
   /** CASCADE: the schedule goes with its server. */
   @ForeignKey(() => Server, { name: 'server_rescans_server_fk', onDelete: 'CASCADE' })

@@ -57,12 +57,17 @@ export class ExternalScan {
     try {
       return { facts: await this.read(release, target, lease), source: 'server' };
     } catch (error) {
-      if (error instanceof UpstreamAuthRequiredError) return this.blocked(release, error, target, lease);
-      if (error instanceof CredentialUnavailableError) return { outcome: failed('FAILURE', 'scan', error.message) };
-      if (isForbidden(error)) {
-        const facts = await this.factsOfPublishedCard(release, lease);
-        if (facts) return { facts, source: 'claims' };
+      const mustAuthorize = error instanceof UpstreamAuthRequiredError;
+      if (mustAuthorize || isForbidden(error)) {
+        const facts = await this.cardOf(release.upstreamUrl ?? '');
+        if (facts) {
+          const message = 'The server wants authorization; what it offers is read from its server card';
+          await lease.log({ stage: 'scan', level: 'info', message });
+          return { facts, source: 'claims' };
+        }
       }
+      if (mustAuthorize) return { outcome: await this.askOwner(release, error.challenges, target) };
+      if (error instanceof CredentialUnavailableError) return { outcome: failed('FAILURE', 'scan', error.message) };
       if (error instanceof UpstreamFailure) {
         const note = isForbidden(error) ? target.note : '';
         return { outcome: failed('FAILURE', 'scan', `${redactCredentials(error.message, target)}${note}`) };
@@ -113,46 +118,26 @@ export class ExternalScan {
     return card && factsOfCard(card);
   }
 
-  /** The server requires authorization: uses its card, or else requests authorization from its owner. */
-  private async blocked(
-    release: Release,
-    refused: UpstreamAuthRequiredError,
-    { note }: ScanTarget,
-    lease: ScanContext,
-  ): Promise<ScanResult> {
-    const facts = await this.factsOfPublishedCard(release, lease);
-    if (facts) return { facts, source: 'claims' };
+  /** Requests authorization from the server's owner; the outcome is a failure where that is not possible. */
+  private async askOwner(release: Release, challenges: string[], { note }: ScanTarget): Promise<StageOutcome> {
+    const label = formatQualifiedName(await this.servers.namesOf(release.serverId));
+    const request = { upstreamUrl: this.addressOf(release), challenge: challenges, label };
     try {
-      return { outcome: await this.askOwner(release, refused.challenges) };
+      const { setupUrl } = await this.credentials.begin({ kind: 'server', id: release.serverId }, request);
+      const until = new Date(Date.now() + this.env.releaseAuthTimeoutMs);
+      return {
+        change: { status: 'AUTH_REQUIRED', leaseUntil: until },
+        lines: [
+          // Published tools look for exactly this text, and do not show it.
+          { stage: 'scan', level: 'info', message: 'auth_required' },
+          { stage: 'scan', level: 'info', message: `Authorize at ${setupUrl} and the release goes on by itself.` },
+        ],
+      };
     } catch (error) {
       if (!(error instanceof OAuthSetupError)) throw error;
       const way = 'Publish again with scanCredentials, or let the server publish /.well-known/mcp/server-card.json.';
-      return { outcome: failed('FAILURE', 'scan', `The server wants authorization. ${error.message} ${way}${note}`) };
+      return failed('FAILURE', 'scan', `The server wants authorization. ${error.message} ${way}${note}`);
     }
-  }
-
-  /** Null when the server publishes no card. */
-  private async factsOfPublishedCard({ upstreamUrl }: Release, lease: ScanContext): Promise<ServerFacts | null> {
-    const facts = await this.cardOf(upstreamUrl ?? '');
-    if (!facts) return null;
-    const message = 'The server wants authorization; what it offers is read from its server card';
-    await lease.log({ stage: 'scan', level: 'info', message });
-    return facts;
-  }
-
-  private async askOwner(release: Release, challenges: string[]): Promise<StageOutcome> {
-    const label = formatQualifiedName(await this.servers.namesOf(release.serverId));
-    const request = { upstreamUrl: this.addressOf(release), challenge: challenges, label };
-    const { setupUrl } = await this.credentials.begin({ kind: 'server', id: release.serverId }, request);
-    const until = new Date(Date.now() + this.env.releaseAuthTimeoutMs);
-    return {
-      change: { status: 'AUTH_REQUIRED', leaseUntil: until },
-      lines: [
-        // Published tools look for exactly this text, and do not show it.
-        { stage: 'scan', level: 'info', message: 'auth_required' },
-        { stage: 'scan', level: 'info', message: `Authorize at ${setupUrl} and the release goes on by itself.` },
-      ],
-    };
   }
 }
 

@@ -12,7 +12,6 @@
  * (`v10`, `vlO`).
  */
 import { codePointName } from '../../../platform/text/quoted.js';
-
 /** Letters of other scripts that are drawn like Latin ones: first as capitals, then as small letters. */
 const CAPITALS = lookAlikes('АAВBЕEЅSІIЈJКKМMНHОOРPСCТTУYХXҮYԌGԚQԜWҺH', 'ΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧX', 'ՍUՏSՕO');
 
@@ -21,8 +20,6 @@ const SMALL = lookAlikes(
   'αaβbεeηnιiκkνvοoρpτtυuχxγyωw',
   'օoսuոnհhցgզqɑaɡgɩiıi',
 );
-
-const CHARS_MAX = 256;
 
 /** Characters in a text that people do not see but models read. */
 export interface HiddenCharacters {
@@ -94,11 +91,17 @@ export function hiddenCharacters(text: string): HiddenCharacters | null {
   const kinds = new Map<string, string>();
   let count = 0;
   for (const { 0: char, index } of rest.matchAll(SUSPECT)) {
-    const before = charBefore(rest, index);
+    const unit = rest.charCodeAt(index - 1);
+    const isSurrogate = unit >= 0xdc00 && unit <= 0xdfff;
+    const before = rest.slice(Math.max(0, index - (isSurrogate ? 2 : 1)), index);
     const after = String.fromCodePoint(rest.codePointAt(index + char.length) ?? 0x20);
     if (isNeeded(char, before, after, runsRightToLeft)) continue;
     count += 1;
-    if (kinds.size < KINDS_MAX && !kinds.has(kindOf(char))) kinds.set(kindOf(char), nameOf(char));
+    const kind = kindOf(char);
+    if (kinds.size === KINDS_MAX || kinds.has(kind)) continue;
+    const name =
+      kind === 'tag' ? 'Unicode tag' : kind === 'selector' ? 'variation selector' : NAMES[char.charCodeAt(0)];
+    kinds.set(kind, name === undefined ? codePointName(char) : `${codePointName(char)} ${name}`);
   }
   if (count === 0) return null;
   const tags = rest.match(TAG)?.slice(0, 200) ?? [];
@@ -122,36 +125,17 @@ function isNeeded(char: string, before: string, after: string, runsRightToLeft: 
   return SEEN.test(char);
 }
 
-function charBefore(text: string, index: number): string {
-  const unit = text.charCodeAt(index - 1);
-  return unit >= 0xdc00 && unit <= 0xdfff ? text.slice(index - 2, index) : text.slice(Math.max(0, index - 1), index);
-}
-
-function isTag(code: number): boolean {
-  return code >= 0xe0000 && code <= 0xe007f;
-}
-
 /** Tags and selectors come in dozens that are one thing to the reader. */
 function kindOf(char: string): string {
   const code = char.codePointAt(0) ?? 0;
-  if (isTag(code)) return 'tag';
+  if (code >= 0xe0000 && code <= 0xe007f) return 'tag';
   if ((code >= 0xfe00 && code <= 0xfe0f) || (code >= 0xe0100 && code <= 0xe01ef)) return 'selector';
   return char;
 }
 
-function nameOf(char: string): string {
-  const code = char.codePointAt(0) ?? 0;
-  const kind = kindOf(char);
-  const name = kind === 'tag' ? 'Unicode tag' : kind === 'selector' ? 'variation selector' : NAMES[code];
-  return name === undefined ? codePointName(char) : `${codePointName(char)} ${name}`;
-}
-
-/** The skeleton of a name: names that look alike have the same. */
+/** The skeleton of a name: names that look alike have the same. The caller bounds its length. */
 export function confusableSkeleton(name: string): string {
-  const plain = name
-    .slice(0, CHARS_MAX)
-    .normalize('NFKD')
-    .replace(/[\p{M}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '');
+  const plain = name.normalize('NFKD').replace(/[\p{M}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '');
   const latin = [...plain].map((char) => CAPITALS.get(char) ?? char).join('');
   return [...latin.toLowerCase()].map((char) => SMALL.get(char) ?? char).join('');
 }

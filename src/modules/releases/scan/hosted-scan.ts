@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
-import type { Channel } from '../../../mcp/protocol/channel.js';
 import { hostedFailureIn, ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting } from '../../../hosting/hosting.js';
 import { quoted } from '../../../platform/text/quoted.js';
@@ -37,38 +36,30 @@ export class HostedScan {
 
   async run(release: Release, lease: ScanContext): Promise<HostedScanResult> {
     const closed: Promise<void>[] = [];
+    const program = scannedProgram(release.id, release.hosting?.stateful ?? false);
+    const config = scanConfig(configFields({ properties: {}, ...release.configSchema, type: 'object' }, 'hosted'));
+    const options = { timeoutMs: this.env.releaseScanTimeoutMs, onClose: (end: Promise<void>) => closed.push(end) };
+    let failure: UpstreamFailure | null = null;
     try {
-      return await this.tryPaths(release, lease, closed);
+      for (const mcpPath of PATHS) {
+        try {
+          const channel = this.hosted.channelTo(program, { mcpPath, name: 'The module', query: config.query });
+          const facts = factsOfScan(await scanUnderLease(channel, lease, options));
+          for (const line of differences(release, facts)) await lease.log(line);
+          return { facts, source: 'server', mcpPath };
+        } catch (error) {
+          if (!(error instanceof UpstreamFailure)) throw error;
+          // A module that does not start fails at every path.
+          if (hostedFailureIn(error)) return await this.refused(release, error, config, lease);
+          failure ??= error;
+        }
+      }
+      return await this.refused(release, failure as UpstreamFailure, config, lease);
     } finally {
       // In the background: nothing depends on it, and it never rejects. A session that ended later would place the program
       // anew.
-      void Promise.all(closed).then(() => this.hosting.forget(scannedProgram(release.id, false).ownerId));
+      void Promise.all(closed).then(() => this.hosting.forget(program.ownerId));
     }
-  }
-
-  private async tryPaths(release: Release, lease: ScanContext, closed: Promise<void>[]): Promise<HostedScanResult> {
-    const config = scanConfig(configFields({ properties: {}, ...release.configSchema, type: 'object' }, 'hosted'));
-    let first: UpstreamFailure | null = null;
-    for (const mcpPath of PATHS) {
-      try {
-        const channel = this.channelTo(release, mcpPath, config);
-        const options = { timeoutMs: this.env.releaseScanTimeoutMs, onClose: (end: Promise<void>) => closed.push(end) };
-        const facts = factsOfScan(await scanUnderLease(channel, lease, options));
-        for (const line of differences(release, facts)) await lease.log(line);
-        return { facts, source: 'server', mcpPath };
-      } catch (error) {
-        if (!(error instanceof UpstreamFailure)) throw error;
-        // A module that does not start fails at every path.
-        if (hostedFailureIn(error)) return this.refused(release, error, config, lease);
-        first ??= error;
-      }
-    }
-    return this.refused(release, first as UpstreamFailure, config, lease);
-  }
-
-  private channelTo(release: Release, mcpPath: string, config: ScanConfig): Channel {
-    const program = scannedProgram(release.id, release.hosting?.stateful ?? false);
-    return this.hosted.channelTo(program, { mcpPath, name: 'The module', query: config.query });
   }
 
   /** A module may refuse made-up values, so its published card is used if there were some. Otherwise the release fails. */
@@ -103,22 +94,12 @@ function differences({ serverCard }: Release, facts: ServerFacts): LogLine[] {
     const missing = listed.filter((name) => !served.includes(name));
     const extra = served.filter((name) => !listed.includes(name));
     if (missing.length === 0 && extra.length === 0) return [];
-    const lacks = missing.length === 0 ? '' : ` The module does not have ${shown(missing)}.`;
-    const adds = extra.length === 0 ? '' : ` It has ${shown(extra)} besides.`;
+    const named = (names: string[]) => names.map((name) => quoted(name)).join(', ');
+    const lacks = missing.length === 0 ? '' : ` The module does not have ${named(missing)}.`;
+    const adds = extra.length === 0 ? '' : ` It has ${named(extra)} besides.`;
     const message = `The card it was published with lists other ${list} than the module: the module counts.${lacks}${adds}`;
     return [{ stage: 'scan', level: 'warning', message }];
   });
-}
-
-/** Names in one sentence. */
-const SHOWN_MAX = 10;
-
-function shown(names: string[]): string {
-  const more = names.length > SHOWN_MAX ? ` and ${names.length - SHOWN_MAX} more` : '';
-  return `${names
-    .slice(0, SHOWN_MAX)
-    .map((name) => quoted(name))
-    .join(', ')}${more}`;
 }
 
 function namesOf(items: Record<string, unknown>[]): string[] {
@@ -130,7 +111,9 @@ function scanConfig(fields: readonly ConfigField[]): ScanConfig {
   const config: ScanConfig = { query: [], invented: [] };
   for (const field of fields) {
     const name = field.path.join('.');
-    const value = field.fallback ?? exampleOf(field);
+    const { examples, example } = field.schema;
+    const [first = example] = Array.isArray(examples) ? (examples as unknown[]) : [];
+    const value = field.fallback ?? (typeof first === 'string' ? first : JSON.stringify(first));
     if (value !== undefined) config.query.push([name, value]);
     else if (field.isRequired) {
       config.query.push([name, madeUp(field)]);
@@ -138,12 +121,6 @@ function scanConfig(fields: readonly ConfigField[]): ScanConfig {
     }
   }
   return config;
-}
-
-function exampleOf({ schema: { examples, example } }: ConfigField): string | undefined {
-  const [first = example] = Array.isArray(examples) ? (examples as unknown[]) : [];
-  if (first === undefined) return undefined;
-  return typeof first === 'string' ? first : JSON.stringify(first);
 }
 
 function madeUp({ type, allowed, schema }: ConfigField): string {

@@ -38,7 +38,14 @@ export async function scanUnderLease(
     logged.catch(() => undefined);
   };
   try {
-    return await lease.whileHeld(scanServer(cancelledWith(cancellation, channel), { timeoutMs, onProgress }));
+    const cancelled: Channel = {
+      open: (openTimeoutMs) => channel.open(openTimeoutMs),
+      request: (call) => channel.request({ ...call, cancellation }),
+      listen: (...args) => channel.listen(...args),
+      release: (key) => channel.release(key),
+      close: () => channel.close(),
+    };
+    return await lease.whileHeld(scanServer(cancelled, { timeoutMs, onProgress }));
   } finally {
     // A lost lease also ends the scan itself.
     cancellation.cancel();
@@ -47,15 +54,4 @@ export async function scanUnderLease(
     const closed = channel.close();
     onClose?.(closed);
   }
-}
-
-/** A channel whose requests end with `cancellation`. */
-function cancelledWith(cancellation: Cancellation, channel: Channel): Channel {
-  return {
-    open: (timeoutMs) => channel.open(timeoutMs),
-    request: (call) => channel.request({ ...call, cancellation }),
-    listen: (...args) => channel.listen(...args),
-    release: (key) => channel.release(key),
-    close: () => channel.close(),
-  };
 }

@@ -27,7 +27,7 @@ const dialects: Record<string, Dialect> = {
 
 const REFERENCES = ['$ref', '$dynamicRef', '$recursiveRef'];
 
-/** Compiled meta-schemas. */
+/** Meta-schemas, compiled on first use: that takes some ten milliseconds. */
 const metaSchemaOf = new Map<Dialect, ValidateFunction>();
 
 /**
@@ -63,25 +63,19 @@ function dialectIssues(schema: AnySchemaObject): SchemaIssue[] {
 }
 
 function metaSchemaIssue(schema: AnySchemaObject, dialect: Dialect): SchemaIssue | null {
-  const validate = metaSchema(dialect);
+  let validate = metaSchemaOf.get(dialect);
+  if (!validate) {
+    validate = createAjv(dialect, false).getSchema(metaSchemaIds[dialect]) as ValidateFunction;
+    metaSchemaOf.set(dialect, validate);
+  }
   if (validate(schema)) return null;
   const { instancePath = '', message = 'is not allowed' } = validate.errors?.[0] ?? {};
   return invalid(`is not valid JSON Schema (${dialect}): ${placeOf(instancePath)} ${visible(message, 200)}`);
 }
 
-/** The compiled meta-schema of a dialect, created on first use: that takes some ten milliseconds. */
-function metaSchema(dialect: Dialect): ValidateFunction {
-  const compiled = metaSchemaOf.get(dialect);
-  if (compiled) return compiled;
-  const ajv = createAjv(dialect, false);
-  const made = ajv.getSchema(metaSchemaIds[dialect]) as ValidateFunction;
-  metaSchemaOf.set(dialect, made);
-  return made;
-}
-
 /** Visits everything in a schema that may be a schema, members with unknown names included: references can lead there. */
 class SchemaWalk {
-  private readonly found: SchemaIssue[] = [];
+  private readonly reported: SchemaIssue[] = [];
   private readonly seen = new Set<object>();
   private readonly ids = new Set<string>();
   private readonly anchors = new Set<string>();
@@ -92,8 +86,8 @@ class SchemaWalk {
   issues(): SchemaIssue[] {
     this.walk(this.root, this.root, '');
     // The target of a reference is a schema, whatever member holds it; visiting it may find more references.
-    for (let at = 0; at < this.references.length && this.found.length < ISSUES_MAX; at += 1) this.follow(at);
-    return this.found;
+    for (let at = 0; at < this.references.length && this.reported.length < ISSUES_MAX; at += 1) this.follow(at);
+    return this.reported;
   }
 
   private walk(from: JsonObject, resource: object, at: string): void {
@@ -131,7 +125,8 @@ class SchemaWalk {
       this.anchors.add($id.slice(1));
       return around;
     }
-    if (isElsewhere($id)) {
+    // With a scheme, or with scheme or host left open: references against it lead out of the schema.
+    if (/^[a-z][a-z0-9+.-]*:|^[\\/]/i.test($id)) {
       this.report({
         rule: 'remote-reference',
         text: `names itself ${quoted($id)} at ${placeOf(`${place}/$id`)}, an address outside of it, against which readers resolve what it refers to: leave $id out`,
@@ -169,13 +164,8 @@ class SchemaWalk {
   }
 
   private report(issue: SchemaIssue): void {
-    if (this.found.length < ISSUES_MAX) this.found.push(issue);
+    if (this.reported.length < ISSUES_MAX) this.reported.push(issue);
   }
-}
-
-/** True for an id with a scheme, or with scheme or host left open: references against it lead out of the schema. */
-function isElsewhere(id: string): boolean {
-  return /^[a-z][a-z0-9+.-]*:|^[\\/]/i.test(id);
 }
 
 /** True for a valid regular expression. V8 only parses here; it compiles on the first match. */

@@ -113,7 +113,7 @@ describe('texts that are too long for a context', () => {
           'everything else. Shorten it to 16384 or less.',
       },
     ]);
-    const long = 'x'.repeat(8_193);
+    const long = 'x'.repeat(DESCRIPTION_CHARS_MAX + 1);
     expect(
       rulesOf(
         checkServer({

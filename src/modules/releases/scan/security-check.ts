@@ -55,17 +55,15 @@ export const FINDINGS_MAX = 100;
 const FINDINGS_PER_PART_MAX = 8;
 
 /**
- * Longest texts, in characters. All of them are put into the model's context by every client, at every start, whether the
- * tool is used or not; four characters are about one token. Long ones crowd out other servers' tools, and instructions
- * meant for the model are easily overlooked in them. The longest descriptions of widely used servers have about 11,000.
+ * Longest texts, in characters, those inside of a schema included. All of them are put into the model's context by
+ * every client, at every start, whether the tool is used or not; four characters are about one token. Long ones crowd
+ * out other servers' tools, and instructions meant for the model are easily overlooked in them. The longest
+ * descriptions of widely used servers have about 11,000.
  */
 export const DESCRIPTION_CHARS_MAX = 16_384;
 
 /** Server instructions, which are there once. */
 export const INSTRUCTIONS_CHARS_MAX = 32_768;
-
-/** Any text inside of a schema: descriptions of parameters, defaults, values of an enum. */
-export const SCHEMA_TEXT_CHARS_MAX = 8_192;
 
 /** Names and titles are shown in lists and buttons. */
 export const TITLE_CHARS_MAX = 256;
@@ -173,7 +171,7 @@ function clashFaults(): (part: Part) => Fault[] {
   const exact = new Set<string>();
   const folded = new Map<string, string>();
   return ({ name }) => {
-    if (typeof name !== 'string') return [];
+    if (typeof name !== 'string' || name.length > TITLE_CHARS_MAX) return [];
     const fold = confusableSkeleton(name);
     const other = folded.get(fold);
     const isTwice = exact.has(name);
@@ -272,7 +270,7 @@ function* textsOf(part: Part): Generator<FoundText> {
 
 function charsMaxOf({ parent, name, isMemberName }: FoundText): number {
   if (isMemberName) return TITLE_CHARS_MAX;
-  if (parent.length > 0) return SCHEMA_TEXT_CHARS_MAX;
+  if (parent.length > 0) return DESCRIPTION_CHARS_MAX;
   if (name === 'instructions') return INSTRUCTIONS_CHARS_MAX;
   return ['name', 'title', 'version'].includes(name) ? TITLE_CHARS_MAX : DESCRIPTION_CHARS_MAX;
 }

@@ -13,8 +13,8 @@ export interface ScanFinding {
   message: string;
 }
 
-/** A thousand tools with their schemas stay below 2 MB. Every client loads all of it. */
-const SNAPSHOT_MB_MAX = 4;
+/** Largest snapshot, and payload of a publish. A thousand tools with schemas stay below 2 MB; clients load all of it. */
+export const SNAPSHOT_MB_MAX = 4;
 
 type Item = Record<string, unknown>;
 

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { Injectable, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { TooManyError } from '../../../platform/errors/domain-error.js';
+import { NotFoundError, TooManyError } from '../../../platform/errors/domain-error.js';
 import { EventStream, EventStreams, type StreamOwner } from '../../../platform/http/event-stream.js';
 import { HeldByKeys } from '../../../platform/http/held-by-keys.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
@@ -8,7 +8,6 @@ import { Metrics } from '../../../platform/telemetry/metrics.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { toReleaseLogDto } from '../release.dto.js';
 import { isAtRest, type ReleaseStatus } from '../release-state.js';
-import { ReleaseNotFoundError } from '../releases.errors.js';
 import { ReleasesService } from '../releases.service.js';
 
 /** Messages may be lost while the queue's store is away, so the rows are also polled. */
@@ -60,7 +59,7 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
    *
    * @param owner whose stream it is
    * @param after the last line the client has, from `Last-Event-ID`
-   * @throws ReleaseNotFoundError, TooManyError
+   * @throws NotFoundError, TooManyError
    */
   async follow(
     server: ServerRef,
@@ -102,7 +101,7 @@ class ReleaseStream extends EventStream {
   /** Sends events for all changes since the last call. @returns true when the release has ended */
   private async sendChanges(): Promise<boolean> {
     const release = await this.releases.find(this.server, this.id).catch((error: unknown) => {
-      if (error instanceof ReleaseNotFoundError) return null;
+      if (error instanceof NotFoundError) return null;
       throw error;
     });
     if (!release) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { Backoff } from './owner-versions.js';
+import { Backoff } from './backoff.js';
 
 /** Back-off in seconds after each crash of a version that crashes at once. */
 function rests(crashes: number): number[] {

@@ -1,0 +1,96 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import { ConflictError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
+import { AccessService } from '../auth/access.service.js';
+import type { Caller } from '../auth/access.types.js';
+import { ServerReleasesService } from '../servers/server-releases.service.js';
+import type { ServerRef } from '../servers/server.types.js';
+import type { ConfigSchema } from './config/config-fields.js';
+import { type RequestedRescanDto, type ReleaseDto, type RescanDto, toReleaseDto } from './release.dto.js';
+import { Release } from './release.entity.js';
+import { ReleaseLogRepository } from './release-log.repository.js';
+import type { ReleaseStatus } from './release-state.js';
+import { ReleaseSwitch } from './release-switch.js';
+import { ReleasesRepository } from './releases.repository.js';
+import { RELEASE_NOT_FOUND, ReleasesService } from './releases.service.js';
+import { RescansService } from './rescan/rescans.service.js';
+import { requireScanCredentials } from './scan/scan-credentials.js';
+
+/** Promotes a release to the current one of its server, and scans the current one again. */
+@Injectable()
+export class CurrentReleaseService {
+  constructor(
+    @InjectDataSource() private readonly database: DataSource,
+    private readonly releases: ReleasesService,
+    private readonly rows: ReleasesRepository,
+    private readonly logs: ReleaseLogRepository,
+    private readonly servers: ServerReleasesService,
+    private readonly current: ReleaseSwitch,
+    private readonly rescans: RescansService,
+    private readonly access: AccessService,
+  ) {}
+
+  /**
+   * Makes an earlier release that succeeded the current one again, without uploading it.
+   *
+   * @param id the release's id, or `latest`
+   * @throws NotFoundError, ConflictError for a release that did not succeed
+   */
+  async promote(server: ServerRef, id: string, caller: Caller): Promise<ReleaseDto> {
+    const { id: releaseId } = await this.releases.find(server, id);
+    const release = await this.rows.findWith(releaseId, ['snapshot']);
+    if (!release) throw new NotFoundError(RELEASE_NOT_FOUND);
+    const { snapshot } = release;
+    if (release.status !== 'SUCCESS' || snapshot === null) {
+      throw new ConflictError(`Only a release that succeeded can become current: this one is ${release.status}`);
+    }
+    const compared = await this.current.compare(server.id, snapshot);
+    const message = `Promoted by the key ${JSON.stringify(await this.access.keyName(caller))}`;
+    await this.database.transaction(async (tx) => {
+      // Already current: a rescan may have replaced its snapshot with a newer one.
+      if (compared.previousReleaseId === releaseId) return;
+      // Locked against its retention.
+      const kept = { where: { id: releaseId }, select: { id: true }, lock: { mode: 'for_key_share' } } as const;
+      if (!(await tx.findOne(Release, kept))) throw new NotFoundError(RELEASE_NOT_FOUND);
+      await this.current.replace(server.id, snapshot, compared, false, tx);
+      await this.logs.append(releaseId, [{ stage: 'publish', level: 'info', message }], tx);
+    });
+    this.current.announce(server.id, server.slug, releaseId);
+    return toReleaseDto(release, { ...this.releases.mcpUrlOf(server, release), isCurrent: true });
+  }
+
+  /**
+   * Requests a scan of the current release, at once.
+   *
+   * @param id the release's id, or `latest`
+   * @throws NotFoundError, ConflictError for another release, InvalidInputError for a bundle, and for missing or invalid
+   * credentials
+   */
+  async rescan(server: ServerRef, id: string, { scanCredentials }: RescanDto): Promise<RequestedRescanDto> {
+    const { id: releaseId, type, status, configSchema } = await this.releases.find(server, id);
+    if (type === 'stdio') {
+      throw new InvalidInputError(
+        'The files of a bundle do not change after its release, so it is not scanned again: publish a changed bundle as a new release.',
+      );
+    }
+    const current = await this.servers.currentOf(server.id);
+    if (current?.releaseId !== releaseId) throw notCurrent(status);
+    const credentials = scanCredentials && requireScanCredentials(scanCredentials, configSchema as ConfigSchema | null);
+    if (!credentials && current.hadCredentials) {
+      // Without them the server may show less.
+      throw new InvalidInputError(
+        'This release was scanned with scanCredentials, which are not kept: send them again.',
+      );
+    }
+    if (!(await this.rescans.request(server.id, releaseId, credentials))) throw notCurrent(status);
+    return { status, deploymentId: releaseId };
+  }
+}
+
+function notCurrent(status: ReleaseStatus): ConflictError {
+  return new ConflictError(
+    `Only the current release can be scanned again: this one is ${status}` +
+      (status === 'SUCCESS' ? ', and another one is current. Promote it first.' : '.'),
+  );
+}

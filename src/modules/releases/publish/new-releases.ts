@@ -1,0 +1,59 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { toStorableJson } from '../../../platform/database/storable.js';
+import { Egress } from '../../../platform/egress/egress.js';
+import { hasQuery, maskedQuery } from '../../../platform/vault/masked-url.js';
+import { Vault } from '../../../platform/vault/vault.js';
+import { ReleaseFiles } from '../release-files.js';
+import { ReleaseLogRepository } from '../release-log.repository.js';
+import { ReleasesRepository } from '../releases.repository.js';
+import type { PublishForm } from './publish-form.js';
+
+/** Writes the rows of a published release. URLs with a query and scan credentials are sealed by the vault. */
+@Injectable()
+export class NewReleases {
+  constructor(
+    private readonly releases: ReleasesRepository,
+    private readonly logs: ReleaseLogRepository,
+    private readonly files: ReleaseFiles,
+    private readonly egress: Egress,
+    private readonly vault: Vault,
+  ) {}
+
+  /** Cancels the unfinished releases of a server. @returns their ids */
+  async cancelUnfinished(serverId: string, tx: EntityManager): Promise<string[]> {
+    const cancelled = await this.releases.cancelUnfinished(serverId, tx);
+    for (const { id, stage } of cancelled) {
+      await this.logs.append(id, [{ stage, level: 'error', message: 'Cancelled: a newer release was published.' }], tx);
+    }
+    return cancelled.map(({ id }) => id);
+  }
+
+  /** Stores a release with its files. @throws EgressRefusedError for an upstream that may not be dialled */
+  async insert(id: string, serverId: string, form: PublishForm, tx: EntityManager): Promise<void> {
+    const { type, payload, artifacts } = form;
+    const { source, scanCredentials, serverCard, configSchema, runtime, upstreamUrl } = payload;
+    const { stateful = false, hasAuthAdapter = false, secretNames = [] } = payload;
+    const url = upstreamUrl === undefined ? null : this.egress.check(upstreamUrl).href;
+    await this.releases.insertQueued(
+      {
+        id,
+        serverId,
+        type,
+        commit: source?.commit ?? null,
+        commitMessage: source?.commitMessage ?? null,
+        branch: source?.branch ?? null,
+        upstreamUrl: url && maskedQuery(url),
+        sealedUpstreamUrl: url !== null && hasQuery(url) ? this.vault.seal(url, id) : null,
+        runtime: runtime ?? null,
+        configSchema: configSchema === undefined ? null : (toStorableJson(configSchema) as object),
+        serverCard: serverCard === undefined ? null : (toStorableJson(serverCard) as object),
+        hosting: type === 'hosted_shttp' ? { stateful, hasAuthAdapter, secretNames } : null,
+        sealedScanCredentials:
+          scanCredentials === undefined ? null : this.vault.seal(JSON.stringify(scanCredentials), id),
+      },
+      tx,
+    );
+    await this.files.attach(id, artifacts, tx);
+  }
+}

@@ -1,0 +1,82 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { In, Repository } from 'typeorm';
+import { InvalidInputError } from '../../platform/errors/domain-error.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
+import { CredentialsService } from '../oauth/credentials.service.js';
+import type { ServerRef } from '../servers/server.types.js';
+import { ServersService } from '../servers/servers.service.js';
+import type { ResumedReleaseDto } from './release.dto.js';
+import { Release } from './release.entity.js';
+import { isResumable, statusesBefore, type ReleaseStatus } from './release-state.js';
+import { ReleasesQueue } from './releases.queue.js';
+import { ReleasesRepository } from './releases.repository.js';
+import { ReleasesService } from './releases.service.js';
+
+/** Time in which a client may repeat a resume whose answer it lost. */
+const RESUME_REPEAT_MS = 60_000;
+
+/** Continues releases that wait for authorization, on request and once their server is authorized. */
+@Injectable()
+export class ReleaseResumptionService implements OnModuleInit {
+  constructor(
+    @InjectRepository(Release) private readonly entities: Repository<Release>,
+    private readonly releases: ReleasesService,
+    private readonly rows: ReleasesRepository,
+    private readonly queue: ReleasesQueue,
+    private readonly pubSub: PubSub,
+    private readonly credentials: CredentialsService,
+    private readonly registry: ServersService,
+  ) {}
+
+  /** Resumes a release once it is authorized, and revokes the credentials of a deleted server. */
+  onModuleInit(): void {
+    this.registry.beforeDeletion(({ id }) => this.credentials.remove({ kind: 'server', id }));
+    // A release that waits, or is about to wait again; without one the links of cancelled releases are over.
+    const unfinished = statusesBefore('CANCELLED');
+    this.credentials.registerPendingCheck('server', (serverId) =>
+      this.entities.existsBy({ serverId, status: In(unfinished) }),
+    );
+    this.credentials.registerDescription('server', (serverId) => this.registry.presentation(serverId));
+    this.credentials.onAuthorized('server', async (serverId) => {
+      const newest = await this.entities.findOne({ where: { serverId }, order: { seq: 'DESC' } });
+      if (newest && isResumable(newest.status)) await this.continue(newest.id);
+    });
+  }
+
+  /**
+   * Continues a release that waits for authorization (Spec 4.7). Of concurrent requests one resumes it, and all of them
+   * succeed, as does one that is repeated within 60 s.
+   *
+   * @param id the release's id, or `latest`
+   * @throws NotFoundError, InvalidInputError for a release that does not wait
+   */
+  async resume(server: ServerRef, id: string): Promise<ResumedReleaseDto> {
+    const { id: deploymentId, status, attempt, updatedAt } = await this.releases.find(server, id);
+    const answer = { status: 'WORKING', deploymentId };
+    // A release that works and was enqueued again, by a resume or after a wait.
+    const isRepeated = status === 'WORKING' && attempt > 1 && Date.now() - updatedAt.getTime() < RESUME_REPEAT_MS;
+    if (isRepeated) return answer;
+    if (!isResumable(status)) throw notResumable(status);
+    if (await this.continue(deploymentId)) return answer;
+    // Another request resumed the release, or it was cancelled.
+    const now = await this.releases.find(server, deploymentId);
+    if (now.status === 'CANCELLED') throw notResumable(now.status);
+    return answer;
+  }
+
+  /** @returns false when the release did not wait for authorization */
+  private async continue(releaseId: string): Promise<boolean> {
+    const attempt = await this.rows.resume(releaseId);
+    if (attempt === null) return false;
+    this.pubSub.publish('releases.changed', { id: releaseId });
+    this.queue.enqueue({ releaseId, attempt });
+    return true;
+  }
+}
+
+function notResumable(status: ReleaseStatus): InvalidInputError {
+  return new InvalidInputError(
+    `Release is not in a resumable state: it is ${status}, and only AUTH_REQUIRED and AUTH_TIMEOUT can be resumed`,
+  );
+}

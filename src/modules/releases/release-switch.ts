@@ -1,0 +1,47 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { PubSub } from '../../platform/queue/pub-sub.js';
+import { ServerReleasesService } from '../servers/server-releases.service.js';
+import type { ServerSnapshot } from '../servers/server.types.js';
+import type { ContractComparison } from './contract/contract-diff.js';
+import { ReleaseContracts } from './contract/release-contracts.js';
+import { RescansService } from './rescan/rescans.service.js';
+
+/** Makes a release the current one of its server, when it is published and when it is promoted. */
+@Injectable()
+export class ReleaseSwitch {
+  constructor(
+    private readonly servers: ServerReleasesService,
+    private readonly contracts: ReleaseContracts,
+    private readonly rescans: RescansService,
+    private readonly pubSub: PubSub,
+  ) {}
+
+  /** Compares a snapshot with the current release of its server. */
+  compare(serverId: string, snapshot: ServerSnapshot): Promise<ContractComparison> {
+    return this.contracts.compare(serverId, snapshot);
+  }
+
+  /**
+   * Makes the snapshot's release current, with the changes since the one before, in one transaction.
+   *
+   * @param isChecked true if it was scanned just now, see {@link RescansService.watch}
+   * @throws ServerNotFoundError
+   */
+  async replace(
+    serverId: string,
+    snapshot: ServerSnapshot,
+    comparison: ContractComparison,
+    isChecked: boolean,
+    tx: EntityManager,
+  ): Promise<void> {
+    await this.servers.setCurrent(serverId, snapshot, tx);
+    await this.contracts.record({ serverId, releaseId: snapshot.releaseId, foundBy: 'release' }, comparison, tx);
+    await this.rescans.watch(serverId, snapshot, isChecked, tx);
+  }
+
+  /** Publishes that a release became current, after the commit. */
+  announce(serverId: string, slug: string, releaseId: string): void {
+    this.pubSub.publish('releases.current', { serverId, slug, releaseId });
+  }
+}
