@@ -63,7 +63,13 @@ export async function registerAt(
         'that Slipway could offer: ask whoever runs it to switch one of the two on.',
     );
   }
-  const submitted = clientMetadata(redirectUri, preferredMethod(server));
+  // Basic if offered or nothing is announced (RFC 8414 section 2), then form fields, then none.
+  const { tokenEndpointAuthMethods: offered } = server;
+  const supported = ['client_secret_basic', 'client_secret_post', 'none'];
+  const submitted = clientMetadata(
+    redirectUri,
+    (offered && supported.find((method) => offered.includes(method))) ?? 'client_secret_basic',
+  );
   try {
     const registered = await sdk().registerClient(issuer, {
       metadata: sdkMetadata(server),
@@ -81,12 +87,6 @@ export async function registerAt(
     const message = `The authorization server ${issuer} did not register Slipway: ${refusalReason(error)}`;
     throw isFinal(error) ? new OAuthClientNeededError(issuer, message) : new OAuthSetupError(message);
   }
-}
-
-/** Prefers Basic if offered or nothing is announced (RFC 8414 section 2), then form fields, then none. */
-function preferredMethod({ tokenEndpointAuthMethods: offered }: AuthorizationServer): string {
-  const supported = ['client_secret_basic', 'client_secret_post', 'none'];
-  return (offered && supported.find((method) => offered.includes(method))) ?? 'client_secret_basic';
 }
 
 /** 408, 429 and 5xx are transient. */

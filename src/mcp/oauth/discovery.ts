@@ -97,6 +97,11 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
     return { server: byDefault, metadata: null };
   });
   const scopes = scopesOf(challenge?.scope ?? null) ?? scopesOf(resourceMetadata?.scopes_supported?.join(' ') ?? null);
+  // Where the server supports it, it is required for a refresh token (OpenID Connect Core section 11).
+  const isOfflineMissing =
+    scopes !== null &&
+    server.metadata?.scopes_supported?.includes('offline_access') &&
+    !scopes.split(' ').includes('offline_access');
   return {
     server: server.server,
     resource,
@@ -104,7 +109,7 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
       toStorableText(resourceMetadata?.resource_name ?? '')
         .trim()
         .slice(0, RESOURCE_NAME_CHARS_MAX) || null,
-    scopes: withOfflineAccess(scopes, server.metadata),
+    scopes: isOfflineMissing ? `${scopes} offline_access` : scopes,
   };
 }
 
@@ -301,15 +306,6 @@ function canonicalUrl(upstream: URL): string {
 function scopesOf(text: string | null): string | null {
   const scopes = (text ?? '').split(/\s+/).filter((scope) => /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/.test(scope));
   return [...new Set(scopes)].slice(0, 100).join(' ') || null;
-}
-
-/**
- * Adds `offline_access` where the server supports it, as it is required for a refresh token (OpenID Connect Core
- * section 11).
- */
-function withOfflineAccess(scopes: string | null, metadata: AuthorizationServerMetadata | null): string | null {
-  if (scopes === null || !metadata?.scopes_supported?.includes('offline_access')) return scopes;
-  return scopes.split(' ').includes('offline_access') ? scopes : `${scopes} offline_access`;
 }
 
 /**

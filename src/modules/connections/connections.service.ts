@@ -29,8 +29,8 @@ import { CredentialsService } from '../oauth/credentials.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ConnectionHandles } from './core/connection-handles.js';
 import { ConnectionReader } from './core/connection-reader.js';
-import type { ConnectionDto, MockDto, SetConnectionDto, ToolsDto } from './core/connection.dto.js';
-import { Connection, type QueryValues, type StoredMock, type TargetKind } from './core/connection.entity.js';
+import type { ConnectionDto, SetConnectionDto, ToolsDto } from './core/connection.dto.js';
+import { Connection, type QueryValues, type TargetKind } from './core/connection.entity.js';
 import { ConnectionRepository, type DeletedConnection } from './core/connection.repository.js';
 import { requireConnectionId, requireTarget, type NewTarget } from './core/connection-target.js';
 import { neverCalled, uplinkWaiting } from './core/connection-status.js';
@@ -117,7 +117,11 @@ export class ConnectionsService implements OnModuleInit {
     if (!existing) throw new ResourceNotFoundError();
     const isNewRevision = await this.update(existing.id, body, await this.targets.change(namespace, existing, body));
     if (isNewRevision) await this.checks.run(existing.id);
-    else if (existing.statusState !== 'connected' && asksServer(body)) await this.checks.runAside(existing);
+    else if (existing.statusState !== 'connected') {
+      // A body that names the target, or headers for it, asks for a check; an uplink reports by itself.
+      const { mcpUrl, server, source, headers } = body;
+      if ((mcpUrl ?? server ?? source ?? headers) !== undefined) await this.checks.runAside(existing);
+    }
     return { created: false, connection: await this.reader.byRowId(existing.id) };
   }
 
@@ -177,7 +181,7 @@ export class ConnectionsService implements OnModuleInit {
       metadata: (metadata ?? {}) as object,
       tools: toStoredTools(tools),
       callTimeoutMs: callTimeoutMs ?? null,
-      mock: toStoredMock(mock),
+      mock: mock?.enabled ? (mock.scenario === undefined ? {} : { scenario: mock.scenario }) : null,
       sealedHeaders: this.values.sealHeaders(id, headers),
       sealedQuery: this.values.sealQuery(id, query),
       statusState: status.state,
@@ -262,11 +266,6 @@ export class ConnectionsService implements OnModuleInit {
   }
 }
 
-/** True if the body names the target of a server that can be asked, or headers for it. An uplink asks by itself. */
-function asksServer({ mcpUrl, server, source, headers }: SetConnectionDto): boolean {
-  return [mcpUrl, server, source, headers].some((value) => value !== undefined);
-}
-
 /** Compares a member of a body with a stored JSON value. */
 function isSame(sent: unknown, stored: unknown): boolean {
   return isDeepStrictEqual(JSON.parse(JSON.stringify(sent)), stored);
@@ -275,12 +274,6 @@ function isSame(sent: unknown, stored: unknown): boolean {
 /** Null for `{}`, which offers all tools. */
 function toStoredTools(tools: ToolsDto | undefined): ToolChoice | null {
   return tools?.allow === undefined && tools?.deny === undefined ? null : { ...tools };
-}
-
-/** Null for `{enabled: false}`, which is not a mock. */
-function toStoredMock(mock: MockDto | undefined): StoredMock | null {
-  if (!mock?.enabled) return null;
-  return mock.scenario === undefined ? {} : { scenario: mock.scenario };
 }
 
 /** Query values are never shown, so a change names only its own: an empty value deletes one, and unnamed ones stay. */

@@ -100,7 +100,19 @@ export class AuthorizationsService {
       scopes,
       expiresAt: new Date(Date.now() + this.env.oauthSetupTtlMinutes * 60_000),
     };
-    await this.store(pending);
+    const { ownerKind, ownerId } = pending;
+    await this.dataSource.transaction(async (tx) => {
+      await this.repository.deleteExpiredLinks(tx);
+      await tx.insert(PendingAuthorization, pending);
+      const links = await tx.find(PendingAuthorization, {
+        where: { ownerKind, ownerId, expiresAt: MoreThan(new Date()) },
+        select: { id: true },
+        order: { createdAt: 'DESC', id: 'DESC' },
+        skip: LINKS_PER_OWNER_MAX,
+        take: 100,
+      });
+      for (const { id } of links) await tx.delete(PendingAuthorization, { id });
+    });
     return { id: pending.id, expiresAt: pending.expiresAt };
   }
 
@@ -135,12 +147,8 @@ export class AuthorizationsService {
       knownAmong: (issuers) => this.clients.knownAmong(issuers, owner),
       pkceUnannounced: this.env.oauthPkceUnannounced,
     });
-    this.checkEndpoints(target);
-    return { target, scopes: await this.scopesFor(owner, request, target) };
-  }
-
-  /** Refuses endpoints that egress rules exclude, before a person signs in. */
-  private checkEndpoints({ server }: AuthorizationTarget): void {
+    // Endpoints that egress rules exclude are refused before a person signs in.
+    const { server } = target;
     for (const endpoint of [server.tokenEndpoint, server.registrationEndpoint, server.revocationEndpoint]) {
       try {
         if (endpoint !== null) this.egress.check(endpoint);
@@ -149,6 +157,7 @@ export class AuthorizationsService {
         throw new OAuthSetupError(`The authorization server ${server.issuer} cannot be used: ${error.message}`);
       }
     }
+    return { target, scopes: await this.scopesFor(owner, request, target) };
   }
 
   /** A step-up also asks for the scopes granted before: the new token replaces the old one (MCP, scope challenges). */
@@ -163,21 +172,5 @@ export class AuthorizationsService {
     });
     if (credential?.server.issuer !== target.server.issuer) return target.scopes;
     return sdk().computeScopeUnion(credential.scopes ?? undefined, target.scopes ?? undefined) ?? null;
-  }
-
-  private async store(pending: Partial<PendingAuthorization>): Promise<void> {
-    const { ownerKind, ownerId } = pending;
-    await this.dataSource.transaction(async (tx) => {
-      await this.repository.deleteExpiredLinks(tx);
-      await tx.insert(PendingAuthorization, pending);
-      const links = await tx.find(PendingAuthorization, {
-        where: { ownerKind, ownerId, expiresAt: MoreThan(new Date()) },
-        select: { id: true },
-        order: { createdAt: 'DESC', id: 'DESC' },
-        skip: LINKS_PER_OWNER_MAX,
-        take: 100,
-      });
-      for (const { id } of links) await tx.delete(PendingAuthorization, { id });
-    });
   }
 }

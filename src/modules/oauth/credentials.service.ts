@@ -32,7 +32,7 @@ import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
 import { issuerOf, openTokens } from './stored-tokens.js';
 import type { PageServer } from './setup/setup.types.js';
-import { TokenRefresherService, type RefreshOutcome } from './token-refresher.service.js';
+import { TokenRefresherService } from './token-refresher.service.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
 
 declare module '../../platform/queue/pub-sub.js' {
@@ -137,7 +137,22 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     const { id, generation, tokenHost: host } = credential;
     const onSettled = () => this.changed(key);
     const outcome = await this.refresher.refresh({ id, generation, host, rejected, onSettled });
-    return tokenOf(outcome, credential, rejected);
+    switch (outcome.kind) {
+      case 'token':
+        return outcome.accessToken;
+      case 'gone':
+        return null;
+      case 'required':
+        throw required(outcome.message);
+      case 'away': {
+        const isOldUsable = Date.now() < credential.expiresAt && credential.accessToken !== rejected;
+        const token = outcome.accessToken ?? (isOldUsable ? credential.accessToken : null);
+        if (token !== null) return token;
+        throw new CredentialUnavailableError(
+          `A new token is needed, and none can be had now: ${outcome.message} The authorization is kept; try again later.`,
+        );
+      }
+    }
   }
 
   /**
@@ -269,25 +284,6 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
       issuer: issuerOf(row),
       tokenHost: new URL(row.server.tokenEndpoint).host,
     };
-  }
-}
-
-function tokenOf(outcome: RefreshOutcome, credential: CachedCredential, rejected: string | undefined): string | null {
-  switch (outcome.kind) {
-    case 'token':
-      return outcome.accessToken;
-    case 'gone':
-      return null;
-    case 'required':
-      throw required(outcome.message);
-    case 'away': {
-      const isOldUsable = Date.now() < credential.expiresAt && credential.accessToken !== rejected;
-      const token = outcome.accessToken ?? (isOldUsable ? credential.accessToken : null);
-      if (token !== null) return token;
-      throw new CredentialUnavailableError(
-        `A new token is needed, and none can be had now: ${outcome.message} The authorization is kept; try again later.`,
-      );
-    }
   }
 }
 

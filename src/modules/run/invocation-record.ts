@@ -56,7 +56,8 @@ export class InvocationRecord extends RequestRecord {
     this.answeredError = errorIn(reply, toolName !== null);
     if (this.answeredError || toolName === null || !reply.result) return;
     const output = slice(reply.text, reply.result);
-    if (isComplete(output)) this.output = { tool: toolName, result: output };
+    const type = output.includes('"resultType"') ? memberText(output, 'resultType') : undefined;
+    if (type === undefined || type === '"complete"') this.output = { tool: toolName, result: output };
   }
 
   override received(method: string | null, params: unknown): void {
@@ -146,12 +147,6 @@ function contentText(result: string): string {
   const { content } = JSON.parse(result) as { content?: unknown };
   const texts = Array.isArray(content) ? content.map((item) => (isObject(item) ? item.text : undefined)) : [];
   return texts.filter((text) => typeof text === 'string').join('\n');
-}
-
-/** True if a result of `tools/call` is an output of the tool, and no request for input. */
-function isComplete(result: string): boolean {
-  const type = result.includes('"resultType"') ? memberText(result, 'resultType') : undefined;
-  return type === undefined || type === '"complete"';
 }
 
 /** The arguments of a tool or prompt, otherwise all params. */

@@ -103,9 +103,17 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const { accountId, keyId } = caller;
     const found = this.resolver.forCaller(slug, caller);
     let server = found instanceof Promise ? await found : found;
-    const leave = this.answering(server.serverId, accountId, response);
+    const key = keyOf(server.serverId, accountId);
+    const use = this.answers.get(key) ?? { serverId: server.serverId, accountId, responses: new Set() };
+    this.answers.set(key, use);
+    use.responses.add(response);
+    const leave = () => {
+      use.responses.delete(response);
+      if (use.responses.size === 0 && this.answers.get(key) === use) this.answers.delete(key);
+    };
     const isPost = request.method === 'POST';
-    const isPassedThrough = !isMcp(path);
+    // `/mcp` below the run endpoint is the endpoint itself: many clients add it.
+    const isPassedThrough = path.length > 1 || (path.length === 1 && path[0] !== 'mcp');
     const record =
       isPost || isPassedThrough
         ? new InvocationRecord(originOf(caller), { keepsPayload: server.logPayloads, isPassedThrough })
@@ -161,24 +169,17 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     accountId: string,
     values: RunValues | null,
   ): Channel {
-    const key = values ? `${release.id} ${accountId} ${hashOf(values)}` : `${release.id} ${accountId}`;
+    let key = `${release.id} ${accountId}`;
+    if (values) {
+      // A hash, since the values may be credentials.
+      const hash = createHash('sha256').update(JSON.stringify([values.headers, values.query]));
+      key += ` ${hash.digest('base64url')}`;
+    }
     const existing = this.handles.get(key);
     if (existing) return existing;
     const handle = this.factory.to(server, release, values, { accountId, sessionsOf: `account ${accountId}` });
     this.handles.put(key, handle, accountId);
     return handle;
-  }
-
-  /** Remembers an answer, which may be a stream, until the returned function is called. */
-  private answering(serverId: string, accountId: string, response: ServerResponse): () => void {
-    const key = keyOf(serverId, accountId);
-    const held = this.answers.get(key) ?? { serverId, accountId, responses: new Set() };
-    this.answers.set(key, held);
-    held.responses.add(response);
-    return () => {
-      held.responses.delete(response);
-      if (held.responses.size === 0 && this.answers.get(key) === held) this.answers.delete(key);
-    };
   }
 
   private *uses(): Iterable<ServerUse> {
@@ -224,16 +225,4 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
 
 function keyOf(serverId: string, accountId: string): string {
   return `${serverId} ${accountId}`;
-}
-
-/** True for the run endpoint itself, and for `/mcp` below it, which many clients add. */
-function isMcp(path: string[]): boolean {
-  return path.length === 0 || (path.length === 1 && path[0] === 'mcp');
-}
-
-/** A hash, since the values may be credentials. */
-function hashOf({ headers, query }: RunValues): string {
-  return createHash('sha256')
-    .update(JSON.stringify([headers, query]))
-    .digest('base64url');
 }

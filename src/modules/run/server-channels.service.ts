@@ -230,7 +230,13 @@ export class ServerChannelsService {
     if (server) this.registry.countUse(serverId);
     const keepsPayload = server?.logPayloads;
     const record = new InvocationRecord(call.origin ?? null, { keepsPayload, invocationId: call.invocationId });
-    record.received(call.method, keepsPayload ? read(call.params) : nameIn(call));
+    let params: unknown;
+    if (keepsPayload) params = read(call.params);
+    // Arguments may be long, so only the name is parsed.
+    else if (call.method === 'tools/call' && call.params !== undefined) {
+      params = { name: read(memberText(call.params, 'name')) };
+    }
+    record.received(call.method, params);
     try {
       const opened = open();
       const handle = opened instanceof Promise ? await opened : opened;
@@ -288,9 +294,4 @@ function tokenFor(
 
 function read(params: string | undefined): unknown {
   return params === undefined ? undefined : JSON.parse(params);
-}
-
-/** The name of the called tool. Arguments may be long, so they are not parsed. */
-function nameIn({ method, params }: McpCall): { name: unknown } | undefined {
-  return method === 'tools/call' && params !== undefined ? { name: read(memberText(params, 'name')) } : undefined;
 }

@@ -17,7 +17,7 @@ import { ChosenToolsChannel } from '../../../mcp/client/tool-choice.js';
 import type { AuthAdapter } from '../../../mcp/oauth/tokens.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
+import { LogNamesRepository } from '../../../platform/telemetry/log-names.repository.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { AuthAdaptersService } from '../../oauth/auth-adapters.service.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
@@ -81,15 +81,25 @@ class ConnectionOwner implements HandleOwner {
     try {
       this.events.emit('answered', this.target, call, reply);
     } catch (error) {
-      this.logger.error({ msg: 'a call was not recorded', ...namesOf(this.target), err: error });
+      this.logger.error({
+        msg: 'a call was not recorded',
+        connection: `${this.target.namespace}/${this.target.connectionId}`,
+        account: this.target.accountId,
+        err: error,
+      });
     }
   }
 
   failed(method: string, error: Error, isGone: boolean): Error {
-    if (isGone && error instanceof UpstreamFailure && error.outcomeUnknown) return afterDeletion(error);
+    if (isGone && error instanceof UpstreamFailure && error.outcomeUnknown) {
+      if (error instanceof CallerLeftError) return error;
+      return new UpstreamError('The connection was deleted before the answer came.', error, true).ofCall();
+    }
     // The status of an uplink follows its tunnel, which has the reason of its end.
     if (this.target.kind === 'uplink') return error;
-    const status = isAboutConnection(method, error) ? statusAfter(error) : null;
+    // One slow tool does not change the status.
+    const isSlowTool = error instanceof UpstreamTimeoutError && method === 'tools/call' && error.outcomeUnknown;
+    const status = isSlowTool ? null : statusAfter(error);
     if (status) this.observer.failed(status);
     // A person authorizes the connection or enters missing values there.
     const { id, setupEpoch } = this.target;
@@ -285,20 +295,4 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
 
 function keyOf({ namespaceId, connectionId }: { namespaceId: string; connectionId: string }): string {
   return `${namespaceId}/${connectionId}`;
-}
-
-/** Name and account of a connection, for a log line. */
-function namesOf({ namespace, connectionId, accountId }: ConnectionTarget): LogNames {
-  return { connection: `${namespace}/${connectionId}`, account: accountId };
-}
-
-/** The error of a call whose session was ended here, because the connection was deleted. */
-function afterDeletion(error: UpstreamFailure): Error {
-  if (error instanceof CallerLeftError) return error;
-  return new UpstreamError('The connection was deleted before the answer came.', error, true).ofCall();
-}
-
-/** False for a timeout of a tool call: one slow tool does not change the status. */
-function isAboutConnection(method: string, failure: Error): boolean {
-  return !(failure instanceof UpstreamTimeoutError && method === 'tools/call' && failure.outcomeUnknown);
 }

@@ -140,7 +140,14 @@ export class ConnectionRepository {
     else if (mcpUrl !== undefined) rows.andWhere('connection.mcpUrlHash IN (:...hashes)', mcpUrl);
     if (serverId !== undefined) rows.andWhere('connection.serverId = :serverId', { serverId });
     if (state !== undefined) rows.andWhere('connection.statusState = :state', { state });
-    addMetadataFilters(rows, metadata);
+    // Filters that can only mean a text are one containment test: the planner estimates it better than several (1,000,000
+    // rows, two common values that never meet: 6 ms instead of 220).
+    const plain = metadata.filter((filter) => jsonValuesOf(filter).length === 1);
+    if (plain.length > 0) {
+      const object = Object.fromEntries(plain.map(({ key, value }) => [key, value]));
+      rows.andWhere('connection.metadata @> :plain::jsonb', { plain: JSON.stringify(object) });
+    }
+    metadata.filter((filter) => !plain.includes(filter)).forEach((filter, i) => addMetadataFilter(rows, filter, i));
     return rows.getRawMany<ShownConnection & { seq: string }>();
   }
 
@@ -265,19 +272,6 @@ export class ConnectionRepository {
     for (const column of shownColumns) rows.addSelect(`connection.${column}`, column);
     return rows;
   }
-}
-
-/**
- * Containment finds the rows by index. Filters that can only mean a text become one test together: the planner estimates
- * it better than several (1,000,000 rows, two common values that never meet: 6 ms instead of 220).
- */
-function addMetadataFilters(rows: SelectQueryBuilder<Connection>, filters: MetadataFilter[]): void {
-  const plain = filters.filter((filter) => jsonValuesOf(filter).length === 1);
-  if (plain.length > 0) {
-    const object = Object.fromEntries(plain.map(({ key, value }) => [key, value]));
-    rows.andWhere('connection.metadata @> :plain::jsonb', { plain: JSON.stringify(object) });
-  }
-  filters.filter((filter) => !plain.includes(filter)).forEach((filter, i) => addMetadataFilter(rows, filter, i));
 }
 
 /**

@@ -88,7 +88,9 @@ export class TriggersService {
     const reply = await send(handle, 'subscribe', request, left());
     requireAccepted(reply, secret);
     const result = resultOf(reply);
-    return { id, refreshBefore: refreshTime(isObject(result) ? result.refreshBefore : undefined) };
+    const sent = isObject(result) ? result.refreshBefore : undefined;
+    const time = typeof sent === 'string' ? Date.parse(sent) : NaN;
+    return { id, refreshBefore: new Date(Number.isNaN(time) ? Date.now() + SUBSCRIBED_MS : time).toISOString() };
   }
 
   /** @throws InvalidInputError, ResourceNotFoundError, UpstreamFailure */
@@ -171,12 +173,6 @@ function requireAccepted({ error }: McpReply, secret = ''): void {
   const words = visible(secret === '' ? error.message : error.message.replaceAll(secret, '…'), 300);
   if (error.code === rpcCode.invalidParams) throw new InvalidInputError(`The MCP server rejects the request: ${words}`);
   throw new UpstreamError(`The MCP server refused it: ${words}`, { code: error.code });
-}
-
-/** The time that the server names, else that of the default lifetime. */
-function refreshTime(sent: unknown): string {
-  const time = typeof sent === 'string' ? Date.parse(sent) : NaN;
-  return new Date(Number.isNaN(time) ? Date.now() + SUBSCRIBED_MS : time).toISOString();
 }
 
 /** The id of a subscription: a hash of its key, whatever the order of its params. */

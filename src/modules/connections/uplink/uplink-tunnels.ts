@@ -265,11 +265,6 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       this.unreleased.delete(ended);
     }
     if (this.registry.epoch === null) return;
-    await this.closeLost();
-    await this.announced(this.tunnels.release(await this.tunnels.abandoned(), uplinkWaiting));
-  }
-
-  private async closeLost(): Promise<void> {
     const before = [...this.held.values()];
     const own = await this.tunnels.heldBy(this.registry.id);
     for (const held of before) {
@@ -277,6 +272,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       // The published client ends for good after "replaced" and "deleted"; after "lease lost" it is to reconnect.
       held.socket.shut(1001, await this.lossOf(held));
     }
+    await this.announced(this.tunnels.release(await this.tunnels.abandoned(), uplinkWaiting));
   }
 
   private async lossOf({ connectionId, tunnel }: TunnelName): Promise<'replaced' | 'deleted' | 'lease lost'> {

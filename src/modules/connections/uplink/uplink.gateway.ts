@@ -69,7 +69,12 @@ export class UplinkGateway {
     const grant = await this.access.authorize(caller, rule, { owner: namespace, connectionId });
     const owned = grant.namespace as OwnedNamespace;
     const { id } = await this.connections.find(owned, connectionId, 'uplink');
-    requireHandshake(request);
+    // Validated before the tunnel is claimed; ws would refuse it only afterwards.
+    const { method, headers } = request;
+    const key = headers['sec-websocket-key'];
+    const isKey = key !== undefined && /^[+/0-9A-Za-z]{22}==$/.test(key);
+    const isVersion = headers['sec-websocket-version'] === '13' || headers['sec-websocket-version'] === '8';
+    if (method !== 'GET' || !isKey || !isVersion) throw new BadHandshakeError();
     const { accountId, keyId, grant: opened } = grant.caller;
     const force = ['1', 'true'].includes(searchParams.get('force') ?? '');
     await this.tunnels.pair(
@@ -109,14 +114,6 @@ function decoded(segment: string): string {
   } catch {
     throw new ResourceNotFoundError();
   }
-}
-
-/** Validates the handshake before the tunnel is claimed; ws would refuse it only afterwards. @throws BadHandshakeError */
-function requireHandshake({ method, headers }: IncomingMessage): void {
-  const key = headers['sec-websocket-key'];
-  const isKey = key !== undefined && /^[+/0-9A-Za-z]{22}==$/.test(key);
-  const isVersion = headers['sec-websocket-version'] === '13' || headers['sec-websocket-version'] === '8';
-  if (method !== 'GET' || !isKey || !isVersion) throw new BadHandshakeError();
 }
 
 function refuse(socket: Duplex, error: unknown): void {

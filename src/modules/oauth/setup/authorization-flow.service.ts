@@ -129,7 +129,17 @@ export class AuthorizationFlowService implements SetupPageOwner<PendingAuthoriza
    * @throws SetupPageError
    */
   async complete(query: CallbackQueryDto, cookieOf: CookieOf): Promise<{ view: SetupResult; linkId: string }> {
-    const pending = await this.claim(query.state, cookieOf);
+    const stateHash = isSecret(query.state) ? hashSecret(query.state) : null;
+    const pending = stateHash && (await this.dataSource.manager.findOneBy(PendingAuthorization, { stateHash }));
+    if (!pending || !stateHash) throw SetupPageError.unknownState();
+    const cookie = cookieOf(pending.id);
+    const isSame = isSecret(cookie) && pending.browserHash?.equals(hashSecret(cookie));
+    if (!isSame) throw SetupPageError.otherBrowser();
+    const startedAfter = new Date(Date.now() - ANSWER_MS_MAX);
+    // One guarded statement uses up the state: of two answers with it, only one continues.
+    const isClaimed = await this.repository.claimState(pending.id, stateHash, startedAfter);
+    if (!isClaimed) throw SetupPageError.unknownState();
+    if (!(await this.credentials.isAuthorizationPending(ownerOf(pending)))) throw SetupPageError.nothingWaits();
     const { server } = pending;
     // Behind an adapter any issuer may answer: state and PKCE bind the answer.
     if (server.adapter === undefined && !isFromServer(server, query.iss)) throw SetupPageError.notFromServer();
@@ -142,21 +152,6 @@ export class AuthorizationFlowService implements SetupPageOwner<PendingAuthoriza
     await this.dataSource.transaction((tx) => this.store(pending, tokens, tx));
     await this.credentials.authorized(owner);
     return { view: { ...(await this.serverOf(pending)), kind: 'authorized' }, linkId: pending.id };
-  }
-
-  /** Uses up the state in one guarded statement: of two answers with it, only one continues. */
-  private async claim(state: string | undefined, cookieOf: CookieOf): Promise<PendingAuthorization> {
-    const stateHash = isSecret(state) ? hashSecret(state) : null;
-    const pending = stateHash && (await this.dataSource.manager.findOneBy(PendingAuthorization, { stateHash }));
-    if (!pending || !stateHash) throw SetupPageError.unknownState();
-    const cookie = cookieOf(pending.id);
-    const isSame = isSecret(cookie) && pending.browserHash?.equals(hashSecret(cookie));
-    if (!isSame) throw SetupPageError.otherBrowser();
-    const startedAfter = new Date(Date.now() - ANSWER_MS_MAX);
-    const isClaimed = await this.repository.claimState(pending.id, stateHash, startedAfter);
-    if (!isClaimed) throw SetupPageError.unknownState();
-    if (!(await this.credentials.isAuthorizationPending(ownerOf(pending)))) throw SetupPageError.nothingWaits();
-    return pending;
   }
 
   private async signIn(pending: PendingAuthorization, state: string): Promise<{ url: string; codeVerifier: string }> {

@@ -5,10 +5,8 @@ import {
   knownName,
   type AuthorizeView,
   type ClientRequest,
-  type FormView,
   type PageServer,
   type SetupField,
-  type SetupResult,
   type SetupView,
 } from './setup.types.js';
 import type { PreregisteredClient } from '../credentials.types.js';
@@ -37,28 +35,45 @@ export function setupPage(env: PageEnv, view: SetupView, token: () => Html, acti
     case 'message':
       return messagePage(env, view.title, view.text, view.note);
     case 'authorized':
-    case 'connected':
-      return resultPage(env, view);
-    case 'authorize':
-      return authorizePage(env, view, openForm(token(), action));
-    case 'form':
-      return formPage(env, view, openForm(token(), action));
-  }
-}
-
-function resultPage(env: PageEnv, view: SetupResult): Page {
-  const name = html`<strong>${knownName(view)}</strong>`;
-  const text =
-    view.kind === 'authorized'
-      ? html`${env.appName} may now use ${name}.`
-      : html`${env.appName} is connected to ${name}.`;
-  return page(
-    env,
-    view.kind === 'authorized' ? 'Authorized' : 'Connected',
-    html`<p role="status">${text}</p>
+    case 'connected': {
+      const name = html`<strong>${knownName(view)}</strong>`;
+      const text =
+        view.kind === 'authorized'
+          ? html`${env.appName} may now use ${name}.`
+          : html`${env.appName} is connected to ${name}.`;
+      return page(
+        env,
+        view.kind === 'authorized' ? 'Authorized' : 'Connected',
+        html`<p role="status">${text}</p>
 <p>The app that led you here continues by itself. You can close this page.</p>
 ${identity(view)}`,
-  );
+      );
+    }
+    case 'authorize':
+      return authorizePage(env, view, openForm(token(), action));
+    case 'form': {
+      const { appName } = env;
+      const { upstreamHost, reason, fields, client, fault, note } = view;
+      const serverName = knownName(view);
+      const clientHost = client && new URL(client.issuer).host;
+      return page(
+        env,
+        `Set up ${serverName}`,
+        html`${presentation(view)}<p>${appName} cannot use <strong>${serverName}</strong>${ownName(view)} yet. ${reason}</p>
+${fault !== null && html`<p role="alert" class="fault">${fault}</p>`}
+${client && html`<dl><div><dt>Redirect URI</dt><dd><code>${client.redirectUri}</code></dd></div></dl>`}
+${openForm(token(), action)}
+${client && clientInputs(client)}
+${fields.map(inputOf)}
+<button type="submit">${fields.length === 0 && client === null ? 'Try again' : 'Save and connect'}</button></form>
+<p class="soft">${appName} stores these values encrypted, sends them to <code>${upstreamHost}</code>${
+          clientHost && html`, client ID and secret only to <code>${clientHost}</code>,`
+        } and shows them to
+nobody. Go on only if you expected this page; otherwise close it, and nothing happens.</p>
+${identity(view)}${noteLine(note)}`,
+      );
+    }
+  }
 }
 
 /** The small line for whoever is asked for help. */
@@ -102,29 +117,6 @@ ${form}<button type="submit">Continue to ${signInHost}</button></form>
 <p class="soft">Whoever can use ${name} through ${appName} then acts with the access you give. Go on only if you expected this
 page; otherwise close it, and nothing happens.</p>
 ${identity(view)}`,
-  );
-}
-
-function formPage(env: PageEnv, view: FormView, form: Html): Page {
-  const { appName } = env;
-  const { upstreamHost, reason, fields, client, fault, note } = view;
-  const serverName = knownName(view);
-  const clientHost = client && new URL(client.issuer).host;
-  return page(
-    env,
-    `Set up ${serverName}`,
-    html`${presentation(view)}<p>${appName} cannot use <strong>${serverName}</strong>${ownName(view)} yet. ${reason}</p>
-${fault !== null && html`<p role="alert" class="fault">${fault}</p>`}
-${client && html`<dl><div><dt>Redirect URI</dt><dd><code>${client.redirectUri}</code></dd></div></dl>`}
-${form}
-${client && clientInputs(client)}
-${fields.map(inputOf)}
-<button type="submit">${fields.length === 0 && client === null ? 'Try again' : 'Save and connect'}</button></form>
-<p class="soft">${appName} stores these values encrypted, sends them to <code>${upstreamHost}</code>${
-      clientHost && html`, client ID and secret only to <code>${clientHost}</code>,`
-    } and shows them to
-nobody. Go on only if you expected this page; otherwise close it, and nothing happens.</p>
-${identity(view)}${noteLine(note)}`,
   );
 }
 

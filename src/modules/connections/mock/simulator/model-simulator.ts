@@ -169,7 +169,9 @@ export class ModelSimulator implements Simulator {
 
   /** The result that a model wrote, or the fault of its answer for the next attempt. */
   private async readAnswer(tool: ToolModel, text: string): Promise<ToolResult | string> {
-    const value = parsed(text);
+    // JSON, also inside a Markdown fence, as models often write it.
+    const inner = /^\s*```(?:json)?\s*([\s\S]*?)\s*```\s*$/.exec(text)?.[1] ?? text;
+    const value = jsonIn(inner);
     if (!isObject(value)) return 'it was no JSON object';
     if (typeof value.error === 'string' && Object.keys(value).length === 1) return errorResult(value.error);
     if (!tool.outputSchema) {
@@ -182,12 +184,6 @@ export class ModelSimulator implements Simulator {
 
 function short(text: string | null): string {
   return text === null ? '(long)' : text.slice(0, HISTORY_CHARS_MAX);
-}
-
-/** JSON, also inside a Markdown fence, as models often write it. */
-function parsed(text: string): unknown {
-  const inner = /^\s*```(?:json)?\s*([\s\S]*?)\s*```\s*$/.exec(text)?.[1] ?? text;
-  return jsonIn(inner);
 }
 
 function toFailure(error: unknown, signal: AbortSignal): Error {

@@ -100,8 +100,21 @@ export class SimulatedChannel implements Channel {
         return { prompts: required(server.prompts, call.method) };
       case 'resources/read':
         return resourceResult(server, params) ?? refuse(`Resource ${String(params.uri)} not found`);
-      case 'prompts/get':
-        return promptResult(server, params);
+      case 'prompts/get': {
+        const name = String(params.name);
+        const prompt = server.prompts?.find((offered) => offered.name === name);
+        if (!prompt) return refuse(`Prompt ${name} not found`);
+        const args = isObject(params.arguments) ? params.arguments : {};
+        const declared = Array.isArray(prompt.arguments) ? (prompt.arguments as JsonObject[]) : [];
+        const missing = declared.find(
+          (argument) => argument.required === true && typeof args[String(argument.name)] !== 'string',
+        );
+        if (missing) return refuse(`Invalid arguments for prompt ${name}: ${String(missing.name)} is required`);
+        const listed = Object.entries(args).map(([argument, value]) => `${argument}: ${String(value)}`);
+        const described = typeof prompt.description === 'string' ? prompt.description : name;
+        const text = [described, ...listed].join('\n');
+        return { description: described, messages: [{ role: 'user', content: { type: 'text', text } }] };
+      }
       case 'completion/complete':
         return { completion: { values: [], total: 0, hasMore: false } };
       case 'tools/call':
@@ -192,19 +205,4 @@ function isFrom(template: string, uri: string): boolean {
     at = isLast && literal === '' ? uri.length : found + literal.length;
   }
   return at === uri.length;
-}
-
-/** The result of `prompts/get`: one message with the description and the arguments. */
-function promptResult({ prompts }: FrozenServer, params: JsonObject): object {
-  const name = String(params.name);
-  const prompt = prompts?.find((one) => one.name === name);
-  if (!prompt) return refuse(`Prompt ${name} not found`);
-  const args = isObject(params.arguments) ? params.arguments : {};
-  const declared = Array.isArray(prompt.arguments) ? (prompt.arguments as JsonObject[]) : [];
-  const missing = declared.find((one) => one.required === true && typeof args[String(one.name)] !== 'string');
-  if (missing) return refuse(`Invalid arguments for prompt ${name}: ${String(missing.name)} is required`);
-  const listed = Object.entries(args).map(([argument, value]) => `${argument}: ${String(value)}`);
-  const described = typeof prompt.description === 'string' ? prompt.description : name;
-  const text = [described, ...listed].join('\n');
-  return { description: described, messages: [{ role: 'user', content: { type: 'text', text } }] };
 }
