@@ -5,31 +5,17 @@ export const connectionInsight = {
   'log:shape': {
     source: 'House',
     behavior:
-      '`GET …/{connectionId}/logs` answers 200 `{invocations, total}`, each as in Spec 2.5 with the MCP method, the tool and its timing.',
-  },
-  'log:rest-and-mcp': {
-    source: 'House',
-    behavior:
-      'The log of a connection contains tool calls over REST and MCP requests, newest first, within the bounds of `log:bounded`.',
+      '`GET …/{connectionId}/logs` answers 200 `{invocations, total}` with tool calls over REST and MCP requests, newest first, each as in Spec 2.5 with the MCP method, the tool and its timing.',
   },
   'log:failures': {
     source: 'House',
     behavior:
-      'The log contains calls that failed, were denied (authorization, values, unknown tools, no tunnel) or were cancelled, with the reason.',
-  },
-  'log:answered-errors': {
-    source: 'House',
-    behavior:
-      'A tool result with `isError: true` has the outcome `toolError`, a JSON-RPC error `rpcError`, over REST and MCP.',
+      'The log contains calls that failed, were denied (authorization, values, unknown tools, no tunnel) or were cancelled, with the reason; a tool result with `isError: true` has the outcome `toolError`, a JSON-RPC error `rpcError`.',
   },
   'log:query': {
     source: 'House',
     behavior:
-      '`limit` is 1 to 100 (default 20); `from`, `to`, `search`, `outcome` and `tool` must all match, and `total` counts what matches.',
-  },
-  'log:query-invalid': {
-    source: 'House',
-    behavior: 'A limit, time or outcome of another form answers 400 `validation_error`.',
+      '`limit` is 1 to 100 (default 20); `from`, `to`, `search`, `outcome` and `tool` must all match, and `total` counts what matches; another form answers 400 `validation_error`.',
   },
   'log:nothing-secret': {
     source: 'House',
@@ -49,11 +35,7 @@ export const connectionInsight = {
   'union:all-connections': {
     source: 'House',
     behavior:
-      'The MCP endpoint `/connect/{namespace}/.mcp` offers the tools, prompts and resources of all connections, tools named `connectionId__tool`.',
-  },
-  'union:result-unchanged': {
-    source: 'House',
-    behavior: "A call reaches the connection named by the name's prefix, and its result passes byte for byte.",
+      'The MCP endpoint `/connect/{namespace}/.mcp` offers the tools, prompts and resources of all connections, tools named `connectionId__tool`; results pass byte for byte.',
   },
   'union:official-clients': {
     source: 'House',
@@ -64,18 +46,10 @@ export const connectionInsight = {
     behavior:
       'Every listed tool name matches `^[a-zA-Z0-9_-]{1,64}$`; calls accept it, `connectionId.tool`, and the own name of a tool where it is unique; logs contain the name that the server uses.',
   },
-  'union:own-name': {
-    source: 'House',
-    behavior: 'A tool is called by its own name only if exactly one connection is known to have it.',
-  },
   'union:separator': {
     source: 'House',
-    behavior: 'With `separator=.` names keep the spelling of the servers.',
-  },
-  'union:ambiguous': {
-    source: 'House',
     behavior:
-      'With `separator=.` an ambiguous name means the connection with the longest id; lists omit and report the tools that it shadows.',
+      'With `separator=.` names keep the spelling of the servers; an ambiguous name means the connection with the longest id, and lists report the tools that it shadows. An unknown separator or mode answers 400.',
   },
   'union:links': {
     source: 'House',
@@ -102,11 +76,8 @@ export const connectionInsight = {
   },
   'union:any-method': {
     source: 'House',
-    behavior: '`logging/setLevel` and methods without a connection name work if one of the connections supports them.',
-  },
-  'union:log-level': {
-    source: 'House',
-    behavior: 'The log level of a call at a namespace is sent with it to servers of 2026-07-28, and to no others.',
+    behavior:
+      '`logging/setLevel` and methods without a connection name work if one of the connections supports them; the log level of a call is sent with it to servers of 2026-07-28, and to no others.',
   },
   'union:failures': {
     source: 'House',
@@ -130,40 +101,19 @@ export const connectionInsight = {
   'union:list-changed': {
     source: 'House',
     behavior:
-      'Listeners receive a list change when a connection is added or removed, and when an upstream announces one.',
-  },
-  'union:resource-updates': {
-    source: 'House',
-    behavior: 'Slipway listens again after the stream of a connection ends, and then reports its resources as updated.',
+      'Listeners receive a list change when a connection is added or removed, when an upstream announces one, and after the stream of a connection was opened again.',
   },
   'union:own': {
     source: 'House',
     behavior:
       'Only the owner of a namespace can use its endpoint; foreign and missing namespaces have the same answer, and no name reaches a connection of another namespace.',
   },
-  'union:bad-query': {
-    source: 'House',
-    behavior: 'An unknown separator or mode answers 400.',
-  },
 
   'diagnosis:steps': {
     source: 'House',
     behavior:
-      '`GET …/{connectionId}/diagnosis` checks the path to the MCP server of a url or registry connection step by step, with one line of evidence for each step, and ends with a remedy.',
+      '`GET …/{connectionId}/diagnosis` checks the path to the MCP server step by step, marks the step that fails as broken, skips those after it, ends with a remedy and updates the status; of an uplink, a mock or a source it states the kind and if it responds.',
   },
-  'diagnosis:stops': {
-    source: 'House',
-    behavior: 'A diagnosis marks the step that fails as broken, skips the steps after it, and calls no tool.',
-  },
-  'diagnosis:other-targets': {
-    source: 'House',
-    behavior: 'The diagnosis of an uplink, a mock or a source states the kind of the target and if it responds.',
-  },
-  'diagnosis:session-in-use': {
-    source: 'House',
-    behavior: 'A diagnosis lists the tools in the session that calls use, also where a new session would work.',
-  },
-  'diagnosis:status': { source: 'House', behavior: 'A diagnosis updates the status of the connection.' },
   'diagnosis:nothing-secret': {
     source: 'House',
     behavior:

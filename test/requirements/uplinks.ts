@@ -36,11 +36,8 @@ export const uplinks = {
   },
   'uplink:pair:bad-handshake': {
     source: 'House',
-    behavior: 'A request that is not a WebSocket handshake answers 400 and does not occupy the connection.',
-  },
-  'uplink:pair:other-upgrades': {
-    source: 'House',
-    behavior: 'A request that offers another protocol with `Upgrade` is answered without an upgrade.',
+    behavior:
+      'A request that is not a WebSocket handshake answers 400 and does not occupy the connection; one that offers another protocol with `Upgrade` is answered without an upgrade.',
   },
 
   // Status
@@ -101,7 +98,7 @@ export const uplinks = {
   'uplink:call:unread': {
     source: 'House',
     behavior:
-      'While a local server leaves more than 4 MB unread, calls are refused with 429 `rate_limited` and not sent.',
+      'While a local server leaves more than 4 MB unread, calls are refused with 429 `rate_limited` and not sent; one that sends requests without reading the answers is closed with 1008.',
   },
   'uplink:call:handshake-once': {
     source: 'Field',
@@ -109,12 +106,14 @@ export const uplinks = {
   },
 
   // Frames
-  'uplink:frames:not-json': { source: 'House', behavior: 'A frame that is not JSON closes the tunnel with 1007.' },
+  'uplink:frames:not-json': {
+    source: 'House',
+    behavior: 'A frame that is not JSON closes the tunnel with 1007, one of more than 16 MB with 1009.',
+  },
   'uplink:frames:not-one-message': {
     source: 'Field',
     behavior: 'A frame that holds a batch or no JSON-RPC message closes the tunnel with 1008.',
   },
-  'uplink:frames:too-large': { source: 'House', behavior: 'A frame of more than 16 MB closes the tunnel with 1009.' },
   'uplink:frames:binary': {
     source: 'Field',
     behavior: 'A message in a binary frame is accepted like one in a text frame.',
@@ -145,10 +144,6 @@ export const uplinks = {
     behavior:
       'Listeners receive list changes and updates of their resources, also from another process; the local server gets one subscription for each resource, and its end with the last listener.',
   },
-  'uplink:server-requests:unread': {
-    source: 'House',
-    behavior: 'A local server that sends requests without reading the answers is closed with 1008.',
-  },
 
   // Keeping it alive
   'uplink:ping': {
@@ -167,23 +162,16 @@ export const uplinks = {
     behavior:
       'A call in one process reaches the local server of a tunnel in another one, with progress and cancellation.',
   },
-  'uplink:processes:force': {
-    source: 'House',
-    behavior: '`force=1` in one process closes the tunnel that another one holds with 1001 `replaced`.',
-  },
   'uplink:processes:conflict': {
     source: 'House',
-    behavior: 'A tunnel in another process is a conflict like one in the same process.',
+    behavior:
+      'A tunnel in another process is a conflict like one in the same process, and `force=1` closes it with 1001 `replaced`.',
   },
   'uplink:processes:killed': {
     source: 'House',
     behavior:
       'When the process of a tunnel is killed, the connection is `disconnected` after its lease expired, and can be paired in another process.',
     isLong: true,
-  },
-  'uplink:processes:owed': {
-    source: 'House',
-    behavior: 'A tunnel whose end could not be written is released as soon as the database accepts writes.',
   },
   'uplink:processes:secret': {
     source: 'House',

@@ -33,7 +33,7 @@ async function listening() {
 }
 
 verifies(
-  'union:resource-updates',
+  'union:list-changed',
   'a stream of a connection that ends is listened to again, and its resources count as updated',
   async () => {
     const { upstream, heard, uris, end } = await listening();
@@ -51,7 +51,7 @@ verifies(
   },
 );
 
-verifies('union:resource-updates', 'nobody listens again for a listener that left', async () => {
+verifies('union:list-changed', 'nobody listens again for a listener that left', async () => {
   const { upstream, heard, close, end } = await listening();
   end();
   await close();

@@ -234,7 +234,7 @@ describe('a client that was given', () => {
   });
 
   verifies(
-    ['connection:setup:client-own', 'connection:auth:revoked'],
+    ['connection:setup:client-own', 'oauth:remove'],
     'goes with its connection, after it revoked the token',
     async () => {
       const connection = await connected();

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import type { DiagnosisDto } from '../../../src/modules/connections/diagnosis/diagnosis.dto.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { expectAlike, notFound, seedConnections } from '../../support/database/connection-rows.js';
+import { expectAlike, notFound } from '../../support/database/connection-rows.js';
 import { publishExternal } from '../../support/releases/current-releases.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import {
@@ -91,7 +91,7 @@ describe('the way to a server', () => {
     },
   );
 
-  verifies(['diagnosis:stops', 'diagnosis:status'], 'stops where it is broken', async () => {
+  verifies('diagnosis:steps', 'stops where it is broken', async () => {
     const cases: [FaultKind, string, RegExp][] = [
       ['html', 'http', /path/],
       ['not-found', 'http', /path/],
@@ -121,53 +121,8 @@ describe('the way to a server', () => {
     expect(walk(untrusted)).toMatch(/connect ok, tls failed, http skipped/);
   });
 
-  verifies('diagnosis:stops', 'stops at an unknown revision, and at a list without an answer', async () => {
-    const odd = closing(
-      await startScripted((message, res) => {
-        if (message.method === 'tools/list') {
-          sendJson(res, `{"jsonrpc":"2.0","id":${message.id},"error":{"code":-32000,"message":"no list today"}}`);
-        }
-      }),
-    );
-    const list = await diagnose(await connect(odd.url));
-    expect([walk(list), evidence(list, 'list')]).toEqual([stopped('list'), expect.stringMatching(/no list today/)]);
-  });
-
-  verifies('diagnosis:session-in-use', 'stops at the list where the server has lost the session of calls', async () => {
-    let lost = '';
-    const upstream = closing(
-      await startScripted(
-        ({ session }, res) => {
-          if (session !== lost) return '{"tools":[]}';
-          res.writeHead(400, { 'content-type': 'text/plain' }).end('No such session');
-        },
-        { sessions: true },
-      ),
-    );
-    const path = await connect(upstream.url);
-    expect(walk(await diagnose(path))).toBe(WHOLE);
-    lost = 'session-1';
-    const broken = await diagnose(path);
-    expect([walk(broken), evidence(broken, 'list')]).toEqual([stopped('list'), expect.stringMatching(/answered 400/)]);
-    expect(broken.status).toMatchObject({ state: 'error' });
-    const healed = await diagnose(path);
-    expect([walk(healed), healed.status.state]).toEqual([WHOLE, 'connected']);
-  });
-
-  verifies('diagnosis:status', 'a server that came back is connected again', async () => {
-    const namespace = await createNamespace(app, owner);
-    const [connectionId] = await seedConnections(app, namespace, [{ mcpUrl: (await start()).url }]);
-    await app.database.query(
-      `UPDATE connections SET status_state = 'error', status_reason = 'unreachable' WHERE connection_id = $1`,
-      [connectionId],
-    );
-    expect((await diagnose(`/connect/${namespace}/${connectionId}`)).status).toMatchObject({ state: 'connected' });
-    const { body } = await app.as(owner).get(`/connect/${namespace}/${connectionId}`);
-    expect(body).toMatchObject({ status: { state: 'connected', reason: 'ok' } });
-  });
-
   verifies(
-    'diagnosis:other-targets',
+    'diagnosis:steps',
     'an uplink without a tunnel and a stored module are described by their kind',
     async () => {
       const namespace = await createNamespace(app, owner);

@@ -109,26 +109,22 @@ describe('success', () => {
     expect(Date.now() - Date.parse(`${invocations[0].timestamp.replace(' ', 'T')}Z`)).toBeLessThan(60_000);
   });
 
-  verifies(
-    'log:rest-and-mcp',
-    'calls by REST and MCP are in one log, newest first, without notifications',
-    async () => {
-      const path = await connect((await start()).url);
-      await send(app, owner, `${path}/.tools/repo/search`, { query: 'q' });
-      await mcp(app, owner, path, toolCall(1, 'echo', { message: 'hi' }));
-      await mcp(app, owner, path, request(2, 'tools/list'));
-      await mcp(app, owner, path, { jsonrpc: '2.0', method: 'notifications/initialized' });
-      expect(await answeredQuietly(path)).toBe(202);
-      await mcp(app, owner, path, request(3, 'ping'));
-      const { invocations } = await logOf(path);
-      expect(invocations.map(({ rpcMethod, tool }) => [rpcMethod, tool])).toEqual([
-        ['ping', null],
-        ['tools/list', null],
-        ['tools/call', 'echo'],
-        ['tools/call', 'repo.search'],
-      ]);
-    },
-  );
+  verifies('log:shape', 'calls by REST and MCP are in one log, newest first, without notifications', async () => {
+    const path = await connect((await start()).url);
+    await send(app, owner, `${path}/.tools/repo/search`, { query: 'q' });
+    await mcp(app, owner, path, toolCall(1, 'echo', { message: 'hi' }));
+    await mcp(app, owner, path, request(2, 'tools/list'));
+    await mcp(app, owner, path, { jsonrpc: '2.0', method: 'notifications/initialized' });
+    expect(await answeredQuietly(path)).toBe(202);
+    await mcp(app, owner, path, request(3, 'ping'));
+    const { invocations } = await logOf(path);
+    expect(invocations.map(({ rpcMethod, tool }) => [rpcMethod, tool])).toEqual([
+      ['ping', null],
+      ['tools/list', null],
+      ['tools/call', 'echo'],
+      ['tools/call', 'repo.search'],
+    ]);
+  });
 
   verifies('log:failures', 'failed, denied and erroneous calls are recorded with the reason', async () => {
     const dead = await connect(await refusedPort());
@@ -160,7 +156,7 @@ describe('success', () => {
     expect(ends(await logOf(uplink))).toEqual(['denied UplinkDisconnectedError']);
   });
 
-  verifies('log:answered-errors', 'errors that the MCP server answers with are told from results', async () => {
+  verifies('log:failures', 'errors that the MCP server answers with are told from results', async () => {
     const path = await connect((await start()).url);
     for (const tool of ['fail', 'rpc_error', 'echo']) {
       const rest = await send(app, owner, `${path}/.tools/${tool}`, { message: 'hi' });
@@ -223,7 +219,7 @@ describe('success', () => {
 });
 
 describe('validation', () => {
-  verifies('log:query-invalid', 'filters of another form are refused', async () => {
+  verifies('log:query', 'filters of another form are refused', async () => {
     const path = await connect((await start()).url);
     for (const query of ['limit=0', 'limit=101', 'limit=x', 'from=yesterday', 'to=2026-13-40', 'outcome=fine']) {
       const { status, body } = await app.as(owner).get(`${path}/logs?${query}`);

@@ -22,7 +22,6 @@ import { refusedPort, startFaulty } from '../../support/special-upstreams/faulty
 import { startSdkV1, startSdkV2 } from '../../support/special-upstreams/sdk-upstream.js';
 import { received, LoggingUpstream, WATCHED } from '../../support/special-upstreams/logging-upstream.js';
 import { until } from '../../support/until.js';
-import { startReferenceServer } from '../../support/upstream/reference-servers.mjs';
 import { closing, connectV1, start, textOf } from '../../support/upstream/upstream-clients.js';
 import { RAW_TOOL_RESULT, textResult, type ToolDef } from '../../support/upstream/upstream.js';
 import { longVerifies, verifies } from '../../support/verifies.js';
@@ -93,7 +92,7 @@ const says = (name: string, text: string): ToolDef => ({ ...tool(name), call: ()
 
 describe('one server of many', () => {
   verifies(
-    ['union:all-connections', 'union:result-unchanged'],
+    'union:all-connections',
     'tools of url and registry connections are listed and called under their names',
     async () => {
       const [one, two] = [await start(), await start({ tools: [says('hello', 'from the registry')] })];
@@ -211,46 +210,30 @@ describe('names', () => {
     );
   });
 
-  verifies(
-    'union:own-name',
-    'an own name that two connections have, or a failed one may have, is unknown',
-    async () => {
-      const [one, two] = [
-        await start({ tools: [says('same', 'one'), says('only', 'only')] }),
-        await start({ tools: [tool('same')] }),
-      ];
-      const namespace = await namespaceWith({ one: one.url, two: two.url });
-      await listUntil(namespace, (found) => namesIn(found).length === 3);
-      expect(textOf((await ask(namespace, toolCall(1, 'only'))).body.result)).toBe('only');
-      expect((await ask(namespace, toolCall(2, 'same'))).body.error).toMatchObject({ code: -32602 });
-      await createConnection(app, owner, { mcpUrl: await refusedPort() }, { namespace, connectionId: 'down' });
-      await listUntil(namespace, (found) => found._meta?.['slipway/failed'] !== undefined);
-      expect((await ask(namespace, toolCall(3, 'only'))).body.error).toMatchObject({ code: -32602 });
-    },
-  );
+  verifies('union:names', 'an own name that two connections have, or a failed one may have, is unknown', async () => {
+    const [one, two] = [
+      await start({ tools: [says('same', 'one'), says('only', 'only')] }),
+      await start({ tools: [tool('same')] }),
+    ];
+    const namespace = await namespaceWith({ one: one.url, two: two.url });
+    await listUntil(namespace, (found) => namesIn(found).length === 3);
+    expect(textOf((await ask(namespace, toolCall(1, 'only'))).body.result)).toBe('only');
+    expect((await ask(namespace, toolCall(2, 'same'))).body.error).toMatchObject({ code: -32602 });
+    await createConnection(app, owner, { mcpUrl: await refusedPort() }, { namespace, connectionId: 'down' });
+    await listUntil(namespace, (found) => found._meta?.['slipway/failed'] !== undefined);
+    expect((await ask(namespace, toolCall(3, 'only'))).body.error).toMatchObject({ code: -32602 });
+  });
 
-  verifies(
-    ['union:separator', 'union:ambiguous'],
-    'with dots the longest id has precedence, and shadowed tools are reported',
-    async () => {
-      const [one, two] = [
-        await start({ tools: [says('b.c', 'of a'), says('x', 'x of a')] }),
-        await start({ tools: [says('c', 'of a.b')] }),
-      ];
-      const namespace = await namespaceWith({ a: one.url, 'a.b': two.url });
-      const result = await listUntil(namespace, (found) => namesIn(found).length === 2, '?separator=.');
-      expect(namesIn(result)).toEqual(['a.b.c', 'a.x']);
-      expect(result._meta).toEqual({ 'slipway/shadowed': [{ connectionId: 'a', name: 'b.c' }] });
-      expect(textOf((await ask(namespace, toolCall(1, 'a.b.c'))).body.result)).toBe('of a.b');
-    },
-  );
-
-  verifies('union:bad-query', 'a separator or mode it does not know is refused', async () => {
-    const namespace = await createNamespace(app, owner);
-    for (const query of ['?separator=-', '?separator=', '?mode=other']) {
-      const { status, body } = await ask(namespace, request(1, 'tools/list'), query);
-      expect([status, body.error.code]).toEqual([400, -32600]);
-    }
+  verifies('union:separator', 'with dots the longest id has precedence, and shadowed tools are reported', async () => {
+    const [one, two] = [
+      await start({ tools: [says('b.c', 'of a'), says('x', 'x of a')] }),
+      await start({ tools: [says('c', 'of a.b')] }),
+    ];
+    const namespace = await namespaceWith({ a: one.url, 'a.b': two.url });
+    const result = await listUntil(namespace, (found) => namesIn(found).length === 2, '?separator=.');
+    expect(namesIn(result)).toEqual(['a.b.c', 'a.x']);
+    expect(result._meta).toEqual({ 'slipway/shadowed': [{ connectionId: 'a', name: 'b.c' }] });
+    expect(textOf((await ask(namespace, toolCall(1, 'a.b.c'))).body.result)).toBe('of a.b');
   });
 });
 
@@ -405,22 +388,6 @@ describe('a server with everything', () => {
   );
 
   verifies(
-    'union:any-method',
-    'a log level is set at a server that has logging in its older revision only',
-    async () => {
-      const server = await startReferenceServer('conformance-server');
-      try {
-        const namespace = await namespaceWith({ dual: server.url });
-        const client = await connectV1(`${app.url}/connect/${namespace}/.mcp`, {}, keyed());
-        expect(client.getServerCapabilities()).toMatchObject({ logging: {} });
-        expect(await client.setLoggingLevel('error')).toEqual({});
-      } finally {
-        await server.kill();
-      }
-    },
-  );
-
-  verifies(
     'union:foreign-state',
     'a requestState that no call waits for runs nothing at a server of an earlier revision',
     async () => {
@@ -533,7 +500,7 @@ describe('changes', () => {
     await stream.return();
   });
 
-  verifies('union:log-level', 'the log level of a call reaches servers of 2026-07-28 only', async () => {
+  verifies('union:any-method', 'the log level of a call reaches servers of 2026-07-28 only', async () => {
     const [old, recent] = [await start(), await start({ modernOnly: true })];
     const namespace = await namespaceWith({ old: old.url, recent: recent.url });
     await listUntil(namespace, (found) => ['old__echo', 'recent__echo'].every((name) => namesIn(found).includes(name)));

@@ -2,8 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import supertest from 'supertest';
-import { createApp } from '../../../src/app.setup.js';
-import { routeTable } from '../../../src/platform/http/route-table.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { pathOf } from '../../support/database/server-rows.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
@@ -135,15 +133,6 @@ describe('every route of a connection', () => {
       expect(Object.keys(foreign.headers).toSorted()).toEqual(Object.keys(none.headers).toSorted());
     }
     expect((await app.as(owner).get(path)).status).toBe(404);
-  });
-
-  verifies('grants:connection', 'is in the table above', async () => {
-    const prefix = '/connect/:namespace/:connectionId';
-    const served = routeTable(await createApp(app.env, { preview: true })).filter(
-      ({ path, method }) => (path === prefix || path.startsWith(`${prefix}/`)) && method !== 'HEAD',
-    );
-    const names = served.map(({ method, path }) => `${method} ${path.slice(prefix.length)}`);
-    expect(table.map(([route]) => route).toSorted()).toEqual(names.toSorted());
   });
 
   verifies('grants:connection', 'opens nothing else in the namespace', async () => {
