@@ -90,20 +90,33 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
   const knownIssuers = candidates.length > 1 ? await request.knownAmong(candidates) : new Set<string>();
   const sorted = candidates.toSorted((a, b) => Number(knownIssuers.has(b)) - Number(knownIssuers.has(a)));
   const tried = sorted.slice(0, SERVERS_TRIED_MAX);
-  const server = await firstServer(fetch, tried, upstream, request.pkceUnannounced).catch(async (error: unknown) => {
-    const isOlder = issuers.length === 0 && error instanceof NoServerError;
-    const byDefault = isOlder ? await defaultServer(fetch, upstream) : null;
-    if (!byDefault) throw error;
-    return { server: byDefault, metadata: null };
-  });
+  let server: AuthorizationServer | null = null;
+  let metadata: AuthorizationServerMetadata | null = null;
+  let firstError: OAuthSetupError | null = null;
+  for (const issuer of tried) {
+    try {
+      metadata = await findServer(fetch, issuer);
+      if (metadata) server = checkedServer(metadata, request.pkceUnannounced);
+      else if (issuers.length === 0) server = await defaultServer(fetch, upstream);
+      if (server) break;
+      throw new OAuthSetupError(
+        `No authorization server was found for ${upstream.host}: there is no metadata at ${quoted(issuer, 200)}. ` +
+          'The MCP server must publish protected resource metadata that names one, and that one its own metadata.',
+      );
+    } catch (error) {
+      if (!(error instanceof OAuthSetupError)) throw error;
+      firstError ??= error;
+    }
+  }
+  if (!server) throw firstError as OAuthSetupError;
   const scopes = scopesOf(challenge?.scope ?? null) ?? scopesOf(resourceMetadata?.scopes_supported?.join(' ') ?? null);
   // Where the server supports it, it is required for a refresh token (OpenID Connect Core section 11).
   const isOfflineMissing =
     scopes !== null &&
-    server.metadata?.scopes_supported?.includes('offline_access') &&
+    metadata?.scopes_supported?.includes('offline_access') &&
     !scopes.split(' ').includes('offline_access');
   return {
-    server: server.server,
+    server,
     resource,
     resourceName:
       toStorableText(resourceMetadata?.resource_name ?? '')
@@ -139,28 +152,8 @@ async function findResource(
   return null;
 }
 
-/** First usable authorization server. Without one, throws the error of the first. */
-async function firstServer(
-  fetch: FetchLike,
-  issuers: string[],
-  upstream: URL,
-  pkceUnannounced: readonly string[] | null,
-): Promise<{ server: AuthorizationServer; metadata: AuthorizationServerMetadata }> {
-  let firstError: OAuthSetupError | null = null;
-  for (const issuer of issuers) {
-    try {
-      const metadata = await findServer(fetch, issuer, upstream);
-      return { server: checkedServer(metadata, pkceUnannounced), metadata };
-    } catch (error) {
-      if (!(error instanceof OAuthSetupError)) throw error;
-      firstError ??= error;
-    }
-  }
-  throw firstError ?? noServer(upstream, upstream.origin);
-}
-
-/** Tries all metadata URLs: a document without PKCE may exist beside one with it. */
-async function findServer(fetch: FetchLike, issuer: string, upstream: URL): Promise<AuthorizationServerMetadata> {
+/** Metadata of an issuer; null without any. Tries all URLs: a document without PKCE may exist beside one with it. */
+async function findServer(fetch: FetchLike, issuer: string): Promise<AuthorizationServerMetadata | null> {
   const seen = new Set<string>();
   let first: AuthorizationServerMetadata | null = null;
   for (;;) {
@@ -179,8 +172,7 @@ async function findServer(fetch: FetchLike, issuer: string, upstream: URL): Prom
       if (first) return first;
       throw serverFault(error, issuer);
     }
-    if (!metadata && !first) throw noServer(upstream, issuer);
-    if (!metadata || served === null) return first as AuthorizationServerMetadata;
+    if (!metadata || served === null) return first;
     if (metadata.code_challenge_methods_supported) return metadata;
     first ??= metadata;
     seen.add(served);
@@ -224,16 +216,6 @@ async function defaultServer(fetch: FetchLike, { origin }: URL): Promise<Authori
     readsClientDocuments: false,
     sendsIss: false,
   };
-}
-
-/** Neither the MCP server nor the origin names an authorization server. */
-class NoServerError extends OAuthSetupError {}
-
-function noServer(upstream: URL, issuer: string): OAuthSetupError {
-  return new NoServerError(
-    `No authorization server was found for ${upstream.host}: there is no metadata at ${quoted(issuer, 200)}. ` +
-      'The MCP server must publish protected resource metadata that names one, and that one its own metadata.',
-  );
 }
 
 function checkedServer(

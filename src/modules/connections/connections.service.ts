@@ -97,7 +97,7 @@ export class ConnectionsService implements OnModuleInit {
    * connection is not `connected`. Name and metadata, and values that are stored already, leave its session alone.
    *
    * @param caller whom a grant of the connection let in creates none: it may have been deleted meanwhile
-   * @throws InvalidInputError, InvalidSourceError, ConnectionTargetError, ResourceNotFoundError, KeyScopeError
+   * @throws InvalidInputError, InvalidSourceError, ConflictError, ResourceNotFoundError, KeyScopeError
    */
   async set(
     namespace: OwnedNamespace,

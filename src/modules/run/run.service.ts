@@ -32,7 +32,8 @@ import { InvocationRecord } from './invocation-record.js';
 import { HostedHttpProxy, isReserved } from './hosted-http-proxy.js';
 import { valuesOf, type RunValues } from './run-config-values.js';
 import { ReleaseHandles, type ReleaseHandle } from './release-handles.js';
-import { NotRunnableError, RunPathNotFoundError } from './run.errors.js';
+import { NotRunnableError } from './run.errors.js';
+import { NotFoundError } from '../../platform/errors/domain-error.js';
 import { ServerResolver, type ResolvedRelease, type ResolvedServer } from './server-resolver.js';
 
 /** Open upstream handles: one for each release, account, and set of configuration values. */
@@ -96,7 +97,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    * Serves one request to a run endpoint or a path below it. Of MCP requests only POSTs are recorded. Upstream failures and
    * missing values become JSON-RPC errors.
    *
-   * @throws ServerNotFoundError, KeyScopeError, RunPathNotFoundError, NotRunnableError, errors of the MCP server, and for other paths
+   * @throws ServerNotFoundError, KeyScopeError, NotFoundError, NotRunnableError, errors of the MCP server, and for other paths
    * UpstreamFailure
    */
   async forward({ slug, caller, path }: RunCall, request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -194,7 +195,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   /**
    * Passes a request below the run endpoint to the hosted code.
    *
-   * @throws RunPathNotFoundError, McpMethodNotAllowedError, NotRunnableError
+   * @throws NotFoundError, McpMethodNotAllowedError, NotRunnableError
    */
   private async below(
     { serverId, name, slug, release }: ResolvedServer,
@@ -207,14 +208,14 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const endpoint = this.addresses.run(slug);
     if (!release.program) {
       if (request.method === 'POST') {
-        throw new RunPathNotFoundError(
+        throw new NotFoundError(
           `${name} speaks MCP at ${endpoint} and has no other paths: its release runs elsewhere.`,
         );
       }
       throw new McpMethodNotAllowedError();
     }
     if (isReserved(request.url ?? '')) {
-      throw new RunPathNotFoundError(
+      throw new NotFoundError(
         `There is nothing below ${endpoint} whose path holds a segment "__smithery": ${name} answers at other paths.`,
       );
     }

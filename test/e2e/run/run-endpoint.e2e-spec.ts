@@ -813,7 +813,7 @@ describe('the record of invocations', () => {
         [url(server), 'tools/list', null, 409, 'denied', 'InputRequiredError'],
         [mcp, null, null, 400, 'denied', null],
         [mcp, null, null, 403, 'denied', 'OriginRefusedError'],
-        [url(server, '/files'), null, null, 404, 'denied', 'RunPathNotFoundError'],
+        [url(server, '/files'), null, null, 404, 'denied', 'NotFoundError'],
         [url(bundle), 'tools/call', 'echo', 409, 'denied', 'NotRunnableError'],
         [url(dead), 'tools/call', 'echo', 200, 'exception', 'UpstreamError'],
         [url(locked), 'tools/list', null, 200, 'exception', 'ServerAuthRequiredError'],

@@ -35,7 +35,7 @@ import { toStoredServerInfo } from '../core/server-info.js';
 import { TunnelSocket } from './tunnel-socket.js';
 import { UplinkTunnelsRepository, type TunnelName } from './uplink-tunnels.repository.js';
 import { TunnelLimits } from './tunnel-limits.js';
-import { NoTunnelError, UplinkTakenError } from './uplink.errors.js';
+import { ConflictError, UnavailableError } from '../../../platform/errors/domain-error.js';
 
 declare module '../../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -73,6 +73,8 @@ interface HeldTunnel extends Pairing {
   /** To call when the tunnel has ended: its key holds it no longer. */
   release: () => void;
 }
+
+const TAKEN = 'Another local server is paired with this connection: stop it, or pair with `--force` to replace it.';
 
 /** The tunnels of this process. */
 @Injectable()
@@ -157,7 +159,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
    * Pairs a local server: takes the connection's tunnel for this process, then opens the socket.
    *
    * @param accept opens the socket; null when the peer has closed it
-   * @throws UplinkTakenError, TooManyTunnelsError, NoTunnelError, ResourceNotFoundError
+   * @throws ConflictError, TooManyError, UnavailableError, ResourceNotFoundError
    */
   async pair(pairing: Pairing, accept: () => WebSocket | null): Promise<void> {
     if (this.isStopping) throw stopping();
@@ -171,7 +173,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       const isSuperseded = old !== undefined && BigInt(old.tunnel) > BigInt(tunnel);
       if (!isSuperseded) old?.socket.shut(1001, 'replaced');
       this.pubSub.publish('uplinks.paired', { id: connectionId, tunnel });
-      if (isSuperseded) throw new UplinkTakenError();
+      if (isSuperseded) throw new ConflictError(TAKEN);
       const socket = this.isStopping ? null : accept();
       if (socket) {
         isHeld = true;
@@ -184,7 +186,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     }
   }
 
-  /** @returns the number of the new tunnel @throws UplinkTakenError, NoTunnelError, ResourceNotFoundError */
+  /** @returns the number of the new tunnel @throws ConflictError, UnavailableError, ResourceNotFoundError */
   private async claim({ connectionId, force }: Pairing): Promise<string> {
     const { id } = this.registry;
     for (const isRetry of [false, true]) {
@@ -193,9 +195,9 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       if (epoch === null) continue;
       const { isCurrent, tunnel } = await this.tunnels.claim(connectionId, { id, epoch }, force);
       if (tunnel !== null) return tunnel;
-      if (isCurrent) throw new UplinkTakenError();
+      if (isCurrent) throw new ConflictError(TAKEN);
     }
-    throw new NoTunnelError('The database did not answer this process in time: try again in a few seconds');
+    throw new UnavailableError('The database did not answer this process in time: try again in a few seconds', 5);
   }
 
   private hold(pairing: Omit<HeldTunnel, 'socket' | 'pings' | 'release'>, socket: WebSocket): void {
@@ -290,6 +292,6 @@ async function shutWhenIdle(socket: TunnelSocket): Promise<void> {
   socket.shut(1001, 'restarting');
 }
 
-function stopping(): NoTunnelError {
-  return new NoTunnelError('This process is about to stop: try again in a few seconds');
+function stopping(): UnavailableError {
+  return new UnavailableError('This process is about to stop: try again in a few seconds', 5);
 }

@@ -14,7 +14,7 @@ import { ownConnections } from '../core/connections.access.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { TunnelLimits } from './tunnel-limits.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
-import { BadHandshakeError } from './uplink.errors.js';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { ConnectionReader } from '../core/connection-reader.js';
 
 const ws = lazyRequire<typeof Ws>('ws');
@@ -74,7 +74,11 @@ export class UplinkGateway {
     const key = headers['sec-websocket-key'];
     const isKey = key !== undefined && /^[+/0-9A-Za-z]{22}==$/.test(key);
     const isVersion = headers['sec-websocket-version'] === '13' || headers['sec-websocket-version'] === '8';
-    if (method !== 'GET' || !isKey || !isVersion) throw new BadHandshakeError();
+    if (method !== 'GET' || !isKey || !isVersion) {
+      throw new InvalidInputError(
+        'This is no WebSocket handshake: send GET with Sec-WebSocket-Version 13 and a Sec-WebSocket-Key (RFC 6455)',
+      );
+    }
     const { accountId, keyId, grant: opened } = grant.caller;
     const force = ['1', 'true'].includes(searchParams.get('force') ?? '');
     await this.tunnels.pair(
