@@ -1,6 +1,5 @@
 /**
- * OAuth credentials of servers and connections towards their upstreams: the token for a call, and the link to the page
- * on which a person authorizes.
+ * OAuth credentials of servers and connections towards their upstreams: the token for a call, and its removal.
  *
  * A token is read from a cache of 5 s; `credentials.changed` drops it in every process. It is refreshed 60 s or a tenth
  * of its life before its end, or after a 401 with it. A token counts for the URL that it was made for only. Modules
@@ -19,17 +18,12 @@ import { Egress } from '../../platform/egress/egress.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { LogNamesRepository } from '../../platform/telemetry/log-names.repository.js';
 import { Vault } from '../../platform/vault/vault.js';
-import { AuthorizationsService } from './authorizations.service.js';
 import { CredentialRepository } from './credential.repository.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from './credentials.errors.js';
-import {
-  upstreamAddress,
-  type AuthorizationSetup,
-  type BeginAuthorization,
-  type CredentialOwner,
-} from './credentials.types.js';
+import { upstreamAddress, type CredentialOwner } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
+import { PendingAuthorization } from './pending-authorization.entity.js';
 import { issuerOf, openTokens } from './stored-tokens.js';
 import type { PageServer } from './setup/setup.types.js';
 import { TokenRefresherService } from './token-refresher.service.js';
@@ -84,7 +78,6 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   constructor(
     private readonly dataSource: DataSource,
     private readonly rows: CredentialRepository,
-    private readonly authorizations: AuthorizationsService,
     private readonly refresher: TokenRefresherService,
     private readonly clients: OAuthClientsService,
     private readonly vault: Vault,
@@ -156,23 +149,13 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 
   /**
-   * Discovers the upstream's authorization server, registers Slipway there where needed, and makes a link to a page where
-   * a person authorizes it. The link works once, also after a restart.
-   *
-   * @throws OAuthSetupError with a sentence for the publisher
-   */
-  begin(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationSetup> {
-    return this.authorizations.begin(owner, request);
-  }
-
-  /**
    * Deletes tokens and pending authorizations, and revokes the tokens (RFC 7009) in the background, if the authorization
    * server can be reached. Deleting the owner's row deletes them too, but does not revoke the tokens.
    */
   async remove(owner: CredentialOwner): Promise<void> {
     const where = { ownerKind: owner.kind, ownerId: owner.id };
     const row = await this.dataSource.transaction(async (tx) => {
-      await this.authorizations.remove(owner, tx);
+      await tx.delete(PendingAuthorization, where);
       const stored = await tx.findOne(UpstreamCredential, { where, lock: { mode: 'pessimistic_write' } });
       if (!stored) return null;
       await tx.delete(UpstreamCredential, { id: stored.id });

@@ -19,7 +19,7 @@ import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { LogNamesRepository } from '../../../platform/telemetry/log-names.repository.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { AuthAdaptersService } from '../../oauth/auth-adapters.service.js';
+import { OAuthClientsService } from '../../oauth/oauth-clients.service.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
 import { isConnectionId } from './connection-target.js';
 import { ConnectionTransports } from './connection-transports.js';
@@ -126,7 +126,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     private readonly values: ConnectionValues,
     private readonly urls: ConnectionUrls,
     private readonly servers: ServerChannelsService,
-    private readonly adapters: AuthAdaptersService,
+    private readonly clients: OAuthClientsService,
     private readonly pubSub: PubSub,
   ) {}
 
@@ -136,7 +136,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   }
 
   async onModuleInit(): Promise<void> {
-    this.adapters.provide((id) => this.adapterOf(id));
+    this.clients.provideAdapters((id) => this.adapterOf(id));
     this.servers.onOffersChanged((id) =>
       this.handles.forgetListsWhere(({ owner: { target } }) => 'serverId' in target && target.serverId === id),
     );
