@@ -21,6 +21,7 @@ import {
   ownConnectionsOnly,
 } from './core/connections.access.js';
 import { ConnectionReader } from './core/connection-reader.js';
+import { ConnectionDeletion } from './connection-deletion.js';
 import { ConnectionsService } from './connections.service.js';
 import { MetadataFilters, type MetadataFilter } from './core/metadata-filter.js';
 
@@ -41,6 +42,7 @@ const body = {
 export class ConnectionsController {
   constructor(
     private readonly connections: ConnectionsService,
+    private readonly deletion: ConnectionDeletion,
     private readonly reader: ConnectionReader,
   ) {}
 
@@ -133,6 +135,6 @@ export class ConnectionsController {
   @Access('connections:write', ownConnectionsOnly)
   @ApiErrors(404)
   remove(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<SuccessDto> {
-    return this.connections.remove(namespace, id);
+    return this.deletion.remove(namespace, id);
   }
 }

@@ -1,3 +1,6 @@
+import { Injectable } from '@nestjs/common';
+import { InvocationsService } from '../logs/ingest/invocations.service.js';
+import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import type { CallOrigin, McpReply } from '../../mcp/protocol/channel.js';
 import { memberText } from '../../mcp/protocol/json-edit.js';
 import { slice } from '../../mcp/protocol/json-text.js';
@@ -169,4 +172,34 @@ function resultOf({ text, result, error }: McpReply): string | null {
 function withUpstreamDetail(failure: Error): Error {
   const { detail } = failure as { detail?: unknown };
   return detail instanceof UpstreamFailure ? detail : failure;
+}
+
+/** Stores ended records, and samples the outputs of tools. */
+@Injectable()
+export class InvocationRecorder {
+  constructor(
+    private readonly invocations: InvocationsService,
+    private readonly outputs: ToolOutputsService,
+  ) {}
+
+  /**
+   * Ends a record.
+   *
+   * @param url the called address
+   * @param http method and status of the answer
+   * @param keepsDenied false: a call that was refused before the server was reached is not stored
+   */
+  end(
+    record: InvocationRecord,
+    server: { serverId: string; releaseId: string | null },
+    url: string,
+    http: { method: string; status: number },
+    keepsDenied: boolean,
+  ): ReturnType<InvocationRecord['finish']> {
+    const { output } = record;
+    if (output) this.outputs.observe(server.serverId, output.tool, output.result);
+    const invocation = record.finish(server, url, http);
+    if (keepsDenied || invocation.outcome !== 'denied') this.invocations.record(invocation);
+    return invocation;
+  }
 }

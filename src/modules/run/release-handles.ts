@@ -73,6 +73,11 @@ export class ReleaseHandles {
     private readonly env: Env,
   ) {}
 
+  /** The run endpoint of a server. */
+  addressOf({ slug }: Pick<ResolvedServer, 'slug'>): string {
+    return this.addresses.run(slug);
+  }
+
   /**
    * A handle for callers who send these values and this token. `sessionsOf` names the owner of their sessions with hosted
    * code. Header names are lower-case.

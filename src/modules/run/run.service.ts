@@ -23,12 +23,9 @@ import type { StreamOwner } from '../../platform/http/event-stream.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import type { Caller } from '../auth/access.types.js';
 import type { ServerUse } from '../servers/server.types.js';
-import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { CallMetricsService } from '../logs/call-metrics.service.js';
-import { InvocationsService } from '../logs/ingest/invocations.service.js';
-import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
-import { InvocationRecord } from './invocation-record.js';
+import { InvocationRecord, InvocationRecorder } from './invocation-record.js';
 import { HostedHttpProxy, isReserved } from './hosted-http-proxy.js';
 import { valuesOf, type RunValues } from './run-config-values.js';
 import { ReleaseHandles, type ReleaseHandle } from './release-handles.js';
@@ -56,14 +53,12 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
 
   constructor(
     private readonly registry: ServersService,
-    private readonly addresses: ServerUrlsService,
-    private readonly invocations: InvocationsService,
     private readonly metrics: CallMetricsService,
     private readonly resolver: ServerResolver,
     private readonly factory: ReleaseHandles,
     private readonly mcpServer: McpHttpServer,
     private readonly httpProxy: HostedHttpProxy,
-    private readonly outputs: ToolOutputsService,
+    private readonly recorder: InvocationRecorder,
     gauges: Metrics,
   ) {
     gauges.gauge('slipway_run_links', 'Open handles to servers, of run endpoints.', () => this.handles.size);
@@ -147,15 +142,10 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       leave();
       if (record) {
         const { serverId, release } = server;
-        const { output } = record;
-        if (output) this.outputs.observe(serverId, output.tool, output.result);
-        const url = [this.addresses.run(server.slug), ...path.map(encodeURIComponent)].join('/');
-        const invocation = record.finish({ serverId, releaseId: release.id }, url, {
-          method: request.method ?? 'POST',
-          status: response.statusCode,
-        });
-        this.metrics.ended('run', invocation.outcome, invocation.wallMs);
-        this.invocations.record(invocation);
+        const url = [this.factory.addressOf(server), ...path.map(encodeURIComponent)].join('/');
+        const http = { method: request.method ?? 'POST', status: response.statusCode };
+        const { outcome, wallMs } = this.recorder.end(record, { serverId, releaseId: release.id }, url, http, true);
+        this.metrics.ended('run', outcome, wallMs);
       }
     }
   }
@@ -198,14 +188,15 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    * @throws NotFoundError, McpMethodNotAllowedError, NotRunnableError
    */
   private async below(
-    { serverId, name, slug, release }: ResolvedServer,
+    server: ResolvedServer,
     caller: StreamOwner,
     request: IncomingMessage,
     response: ServerResponse,
     record: InvocationRecord,
   ): Promise<void> {
+    const { serverId, name, slug, release } = server;
     if ('reason' in release) throw new NotRunnableError(release.reason);
-    const endpoint = this.addresses.run(slug);
+    const endpoint = this.factory.addressOf(server);
     if (!release.program) {
       if (request.method === 'POST') {
         throw new NotFoundError(

@@ -11,23 +11,19 @@
  * link. A call whose connection is deleted meanwhile fails with a sentence that says so.
  */
 import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { DataSource } from 'typeorm';
 import { HandlePool } from '../../../mcp/client/handle-pool.js';
 import { ChosenToolsChannel } from '../../../mcp/client/tool-choice.js';
-import type { AuthAdapter } from '../../../mcp/oauth/tokens.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import { LogNamesRepository } from '../../../platform/telemetry/log-names.repository.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { OAuthClientsService } from '../../oauth/oauth-clients.service.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
 import { isConnectionId } from './connection-target.js';
+import { ConnectionTargets } from './connection-targets.js';
 import { ConnectionTransports } from './connection-transports.js';
 import { ConnectionUrls } from './connection-urls.js';
-import { ConnectionValues } from './connection-values.js';
 import type { ConnectionTarget } from './connection.entity.js';
 import { ConnectionEvents, type ConnectionChange } from './connection.events.js';
-import { ConnectionRepository, type ByIds, type TargetRow } from './connection.repository.js';
+import { ConnectionRepository } from './connection.repository.js';
 import { withSetupUrl } from './connections.errors.js';
 import { StatusRecorder, type StatusObserver } from './status-recorder.js';
 import type { McpCall, McpReply } from '../../../mcp/protocol/channel.js';
@@ -118,15 +114,13 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   });
 
   constructor(
-    private readonly database: DataSource,
     private readonly repository: ConnectionRepository,
+    private readonly rows: ConnectionTargets,
     private readonly transports: ConnectionTransports,
     private readonly events: ConnectionEvents,
     private readonly statuses: StatusRecorder,
-    private readonly values: ConnectionValues,
     private readonly urls: ConnectionUrls,
     private readonly servers: ServerChannelsService,
-    private readonly clients: OAuthClientsService,
     private readonly pubSub: PubSub,
   ) {}
 
@@ -136,7 +130,6 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   }
 
   async onModuleInit(): Promise<void> {
-    this.clients.provideAdapters((id) => this.adapterOf(id));
     this.servers.onOffersChanged((id) =>
       this.handles.forgetListsWhere(({ owner: { target } }) => 'serverId' in target && target.serverId === id),
     );
@@ -177,7 +170,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
 
   /** The handle to a row that was just written, which is announced to every process; null if it was deleted. */
   async adopt(id: string): Promise<ConnectionHandle | null> {
-    const target = await this.read({ id });
+    const target = await this.rows.read({ id });
     if (!target) return null;
     this.announce(target);
     return this.handleTo(target);
@@ -185,7 +178,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
 
   /** The target of a connection as its row is now; null if it was deleted. */
   stored(id: string): Promise<ConnectionTarget | null> {
-    return this.read({ id });
+    return this.rows.read({ id });
   }
 
   /**
@@ -194,10 +187,10 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
    */
   async prepareEnd(id: string): Promise<void> {
     try {
-      const target = await this.read({ id });
+      const target = await this.rows.read({ id });
       if (target?.kind === 'server') this.handleTo(target);
     } catch (error) {
-      const names = await LogNamesRepository.find(this.database, 'connection', id);
+      const names = await this.repository.logNames(id);
       this.logger.warn({ msg: 'the upstream session of a deleted connection is not ended', ...names, err: error });
     }
   }
@@ -260,36 +253,9 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     }
   }
 
-  /** The code of a registry server that authorizes its users; null for other targets and servers without such code. */
-  private async adapterOf(connectionId: string): Promise<AuthAdapter | null> {
-    const target = await this.read({ id: connectionId });
-    if (target?.kind !== 'server' || target.serverId === null) return null;
-    return this.servers.adapterFor(target.serverId, target);
-  }
-
   private load(key: string): Promise<ConnectionTarget | null> {
     const slash = key.indexOf('/');
-    return this.read({ namespaceId: key.slice(0, slash), connectionId: key.slice(slash + 1) });
-  }
-
-  private async read(where: ByIds): Promise<ConnectionTarget | null> {
-    const row = await this.repository.findTarget(where);
-    return row && this.toTarget(row);
-  }
-
-  private toTarget(row: TargetRow): ConnectionTarget {
-    const { id, revision, namespaceId, namespace, accountId, connectionId, setupEpoch, recordingUntil } = row;
-    const { serverId, mock, tools, callTimeoutMs } = row;
-    const owner = { namespaceId, namespace, accountId };
-    const ref = { id, revision, ...owner, connectionId, setupEpoch, recordingUntil, tools, callTimeoutMs };
-    const serverName = row.serverName ?? '';
-    if (mock) return { ...ref, kind: 'mock', serverId, serverName, scenario: mock.scenario ?? null };
-    if (row.targetKind === 'uplink') return { ...ref, kind: 'uplink' };
-    if (row.targetKind === 'source') return { ...ref, kind: 'source', isStateful: row.isStateful };
-    const headers = this.values.openHeaders(id, row.sealedHeaders);
-    if (row.targetKind === 'url') return { ...ref, kind: 'url', url: this.values.openUrl(row) ?? '', headers };
-    const query = this.values.openQuery(id, row.sealedQuery);
-    return { ...ref, kind: 'server', serverId, serverName, headers, query };
+    return this.rows.read({ namespaceId: key.slice(0, slash), connectionId: key.slice(slash + 1) });
   }
 }
 

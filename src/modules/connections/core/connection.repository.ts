@@ -8,6 +8,7 @@ import {
   type QueryDeepPartialEntity,
 } from 'typeorm';
 import { PreparedStatement } from '../../../platform/database/prepared-statement.js';
+import { LogNamesRepository } from '../../../platform/telemetry/log-names.repository.js';
 import { visibleToAccount } from '../../auth/visible-servers.access.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import type { ConnectionState } from './connection-status.js';
@@ -158,6 +159,11 @@ export class ConnectionRepository {
     const rows = await this.connections.find({ where, select, order: { seq: 'DESC' }, take: NAMES_MAX });
     const ids = rows.map((row) => row.connectionId);
     return ResourceNotFoundError.ofConnection(name, connectionId, ids);
+  }
+
+  /** Name and account of a connection, for a log line. */
+  logNames(id: string): Promise<object> {
+    return LogNamesRepository.find(this.connections.manager, 'connection', id);
   }
 
   findRow(where: FindOptionsWhere<Connection>): Promise<ConnectionRow | null> {

@@ -8,8 +8,8 @@
  * key, its grant and its connection.
  *
  * Close reasons: `replaced` and `deleted` end the published client for good; after `lease lost` and `restarting` it
- * connects again. Refused: UplinkTakenError (use `force`), TooManyTunnelsError, NoTunnelError while the lease or the
- * process ends. The status of the connection follows the tunnel.
+ * connects again. Refused: ConflictError (use `force`), TooManyError for the share of the account, UnavailableError while
+ * the lease or the process ends. The status of the connection follows the tunnel.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import {
@@ -34,7 +34,6 @@ import { ConnectionHandles, type ChangedConnection } from '../core/connection-ha
 import { toStoredServerInfo } from '../core/server-info.js';
 import { TunnelSocket } from './tunnel-socket.js';
 import { UplinkTunnelsRepository, type TunnelName } from './uplink-tunnels.repository.js';
-import { TunnelLimits } from './tunnel-limits.js';
 import { ConflictError, UnavailableError } from '../../../platform/errors/domain-error.js';
 
 declare module '../../../platform/queue/pub-sub.js' {
@@ -62,11 +61,11 @@ export interface Pairing {
   grant?: HoldingGrant;
   /** Replace a tunnel that is open. */
   force: boolean;
+  /** Returns the share of {@link TunnelLimits} when the tunnel has ended, or was not paired. */
+  leave: () => void;
 }
 
 interface HeldTunnel extends Pairing {
-  /** Returns its share of {@link TunnelLimits}. */
-  leave: () => void;
   tunnel: string;
   socket: TunnelSocket;
   pings: Repeat;
@@ -88,7 +87,6 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   constructor(
     private readonly tunnels: UplinkTunnelsRepository,
     private readonly registry: ProcessRegistry,
-    private readonly limits: TunnelLimits,
     private readonly keys: HeldByKeys,
     private readonly connections: ConnectionHandles,
     private readonly events: ConnectionEvents,
@@ -159,14 +157,13 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
    * Pairs a local server: takes the connection's tunnel for this process, then opens the socket.
    *
    * @param accept opens the socket; null when the peer has closed it
-   * @throws ConflictError, TooManyError, UnavailableError, ResourceNotFoundError
+   * @throws ConflictError, UnavailableError, ResourceNotFoundError
    */
   async pair(pairing: Pairing, accept: () => WebSocket | null): Promise<void> {
-    if (this.isStopping) throw stopping();
-    const { connectionId, accountId } = pairing;
-    const leave = this.limits.enter(accountId);
+    const { connectionId, leave } = pairing;
     let isHeld = false;
     try {
+      if (this.isStopping) throw stopping();
       const tunnel = await this.claim(pairing);
       const old = this.held.get(connectionId);
       // Of two concurrent pairings the one with the greater number stays, whichever is answered first.
@@ -177,7 +174,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       const socket = this.isStopping ? null : accept();
       if (socket) {
         isHeld = true;
-        return this.hold({ ...pairing, tunnel, leave }, socket);
+        return this.hold({ ...pairing, tunnel }, socket);
       }
       await this.release({ connectionId, tunnel }, uplinkWaiting);
       if (this.isStopping) throw stopping();

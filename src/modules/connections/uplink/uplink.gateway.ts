@@ -81,8 +81,9 @@ export class UplinkGateway {
     }
     const { accountId, keyId, grant: opened } = grant.caller;
     const force = ['1', 'true'].includes(searchParams.get('force') ?? '');
+    const leave = this.limits.enter(accountId);
     await this.tunnels.pair(
-      { connectionId: id, namespaceId: owned.id, accountId, keyId, grant: opened, force },
+      { connectionId: id, namespaceId: owned.id, accountId, keyId, grant: opened, force, leave },
       accept,
     );
   }
