@@ -4,8 +4,8 @@
  * Order: the URL in the challenge (`WWW-Authenticate: Bearer resource_metadata=…`), the well-known protected resource
  * metadata (RFC 9728), or the server's own origin without them (MCP 2025-03-26); then the metadata of the authorization
  * server (RFC 8414, OpenID Connect Discovery). A server without either has the default endpoints `/authorize`, `/token`
- * and `/register`, if its token endpoint answers as one. Of several authorization servers those at which we have a
- * client are tried first, four at most.
+ * and `/register`, if its token endpoint answers as one. Of several authorization servers the first four count, and of
+ * them those at which we have a client are tried first.
  *
  * Every fault is an OAuthSetupError that names what is missing or invalid, and where: no PKCE with S256 (unless listed
  * in `OAUTH_PKCE_UNANNOUNCED`), another issuer than announced, a resource that is not the called server, endpoints
@@ -26,9 +26,6 @@ import { sdk } from './sdk.js';
 
 /** Limit of authorization servers tried from a list. */
 const SERVERS_TRIED_MAX = 4;
-const SERVERS_READ_MAX = 100;
-
-const RESOURCE_NAME_CHARS_MAX = 200;
 
 /** Error codes with which a token endpoint refuses a request without a code (RFC 6749 section 5.2). */
 const TOKEN_ERRORS: ReadonlySet<unknown> = new Set(['invalid_request', 'invalid_client', 'invalid_grant']);
@@ -86,14 +83,13 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
   }
   const resource = resourceMetadata ? checkedResource(resourceMetadata.resource, upstream) : canonicalUrl(upstream);
   const issuers = resourceMetadata?.authorization_servers ?? [];
-  const candidates = issuers.length > 0 ? issuers.slice(0, SERVERS_READ_MAX) : [`${upstream.origin}/`];
+  const candidates = issuers.length > 0 ? issuers.slice(0, SERVERS_TRIED_MAX) : [`${upstream.origin}/`];
   const knownIssuers = candidates.length > 1 ? await request.knownAmong(candidates) : new Set<string>();
   const sorted = candidates.toSorted((a, b) => Number(knownIssuers.has(b)) - Number(knownIssuers.has(a)));
-  const tried = sorted.slice(0, SERVERS_TRIED_MAX);
   let server: AuthorizationServer | null = null;
   let metadata: AuthorizationServerMetadata | null = null;
   let firstError: OAuthSetupError | null = null;
-  for (const issuer of tried) {
+  for (const issuer of sorted) {
     try {
       metadata = await findServer(fetch, issuer);
       if (metadata) server = checkedServer(metadata, request.pkceUnannounced);
@@ -121,7 +117,7 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
     resourceName:
       toStorableText(resourceMetadata?.resource_name ?? '')
         .trim()
-        .slice(0, RESOURCE_NAME_CHARS_MAX) || null,
+        .slice(0, 200) || null,
     scopes: isOfflineMissing ? `${scopes} offline_access` : scopes,
   };
 }
@@ -170,26 +166,21 @@ async function findServer(fetch: FetchLike, issuer: string): Promise<Authorizati
       metadata = await sdk().discoverAuthorizationServerMetadata(issuer, { fetchFn });
     } catch (error) {
       if (first) return first;
-      throw serverFault(error, issuer);
+      const name = quoted(issuer, 200);
+      if (error instanceof sdk().IssuerMismatchError) {
+        throw new OAuthSetupError(
+          `The metadata of the authorization server ${name} name another issuer, ${quoted(error.received ?? 'none', 200)}: ` +
+            'the two must be spelled alike, to the slash at the end.',
+        );
+      }
+      const reason = error instanceof OAuthFetchError ? error.message : 'it is no valid metadata document.';
+      throw new OAuthSetupError(`The metadata of the authorization server ${name} cannot be read: ${reason}`);
     }
     if (!metadata || served === null) return first;
     if (metadata.code_challenge_methods_supported) return metadata;
     first ??= metadata;
     seen.add(served);
   }
-}
-
-function serverFault(error: unknown, issuer: string): OAuthSetupError {
-  if (error instanceof sdk().IssuerMismatchError) {
-    return new OAuthSetupError(
-      `The metadata of the authorization server ${quoted(issuer, 200)} name another issuer, ${quoted(error.received ?? 'none', 200)}: ` +
-        'the two must be spelled alike, to the slash at the end.',
-    );
-  }
-  const reason = error instanceof OAuthFetchError ? error.message : 'it is no valid metadata document.';
-  return new OAuthSetupError(
-    `The metadata of the authorization server ${quoted(issuer, 200)} cannot be read: ${reason}`,
-  );
 }
 
 /**

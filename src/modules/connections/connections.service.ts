@@ -107,7 +107,12 @@ export class ConnectionsService {
       const stored = await this.repository.lock(id, tx);
       if (!stored) throw new ResourceNotFoundError();
       const storedQuery = this.values.openQuery(id, stored.sealedQuery);
-      const all = query && mergedQuery(storedQuery, query);
+      // Query values are never shown, so a change names only its own: an empty value deletes one, and unnamed ones stay.
+      const named = new Set(query?.map(([key]) => key));
+      const all = query && [
+        ...storedQuery.filter(([key]) => !named.has(key)),
+        ...query.filter(([, value]) => value !== ''),
+      ];
       const fault = all ? queryFault(all) : null;
       if (fault !== null) throw new InvalidInputError(`The query values ${fault}`);
       const sealedHeaders = this.values.sealHeaders(id, headers);
@@ -148,10 +153,4 @@ export class ConnectionsService {
 /** Compares a member of a body with a stored JSON value. */
 function isSame(sent: unknown, stored: unknown): boolean {
   return isDeepStrictEqual(JSON.parse(JSON.stringify(sent)), stored);
-}
-
-/** Query values are never shown, so a change names only its own: an empty value deletes one, and unnamed ones stay. */
-function mergedQuery(stored: QueryValues, change: QueryValues): QueryValues {
-  const named = new Set(change.map(([name]) => name));
-  return [...stored.filter(([name]) => !named.has(name)), ...change.filter(([, value]) => value !== '')];
 }

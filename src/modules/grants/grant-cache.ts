@@ -21,7 +21,6 @@ import { GrantsRepository, type TargetedGrant } from './grants.repository.js';
 
 /** A withdrawn grant must stop working everywhere within 5 s, also if the message about it is lost. */
 const CACHE_MS = 5_000;
-const CACHED_MAX = 10_000;
 
 /** Interval at which the grants of open streams are checked: with the query, streams end within 5 s. */
 const HELD_CHECK_MS = 3_000;
@@ -29,7 +28,7 @@ const HELD_CHECK_MS = 3_000;
 /** Finds grants for the access guard, and ends what withdrawn ones hold open. */
 @Injectable()
 export class GrantCache implements GrantSource, OnModuleInit, OnApplicationBootstrap {
-  private readonly known = new RowCache<TargetedGrant>((key) => this.load(key), { max: CACHED_MAX, ttlMs: CACHE_MS });
+  private readonly known = new RowCache<TargetedGrant>((key) => this.load(key), { ttlMs: CACHE_MS });
   private check: ScheduledWork | undefined;
 
   constructor(

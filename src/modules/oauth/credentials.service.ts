@@ -37,11 +37,6 @@ declare module '../../platform/queue/pub-sub.js' {
 
 /** Cache lifetime of a credential. A change is also announced to every process at once. */
 const CACHED_MS = 5_000;
-/** As many as there are cached connections: one without a credential has an entry too. */
-const CACHED_MAX = 50_000;
-
-/** Owners whose tokens one deletion revokes; the tokens of further ones expire. */
-const REVOKED_AT_ONCE_MAX = 1_000;
 
 /** A step after an authorization in the module that has the owner, such as the resumption of a release. */
 type AuthorizedHandler = (ownerId: string) => Promise<void>;
@@ -69,7 +64,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   private readonly revoking = new Set<Promise<void>>();
   private readonly cache = new RowCache<{ credential: CachedCredential | null }>(
     async (key) => ({ credential: await this.load(key) }),
-    { max: CACHED_MAX, ttlMs: CACHED_MS },
+    { ttlMs: CACHED_MS },
   );
   private readonly handlers = new Map<CredentialOwner['kind'], AuthorizedHandler[]>();
   private readonly pendingChecks = new Map<CredentialOwner['kind'], (ownerId: string) => Promise<boolean>>();
@@ -168,12 +163,12 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 
   /**
-   * Reads the tokens of owners that are about to be deleted together, of 1,000 at most. The returned function revokes them
+   * Reads the tokens of owners that are about to be deleted together. The returned function revokes them
    * one after another, in the background.
    */
   async prepareRevocation(kind: CredentialOwner['kind'], ownerIds: string[]): Promise<() => void> {
     const rows = await this.dataSource.manager.find(UpstreamCredential, {
-      where: { ownerKind: kind, ownerId: In(ownerIds.slice(0, REVOKED_AT_ONCE_MAX)) },
+      where: { ownerKind: kind, ownerId: In(ownerIds) },
       relations: { client: true },
     });
     const all = async () => {

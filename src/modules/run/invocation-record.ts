@@ -79,7 +79,16 @@ export class InvocationRecord extends RequestRecord {
     url: string,
     { method, status }: { method: string; status: number },
   ): Invocation & { outcome: InvocationOutcome; wallMs: number } {
-    const thrown = (this.failure && withUpstreamDetail(this.failure)) ?? this.shownError();
+    let thrown: { name: string; message: string } | null = null;
+    if (this.failure) {
+      // The failure of the upstream behind it: the owner may know where the server runs, its callers may not.
+      const { detail } = this.failure as { detail?: unknown };
+      thrown = detail instanceof UpstreamFailure ? detail : this.failure;
+    } else if (this.answeredError) {
+      const message = redactText(this.answeredError.text);
+      const shown = this.options.keepsPayload ? message : message.slice(0, ERROR_CHARS_MAX);
+      thrown = { name: this.answeredError.name, message: shown };
+    }
     return {
       id: this.invocationId,
       serverId,
@@ -104,13 +113,6 @@ export class InvocationRecord extends RequestRecord {
 
   private hasPayload(): boolean {
     return this.options.keepsPayload === true && WITH_PAYLOAD.has(this.rpcMethod ?? '');
-  }
-
-  private shownError(): { name: string; message: string } | null {
-    if (!this.answeredError) return null;
-    const { name, text } = this.answeredError;
-    const message = redactText(text);
-    return { name, message: this.options.keepsPayload ? message : message.slice(0, ERROR_CHARS_MAX) };
   }
 
   private outcome(): InvocationOutcome {
@@ -141,15 +143,14 @@ function errorIn(reply: McpReply, isToolCall: boolean): AnsweredError | null {
       text: `${error.code}: ${error.message.slice(0, RESULT_CHARS_MAX)}`,
     };
   if (!isToolCall || !result || !isErrorResult(reply)) return null;
-  return { outcome: 'toolError', name: 'ToolError', text: contentText(slice(text, result)) };
-}
-
-/** The texts of a tool's result. */
-function contentText(result: string): string {
-  if (result.length > RESULT_CHARS_MAX) return `[result of ${result.length} characters]`;
-  const { content } = JSON.parse(result) as { content?: unknown };
+  const json = slice(text, result);
+  if (json.length > RESULT_CHARS_MAX) {
+    return { outcome: 'toolError', name: 'ToolError', text: `[result of ${json.length} characters]` };
+  }
+  const { content } = JSON.parse(json) as { content?: unknown };
   const texts = Array.isArray(content) ? content.map((item) => (isObject(item) ? item.text : undefined)) : [];
-  return texts.filter((text) => typeof text === 'string').join('\n');
+  const shown = texts.filter((item) => typeof item === 'string').join('\n');
+  return { outcome: 'toolError', name: 'ToolError', text: shown };
 }
 
 /** The arguments of a tool or prompt, otherwise all params. */
@@ -166,12 +167,6 @@ function resultOf({ text, result, error }: McpReply): string | null {
   const json = slice(text, result);
   if (json.length > RESULT_CHARS_MAX) return JSON.stringify(`[result of ${json.length} characters]`);
   return redactedJson(JSON.parse(json), PAYLOAD_BYTES_MAX);
-}
-
-/** The failure of the upstream behind an error: the owner may know where the server runs, its callers may not. */
-function withUpstreamDetail(failure: Error): Error {
-  const { detail } = failure as { detail?: unknown };
-  return detail instanceof UpstreamFailure ? detail : failure;
 }
 
 /** Stores ended records, and samples the outputs of tools. */

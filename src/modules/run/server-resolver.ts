@@ -17,7 +17,6 @@ import { bundleProgram, releaseProgram } from '../releases/program-ref.js';
 
 /** Cache lifetime of a server. Changes are also published, so that they take effect at once. */
 const SERVER_CACHED_MS = 5_000;
-const SERVERS_CACHED_MAX = 50_000;
 
 /** Prefix of cache keys that are ids; no slug holds a colon. */
 const BY_ID = 'id:';
@@ -65,10 +64,7 @@ export class ServerResolver implements OnModuleInit {
     /** The lists of a server may have changed: after a release, a rescan or its deletion. */
     offers: [serverId: string];
   }>();
-  private readonly servers = new RowCache<ResolvedServer>((key) => this.load(key), {
-    max: SERVERS_CACHED_MAX,
-    ttlMs: SERVER_CACHED_MS,
-  });
+  private readonly servers = new RowCache<ResolvedServer>((key) => this.load(key), { ttlMs: SERVER_CACHED_MS });
 
   constructor(
     private readonly registry: ServersService,
@@ -136,7 +132,11 @@ export class ServerResolver implements OnModuleInit {
   private async load(key: string): Promise<ResolvedServer | null> {
     const by = key.startsWith(BY_ID) ? { id: key.slice(BY_ID.length) } : { slug: key };
     const server = await this.registry.findRunnable(by);
-    return server && toResolvedServer(server, this.env.runtimeBundles !== 'off');
+    if (!server) return null;
+    const { id, ownerId, namespace, isPublic, namespaceId, slug, logPayloads } = server;
+    const name = formatQualifiedName(server);
+    const release = releaseOf(name, server, this.env.runtimeBundles !== 'off');
+    return { id, serverId: id, ownerId, namespace, isPublic, namespaceId, name, slug, logPayloads, release };
   }
 
   private forget(id: string): void {
@@ -148,14 +148,6 @@ export class ServerResolver implements OnModuleInit {
     this.events.emit('current', serverId, releaseId);
     this.events.emit('offers', serverId);
   }
-}
-
-/** Prepares a server for calls. @param runsBundles true if this service runs bundles */
-function toResolvedServer(server: RunnableServer, runsBundles: boolean): ResolvedServer {
-  const { id, ownerId, namespace, isPublic, namespaceId, slug, logPayloads } = server;
-  const name = formatQualifiedName(server);
-  const release = releaseOf(name, server, runsBundles);
-  return { id, serverId: id, ownerId, namespace, isPublic, namespaceId, name, slug, logPayloads, release };
 }
 
 function releaseOf(

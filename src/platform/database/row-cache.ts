@@ -7,6 +7,9 @@ import { isDatabaseUnreachable } from './postgres-errors.js';
 /** Time after which a database that does not answer has been noticed by its ping. */
 const NOTICED_MS = 3_000;
 
+/** Rows of one cache of this process: connections, servers, credentials. */
+const ROWS_MAX = 50_000;
+
 /** A row, and the moment at which its query began by the monotonic clock. */
 interface Entry<Row> {
   row: Row;
@@ -36,7 +39,7 @@ export class RowCache<Row extends object> {
 
   constructor(
     private readonly load: (key: string) => Promise<Row | null>,
-    { max, ttlMs }: { max: number; ttlMs: number },
+    { max = ROWS_MAX, ttlMs }: { max?: number; ttlMs: number },
   ) {
     this.rows = growingLru(max);
     this.ttlMs = ttlMs;

@@ -368,7 +368,7 @@ describe('registration', () => {
     const server = await authorizationServer();
     server.refuseRegistration({ error: 'invalid_redirect_uri', error_description: `no \u0007${'x'.repeat(500)}` });
     const message = await refusal(await behind(server));
-    expect(message).toContain(`${server.issuer} did not register Slipway: invalid_redirect_uri: no  xxx`);
+    expect(message).toContain(`${server.issuer} did not register Slipway: invalid_redirect_uri: no \\u{7}xxx`);
     expect(message).toContain('(status 400)');
     expect(message.length).toBeLessThan(500);
   });

@@ -46,7 +46,6 @@ export interface ChangedConnection {
 
 /** Cache lifetime of a row. A change is also announced to every process immediately. */
 const TARGET_CACHED_MS = 5_000;
-const TARGETS_CACHED_MAX = 50_000;
 
 /** Open upstream sessions of this process at most. */
 const HANDLES_MAX = 50_000;
@@ -108,10 +107,7 @@ class ConnectionOwner implements HandleOwner {
 export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   private readonly logger = new Logger('connections');
   private readonly handles = new HandlePool<ConnectionHandle>('connections', HANDLES_MAX);
-  private readonly targets = new RowCache<ConnectionTarget>((key) => this.load(key), {
-    max: TARGETS_CACHED_MAX,
-    ttlMs: TARGET_CACHED_MS,
-  });
+  private readonly targets = new RowCache<ConnectionTarget>((key) => this.load(key), { ttlMs: TARGET_CACHED_MS });
 
   constructor(
     private readonly repository: ConnectionRepository,

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { decodeCursor, encodeCursor } from '../../../platform/http/cursor.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import type { ConnectionDto, ConnectionListDto, ConnectionQueryDto, ConnectionStatusDto } from './connection.dto.js';
+import type { ConnectionDto, ConnectionListDto, ConnectionQueryDto } from './connection.dto.js';
 import { ConnectionRepository, type ConnectionRow, type ShownConnection } from './connection.repository.js';
 import { isConnectionId } from './connection-target.js';
 import type { TargetKind } from './connection.entity.js';
@@ -11,7 +11,6 @@ import { ResourceNotFoundError } from './connections.errors.js';
 import type { MetadataFilter } from './metadata-filter.js';
 import { StatusRecorder } from './status-recorder.js';
 import { TargetResolver } from './target-resolver.js';
-import type { RequiredInputs } from '../../run/run.errors.js';
 import { statusReasons } from './connection-status.js';
 
 /** Reads connections as the API shows them. */
@@ -66,10 +65,11 @@ export class ConnectionReader {
     const named = server === undefined ? undefined : await this.targets.serverNamed(server, namespace);
     if (named === null || (serverId !== null && named && named.id !== serverId))
       return { connections: [], nextCursor: null };
+    const hashes = mcpUrl === undefined ? null : this.values.urlHashes(mcpUrl);
     const rows = await this.connections.listShown(namespace.id, limit + 1, {
       ...(cursor !== undefined && { beforeSeq: decodeCursor(cursor, namespace.id) }),
       ...(name !== undefined && { name }),
-      ...(serverId === null && mcpUrl !== undefined && { mcpUrl: this.stored(mcpUrl) }),
+      ...(serverId === null && mcpUrl !== undefined && { mcpUrl: hashes === null ? mcpUrl : { hashes } }),
       serverId: named?.id ?? serverId ?? undefined,
       state,
       metadata,
@@ -81,34 +81,17 @@ export class ConnectionReader {
       nextCursor: rows.length > limit && last ? encodeCursor(last.seq, namespace.id) : null,
     };
   }
-
-  private stored(mcpUrl: string): string | { hashes: string[] } {
-    const hashes = this.values.urlHashes(mcpUrl);
-    return hashes === null ? mcpUrl : { hashes };
-  }
-}
-
-/** The fields by name: the database keeps no order. */
-function inAlphabet({ headers, query }: RequiredInputs['http']): RequiredInputs['http'] {
-  const sorted = <T>(fields: Record<string, T>) =>
-    Object.fromEntries(Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1)));
-  return { ...(headers && { headers: sorted(headers) }), ...(query && { query: sorted(query) }) };
-}
-
-/** Published clients also read the older name, `authorizationUrl`. */
-function setupOf(
-  { id, statusState, setupEpoch }: ShownConnection,
-  urls: ConnectionUrls,
-): Pick<ConnectionStatusDto, 'setupUrl' | 'authorizationUrl'> {
-  if (statusState !== 'auth_required' && statusState !== 'input_required') return {};
-  const setupUrl = urls.setup(id, setupEpoch);
-  return statusState === 'auth_required' ? { setupUrl, authorizationUrl: setupUrl } : { setupUrl };
 }
 
 /** Lists every field of an answer, so that no other column leaves the service. */
 function toConnectionDto(row: ShownConnection, urls: ConnectionUrls): ConnectionDto {
   const { statusState: state, statusReason: reason, statusInputs: inputs } = row;
   const { nextStep } = statusReasons[reason];
+  const isForPerson = state === 'auth_required' || state === 'input_required';
+  const setupUrl = isForPerson ? urls.setup(row.id, row.setupEpoch) : undefined;
+  // By name: the database keeps no order.
+  const sorted = <T>(fields: Record<string, T>) =>
+    Object.fromEntries(Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1)));
   return {
     connectionId: row.connectionId,
     name: row.name,
@@ -134,8 +117,16 @@ function toConnectionDto(row: ShownConnection, urls: ConnectionUrls): Connection
       since: row.statusSince.toISOString(),
       ...(row.lastOkAt === null ? {} : { lastOkAt: row.lastOkAt.toISOString() }),
       ...(nextStep === null ? {} : { nextStep }),
-      ...(inputs === null ? {} : { http: inAlphabet(inputs.http), missing: inputs.missing }),
-      ...setupOf(row, urls),
+      ...(inputs && {
+        http: {
+          ...(inputs.http.headers && { headers: sorted(inputs.http.headers) }),
+          ...(inputs.http.query && { query: sorted(inputs.http.query) }),
+        },
+        missing: inputs.missing,
+      }),
+      ...(setupUrl !== undefined && { setupUrl }),
+      // Published clients also read this older name.
+      ...(state === 'auth_required' && { authorizationUrl: setupUrl }),
     },
     ...(row.serverInfo === null
       ? {}

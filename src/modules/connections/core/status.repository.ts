@@ -58,6 +58,21 @@ export class StatusRepository {
       const rows = await this.withStepUpLimit(observations.slice(from, from + ROWS_MAX));
       // Each once: connections that shared a check share its server info, which may have 260 KB.
       const infos = [...new Set(rows.flatMap(({ serverInfo }) => serverInfo ?? []))];
+      const records = rows.map(({ id, revision, status, at, okAt, serverInfo }) => {
+        const { pace } = statusReasons[status.reason];
+        // An eighth more or less, so that connections that broke together are not rechecked together.
+        const jitter = 0.875 + Math.random() / 4;
+        return {
+          ...status,
+          id,
+          revision,
+          at,
+          ok_at: okAt,
+          info: serverInfo && infos.indexOf(serverInfo),
+          pace,
+          jitter,
+        };
+      });
       const [written] = await this.connections.query<[{ id: string }[]]>(
         `UPDATE connections c
           SET (${STATUS_COLUMNS}) = (o.state, o.reason, o.message, o.inputs, CASE WHEN c.status_state = o.state THEN c.status_since ELSE o.at END),
@@ -75,7 +90,7 @@ export class StatusRepository {
         WHERE c.id = o.id AND c.revision = o.revision AND COALESCE(c.status_seen_at <= o.at, true)
         RETURNING c.id`,
         [
-          JSON.stringify(rows.map((row) => toRecord(row, infos))),
+          JSON.stringify(records),
           by === 'check',
           this.recheckSeconds,
           FIRST_PAUSE_SECONDS,
@@ -111,11 +126,4 @@ export class StatusRepository {
       return isOver ? { ...observation, status: scopesRefused(status) } : observation;
     });
   }
-}
-
-function toRecord({ id, revision, status, at, okAt, serverInfo }: Observation, infos: readonly ServerInfo[]): object {
-  const { pace } = statusReasons[status.reason];
-  // An eighth more or less, so that connections that broke together are not rechecked together.
-  const jitter = 0.875 + Math.random() / 4;
-  return { ...status, id, revision, at, ok_at: okAt, info: serverInfo && infos.indexOf(serverInfo), pace, jitter };
 }

@@ -57,7 +57,12 @@ export class TargetResolver {
     if (requested.kind === 'source') return { ...NOWHERE, targetKind: 'source', source: requested.source };
     const server = await this.serverOf(requested, namespace);
     if (server && !server.isPublic) this.access.requireScope(caller, 'call', server.namespace);
-    if (server) return { ...this.toTarget(server), query: requested.kind === 'url' ? queryOf(requested.url) : [] };
+    if (server) {
+      const serverName = formatQualifiedName(server);
+      const query = requested.kind === 'url' ? queryOf(requested.url) : [];
+      const mcpUrl = this.urls.run(server.slug);
+      return { ...NOWHERE, targetKind: 'server', mcpUrl, serverId: server.id, serverName, query };
+    }
     if (requested.kind === 'server') throw unknownServer(requested.name);
     if (parseUrl(requested.url)?.origin === new URL(this.env.baseUrl).origin) {
       throw new InvalidInputError(
@@ -137,11 +142,6 @@ export class TargetResolver {
   private async ownerOf({ name }: OwnedNamespace): Promise<Caller> {
     const namespaceFound = await this.namespaces.find(name);
     return namespaceFound ? callerFor(namespaceFound.accountId) : ANONYMOUS;
-  }
-
-  private toTarget(server: ServerRef): Omit<NewTarget, 'query'> {
-    const serverName = formatQualifiedName(server);
-    return { ...NOWHERE, targetKind: 'server', mcpUrl: this.urls.run(server.slug), serverId: server.id, serverName };
   }
 }
 

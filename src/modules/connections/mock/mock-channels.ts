@@ -6,7 +6,7 @@
  * (`SIMULATOR_URL`), or none: values made from the schemas. Calls of all processes have one order, by a lock on the
  * mock's row, so that a fixture or recording advances alike for everybody.
  *
- * A mock never changes, so it is cached without expiry: 1,000 of them, 64 MB of JSON. Answers that are no real ones say
+ * A mock never changes, so it is cached without expiry: 64 MB of JSON. Answers that are no real ones say
  * so in `_meta`, as do patterns of schemas that are not checked.
  */
 import { Injectable, Optional, type OnModuleInit } from '@nestjs/common';
@@ -38,8 +38,7 @@ import { createHash } from 'node:crypto';
 import { patternsOf } from '../../../platform/json-schema/patterns.js';
 import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
 
-/** Bounds of the frozen servers cached by one process: their number, and their characters of JSON. */
-const CACHED_MAX = 1_000;
+/** The frozen servers that one process caches, in characters of JSON. */
 const CACHED_CHARS_MAX = 64 * 1024 * 1024;
 
 const NOT_INTERPRETED =
@@ -87,9 +86,9 @@ export interface MockTarget {
 @Injectable()
 export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
   private readonly cache = new LRUCache<string, { server: Promise<SimulatedServer>; chars: number }>({
-    max: CACHED_MAX,
     maxSize: CACHED_CHARS_MAX,
-    sizeCalculation: ({ chars }) => chars,
+    // A mock takes some memory besides its JSON.
+    sizeCalculation: ({ chars }) => chars + 4_000,
   });
 
   constructor(

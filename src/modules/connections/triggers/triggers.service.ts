@@ -78,7 +78,12 @@ export class TriggersService {
   ): Promise<TriggerSubscriptionDto> {
     requireParams(params);
     requireSecret(secret);
-    await this.requireReachable(url);
+    // The upstream sends the events, but not to addresses that egress rules refuse to this service. A name that is unknown
+    // to DNS here is allowed: the upstream may know it.
+    const unknown = { addresses: 0, refusal: null };
+    const located = this.egress.locate(this.egress.check(url)).catch(() => unknown);
+    const { refusal } = await withinDeadline(located, LOCATE_MS, 'DNS did not answer in time.').catch(() => unknown);
+    if (refusal) throw refusal;
     const handle = await this.handles.find(namespace, connectionId);
     const left = deadlineIn(this.env.upstreamCallTimeoutMs);
     const triggers = (await triggersOf(handle, left())) ?? [];
@@ -106,18 +111,6 @@ export class TriggersService {
     const request = { id, name, params, delivery: { mode: 'webhook', url } };
     requireAccepted(await send(handle, 'unsubscribe', request, this.env.upstreamCallTimeoutMs));
     return { success: true };
-  }
-
-  /**
-   * The upstream sends the events, but not to addresses that egress rules refuse to this service. A name that is unknown
-   * to DNS here is allowed: the upstream may know it.
-   */
-  private async requireReachable(address: string): Promise<void> {
-    const url = this.egress.check(address);
-    const unknown = { addresses: 0, refusal: null };
-    const located = this.egress.locate(url).catch(() => unknown);
-    const { refusal } = await withinDeadline(located, LOCATE_MS, 'DNS did not answer in time.').catch(() => unknown);
-    if (refusal) throw refusal;
   }
 }
 

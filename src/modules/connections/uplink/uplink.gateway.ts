@@ -1,3 +1,4 @@
+import { MESSAGE_BYTES_MAX } from '../../../mcp/server/mcp-http-server.js';
 import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Injectable, Logger } from '@nestjs/common';
@@ -18,9 +19,6 @@ import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { ConnectionReader } from '../core/connection-reader.js';
 
 const ws = lazyRequire<typeof Ws>('ws');
-
-/** Largest frame of a local server. */
-const FRAME_BYTES_MAX = 16 * 1024 * 1024;
 
 /** `/connect/{namespace}/{connectionId}`, and the form with `/uplink` of older clients. */
 const UPLINK_PATH = /^\/connect\/([^/]+)\/([^/]+?)(?:\/uplink)?$/;
@@ -65,7 +63,8 @@ export class UplinkGateway {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://slipway');
     const caller = await this.access.authenticate(request);
     this.requests.admit(request, caller);
-    const [namespace, connectionId] = connectionOf(pathname);
+    const [, namespace, connectionId] = (UPLINK_PATH.exec(pathname) ?? []).map(decoded);
+    if (namespace === undefined || connectionId === undefined) throw new ResourceNotFoundError();
     const grant = await this.access.authorize(caller, rule, { owner: namespace, connectionId });
     const owned = grant.namespace as OwnedNamespace;
     const { id } = await this.connections.find(owned, connectionId, 'uplink');
@@ -97,20 +96,11 @@ export class UplinkGateway {
       // Its buffers would be most of an idle tunnel's memory.
       perMessageDeflate: false,
       autoPong: false,
-      maxPayload: FRAME_BYTES_MAX,
+      maxPayload: MESSAGE_BYTES_MAX,
     });
     this.server.handleUpgrade(request, socket, head, (webSocket) => (opened = webSocket));
     return opened;
   }
-}
-
-/** Names in the path. @throws ResourceNotFoundError for another path */
-function connectionOf(pathname: string): [namespace: string, connectionId: string] {
-  const [, namespace, connectionId] = (UPLINK_PATH.exec(pathname) ?? []).map(decoded);
-  if (namespace === undefined || connectionId === undefined) {
-    throw new ResourceNotFoundError();
-  }
-  return [namespace, connectionId];
 }
 
 function decoded(segment: string): string {

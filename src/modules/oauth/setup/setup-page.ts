@@ -14,10 +14,6 @@ import type { PreregisteredClient } from '../credentials.types.js';
 /** The names of the client's fields in the form. */
 const clientFields = { issuer: 'client.issuer', id: 'client.id', secret: 'client.secret' } as const;
 
-const ID_CHARS_MAX = 1_000;
-
-const SECRET_CHARS_MAX = 4_000;
-
 /** RFC 6749 appendix A.1 and A.2. */
 const VISIBLE = /^[\x20-\x7e]*$/;
 
@@ -185,7 +181,7 @@ export function withEntered(view: SetupView, form: URLSearchParams): SetupView {
     const value = entered(field.name);
     return value === '' ? field : { ...field, entered: field.isSecret ? null : value };
   });
-  const id = entered(clientFields.id).slice(0, ID_CHARS_MAX);
+  const id = entered(clientFields.id);
   const client = view.client && { ...view.client, entered: { id, hasSecret: entered(clientFields.secret) !== '' } };
   return { ...view, fields, client };
 }
@@ -200,10 +196,6 @@ export function readClient(form: URLSearchParams, { state }: ClientRequest): Sub
   if (clientId === '') return state === 'given' ? { client: null } : { fault: 'Nothing was filled in.' };
   if (!VISIBLE.test(clientId + secret)) {
     return { fault: 'A client ID and its secret have only plain letters, digits and signs.' };
-  }
-  if (clientId.length > ID_CHARS_MAX) return { fault: `A client ID must be at most ${ID_CHARS_MAX} characters.` };
-  if (secret.length > SECRET_CHARS_MAX) {
-    return { fault: `A client secret must be at most ${SECRET_CHARS_MAX} characters.` };
   }
   const issuer = text(clientFields.issuer);
   return { client: { issuer, clientId, clientSecret: secret === '' ? null : secret } };

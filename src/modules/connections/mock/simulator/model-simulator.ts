@@ -20,8 +20,7 @@ import { jsonIn, parseBounded } from '../../../../platform/text/json-bounds.js';
 /** Bounds of a prompt: earlier calls, and characters of each call, of the schema and of the arguments. */
 const HISTORY_CALLS_MAX = 20;
 const HISTORY_CHARS_MAX = 2_000;
-const SCHEMA_CHARS_MAX = 16_000;
-const ARGUMENT_CHARS_MAX = 16_000;
+const PART_CHARS_MAX = 16_000;
 
 /** Time of the call reserved for an answer without the model. */
 const RESERVE_MS = 500;
@@ -149,12 +148,11 @@ export class ModelSimulator implements Simulator {
 
   private prompt(tool: ToolModel, call: SimulatedCall, recent: PastCall[]): string {
     const args = JSON.stringify(call.arguments);
-    if (args.length > ARGUMENT_CHARS_MAX) throw new ModelFailure('The arguments are too long for the language model.');
+    if (args.length > PART_CHARS_MAX) throw new ModelFailure('The arguments are too long for the language model.');
     const { name, description, inputSchema } = tool.tool;
     const schema = tool.outputSchema ?? 'null';
-    if (schema.length > SCHEMA_CHARS_MAX)
-      throw new ModelFailure('The output schema is too long for the language model.');
-    const described = JSON.stringify({ name, description, inputSchema }).slice(0, SCHEMA_CHARS_MAX);
+    if (schema.length > PART_CHARS_MAX) throw new ModelFailure('The output schema is too long for the language model.');
+    const described = JSON.stringify({ name, description, inputSchema }).slice(0, PART_CHARS_MAX);
     const history = recent.map(({ tool: past, arguments: sent, answer }) => {
       return `${past} ${short(sent)}\n  -> ${short(answer)}`;
     });

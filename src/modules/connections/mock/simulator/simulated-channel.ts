@@ -12,7 +12,7 @@ import type {
 import { deadlineIn, withinDeadline } from '../../../../mcp/protocol/deadline.js';
 import { members } from '../../../../mcp/protocol/json-text.js';
 import { answerText } from '../../../../mcp/protocol/messages.js';
-import { LEGACY_VERSIONS, rpcCode, type UpstreamIdentity, type ServerInfo } from '../../../../mcp/protocol/protocol.js';
+import { LEGACY_VERSIONS, rpcCode, type UpstreamIdentity } from '../../../../mcp/protocol/protocol.js';
 import type { Answer, Answerer, FrozenServer, PastCall, Simulator, ToolCall, ToolResult } from './simulator.js';
 
 const TEMPLATE_CHARS_MAX = 2_000;
@@ -46,7 +46,8 @@ export class SimulatedChannel implements Channel {
 
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
     const { server } = await withinDeadline(this.load(), timeoutMs, TIMEOUT_MESSAGE);
-    const has = (name: string, list: unknown) => (list === null ? {} : { [name]: {} });
+    const { name, version } = server.serverInfo ?? {};
+    const has = (capability: string, list: unknown) => (list === null ? {} : { [capability]: {} });
     return {
       era: 'legacy',
       protocolVersion: LEGACY_VERSIONS[0],
@@ -55,7 +56,11 @@ export class SimulatedChannel implements Channel {
         ...has('resources', server.resources ?? server.resourceTemplates),
         ...has('prompts', server.prompts),
       },
-      serverInfo: serverInfoOf(server),
+      serverInfo: {
+        ...server.serverInfo,
+        name: typeof name === 'string' ? name : 'simulated',
+        version: typeof version === 'string' ? version : '',
+      },
     };
   }
 
@@ -85,7 +90,8 @@ export class SimulatedChannel implements Channel {
   private async answer(call: McpCall): Promise<object> {
     const simulated = await this.load();
     const { server } = simulated;
-    const params = paramsOf(call.params);
+    const sent: unknown = call.params === undefined ? {} : JSON.parse(call.params);
+    const params = isObject(sent) ? sent : {};
     switch (call.method) {
       case 'ping':
       case 'logging/setLevel':
@@ -147,15 +153,6 @@ async function callTool(simulated: SimulatedServer, call: McpCall, params: JsonO
   return result;
 }
 
-function serverInfoOf({ serverInfo }: FrozenServer): ServerInfo {
-  const { name, version } = serverInfo ?? {};
-  return {
-    ...serverInfo,
-    name: typeof name === 'string' ? name : 'simulated',
-    version: typeof version === 'string' ? version : '',
-  };
-}
-
 /** The list, unless the server offers none of its kind. */
 function required<T>(list: T | null, method: string): T {
   if (list === null) throw unknownMethod(method);
@@ -168,11 +165,6 @@ function unknownMethod(method: string): RefusedError {
 
 function refuse(message: string): never {
   throw new RefusedError({ code: rpcCode.invalidParams, message: `MCP error -32602: ${message}` });
-}
-
-function paramsOf(text: string | undefined): JsonObject {
-  const params: unknown = text === undefined ? {} : JSON.parse(text);
-  return isObject(params) ? params : {};
 }
 
 /** The result of `resources/read`: sample content of the media type, equal each time. Null for an unknown resource. */
