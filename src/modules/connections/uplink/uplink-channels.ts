@@ -14,7 +14,6 @@ import { TunnelMovedError } from './uplink.errors.js';
 
 /** Cache lifetime of an owner. A new pairing is also published, and a process without the tunnel throws TunnelMovedError. */
 const OWNER_CACHED_MS = 5_000;
-const OWNERS_CACHED_MAX = 50_000;
 
 /** Time in which local servers of a process that stops pair with another one: its calls end first, at most 5 s later. */
 const MOVING_MS = 10_000;
@@ -24,7 +23,6 @@ const MOVING_POLL_MS = 100;
 @Injectable()
 export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleInit {
   private readonly owners = new RowCache<TunnelOwner>((id) => this.repository.owner(id), {
-    max: OWNERS_CACHED_MAX,
     ttlMs: OWNER_CACHED_MS,
   });
   /** Until then (`performance.now()`), calls without a tunnel wait for one. */

@@ -67,7 +67,10 @@ export class ModelClient {
     private readonly egress: Egress,
     endpoint: ModelEndpoint,
   ) {
-    this.dialect = dialectOf(endpoint);
+    // Anthropic's Messages API for its host or a path that ends in `/messages`; else OpenAI's Chat Completions.
+    const url = new URL(endpoint.url);
+    const isAnthropic = /(^|\.)anthropic\.com$/.test(url.hostname) || /\/messages\/?$/.test(url.pathname);
+    this.dialect = isAnthropic ? anthropic(url, endpoint) : openAi(url, endpoint);
   }
 
   /** The model's answer. Redirects are not followed: they would receive the key. @throws ModelFailure */
@@ -190,13 +193,6 @@ function toFailure(error: unknown, signal: AbortSignal): Error {
   if (error instanceof SyntaxError)
     return new ModelFailure('The language model answered with something that is not JSON.');
   return new ModelFailure('The language model could not be reached.');
-}
-
-/** Anthropic's Messages API for its host or a path that ends in `/messages`; else OpenAI's Chat Completions. */
-function dialectOf(endpoint: ModelEndpoint): ModelDialect {
-  const url = new URL(endpoint.url);
-  const isAnthropic = /(^|\.)anthropic\.com$/.test(url.hostname) || /\/messages\/?$/.test(url.pathname);
-  return isAnthropic ? anthropic(url, endpoint) : openAi(url, endpoint);
 }
 
 /** https://docs.anthropic.com/en/api/messages */

@@ -15,8 +15,6 @@ import { answerText } from '../../../../mcp/protocol/messages.js';
 import { LEGACY_VERSIONS, rpcCode, type UpstreamIdentity } from '../../../../mcp/protocol/protocol.js';
 import type { Answer, Answerer, FrozenServer, PastCall, Simulator, ToolCall, ToolResult } from './simulator.js';
 
-const TEMPLATE_CHARS_MAX = 2_000;
-
 /** The calls of one mock, in one order for all processes. */
 export interface CallHistory {
   /** The newest calls, oldest first. */
@@ -186,7 +184,6 @@ function resourceResult({ resources, resourceTemplates }: FrozenServer, { uri }:
 
 /** True when a URI may come from a template (RFC 6570); each expression matches any text. Linear in both. */
 function isFrom(template: string, uri: string): boolean {
-  if (template.length > TEMPLATE_CHARS_MAX) return false;
   const [first = '', ...rest] = template.split(/\{[^{}]*\}/);
   if (!uri.startsWith(first)) return false;
   let at = first.length;
