@@ -5,12 +5,7 @@ export const connectionInsight = {
   'log:shape': {
     source: 'House',
     behavior:
-      '`GET …/{connectionId}/logs` answers 200 `{invocations, total}`, each as in Spec 2.5 with the MCP method, the tool and its timing.',
-  },
-  'log:rest-and-mcp': {
-    source: 'House',
-    behavior:
-      'The log of a connection contains tool calls over REST and MCP requests, newest first, within the bounds of `log:bounded`.',
+      '`GET …/{connectionId}/logs` answers 200 `{invocations, total}` with tool calls over REST and MCP requests, newest first, each as in Spec 2.5 with the MCP method, the tool and its timing.',
   },
   'log:failures': {
     source: 'House',
@@ -40,11 +35,7 @@ export const connectionInsight = {
   'union:all-connections': {
     source: 'House',
     behavior:
-      'The MCP endpoint `/connect/{namespace}/.mcp` offers the tools, prompts and resources of all connections, tools named `connectionId__tool`, to the MCP clients of both generations.',
-  },
-  'union:result-unchanged': {
-    source: 'House',
-    behavior: "A call reaches the connection named by the name's prefix, and its result passes byte for byte.",
+      'The MCP endpoint `/connect/{namespace}/.mcp` offers the tools, prompts and resources of all connections, tools named `connectionId__tool`, to the MCP clients of both generations; results pass byte for byte.',
   },
   'union:names': {
     source: 'House',

@@ -2,42 +2,25 @@ import type { Requirement } from '../requirements.js';
 
 /** Rules of authorization, values and health checks of connections. */
 export const connectionSetup = {
-  'connection:setup:page': {
-    source: 'House',
-    behavior: 'One click on the setup page of a connection leads to the authorization server, and back to `connected`.',
-  },
   'connection:setup:link': {
     source: 'House',
-    behavior: 'A setup link works until it was used successfully; any other link shows a page with the next step.',
+    behavior:
+      'A setup link works until it was used successfully; a used, expired or unknown one shows a page with the reason and the next step. It opens for whoever has it, unless it names an account.',
   },
   'connection:setup:browser': {
     source: 'House',
     behavior:
-      'The form of a setup link is accepted only from its own page with its token, in the browser that opened it, under the host of the service and outside of frames.',
+      'The form of a setup link is accepted only from its own page with its token, in the browser that opened it, under the host of the service and outside of frames; only that browser completes the authorization.',
   },
   'connection:setup:header': {
     source: 'House',
     behavior:
-      'If a server requires authorization and offers no OAuth, the page states the reason and accepts a header, which is stored encrypted.',
-  },
-  'connection:setup:header-name': {
-    source: 'House',
-    behavior:
-      'The form for a key or token takes the name of its header, by default `Authorization`, and refuses in words what the API refuses.',
+      'If a server requires authorization and offers no OAuth, the page states the reason and accepts a key or token, by default in `Authorization`, which is stored encrypted; it refuses in words what the API refuses.',
   },
   'connection:setup:names': {
     source: 'House',
     behavior:
       "The page names the connection by its name, the server's own name or its host, in this order, and the application by APP_NAME; `namespace/connectionId` is a detail.",
-  },
-  'connection:setup:words': {
-    source: 'House',
-    behavior:
-      'Pages for end users quote an authorization server, say what to do next, name no standard or route, and have error codes in a small line at the end.',
-  },
-  'connection:setup:kept': {
-    source: 'House',
-    behavior: 'After an error the form still has what was entered, except secrets, which it asks for again.',
   },
   'connection:setup:client': {
     source: 'Field',
@@ -57,16 +40,7 @@ export const connectionSetup = {
   'connection:setup:form': {
     source: 'House',
     behavior:
-      'The page labels each value, shows errors beside their fields, and never shows a secret or a value that was stored before.',
-  },
-  'connection:setup:schema': {
-    source: 'House',
-    behavior:
-      'The form has defaults, limits and order of the published schema, text areas for long text, and the title and icon of the server.',
-  },
-  'oauth:page:server': {
-    source: 'House',
-    behavior: 'The page that authorizes a release shows the title, description and icon of the server.',
+      'The form has defaults, limits and order of the published schema, shows errors beside their fields and what was entered, and never shows a secret or a value that was stored before.',
   },
   'connection:elicitation:url': {
     source: 'Field',
@@ -78,14 +52,6 @@ export const connectionSetup = {
     behavior:
       'An elicited link opens, page and form, only in a browser that is signed in as the account that called; signed out it leads to the sign-in and on, and to anybody else it says that it is for somebody else.',
   },
-  'connection:elicitation:without': {
-    source: 'House',
-    behavior: 'REST answers, and clients without URL elicitation, have a link that whoever has it may use.',
-  },
-  'connection:elicitation:namespace': {
-    source: 'House',
-    behavior: 'The endpoint of a namespace elicits authorization for the connection that a call names.',
-  },
   'connection:setup:return': {
     source: 'House',
     behavior:
@@ -93,28 +59,13 @@ export const connectionSetup = {
   },
   'connection:auth:own': {
     source: 'House',
-    behavior: 'A token is sent only for its connection and to its URL.',
-  },
-  'connection:auth:own-header': {
-    source: 'House',
-    behavior: 'A connection with its own `Authorization` header sends that header and no token.',
-  },
-  'connection:auth:single-refresh': {
-    source: 'House',
-    behavior: 'Concurrent calls in any number of processes with an expired token cause one refresh, and all succeed.',
-  },
-  'connection:auth:ahead': {
-    source: 'House',
-    behavior: 'The token of a connection in use is refreshed before it expires, without a call.',
+    behavior:
+      'A token is sent only for its connection and to its URL, and not beside an `Authorization` header of the connection.',
   },
   'connection:auth:step-up': {
     source: 'House',
     behavior:
       'A 403 for more scopes requests them together with the granted ones, at most twice an hour for the same scopes.',
-  },
-  'connection:auth:revoked': {
-    source: 'House',
-    behavior: 'Deleting a connection or its namespace revokes the tokens at their authorization server.',
   },
   'connection:refusal:words': {
     source: 'Field',
@@ -124,10 +75,6 @@ export const connectionSetup = {
   'connection:inputs:mapped': {
     source: 'Field',
     behavior: 'Values are stored by `x-from`, are sent to the upstream by `x-to`, and appear in no answer.',
-  },
-  'connection:inputs:order': {
-    source: 'House',
-    behavior: '`status.http` lists the values that a server requires by name.',
   },
   'connection:inputs:kept': {
     source: 'House',
@@ -150,10 +97,6 @@ export const connectionSetup = {
   'connection:recheck:crash': {
     source: 'House',
     behavior: 'Another process checks the connections that a killed process had claimed.',
-  },
-  'connection:recheck:failed': {
-    source: 'House',
-    behavior: 'A connection whose check fails for an internal reason has that status, and its pauses grow.',
   },
   'connection:recheck:seldom': {
     source: 'House',

@@ -5,7 +5,7 @@ export const credentials = {
   'oauth:flow': {
     source: 'House',
     behavior:
-      'A person follows a setup link and authorizes Slipway at the authorization server of an MCP server, and Slipway stores a token for it.',
+      'A person follows a setup link and authorizes Slipway at the authorization server of an MCP server; Slipway stores a token, and a connection is `connected`.',
   },
   'oauth:discovery': {
     source: 'Field',
@@ -44,18 +44,10 @@ export const credentials = {
     source: 'House',
     behavior: 'The state of an authorization works once and for ten minutes.',
   },
-  'oauth:link': {
-    source: 'House',
-    behavior: 'A used, expired or unknown setup link shows a page with the reason and nothing else.',
-  },
-  'oauth:browser': {
-    source: 'House',
-    behavior: 'Only the browser that submitted the setup page completes its authorization.',
-  },
   'oauth:page': {
     source: 'House',
     behavior:
-      'The setup page names server, host, authorization server and scopes, works with the keyboard, and cannot be framed.',
+      'The setup page shows title, description and icon of the server, its host, authorization server and scopes, works with the keyboard, and cannot be framed.',
   },
   'oauth:restart': {
     source: 'House',
@@ -63,7 +55,7 @@ export const credentials = {
   },
   'oauth:refresh': {
     source: 'House',
-    behavior: 'A token is refreshed before it expires, and when the MCP server refuses it.',
+    behavior: 'A token in use is refreshed before it expires, without a call, and when the MCP server refuses it.',
   },
   'oauth:single-refresh': {
     source: 'House',
@@ -98,7 +90,7 @@ export const credentials = {
   },
   'oauth:remove': {
     source: 'House',
-    behavior: 'Deleting a credential revokes its tokens at the authorization server.',
+    behavior: 'Deleting a credential, its owner or the namespace revokes the tokens at the authorization server.',
   },
   'oauth:egress': {
     source: 'House',

@@ -140,15 +140,10 @@ export const connectEndpoints = {
     source: 'House',
     behavior: 'The output of the module of a connection is in the log of the connection, with the call that caused it.',
   },
-  'connection:source:imports': {
-    source: 'House',
-    behavior:
-      'The module of a connection imports Node built-ins, zod and the MCP SDK, and no other file of the machine.',
-  },
   'connection:source:sandbox': {
     source: 'House',
     behavior:
-      'The module of a connection is compiled in the sandbox: without network, and without account and files of the service.',
+      'The module of a connection imports Node built-ins, zod and the MCP SDK, and is compiled in the sandbox: without network, and without account and files of the service.',
   },
   'connection:server:no-loop': {
     source: 'House',
@@ -162,12 +157,7 @@ export const connectEndpoints = {
   'connection:server:aliases': {
     source: 'House',
     behavior:
-      'The addresses that published tools use for registry servers, and the run addresses of this service, resolve to that server, in bodies and in the `mcpUrl` filter.',
-  },
-  'connection:server:hosts': {
-    source: 'House',
-    behavior:
-      '`REGISTRY_HOSTS` lists the hosts whose addresses mean servers of this registry. With `none`, such an address is a custom URL.',
+      'The addresses that published tools use for registry servers (hosts of `REGISTRY_HOSTS`) and the run addresses of this service resolve to that server, in bodies and in the `mcpUrl` filter; with `none`, such an address is a custom URL.',
   },
   'connection:server:follows': {
     source: 'House',
@@ -182,10 +172,6 @@ export const connectEndpoints = {
     source: 'House',
     behavior:
       'The status of a connection to a server without a runnable release states that, and the connection works once there is one.',
-  },
-  'connection:put:target-conflict': {
-    source: 'House',
-    behavior: '`PUT` with another server, or another kind of target, answers 409 `conflict` and changes nothing.',
   },
   'connection:create:name-length': {
     source: 'Spec 2.1, 4.3, 8',
@@ -230,15 +216,11 @@ export const connectEndpoints = {
   'connection:recording:shown': {
     source: 'House',
     behavior:
-      '`GET …/recording` shows the number of recorded calls of each tool, never their contents; `DELETE` removes them.',
+      '`GET …/recording` shows the number of recorded calls of each tool, through every process, never their contents; `DELETE` removes them.',
   },
   'connection:recording:sealed': {
     source: 'House',
     behavior: 'Recorded arguments and results are encrypted at rest, in recordings and in mocks made from them.',
-  },
-  'connection:recording:processes': {
-    source: 'House',
-    behavior: 'A recording contains the calls of every process.',
   },
   'connection:recording:bounded': {
     source: 'House',
@@ -249,15 +231,10 @@ export const connectEndpoints = {
     behavior:
       'A mock with the scenario `replay:{connectionId}` answers equal calls with the recorded results, in their order; other results are marked.',
   },
-  'connection:recording:replay-missing': {
-    source: 'House',
-    behavior:
-      'A replay of a connection without recorded calls, or of another namespace, answers 400 `validation_error`.',
-  },
   'connection:recording:owner': {
     source: 'House',
     behavior:
-      'Only the owner of the namespace can use a recording: foreign and missing ones answer the same 404; a mock cannot be recorded.',
+      'Only the owner of the namespace can use a recording: foreign and missing ones answer the same 404; a mock cannot be recorded, and a replay without recorded calls answers 400 `validation_error`.',
   },
   'connection:create:one-target': {
     source: 'Spec 4.3, Field',
@@ -397,12 +374,7 @@ export const connectEndpoints = {
   'tools:choice': {
     source: 'House',
     behavior:
-      'A connection with `tools: {allow, deny}` lists and calls these tools only, at every endpoint; a call of another tool has the answer of an unknown one.',
-  },
-  'tools:choice:change': {
-    source: 'House',
-    behavior:
-      '`tools` is unchanged when a PUT omits it, and is shown only while it is set; `{}` offers all tools again.',
+      'A connection with `tools: {allow, deny}` lists and calls these tools only, at every endpoint; a call of another tool has the answer of an unknown one. A PUT without `tools` keeps the choice; `{}` offers all tools again.',
   },
   'tools:list:namespace': {
     source: 'Field',

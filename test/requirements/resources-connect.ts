@@ -95,19 +95,10 @@ export const connectResources = {
     behavior:
       'Any other scenario text is returned unchanged and read by the language model; without one, `_meta` of each result says that it was not interpreted.',
   },
-  'connection:mock:fixture-invalid': {
-    source: 'House',
-    behavior: 'A broken fixture answers 400 `validation_error` with the JSON path of the fault.',
-  },
   'connection:mock:deterministic': {
     source: 'Field',
     behavior:
       'The same calls on simulated connections with the same id, scenario and server have the same results, in any namespace and process.',
-  },
-  'connection:mock:one-order': {
-    source: 'House',
-    behavior:
-      'Calls of a simulated connection have one order in all processes, and the uses of its rules are counted over restarts.',
   },
   'connection:mock:failures': {
     source: 'Field',
@@ -116,16 +107,12 @@ export const connectResources = {
   'connection:mock:frozen-server': {
     source: 'House',
     behavior:
-      'A simulated connection keeps the tools that its server had at creation, also after that server changed or was deleted.',
-  },
-  'connection:mock:needs-release': {
-    source: 'House',
-    behavior: 'Simulating a server without a successful release answers 400 `validation_error`.',
+      'A simulated connection keeps the tools that its server had at creation, also after that server changed or was deleted; a server without a successful release answers 400 `validation_error`.',
   },
   'connection:mock:bounded': {
     source: 'House',
     behavior:
-      'A mock stores its newest 1,000 calls and the counts of all; a server with more than 4 MB of definitions is refused.',
+      'Calls of a mock have one order in all processes, and the uses of its rules are counted over restarts; its newest 1,000 calls are stored, and a server with more than 4 MB of definitions is refused.',
   },
   'connection:mock:model': {
     source: 'House',

@@ -86,11 +86,7 @@ export const states = {
   'connection:put:session-kept': {
     source: 'House',
     behavior:
-      'A PUT that changes only name or metadata of a connection, or nothing, and the start of a recording do not contact the server and keep its session.',
-  },
-  'connection:put:nothing-written': {
-    source: 'House',
-    behavior: 'A PUT of a connected connection with the stored values writes nothing.',
+      'A PUT that changes only name or metadata of a connection, or nothing, and the start of a recording do not contact the server and keep its session; a PUT of the stored values writes nothing.',
   },
   'connection:state:put-re-evaluates': {
     source: 'Spec 3, Field',
@@ -99,17 +95,10 @@ export const states = {
   },
 
   // One sentence of its own for each way a target can fail
-  'connection:error:unknown-host': {
+  'connection:error:network': {
     source: 'House',
-    behavior: 'The status of a connection to a host name that does not resolve has its own message.',
-  },
-  'connection:error:refused-port': {
-    source: 'House',
-    behavior: 'The status of a connection to a closed port has its own message.',
-  },
-  'connection:error:wrong-path': {
-    source: 'House',
-    behavior: 'The status of a connection whose URL answers 404 suggests to check the path.',
+    behavior:
+      'The status of a connection has its own message for a host name that does not resolve, a closed port, a TLS failure and a server that does not respond before the deadline.',
   },
   'connection:error:wrong-address': {
     source: 'House',
@@ -129,19 +118,6 @@ export const states = {
     source: 'House',
     behavior:
       'A call with an unreadable response is sent once, and its error states that it may have been carried out.',
-  },
-  'connection:error:web-page': {
-    source: 'House',
-    behavior: 'The status of a connection to an HTML page states that the URL is a web page and not an MCP server.',
-  },
-  'connection:error:tls': {
-    source: 'House',
-    behavior: 'The status of a connection whose TLS handshake or certificate fails has its own message.',
-  },
-  'connection:error:too-slow': {
-    source: 'House',
-    behavior:
-      'A server that does not respond before the deadline gives an `error` that states the timeout, and the request ends then.',
   },
   'connection:error:private-address': {
     source: 'House',

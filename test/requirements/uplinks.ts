@@ -157,10 +157,6 @@ export const uplinks = {
       'When the process of a tunnel is killed, the connection is `disconnected` after its lease expired, and can be paired in another process.',
     isLong: true,
   },
-  'uplink:processes:owed': {
-    source: 'House',
-    behavior: 'A tunnel whose end could not be written is released as soon as the database accepts writes.',
-  },
   'uplink:processes:secret': {
     source: 'House',
     behavior: 'The route between processes answers 404 to requests without the secret of the service.',

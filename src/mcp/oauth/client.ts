@@ -4,6 +4,7 @@ import type {
   FetchLike,
   OAuthClientMetadata,
 } from '@modelcontextprotocol/client';
+import { visible } from '../../platform/text/quoted.js';
 import type { AuthorizationServer } from './discovery.js';
 import { OAuthClientNeededError, OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
 import { sdk } from './sdk.js';
@@ -27,8 +28,6 @@ export interface OAuthClientIdentity {
   /** Expiry of the secret; null without one. */
   secretExpiresAt: Date | null;
 }
-
-const REASON_CHARS_MAX = 300;
 
 const LOOPBACK = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
@@ -63,7 +62,13 @@ export async function registerAt(
         'that Slipway could offer: ask whoever runs it to switch one of the two on.',
     );
   }
-  const submitted = clientMetadata(redirectUri, preferredMethod(server));
+  // Basic if offered or nothing is announced (RFC 8414 section 2), then form fields, then none.
+  const { tokenEndpointAuthMethods: offered } = server;
+  const supported = ['client_secret_basic', 'client_secret_post', 'none'];
+  const submitted = clientMetadata(
+    redirectUri,
+    (offered && supported.find((method) => offered.includes(method))) ?? 'client_secret_basic',
+  );
   try {
     const registered = await sdk().registerClient(issuer, {
       metadata: sdkMetadata(server),
@@ -79,21 +84,11 @@ export async function registerAt(
     };
   } catch (error) {
     const message = `The authorization server ${issuer} did not register Slipway: ${refusalReason(error)}`;
-    throw isFinal(error) ? new OAuthClientNeededError(issuer, message) : new OAuthSetupError(message);
+    const status = error instanceof sdk().RegistrationRejectedError ? error.status : 0;
+    // 408, 429 and 5xx are transient.
+    const isFinal = status >= 400 && status < 500 && status !== 408 && status !== 429;
+    throw isFinal ? new OAuthClientNeededError(issuer, message) : new OAuthSetupError(message);
   }
-}
-
-/** Prefers Basic if offered or nothing is announced (RFC 8414 section 2), then form fields, then none. */
-function preferredMethod({ tokenEndpointAuthMethods: offered }: AuthorizationServer): string {
-  const supported = ['client_secret_basic', 'client_secret_post', 'none'];
-  return (offered && supported.find((method) => offered.includes(method))) ?? 'client_secret_basic';
-}
-
-/** 408, 429 and 5xx are transient. */
-function isFinal(error: unknown): boolean {
-  if (!(error instanceof sdk().RegistrationRejectedError)) return false;
-  const { status } = error;
-  return status >= 400 && status < 500 && status !== 408 && status !== 429;
 }
 
 /** `error_description` and `error` of RFC 7591 section 3.2.2; only the status of other answers. */
@@ -107,9 +102,7 @@ function refusalReason(error: unknown): string {
   } catch {
     // A proxy's HTML page contains nothing useful.
   }
-  // eslint-disable-next-line no-control-regex -- control characters are what it looks for
-  const printable = reason.replace(/[\u0000-\u001f\u007f]/g, ' ').slice(0, REASON_CHARS_MAX);
-  return printable === '' ? `it answered ${error.status}.` : `${printable} (status ${error.status}).`;
+  return reason === '' ? `it answered ${error.status}.` : `${visible(reason, 300)} (status ${error.status}).`;
 }
 
 /**

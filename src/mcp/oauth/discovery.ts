@@ -4,8 +4,8 @@
  * Order: the URL in the challenge (`WWW-Authenticate: Bearer resource_metadata=…`), the well-known protected resource
  * metadata (RFC 9728), or the server's own origin without them (MCP 2025-03-26); then the metadata of the authorization
  * server (RFC 8414, OpenID Connect Discovery). A server without either has the default endpoints `/authorize`, `/token`
- * and `/register`, if its token endpoint answers as one. Of several authorization servers those at which we have a
- * client are tried first, four at most.
+ * and `/register`, if its token endpoint answers as one. Of several authorization servers the first four count, and of
+ * them those at which we have a client are tried first.
  *
  * Every fault is an OAuthSetupError that names what is missing or invalid, and where: no PKCE with S256 (unless listed
  * in `OAUTH_PKCE_UNANNOUNCED`), another issuer than announced, a resource that is not the called server, endpoints
@@ -26,9 +26,6 @@ import { sdk } from './sdk.js';
 
 /** Limit of authorization servers tried from a list. */
 const SERVERS_TRIED_MAX = 4;
-const SERVERS_READ_MAX = 100;
-
-const RESOURCE_NAME_CHARS_MAX = 200;
 
 /** Error codes with which a token endpoint refuses a request without a code (RFC 6749 section 5.2). */
 const TOKEN_ERRORS: ReadonlySet<unknown> = new Set(['invalid_request', 'invalid_client', 'invalid_grant']);
@@ -86,25 +83,42 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
   }
   const resource = resourceMetadata ? checkedResource(resourceMetadata.resource, upstream) : canonicalUrl(upstream);
   const issuers = resourceMetadata?.authorization_servers ?? [];
-  const candidates = issuers.length > 0 ? issuers.slice(0, SERVERS_READ_MAX) : [`${upstream.origin}/`];
+  const candidates = issuers.length > 0 ? issuers.slice(0, SERVERS_TRIED_MAX) : [`${upstream.origin}/`];
   const knownIssuers = candidates.length > 1 ? await request.knownAmong(candidates) : new Set<string>();
   const sorted = candidates.toSorted((a, b) => Number(knownIssuers.has(b)) - Number(knownIssuers.has(a)));
-  const tried = sorted.slice(0, SERVERS_TRIED_MAX);
-  const server = await firstServer(fetch, tried, upstream, request.pkceUnannounced).catch(async (error: unknown) => {
-    const isOlder = issuers.length === 0 && error instanceof NoServerError;
-    const byDefault = isOlder ? await defaultServer(fetch, upstream) : null;
-    if (!byDefault) throw error;
-    return { server: byDefault, metadata: null };
-  });
+  let server: AuthorizationServer | null = null;
+  let metadata: AuthorizationServerMetadata | null = null;
+  let firstError: OAuthSetupError | null = null;
+  for (const issuer of sorted) {
+    try {
+      metadata = await findServer(fetch, issuer);
+      if (metadata) server = checkedServer(metadata, request.pkceUnannounced);
+      else if (issuers.length === 0) server = await defaultServer(fetch, upstream);
+      if (server) break;
+      throw new OAuthSetupError(
+        `No authorization server was found for ${upstream.host}: there is no metadata at ${quoted(issuer, 200)}. ` +
+          'The MCP server must publish protected resource metadata that names one, and that one its own metadata.',
+      );
+    } catch (error) {
+      if (!(error instanceof OAuthSetupError)) throw error;
+      firstError ??= error;
+    }
+  }
+  if (!server) throw firstError as OAuthSetupError;
   const scopes = scopesOf(challenge?.scope ?? null) ?? scopesOf(resourceMetadata?.scopes_supported?.join(' ') ?? null);
+  // Where the server supports it, it is required for a refresh token (OpenID Connect Core section 11).
+  const isOfflineMissing =
+    scopes !== null &&
+    metadata?.scopes_supported?.includes('offline_access') &&
+    !scopes.split(' ').includes('offline_access');
   return {
-    server: server.server,
+    server,
     resource,
     resourceName:
       toStorableText(resourceMetadata?.resource_name ?? '')
         .trim()
-        .slice(0, RESOURCE_NAME_CHARS_MAX) || null,
-    scopes: withOfflineAccess(scopes, server.metadata),
+        .slice(0, 200) || null,
+    scopes: isOfflineMissing ? `${scopes} offline_access` : scopes,
   };
 }
 
@@ -134,28 +148,8 @@ async function findResource(
   return null;
 }
 
-/** First usable authorization server. Without one, throws the error of the first. */
-async function firstServer(
-  fetch: FetchLike,
-  issuers: string[],
-  upstream: URL,
-  pkceUnannounced: readonly string[] | null,
-): Promise<{ server: AuthorizationServer; metadata: AuthorizationServerMetadata }> {
-  let firstError: OAuthSetupError | null = null;
-  for (const issuer of issuers) {
-    try {
-      const metadata = await findServer(fetch, issuer, upstream);
-      return { server: checkedServer(metadata, pkceUnannounced), metadata };
-    } catch (error) {
-      if (!(error instanceof OAuthSetupError)) throw error;
-      firstError ??= error;
-    }
-  }
-  throw firstError ?? noServer(upstream, upstream.origin);
-}
-
-/** Tries all metadata URLs: a document without PKCE may exist beside one with it. */
-async function findServer(fetch: FetchLike, issuer: string, upstream: URL): Promise<AuthorizationServerMetadata> {
+/** Metadata of an issuer; null without any. Tries all URLs: a document without PKCE may exist beside one with it. */
+async function findServer(fetch: FetchLike, issuer: string): Promise<AuthorizationServerMetadata | null> {
   const seen = new Set<string>();
   let first: AuthorizationServerMetadata | null = null;
   for (;;) {
@@ -172,27 +166,21 @@ async function findServer(fetch: FetchLike, issuer: string, upstream: URL): Prom
       metadata = await sdk().discoverAuthorizationServerMetadata(issuer, { fetchFn });
     } catch (error) {
       if (first) return first;
-      throw serverFault(error, issuer);
+      const name = quoted(issuer, 200);
+      if (error instanceof sdk().IssuerMismatchError) {
+        throw new OAuthSetupError(
+          `The metadata of the authorization server ${name} name another issuer, ${quoted(error.received ?? 'none', 200)}: ` +
+            'the two must be spelled alike, to the slash at the end.',
+        );
+      }
+      const reason = error instanceof OAuthFetchError ? error.message : 'it is no valid metadata document.';
+      throw new OAuthSetupError(`The metadata of the authorization server ${name} cannot be read: ${reason}`);
     }
-    if (!metadata && !first) throw noServer(upstream, issuer);
-    if (!metadata || served === null) return first as AuthorizationServerMetadata;
+    if (!metadata || served === null) return first;
     if (metadata.code_challenge_methods_supported) return metadata;
     first ??= metadata;
     seen.add(served);
   }
-}
-
-function serverFault(error: unknown, issuer: string): OAuthSetupError {
-  if (error instanceof sdk().IssuerMismatchError) {
-    return new OAuthSetupError(
-      `The metadata of the authorization server ${quoted(issuer, 200)} name another issuer, ${quoted(error.received ?? 'none', 200)}: ` +
-        'the two must be spelled alike, to the slash at the end.',
-    );
-  }
-  const reason = error instanceof OAuthFetchError ? error.message : 'it is no valid metadata document.';
-  return new OAuthSetupError(
-    `The metadata of the authorization server ${quoted(issuer, 200)} cannot be read: ${reason}`,
-  );
 }
 
 /**
@@ -219,16 +207,6 @@ async function defaultServer(fetch: FetchLike, { origin }: URL): Promise<Authori
     readsClientDocuments: false,
     sendsIss: false,
   };
-}
-
-/** Neither the MCP server nor the origin names an authorization server. */
-class NoServerError extends OAuthSetupError {}
-
-function noServer(upstream: URL, issuer: string): OAuthSetupError {
-  return new NoServerError(
-    `No authorization server was found for ${upstream.host}: there is no metadata at ${quoted(issuer, 200)}. ` +
-      'The MCP server must publish protected resource metadata that names one, and that one its own metadata.',
-  );
 }
 
 function checkedServer(
@@ -301,15 +279,6 @@ function canonicalUrl(upstream: URL): string {
 function scopesOf(text: string | null): string | null {
   const scopes = (text ?? '').split(/\s+/).filter((scope) => /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/.test(scope));
   return [...new Set(scopes)].slice(0, 100).join(' ') || null;
-}
-
-/**
- * Adds `offline_access` where the server supports it, as it is required for a refresh token (OpenID Connect Core
- * section 11).
- */
-function withOfflineAccess(scopes: string | null, metadata: AuthorizationServerMetadata | null): string | null {
-  if (scopes === null || !metadata?.scopes_supported?.includes('offline_access')) return scopes;
-  return scopes.split(' ').includes('offline_access') ? scopes : `${scopes} offline_access`;
 }
 
 /**

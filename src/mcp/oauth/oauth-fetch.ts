@@ -26,32 +26,28 @@ export function createOAuthFetch(egress: Egress, signal?: AbortSignal): FetchLik
     const signals = AbortSignal.any([deadline, ...(signal ? [signal] : []), ...(init.signal ? [init.signal] : [])]);
     const start = new URL(input);
     try {
-      return await send(egress, start, init, signals);
+      const { url, answer } = await follow(egress, start, {
+        method: isGet(init) ? 'GET' : 'POST',
+        headers: Object.fromEntries(new Headers(init.headers)),
+        body: init.body === undefined || init.body === null ? undefined : textOf(init.body),
+        signal: signals,
+        redirectsMax: isGet(init) ? REDIRECTS_MAX : 0,
+      });
+      const { statusCode: status, headers, body } = answer;
+      const bytes = await readWithin(body, DOCUMENT_BYTES_MAX);
+      if (bytes === null) throw new OAuthFetchError(`${url.host} answered ${placeOf(url)} with more than 1 MB.`);
+      const exceeded = boundExceeded(bytes);
+      if (exceeded !== null) throw new OAuthFetchError(`${url.host} answered ${placeOf(url)} with ${exceeded}.`);
+      const responseHeaders = new Headers();
+      for (const [name, value] of Object.entries(headers)) {
+        for (const header of ([] as string[]).concat(value ?? [])) responseHeaders.append(name, header);
+      }
+      const isEmpty = status === 204 || status === 205 || status === 304;
+      return new Response(isEmpty ? null : bytes, { status, headers: responseHeaders });
     } catch (error) {
       throw asFetchError(error, start);
     }
   };
-}
-
-async function send(egress: Egress, start: URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
-  const { url, answer } = await follow(egress, start, {
-    method: isGet(init) ? 'GET' : 'POST',
-    headers: Object.fromEntries(new Headers(init.headers)),
-    body: init.body === undefined || init.body === null ? undefined : textOf(init.body),
-    signal,
-    redirectsMax: isGet(init) ? REDIRECTS_MAX : 0,
-  });
-  const { statusCode: status, headers, body } = answer;
-  const bytes = await readWithin(body, DOCUMENT_BYTES_MAX);
-  if (bytes === null) throw new OAuthFetchError(`${url.host} answered ${placeOf(url)} with more than 1 MB.`);
-  const exceeded = boundExceeded(bytes);
-  if (exceeded !== null) throw new OAuthFetchError(`${url.host} answered ${placeOf(url)} with ${exceeded}.`);
-  const responseHeaders = new Headers();
-  for (const [name, value] of Object.entries(headers)) {
-    for (const header of ([] as string[]).concat(value ?? [])) responseHeaders.append(name, header);
-  }
-  const isEmpty = status === 204 || status === 205 || status === 304;
-  return new Response(isEmpty ? null : bytes, { status, headers: responseHeaders });
 }
 
 function isGet(init: RequestInit): boolean {

@@ -12,14 +12,12 @@ const KNOWN_ISSUERS = [
  * @param patterns issuer URLs, such as `https://login.microsoftonline.com/*`; null for the built-in list
  */
 export function isPkceKnown(issuer: string, patterns: readonly string[] | null): boolean {
-  return (patterns ?? KNOWN_ISSUERS).some((pattern) => patternOf(pattern).test(issuer));
-}
-
-function patternOf(pattern: string): RegExp {
-  const [, origin = '', path = ''] = /^(https?:\/\/[^/]*)(.*)$/.exec(pattern) ?? [];
-  const host = origin.split('*').map(escaped).join('[A-Za-z0-9-]+');
-  const rest = path.split('*').map(escaped).join('[^?#\\\\@]*');
-  return new RegExp(`^${host}${rest.replace(/\/$/, '')}/?$`);
+  return (patterns ?? KNOWN_ISSUERS).some((pattern) => {
+    const [, origin = '', path = ''] = /^(https?:\/\/[^/]*)(.*)$/.exec(pattern) ?? [];
+    const host = origin.split('*').map(escaped).join('[A-Za-z0-9-]+');
+    const rest = path.split('*').map(escaped).join('[^?#\\\\@]*');
+    return new RegExp(`^${host}${rest.replace(/\/$/, '')}/?$`).test(issuer);
+  });
 }
 
 function escaped(text: string): string {

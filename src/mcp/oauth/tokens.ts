@@ -121,15 +121,6 @@ export function dueInSeconds(expiresInSeconds: number): number {
   return expiresInSeconds - Math.min(Math.max(60, expiresInSeconds / 10), expiresInSeconds / 2);
 }
 
-/** Throws for 5xx answers before the SDK parses them: a failing server may answer anything. */
-function tokenFetch(fetch: FetchLike): FetchLike {
-  return async (url, init) => {
-    const response = await fetch(url, init);
-    if (response.status < 500 && response.status !== 429 && response.status !== 408) return response;
-    throw new OAuthFetchError(`${new URL(url).host} answered ${response.status}.`);
-  };
-}
-
 /** True when the client was refused, not the grant. */
 export function isClientRefusal({ code }: TokenRefusedError): boolean {
   return code === 'invalid_client' || code === 'unauthorized_client' || code === 'incorrect_client_credentials';
@@ -168,7 +159,12 @@ function sdkOptions(fetch: FetchLike, { server, client, resource }: TokenContext
     clientInformation: { client_id: client.clientId },
     resource,
     addClientAuthentication: clientAuthentication(client, server),
-    fetchFn: tokenFetch(fetch),
+    // 5xx throws before the SDK parses: a failing server may answer anything.
+    fetchFn: async (url: string | URL, init?: RequestInit) => {
+      const response = await fetch(url, init);
+      if (response.status < 500 && response.status !== 429 && response.status !== 408) return response;
+      throw new OAuthFetchError(`${new URL(url).host} answered ${response.status}.`);
+    },
   };
 }
 
@@ -189,12 +185,10 @@ export function tokenSetOf(response: {
   return {
     accessToken,
     refreshToken: isLasting ? refreshToken : null,
-    expiresInSeconds: lifetimeOf(expiresIn),
+    expiresInSeconds:
+      typeof expiresIn !== 'number' || !Number.isFinite(expiresIn) || expiresIn <= 0
+        ? null
+        : Math.min(Math.floor(expiresIn), LIFETIME_SECONDS_MAX),
     scopes: null,
   };
-}
-
-function lifetimeOf(expiresIn: unknown): number | null {
-  if (typeof expiresIn !== 'number' || !Number.isFinite(expiresIn) || expiresIn <= 0) return null;
-  return Math.min(Math.floor(expiresIn), LIFETIME_SECONDS_MAX);
 }

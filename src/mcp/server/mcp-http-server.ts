@@ -45,7 +45,7 @@ import { StreamLimiter } from './sessions/stream-limiter.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 
 /** Size limit of a JSON-RPC message from a client. */
-const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+export const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Session id of published clients that know no sessions. */
 const STATELESS = 'smithery-stateless';

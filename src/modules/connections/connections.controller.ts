@@ -22,6 +22,7 @@ import {
   ownConnectionsOnly,
 } from './core/connections.access.js';
 import { ConnectionReader } from './core/connection-reader.js';
+import { ConnectionDeletion } from './connection-deletion.js';
 import { ConnectionsService } from './connections.service.js';
 import { MetadataFilters, type MetadataFilter } from './core/metadata-filter.js';
 
@@ -46,6 +47,7 @@ const IS_MCP_ENDPOINT = /^\/connect\/[^/]+\/(?:[^/]+\/mcp|\.mcp)\/?$/;
 export class ConnectionsController {
   constructor(
     private readonly connections: ConnectionsService,
+    private readonly deletion: ConnectionDeletion,
     private readonly reader: ConnectionReader,
   ) {}
 
@@ -138,6 +140,6 @@ export class ConnectionsController {
   @Access('connections:write', ownConnectionsOnly)
   @ApiErrors(404)
   remove(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<SuccessDto> {
-    return this.connections.remove(namespace, id);
+    return this.deletion.remove(namespace, id);
   }
 }

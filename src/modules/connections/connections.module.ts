@@ -3,6 +3,8 @@ import { roleModule } from '../../config/role-module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { LogsModule } from '../logs/logs.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
+import { ConnectionCreation } from './connection-creation.js';
+import { ConnectionDeletion } from './connection-deletion.js';
 import { ConnectionMcpController } from './connection-mcp.controller.js';
 import { ConnectionsController } from './connections.controller.js';
 import { ConnectionsMetrics } from './connections.metrics.js';
@@ -59,6 +61,8 @@ export class ConnectionsModule {
       ],
       providers: [
         ConnectionsService,
+        ConnectionCreation,
+        ConnectionDeletion,
         ConnectionsMetrics,
         ConnectionToolsService,
         ConnectionLogService,

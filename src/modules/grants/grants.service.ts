@@ -14,7 +14,8 @@ import {
   type SetGrantDto,
 } from './grant.dto.js';
 import type { GrantTarget } from './grant.types.js';
-import { GranteeNotFoundError, GrantNotFoundError, OwnGrantError, TooManyGrantsError } from './grants.errors.js';
+import { GrantNotFoundError } from './grants.errors.js';
+import { ConflictError, InvalidInputError, NotFoundError } from '../../platform/errors/domain-error.js';
 import { GrantsRepository } from './grants.repository.js';
 
 /** Grants that a server or a connection may have. */
@@ -37,7 +38,7 @@ export class GrantsService {
    * Grants a target to an account, or changes the level that it was granted at.
    *
    * @param missing the error for a target that was deleted meanwhile
-   * @throws GranteeNotFoundError, OwnGrantError, TooManyGrantsError
+   * @throws NotFoundError for an unknown account, InvalidInputError for the caller's own, ConflictError for one grant too many
    */
   async set(
     target: GrantTarget,
@@ -46,13 +47,20 @@ export class GrantsService {
     missing: () => Error,
   ): Promise<{ created: boolean; grant: GrantDto }> {
     const account = await this.rows.findAccount(named);
-    if (!account) throw new GranteeNotFoundError();
-    if (account.id === createdBy) throw new OwnGrantError();
+    const unknown = () => new NotFoundError('No account has this id or name: its owner finds both at GET /accounts/me');
+    if (!account) throw unknown();
+    if (account.id === createdBy) {
+      throw new InvalidInputError('account is your own, which owns this already: name another account');
+    }
     const stored = await this.rows
       .set(target, { subjectId: account.id, level, createdBy }, GRANTS_MAX)
-      .catch(onViolation({ foreignKey: () => new GranteeNotFoundError() }));
+      .catch(onViolation({ foreignKey: unknown }));
     if (stored === 'missing') throw missing();
-    if (stored === 'full') throw new TooManyGrantsError(GRANTS_MAX);
+    if (stored === 'full') {
+      throw new ConflictError(
+        `This has ${GRANTS_MAX} grants, as many as a server or a connection may have: withdraw one first`,
+      );
+    }
     this.cache.announce(target);
     const { created, id, createdAt } = stored;
     return { created, grant: toGrantDto({ id, accountId: account.id, accountName: account.name, level, createdAt }) };

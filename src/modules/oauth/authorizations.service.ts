@@ -1,17 +1,41 @@
-import { randomUUID } from 'node:crypto';
+/**
+ * One authorization from its discovery to the stored token (RFC 6749 with PKCE): finds the authorization server,
+ * registers Slipway there, makes the link, redirects to the server, and takes its answer at `/oauth/callback`.
+ *
+ * A row of `pending_authorizations` is bound to the browser that begins (cookie) and to a `state`. The state works
+ * once, for 10 minutes and in that browser; the issuer is checked by `iss` (RFC 9207). The code is exchanged, the
+ * tokens are stored in place of the owner's earlier ones, other links of the owner end, and the owner's module is told.
+ * A set-up page and the authorization that begins on it share one discovery for 60 s.
+ *
+ * Faults of the server are OAuthSetupErrors. Faults of the person's way are SetupPageErrors, pages with a sentence and
+ * the next step: link unknown, used or expired, another browser, refusal by the person (which returns to the app),
+ * refusal or silence of the server. A client that the server refuses is registered anew at the next attempt.
+ */
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { FetchLike } from '@modelcontextprotocol/client';
-import { Injectable } from '@nestjs/common';
-import { DataSource, MoreThan, type EntityManager } from 'typeorm';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
+import { DataSource, MoreThan, Not, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { bearerChallenge } from '../../mcp/oauth/challenges.js';
-import { discoverTarget, type AuthorizationServer, type AuthorizationTarget } from '../../mcp/oauth/discovery.js';
+import { authorizationUrl, isFromServer } from '../../mcp/oauth/client.js';
+import { discoverTarget, type AuthorizationTarget } from '../../mcp/oauth/discovery.js';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
+import {
+  OAuthClientNeededError,
+  OAuthSetupError,
+  TokenEndpointUnreachableError,
+  TokenRefusedError,
+} from '../../mcp/oauth/oauth-errors.js';
 import { sdk } from '../../mcp/oauth/sdk.js';
-import { OAuthClientNeededError, OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
+import { exchangeCode, isClientRefusal, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { EgressRefusedError } from '../../platform/egress/egress.errors.js';
-import { AuthAdaptersService } from './auth-adapters.service.js';
+import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
+import { Vault } from '../../platform/vault/vault.js';
 import { CredentialRepository } from './credential.repository.js';
+import { answeredError, SetupPageError } from './credentials.errors.js';
+import { CredentialsService } from './credentials.service.js';
 import {
   upstreamAddress,
   type AuthorizationSetup,
@@ -19,49 +43,71 @@ import {
   type CredentialOwner,
   type PreregisteredClient,
 } from './credentials.types.js';
+import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
+import type { CallbackQueryDto } from './setup/callback.dto.js';
 import { SetupLinksService } from './setup/setup-links.service.js';
+import {
+  authorizeView,
+  knownName,
+  participantsOf,
+  type PageServer,
+  type SetupAnswer,
+  type SetupLink,
+  type SetupPageOwner,
+  type SetupResult,
+  type SetupView,
+} from './setup/setup.types.js';
+import { issuerOf, storedTokens } from './stored-tokens.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
 
 /** The time for discovery and registration: an upstream may list several servers, each with several documents. */
 const BEGIN_MS_MAX = 30_000;
 
+/** The time from the redirect to the authorization server to its answer. */
+const ANSWER_MS_MAX = 10 * 60_000;
+
 /** Valid links of one owner; a new one ends the oldest. */
 const LINKS_PER_OWNER_MAX = 5;
 
-const LABEL_CHARS_MAX = 200;
+/** Cache lifetime of a discovery: people reload pages, and programs follow links before people do. */
+const DISCOVERY_CACHED_MS = 60_000;
 
-/** The kind of setup links that lead to a pending authorization. */
-export const AUTHORIZATION_LINKS = 'authorizations';
+const AUTHORIZATION_LINKS = 'authorizations';
 
-/** The result of a discovery. */
-export interface AuthorizationPreview {
-  server: AuthorizationServer;
-  /** Name of the MCP server for people, from its metadata; null without one. */
-  resourceName: string | null;
-  /** Separated by spaces; null leaves the choice to the authorization server. */
-  scopes: string | null;
-}
+/** What a sign-in needs of a pending authorization. */
+type SignIn = Pick<PendingAuthorization, 'id' | 'ownerKind' | 'ownerId' | 'server' | 'resource' | 'scopes'>;
 
-/**
- * Begins authorizations: discovers the authorization server, registers Slipway there, and stores a pending authorization.
- */
+/** Begins and completes authorizations. */
 @Injectable()
-export class AuthorizationsService {
+export class AuthorizationsService implements SetupPageOwner<PendingAuthorization>, OnModuleInit {
+  /** Discoveries for pages, by owner and request. */
+  private readonly discovered = new LRUCache<string, AuthorizationTarget>({ max: 1_000, ttl: DISCOVERY_CACHED_MS });
+
   constructor(
     private readonly dataSource: DataSource,
     private readonly repository: CredentialRepository,
     private readonly clients: OAuthClientsService,
-    private readonly adapters: AuthAdaptersService,
+    private readonly credentials: CredentialsService,
     private readonly links: SetupLinksService,
+    private readonly vault: Vault,
     private readonly egress: Egress,
     private readonly env: Env,
   ) {}
 
-  /** `CredentialsService.begin`. @throws OAuthSetupError */
+  onModuleInit(): void {
+    this.links.register(AUTHORIZATION_LINKS, this);
+  }
+
+  /**
+   * Discovers the upstream's authorization server, registers Slipway there where needed, and makes a link to a page where
+   * a person authorizes it. The link works once, also after a restart.
+   *
+   * @throws OAuthSetupError with a sentence for the publisher
+   */
   async begin(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationSetup> {
-    const { id, expiresAt } = await this.open(owner, request);
+    const { id, expiresAt } = (await this.prepare(owner, request, null)).pending;
     return { setupUrl: this.links.url({ kind: AUTHORIZATION_LINKS, id, epoch: 1 }), expiresAt };
   }
 
@@ -69,16 +115,93 @@ export class AuthorizationsService {
    * {@link begin} without a link, for a person who is redirected at once.
    *
    * @param client a client that the person entered; it is stored for this owner, and used from now on
+   * @param cookie identifies the browser, which must come back with it
    * @throws OAuthClientNeededError, also if that client is for another authorization server than the present one
    */
-  async open(
+  async start(
     owner: CredentialOwner,
     request: BeginAuthorization,
-    client: PreregisteredClient | null = null,
-  ): Promise<{ id: string; expiresAt: Date }> {
+    client: PreregisteredClient | null,
+    cookie: string,
+  ): Promise<SetupAnswer> {
+    const { pending, clientRow } = await this.prepare(owner, request, client);
+    return { redirect: await this.redirectFor(pending, clientRow, cookie), linkId: pending.id };
+  }
+
+  /** Discovery for a page: stores and registers nothing. At most 60 s old. @throws OAuthSetupError */
+  async preview(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationTarget> {
+    const key = JSON.stringify([owner, request]);
+    let target = this.discovered.get(key);
+    if (!target) {
+      const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
+      target = await this.discover(fetch, owner, request);
+      if (target.server.adapter !== undefined) {
+        // The address where a person would sign in, from a sign-in that is not used.
+        const { url } = await this.signInAtAdapter(owner, newSecret());
+        target = { ...target, server: { ...target.server, authorizationEndpoint: new URL(url).origin } };
+      }
+      this.discovered.set(key, target);
+    }
+    return target;
+  }
+
+  async open({ id }: Pick<SetupLink, 'id' | 'epoch'>): Promise<PendingAuthorization> {
+    const pending = await this.dataSource.manager.findOneBy(PendingAuthorization, { id });
+    if (!pending) throw SetupPageError.unknownLink();
+    if (pending.completedAt !== null) throw SetupPageError.usedLink();
+    if (pending.expiresAt.getTime() <= Date.now()) throw SetupPageError.expiredLink();
+    if (!(await this.credentials.isAuthorizationPending(ownerOf(pending)))) throw SetupPageError.nothingWaits();
+    return pending;
+  }
+
+  async view(pending: PendingAuthorization): Promise<SetupView> {
+    return authorizeView(await this.serverOf(pending), pending.upstreamUrl, pending);
+  }
+
+  async submit(pending: PendingAuthorization, _form: URLSearchParams, cookie: string): Promise<SetupAnswer> {
+    const redirect = await this.redirectFor(pending, await this.clientOf(pending), cookie);
+    return { redirect, linkId: pending.id };
+  }
+
+  /**
+   * Exchanges the code of an answer and stores the tokens. A state works once, within ten minutes, in the browser that
+   * began.
+   *
+   * @throws SetupPageError
+   */
+  async complete(
+    query: CallbackQueryDto,
+    cookieOf: (linkId: string) => string | undefined,
+  ): Promise<{ view: SetupResult; linkId: string }> {
+    const stateHash = isSecret(query.state) ? hashSecret(query.state) : null;
+    const pending = stateHash && (await this.dataSource.manager.findOneBy(PendingAuthorization, { stateHash }));
+    if (!pending || !stateHash) throw SetupPageError.unknownState();
+    const cookie = cookieOf(pending.id);
+    const isSame = isSecret(cookie) && pending.browserHash?.equals(hashSecret(cookie));
+    if (!isSame) throw SetupPageError.otherBrowser();
+    const startedAfter = new Date(Date.now() - ANSWER_MS_MAX);
+    // One guarded statement uses up the state: of two answers with it, only one continues.
+    const isClaimed = await this.repository.claimState(pending.id, stateHash, startedAfter);
+    if (!isClaimed) throw SetupPageError.unknownState();
+    if (!(await this.credentials.isAuthorizationPending(ownerOf(pending)))) throw SetupPageError.nothingWaits();
+    const { server } = pending;
+    // Behind an adapter any issuer may answer: state and PKCE bind the answer.
+    if (server.adapter === undefined && !isFromServer(server, query.iss)) throw SetupPageError.notFromServer();
+    if (query.error !== undefined || query.code === undefined) {
+      throw answeredError(pending, query, knownName(await this.serverOf(pending)), this.env.appName);
+    }
+    const client = await this.clientOf(pending);
+    const tokens = await this.exchange(pending, client, query.code, query.iss);
+    const owner = ownerOf(pending);
+    await this.dataSource.transaction((tx) => this.store(pending, tokens, tx));
+    await this.credentials.authorized(owner);
+    return { view: { ...(await this.serverOf(pending)), kind: 'authorized' }, linkId: pending.id };
+  }
+
+  private async prepare(owner: CredentialOwner, request: BeginAuthorization, client: PreregisteredClient | null) {
     const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
-    const { target, scopes } = await this.discover(fetch, owner, request);
-    const { server } = target;
+    const cached = this.discovered.get(JSON.stringify([owner, request]));
+    const { server, resource, resourceName, scopes } = cached ?? (await this.discover(fetch, owner, request));
     if (client) {
       // A client is stored only for the issuer that it was entered for.
       if (client.issuer !== server.issuer) {
@@ -86,61 +209,59 @@ export class AuthorizationsService {
       }
       await this.clients.storePreregistered(owner, client);
     }
-    const row = server.adapter !== undefined ? null : await this.clients.obtain(fetch, server, owner);
+    const clientRow = server.adapter !== undefined ? null : await this.clients.obtain(fetch, server, owner);
     const pending = {
       id: randomUUID(),
       ownerKind: owner.kind,
       ownerId: owner.id,
-      label: request.label.slice(0, LABEL_CHARS_MAX),
+      label: request.label.slice(0, 200),
       upstreamUrl: upstreamAddress(request.upstreamUrl),
       server,
-      clientRowId: row?.id ?? null,
-      resource: target.resource,
-      resourceName: target.resourceName,
+      clientRowId: clientRow?.id ?? null,
+      resource,
+      resourceName,
       scopes,
       expiresAt: new Date(Date.now() + this.env.oauthSetupTtlMinutes * 60_000),
     };
-    await this.store(pending);
-    return { id: pending.id, expiresAt: pending.expiresAt };
-  }
-
-  /** Discovery only: stores and registers nothing. @throws OAuthSetupError */
-  async preview(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationPreview> {
-    const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
-    const { target, scopes } = await this.discover(fetch, owner, request);
-    const isAdapter = target.server.adapter !== undefined;
-    const server = isAdapter
-      ? await this.adapters.located(owner, target.server, this.clients.redirectUri)
-      : target.server;
-    return { server, resourceName: target.resourceName, scopes };
-  }
-
-  /** Ends every link of an owner. */
-  async remove({ kind, id }: CredentialOwner, tx: EntityManager): Promise<void> {
-    await tx.delete(PendingAuthorization, { ownerKind: kind, ownerId: id });
+    const { ownerKind, ownerId } = pending;
+    await this.dataSource.transaction(async (tx) => {
+      await this.repository.deleteExpiredLinks(tx);
+      await tx.insert(PendingAuthorization, pending);
+      const older = await tx.find(PendingAuthorization, {
+        where: { ownerKind, ownerId, expiresAt: MoreThan(new Date()) },
+        select: { id: true },
+        order: { createdAt: 'DESC', id: 'DESC' },
+        skip: LINKS_PER_OWNER_MAX,
+        take: 100,
+      });
+      for (const { id } of older) await tx.delete(PendingAuthorization, { id });
+    });
+    return { pending, clientRow };
   }
 
   private async discover(
     fetch: FetchLike,
     owner: CredentialOwner,
     request: BeginAuthorization,
-  ): Promise<{ target: AuthorizationTarget; scopes: string | null }> {
-    const { adapter } = request;
-    if (adapter !== undefined) return { target: this.adapters.targetOf({ ...request, adapter }), scopes: null };
-    const upstreamUrl = new URL(request.upstreamUrl);
+  ): Promise<AuthorizationTarget> {
+    const { adapter, upstreamUrl: url, challenge } = request;
+    if (adapter !== undefined) {
+      // Nothing is sent to the URL, which only identifies the adapter.
+      const nothing = { registrationEndpoint: null, revocationEndpoint: null, tokenEndpointAuthMethods: null };
+      const endpoints = { issuer: url, authorizationEndpoint: url, tokenEndpoint: url };
+      const server = { ...endpoints, ...nothing, readsClientDocuments: false, sendsIss: false, adapter };
+      return { server, resource: url, resourceName: null, scopes: null };
+    }
+    const upstreamUrl = new URL(url);
     upstreamUrl.hash = '';
     const target = await discoverTarget(fetch, {
       upstreamUrl: upstreamUrl.href,
-      challenge: request.challenge ?? [],
+      challenge: challenge ?? [],
       knownAmong: (issuers) => this.clients.knownAmong(issuers, owner),
       pkceUnannounced: this.env.oauthPkceUnannounced,
     });
-    this.checkEndpoints(target);
-    return { target, scopes: await this.scopesFor(owner, request, target) };
-  }
-
-  /** Refuses endpoints that egress rules exclude, before a person signs in. */
-  private checkEndpoints({ server }: AuthorizationTarget): void {
+    // Endpoints that egress rules exclude are refused before a person signs in.
+    const { server } = target;
     for (const endpoint of [server.tokenEndpoint, server.registrationEndpoint, server.revocationEndpoint]) {
       try {
         if (endpoint !== null) this.egress.check(endpoint);
@@ -149,35 +270,150 @@ export class AuthorizationsService {
         throw new OAuthSetupError(`The authorization server ${server.issuer} cannot be used: ${error.message}`);
       }
     }
-  }
-
-  /** A step-up also asks for the scopes granted before: the new token replaces the old one (MCP, scope challenges). */
-  private async scopesFor(
-    owner: CredentialOwner,
-    { challenge, upstreamUrl }: BeginAuthorization,
-    target: AuthorizationTarget,
-  ): Promise<string | null> {
-    if (bearerChallenge(challenge ?? [])?.error !== 'insufficient_scope') return target.scopes;
+    if (bearerChallenge(challenge ?? [])?.error !== 'insufficient_scope') return target;
+    // A step-up also asks for the scopes granted before: the new token replaces the old one (MCP, scope challenges).
     const credential = await this.dataSource.manager.findOne(UpstreamCredential, {
-      where: { ownerKind: owner.kind, ownerId: owner.id, upstreamUrl: upstreamAddress(upstreamUrl) },
+      where: { ownerKind: owner.kind, ownerId: owner.id, upstreamUrl: upstreamAddress(url) },
     });
-    if (credential?.server.issuer !== target.server.issuer) return target.scopes;
-    return sdk().computeScopeUnion(credential.scopes ?? undefined, target.scopes ?? undefined) ?? null;
+    if (credential?.server.issuer !== server.issuer) return target;
+    const scopes = sdk().computeScopeUnion(credential.scopes ?? undefined, target.scopes ?? undefined) ?? null;
+    return { ...target, scopes };
   }
 
-  private async store(pending: Partial<PendingAuthorization>): Promise<void> {
-    const { ownerKind, ownerId } = pending;
-    await this.dataSource.transaction(async (tx) => {
-      await this.repository.deleteExpiredLinks(tx);
-      await tx.insert(PendingAuthorization, pending);
-      const links = await tx.find(PendingAuthorization, {
-        where: { ownerKind, ownerId, expiresAt: MoreThan(new Date()) },
-        select: { id: true },
-        order: { createdAt: 'DESC', id: 'DESC' },
-        skip: LINKS_PER_OWNER_MAX,
-        take: 100,
-      });
-      for (const { id } of links) await tx.delete(PendingAuthorization, { id });
+  /**
+   * Binds the authorization to a browser. The same browser may repeat it, which restarts the authorization; another one may
+   * not.
+   *
+   * @param client null for an adapter
+   * @returns the address to redirect the browser to
+   * @throws SetupPageError, OAuthSetupError
+   */
+  private async redirectFor(pending: SignIn, client: OAuthClient | null, cookie: string): Promise<string> {
+    const state = newSecret();
+    const { id, server, resource, scopes } = pending;
+    const { url, codeVerifier } =
+      client === null
+        ? await this.signInAtAdapter(ownerOf(pending), state)
+        : await authorizationUrl({
+            server,
+            client: this.clients.toClient(client),
+            redirectUri: client.redirectUri,
+            resource,
+            scopes,
+            state,
+          });
+    const isBound = await this.repository.bindBrowser(id, {
+      browserHash: hashSecret(cookie),
+      stateHash: hashSecret(state),
+      sealedVerifier: this.vault.seal(codeVerifier, id),
     });
+    if (!isBound) throw SetupPageError.usedLink();
+    return url;
   }
+
+  /** The address where an adapter signs people in, and the PKCE verifier (RFC 7636). @throws OAuthSetupError */
+  private async signInAtAdapter(owner: CredentialOwner, state: string): Promise<{ url: string; codeVerifier: string }> {
+    const codeVerifier = randomBytes(32).toString('base64url');
+    const codeChallenge = createHash('sha256').update(codeVerifier).digest('base64url');
+    try {
+      const adapter = await this.clients.adapterOf(owner);
+      const url = await adapter.authorizationUrl({ callbackUrl: this.clients.redirectUri, state, codeChallenge });
+      return { url, codeVerifier };
+    } catch (error) {
+      if (error instanceof TokenEndpointUnreachableError || error instanceof TokenRefusedError) {
+        throw new OAuthSetupError(error.message);
+      }
+      throw error;
+    }
+  }
+
+  /** The server of an authorization as people know it. */
+  private async serverOf(pending: PendingAuthorization): Promise<PageServer> {
+    const { label, upstreamUrl, server, resourceName } = pending;
+    const presentation = await this.credentials.presentationOf(ownerOf(pending));
+    const { upstreamHost } = participantsOf(upstreamUrl, server);
+    return { ...presentation, title: presentation.title ?? resourceName ?? undefined, label, upstreamHost };
+  }
+
+  /** Null for an adapter, which needs no client. */
+  private async clientOf({ clientRowId: id, server }: PendingAuthorization): Promise<OAuthClient | null> {
+    if (server.adapter !== undefined || id === null) return null;
+    return this.dataSource.manager.findOneByOrFail(OAuthClient, { id });
+  }
+
+  private async exchange(
+    pending: PendingAuthorization,
+    client: OAuthClient | null,
+    code: string,
+    iss: string | undefined,
+  ): Promise<TokenSet> {
+    const { server, resource, sealedVerifier, id } = pending;
+    const codeVerifier = this.vault.open(sealedVerifier ?? '', id);
+    try {
+      if (client === null) {
+        const adapter = await this.clients.adapterOf(ownerOf(pending));
+        return await adapter.exchangeCode({ code, callbackUrl: this.clients.redirectUri, codeVerifier });
+      }
+      return await exchangeCode(
+        createOAuthFetch(this.egress),
+        { server, client: this.clients.toClient(client), resource },
+        { code, iss, codeVerifier, redirectUri: client.redirectUri },
+      );
+    } catch (error) {
+      if (error instanceof TokenRefusedError) {
+        const isClient = client !== null && isClientRefusal(error);
+        if (isClient) await this.clients.refused(client.id);
+        if (isClient && client.kind === 'given') {
+          throw SetupPageError.wrongClient(error.host, knownName(await this.serverOf(pending)), error.code);
+        }
+        throw new SetupPageError(
+          'upstream',
+          'The sign-in could not be finished',
+          `You signed in, but then ${error.host} gave ${this.env.appName} no access. Nothing was authorized. ` +
+            (isClient ? 'Ask for a new link, and try once more.' : 'Open the link again to try once more.'),
+          undefined,
+          error.code,
+        );
+      }
+      if (!(error instanceof TokenEndpointUnreachableError)) throw error;
+      throw new SetupPageError(
+        'upstream',
+        'The sign-in could not be finished',
+        `You signed in, but then ${issuerOf({ server })} did not answer ${this.env.appName}. Nothing was authorized. ` +
+          'Open the link again in a few minutes.',
+        undefined,
+        error.message,
+      );
+    }
+  }
+
+  /** One credential per owner: a new authorization replaces the old one, and ends the owner's other links. */
+  private async store(pending: PendingAuthorization, tokens: TokenSet, tx: EntityManager): Promise<void> {
+    const { id, ownerKind, ownerId, upstreamUrl, server, clientRowId, resource, scopes } = pending;
+    // A trigger deletes the row together with its owner, and waits for this lock.
+    if (!(await this.repository.lockPending(id, tx))) throw SetupPageError.unknownLink();
+    const lock = { mode: 'pessimistic_write' } as const;
+    const before = await tx.findOne(UpstreamCredential, { where: { ownerKind, ownerId }, lock });
+    const row = { id: before?.id ?? randomUUID(), generation: before?.generation ?? 0, scopes };
+    await tx.save(UpstreamCredential, {
+      ...row,
+      ownerKind,
+      ownerId,
+      upstreamUrl,
+      server,
+      clientRowId,
+      resource,
+      ...storedTokens(row, tokens, this.vault),
+      refreshedAt: null,
+    });
+    await tx.update(PendingAuthorization, { id }, { completedAt: new Date(), sealedVerifier: null });
+    await tx.delete(PendingAuthorization, { ownerKind, ownerId, id: Not(id) });
+  }
+}
+
+function ownerOf({
+  ownerKind: kind,
+  ownerId: id,
+}: Pick<PendingAuthorization, 'ownerKind' | 'ownerId'>): CredentialOwner {
+  return { kind, id };
 }

@@ -17,10 +17,8 @@ export class ClientDocumentController {
   @Header('cache-control', 'public, max-age=300')
   @ApiErrors(404)
   document(): object {
-    return this.clients.document() ?? notFound();
+    const document = this.clients.document();
+    if (!document) throw new RouteNotFoundError('GET', '/oauth/client.json');
+    return document;
   }
-}
-
-function notFound(): never {
-  throw new RouteNotFoundError('GET', '/oauth/client.json');
 }

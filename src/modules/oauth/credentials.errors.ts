@@ -1,9 +1,12 @@
 import type { Env } from '../../config/env.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 import { PageError } from '../../platform/pages/page.js';
+import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
 import type { SignedIn } from '../people/people.types.js';
+import type { CallbackQueryDto } from './setup/callback.dto.js';
+import { issuerOf } from './stored-tokens.js';
 
-/** Thrown by `CredentialsService.begin`. */
+/** Thrown by `AuthorizationsService.begin`. */
 export { OAuthClientNeededError, OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
 
 /** The stored authorization has ended: a person must authorize Slipway again. */
@@ -105,4 +108,45 @@ export class SetupPageError extends PageError {
 /** A function that creates the error, so that its stack names the thrower. */
 function page(...args: ConstructorParameters<typeof SetupPageError>): () => SetupPageError {
   return () => new SetupPageError(...args);
+}
+
+const TRY_LATER = 'Open the link again in a few minutes.';
+const NOT_ALLOWED = 'It may not let you give this access. Ask whoever gave you the link.';
+
+/** What to do next about the error of an answer (RFC 6749 section 4.1.2.1), in words. */
+const nextSteps: Partial<Record<string, string>> = {
+  server_error: TRY_LATER,
+  temporarily_unavailable: TRY_LATER,
+  invalid_scope: NOT_ALLOWED,
+  unauthorized_client: NOT_ALLOWED,
+};
+
+/** The page for an answer without a code (RFC 6749 section 4.1.2.1). @param name of the server, as people know it */
+export function answeredError(
+  { id, server }: { id: string; server: AuthorizationServer },
+  { error = 'no error code', error_description: said = '' }: CallbackQueryDto,
+  name: string,
+  appName: string,
+): SetupPageError {
+  const host = issuerOf({ server });
+  const note = error.slice(0, 100);
+  if (error === 'access_denied') {
+    const refusal = new SetupPageError(
+      'forbidden',
+      'Nothing was authorized',
+      `It was refused or cancelled at ${host}, so ${appName} has no access to ${name}. To try again, open the link once more.`,
+      undefined,
+      note,
+    );
+    return Object.assign(refusal, { refusedLinkId: id });
+  }
+  const reason = said === '' ? 'without a reason' : `and said: “${said.slice(0, 300)}”`;
+  const nextStep = nextSteps[error] ?? 'Open the link again; if this happens once more, tell whoever gave it to you.';
+  return new SetupPageError(
+    'upstream',
+    `${name} is not connected`,
+    `${host} did not give ${appName} access, ${reason}. Nothing was authorized. ${nextStep}`,
+    undefined,
+    note,
+  );
 }

@@ -1,6 +1,5 @@
 /**
- * OAuth credentials of servers and connections towards their upstreams: the token for a call, and the link to the page
- * on which a person authorizes.
+ * OAuth credentials of servers and connections towards their upstreams: the token for a call, and its removal.
  *
  * A token is read from a cache of 5 s; `credentials.changed` drops it in every process. It is refreshed 60 s or a tenth
  * of its life before its end, or after a 401 with it. A token counts for the URL that it was made for only. Modules
@@ -19,20 +18,15 @@ import { Egress } from '../../platform/egress/egress.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { LogNamesRepository } from '../../platform/telemetry/log-names.repository.js';
 import { Vault } from '../../platform/vault/vault.js';
-import { AuthorizationsService } from './authorizations.service.js';
 import { CredentialRepository } from './credential.repository.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from './credentials.errors.js';
-import {
-  upstreamAddress,
-  type AuthorizationSetup,
-  type BeginAuthorization,
-  type CredentialOwner,
-} from './credentials.types.js';
+import { upstreamAddress, type CredentialOwner } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
+import { PendingAuthorization } from './pending-authorization.entity.js';
 import { issuerOf, openTokens } from './stored-tokens.js';
 import type { PageServer } from './setup/setup.types.js';
-import { TokenRefresherService, type RefreshOutcome } from './token-refresher.service.js';
+import { TokenRefresherService } from './token-refresher.service.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
 
 declare module '../../platform/queue/pub-sub.js' {
@@ -40,9 +34,6 @@ declare module '../../platform/queue/pub-sub.js' {
     'credentials.changed': { key: string };
   }
 }
-
-/** Owners whose tokens one deletion revokes; the tokens of further ones expire. */
-const REVOKED_AT_ONCE_MAX = 1_000;
 
 /** A step after an authorization in the module that has the owner, such as the resumption of a release. */
 type AuthorizedHandler = (ownerId: string) => Promise<void>;
@@ -78,7 +69,6 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   constructor(
     private readonly dataSource: DataSource,
     private readonly rows: CredentialRepository,
-    private readonly authorizations: AuthorizationsService,
     private readonly refresher: TokenRefresherService,
     private readonly clients: OAuthClientsService,
     private readonly vault: Vault,
@@ -131,17 +121,22 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     const { id, generation, tokenHost: host } = credential;
     const onSettled = () => this.changed(key);
     const outcome = await this.refresher.refresh({ id, generation, host, rejected, onSettled });
-    return tokenOf(outcome, credential, rejected);
-  }
-
-  /**
-   * Discovers the upstream's authorization server, registers Slipway there where needed, and makes a link to a page where
-   * a person authorizes it. The link works once, also after a restart.
-   *
-   * @throws OAuthSetupError with a sentence for the publisher
-   */
-  begin(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationSetup> {
-    return this.authorizations.begin(owner, request);
+    switch (outcome.kind) {
+      case 'token':
+        return outcome.accessToken;
+      case 'gone':
+        return null;
+      case 'required':
+        throw required(outcome.message);
+      case 'away': {
+        const isOldUsable = Date.now() < credential.expiresAt && credential.accessToken !== rejected;
+        const token = outcome.accessToken ?? (isOldUsable ? credential.accessToken : null);
+        if (token !== null) return token;
+        throw new CredentialUnavailableError(
+          `A new token is needed, and none can be had now: ${outcome.message} The authorization is kept; try again later.`,
+        );
+      }
+    }
   }
 
   /**
@@ -151,7 +146,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   async remove(owner: CredentialOwner): Promise<void> {
     const where = { ownerKind: owner.kind, ownerId: owner.id };
     const row = await this.dataSource.transaction(async (tx) => {
-      await this.authorizations.remove(owner, tx);
+      await tx.delete(PendingAuthorization, where);
       const stored = await tx.findOne(UpstreamCredential, { where, lock: { mode: 'pessimistic_write' } });
       if (!stored) return null;
       await tx.delete(UpstreamCredential, { id: stored.id });
@@ -164,12 +159,12 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 
   /**
-   * Reads the tokens of owners that are about to be deleted together, of 1,000 at most. The returned function revokes them
+   * Reads the tokens of owners that are about to be deleted together. The returned function revokes them
    * one after another, in the background.
    */
   async prepareRevocation(kind: CredentialOwner['kind'], ownerIds: string[]): Promise<() => void> {
     const rows = await this.dataSource.manager.find(UpstreamCredential, {
-      where: { ownerKind: kind, ownerId: In(ownerIds.slice(0, REVOKED_AT_ONCE_MAX)) },
+      where: { ownerKind: kind, ownerId: In(ownerIds) },
       relations: { client: true },
     });
     const all = async () => {
@@ -263,25 +258,6 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
       issuer: issuerOf(row),
       tokenHost: new URL(row.server.tokenEndpoint).host,
     };
-  }
-}
-
-function tokenOf(outcome: RefreshOutcome, credential: CachedCredential, rejected: string | undefined): string | null {
-  switch (outcome.kind) {
-    case 'token':
-      return outcome.accessToken;
-    case 'gone':
-      return null;
-    case 'required':
-      throw required(outcome.message);
-    case 'away': {
-      const isOldUsable = Date.now() < credential.expiresAt && credential.accessToken !== rejected;
-      const token = outcome.accessToken ?? (isOldUsable ? credential.accessToken : null);
-      if (token !== null) return token;
-      throw new CredentialUnavailableError(
-        `A new token is needed, and none can be had now: ${outcome.message} The authorization is kept; try again later.`,
-      );
-    }
   }
 }
 

@@ -3,7 +3,9 @@ import type { FetchLike } from '@modelcontextprotocol/client';
 import { Injectable } from '@nestjs/common';
 import { DataSource, In, IsNull, MoreThan, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
-import { OAuthClientNeededError } from '../../mcp/oauth/oauth-errors.js';
+import { OAuthClientNeededError, TokenEndpointUnreachableError } from '../../mcp/oauth/oauth-errors.js';
+import type { AuthAdapter } from '../../mcp/oauth/tokens.js';
+import { DomainError } from '../../platform/errors/domain-error.js';
 import { clientMetadata, registerAt, type OAuthClientIdentity } from '../../mcp/oauth/client.js';
 import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
 import { Vault } from '../../platform/vault/vault.js';
@@ -15,18 +17,43 @@ import { OAuthClient } from './oauth-client.entity.js';
 /** The remaining lifetime of a secret below which a client is not used for a new authorization. */
 const SECRET_LEFT_MS_MIN = 60 * 60_000;
 
+type AdapterFinder = (connectionId: string) => Promise<AuthAdapter | null>;
+
 /**
  * The OAuth client that Slipway is at each authorization server: a pre-registered one of the owner, else the URL of the
- * client id metadata document where the server reads it, else a dynamically registered one.
+ * client id metadata document where the server reads it, else a dynamically registered one. Hosted code with an
+ * auth adapter takes the place of an authorization server and needs no client.
  */
 @Injectable()
 export class OAuthClientsService {
+  private findAdapter: AdapterFinder = () => Promise.resolve(null);
+
   constructor(
     private readonly dataSource: DataSource,
     private readonly vault: Vault,
     private readonly repository: CredentialRepository,
     private readonly env: Env,
   ) {}
+
+  /** Sets how the adapter of a connection's server is found, null if it has none; called by modules/connections at start. */
+  provideAdapters(find: AdapterFinder): void {
+    this.findAdapter = find;
+  }
+
+  /** The adapter for an owner. @throws TokenEndpointUnreachableError if there is none, or a value it needs is missing */
+  async adapterOf({ id }: CredentialOwner): Promise<AuthAdapter> {
+    let adapter: AuthAdapter | null;
+    try {
+      adapter = await this.findAdapter(id);
+    } catch (error) {
+      if (!(error instanceof DomainError)) throw error;
+      throw new TokenEndpointUnreachableError(error.message);
+    }
+    if (adapter) return adapter;
+    throw new TokenEndpointUnreachableError(
+      'The current release of the server authorizes nobody: it has no auth adapter.',
+    );
+  }
 
   /** The redirect URI of every client. */
   get redirectUri(): string {

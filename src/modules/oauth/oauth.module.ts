@@ -2,7 +2,6 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../config/role-module.js';
 import { PeopleModule } from '../people/people.module.js';
-import { AuthAdaptersService } from './auth-adapters.service.js';
 import { AuthorizationsService } from './authorizations.service.js';
 import { ClientDocumentController } from './client-document.controller.js';
 import { CredentialRepository } from './credential.repository.js';
@@ -10,7 +9,6 @@ import { CredentialsService } from './credentials.service.js';
 import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
-import { AuthorizationFlowService } from './setup/authorization-flow.service.js';
 import { SetupLinksService } from './setup/setup-links.service.js';
 import { SetupPageService } from './setup/setup-page.service.js';
 import { SetupController } from './setup/setup.controller.js';
@@ -18,7 +16,6 @@ import { TokenRefresherService } from './token-refresher.service.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
 
 const services = [
-  AuthAdaptersService,
   AuthorizationsService,
   CredentialRepository,
   CredentialsService,
@@ -39,7 +36,7 @@ export class OAuthModule {
     api: {
       imports: [PeopleModule.forRoles(env)],
       controllers: [SetupController, ClientDocumentController],
-      providers: [AuthorizationFlowService, SetupPageService],
+      providers: [SetupPageService],
       exports: [SetupPageService],
     },
   }));

@@ -24,7 +24,6 @@ import { KeyedLimiter, NoSlotError } from '../../platform/limits/keyed-limiter.j
 import { LogNamesRepository } from '../../platform/telemetry/log-names.repository.js';
 import { Metrics, type LabeledCounter } from '../../platform/telemetry/metrics.js';
 import { Vault } from '../../platform/vault/vault.js';
-import { AuthAdaptersService } from './auth-adapters.service.js';
 import { CredentialRepository, isLockTimeout } from './credential.repository.js';
 import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
@@ -91,7 +90,6 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     private readonly dataSource: DataSource,
     private readonly repository: CredentialRepository,
     private readonly clients: OAuthClientsService,
-    private readonly adapters: AuthAdaptersService,
     private readonly vault: Vault,
     private readonly egress: Egress,
     env: Env,
@@ -201,7 +199,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
   /** @param client null for an adapter. @throws TokenRefusedError, TokenEndpointUnreachableError */
   private async renew(row: UpstreamCredential, client: OAuthClient | null, refreshToken: string): Promise<TokenSet> {
     const { server, resource, ownerKind: kind, ownerId: id } = row;
-    if (client === null) return (await this.adapters.of({ kind, id })).refreshToken(refreshToken);
+    if (client === null) return (await this.clients.adapterOf({ kind, id })).refreshToken(refreshToken);
     const context = { server, client: this.clients.toClient(client), resource };
     return refreshTokens(createOAuthFetch(this.egress), context, refreshToken);
   }

@@ -4,7 +4,8 @@ import type { Dispatcher } from 'undici';
 import { Env } from '../../config/env.js';
 import { HostedFailure } from '../../hosting/hosting.errors.js';
 import { Hosting } from '../../hosting/hosting.js';
-import { INVOCATION_HEADER, type HostedRequest, type ProgramRef } from '../../hosting/hosting.types.js';
+import { withoutOurs } from '../../hosting/mcp/hosted-channels.service.js';
+import { INVOCATION_HEADER, type ProgramRef } from '../../hosting/hosting.types.js';
 import { tooManyOpen } from '../../mcp/server/mcp-server.errors.js';
 import { hasBody } from '../../platform/http/body/unread-body.js';
 import type { StreamOwner } from '../../platform/http/event-stream.js';
@@ -12,7 +13,6 @@ import { HeldByKeys } from '../../platform/http/held-by-keys.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { CallerLeftError, UpstreamError } from '../../mcp/protocol/mcp-errors.js';
 import { asUpstreamFailure } from '../../hosting/mcp/hosted-dispatcher.js';
-import { withoutOurs } from '../../hosting/mcp/hosted-channels.service.js';
 import type { InvocationRecord } from './invocation-record.js';
 
 /** Concurrent requests of one account, and of all accounts, in this process. */
@@ -81,32 +81,33 @@ export class HostedHttpProxy {
     try {
       await new Promise<void>((resolve, reject) => {
         const answer = new ProxiedResponse(response, `/run/${slug}`, record, resolve, reject);
-        this.hosting.dispatch(ref, this.describe(slug, request, record), answer);
+        const { method = 'GET', url = '', headers } = request;
+        const { host, protocol } = new URL(this.env.baseUrl);
+        // A broken upload is handled where the body is read; without a listener here it would end the process.
+        request.on('error', () => undefined);
+        const passed = Object.entries(headers).filter(([name, value]) => value !== undefined && !NOT_PASSED.test(name));
+        this.hosting.dispatch(
+          ref,
+          {
+            method,
+            path: url.replace(ADDRESS, ''),
+            headers: {
+              ...withoutOurs(Object.fromEntries(passed) as Record<string, string | string[]>),
+              host,
+              'x-forwarded-proto': protocol.slice(0, -1),
+              'x-forwarded-prefix': `/run/${slug}`,
+              [INVOCATION_HEADER]: record.invocationId,
+            },
+            ...(hasBody(request) ? { body: request } : {}),
+            isStream: method === 'GET' && (headers.accept ?? '').includes('text/event-stream'),
+          },
+          answer,
+        );
       });
     } finally {
       release();
       leave();
     }
-  }
-
-  private describe(slug: string, request: IncomingMessage, { invocationId }: InvocationRecord): HostedRequest {
-    const { method = 'GET', url = '', headers } = request;
-    const { host, protocol } = new URL(this.env.baseUrl);
-    // A broken upload is handled where the body is read; without a listener here it would end the process.
-    request.on('error', () => undefined);
-    return {
-      method,
-      path: url.replace(ADDRESS, ''),
-      headers: {
-        ...withoutOurs(requestHeaders(headers)),
-        host,
-        'x-forwarded-proto': protocol.slice(0, -1),
-        'x-forwarded-prefix': `/run/${slug}`,
-        [INVOCATION_HEADER]: invocationId,
-      },
-      ...(hasBody(request) ? { body: request } : {}),
-      isStream: method === 'GET' && (headers.accept ?? '').includes('text/event-stream'),
-    };
   }
 }
 
@@ -134,7 +135,13 @@ class ProxiedResponse implements Dispatcher.DispatchHandler {
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200 || this.isOver) return;
-    this.response.writeHead(status, responseHeaders(headers, this.prefix));
+    const passed = Object.entries(headers).filter(([name, value]) => value !== undefined && PASSED.test(name));
+    const { location } = headers;
+    this.response.writeHead(status, {
+      ...(Object.fromEntries(passed) as Record<string, string | string[]>),
+      ...(location?.startsWith('/') && !location.startsWith('//') ? { location: `${this.prefix}${location}` } : {}),
+      ...ISOLATION_HEADERS,
+    });
     this.response.flushHeaders();
   }
 
@@ -181,27 +188,6 @@ class ProxiedResponse implements Dispatcher.DispatchHandler {
 }
 
 const BROKEN = 'The hosted code broke off before it answered: its author finds why in the logs of the server.';
-
-/** The request headers to pass on, without API keys and cookies. */
-function requestHeaders(headers: IncomingHttpHeaders): Record<string, string | string[]> {
-  const passed = Object.entries(headers).filter(([name, value]) => value !== undefined && !NOT_PASSED.test(name));
-  return Object.fromEntries(passed) as Record<string, string | string[]>;
-}
-
-/**
- * The response headers of hosted code to pass on.
- *
- * @param prefix path of the code's root, which is put before the paths of its redirects
- */
-function responseHeaders(headers: IncomingHttpHeaders, prefix: string): Record<string, string | string[]> {
-  const passed = Object.entries(headers).filter(([name, value]) => value !== undefined && PASSED.test(name));
-  const { location } = headers;
-  return {
-    ...(Object.fromEntries(passed) as Record<string, string | string[]>),
-    ...(location?.startsWith('/') && !location.startsWith('//') ? { location: `${prefix}${location}` } : {}),
-    ...ISOLATION_HEADERS,
-  };
-}
 
 /**
  * True for a path that only this service may request, in any spelling: percent-encoded several times, in compatibility

@@ -1,3 +1,6 @@
+import { Injectable } from '@nestjs/common';
+import { InvocationsService } from '../logs/ingest/invocations.service.js';
+import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import type { CallOrigin, McpReply } from '../../mcp/protocol/channel.js';
 import { memberText } from '../../mcp/protocol/json-edit.js';
 import { slice } from '../../mcp/protocol/json-text.js';
@@ -56,7 +59,8 @@ export class InvocationRecord extends RequestRecord {
     this.answeredError = errorIn(reply, toolName !== null);
     if (this.answeredError || toolName === null || !reply.result) return;
     const output = slice(reply.text, reply.result);
-    if (isComplete(output)) this.output = { tool: toolName, result: output };
+    const type = output.includes('"resultType"') ? memberText(output, 'resultType') : undefined;
+    if (type === undefined || type === '"complete"') this.output = { tool: toolName, result: output };
   }
 
   override received(method: string | null, params: unknown): void {
@@ -75,7 +79,16 @@ export class InvocationRecord extends RequestRecord {
     url: string,
     { method, status }: { method: string; status: number },
   ): Invocation & { outcome: InvocationOutcome; wallMs: number } {
-    const thrown = (this.failure && withUpstreamDetail(this.failure)) ?? this.shownError();
+    let thrown: { name: string; message: string } | null = null;
+    if (this.failure) {
+      // The failure of the upstream behind it: the owner may know where the server runs, its callers may not.
+      const { detail } = this.failure as { detail?: unknown };
+      thrown = detail instanceof UpstreamFailure ? detail : this.failure;
+    } else if (this.answeredError) {
+      const message = redactText(this.answeredError.text);
+      const shown = this.options.keepsPayload ? message : message.slice(0, ERROR_CHARS_MAX);
+      thrown = { name: this.answeredError.name, message: shown };
+    }
     return {
       id: this.invocationId,
       serverId,
@@ -100,13 +113,6 @@ export class InvocationRecord extends RequestRecord {
 
   private hasPayload(): boolean {
     return this.options.keepsPayload === true && WITH_PAYLOAD.has(this.rpcMethod ?? '');
-  }
-
-  private shownError(): { name: string; message: string } | null {
-    if (!this.answeredError) return null;
-    const { name, text } = this.answeredError;
-    const message = redactText(text);
-    return { name, message: this.options.keepsPayload ? message : message.slice(0, ERROR_CHARS_MAX) };
   }
 
   private outcome(): InvocationOutcome {
@@ -137,21 +143,14 @@ function errorIn(reply: McpReply, isToolCall: boolean): AnsweredError | null {
       text: `${error.code}: ${error.message.slice(0, RESULT_CHARS_MAX)}`,
     };
   if (!isToolCall || !result || !isErrorResult(reply)) return null;
-  return { outcome: 'toolError', name: 'ToolError', text: contentText(slice(text, result)) };
-}
-
-/** The texts of a tool's result. */
-function contentText(result: string): string {
-  if (result.length > RESULT_CHARS_MAX) return `[result of ${result.length} characters]`;
-  const { content } = JSON.parse(result) as { content?: unknown };
+  const json = slice(text, result);
+  if (json.length > RESULT_CHARS_MAX) {
+    return { outcome: 'toolError', name: 'ToolError', text: `[result of ${json.length} characters]` };
+  }
+  const { content } = JSON.parse(json) as { content?: unknown };
   const texts = Array.isArray(content) ? content.map((item) => (isObject(item) ? item.text : undefined)) : [];
-  return texts.filter((text) => typeof text === 'string').join('\n');
-}
-
-/** True if a result of `tools/call` is an output of the tool, and no request for input. */
-function isComplete(result: string): boolean {
-  const type = result.includes('"resultType"') ? memberText(result, 'resultType') : undefined;
-  return type === undefined || type === '"complete"';
+  const shown = texts.filter((item) => typeof item === 'string').join('\n');
+  return { outcome: 'toolError', name: 'ToolError', text: shown };
 }
 
 /** The arguments of a tool or prompt, otherwise all params. */
@@ -170,8 +169,32 @@ function resultOf({ text, result, error }: McpReply): string | null {
   return redactedJson(JSON.parse(json), PAYLOAD_BYTES_MAX);
 }
 
-/** The failure of the upstream behind an error: the owner may know where the server runs, its callers may not. */
-function withUpstreamDetail(failure: Error): Error {
-  const { detail } = failure as { detail?: unknown };
-  return detail instanceof UpstreamFailure ? detail : failure;
+/** Stores ended records, and samples the outputs of tools. */
+@Injectable()
+export class InvocationRecorder {
+  constructor(
+    private readonly invocations: InvocationsService,
+    private readonly outputs: ToolOutputsService,
+  ) {}
+
+  /**
+   * Ends a record.
+   *
+   * @param url the called address
+   * @param http method and status of the answer
+   * @param keepsDenied false: a call that was refused before the server was reached is not stored
+   */
+  end(
+    record: InvocationRecord,
+    server: { serverId: string; releaseId: string | null },
+    url: string,
+    http: { method: string; status: number },
+    keepsDenied: boolean,
+  ): ReturnType<InvocationRecord['finish']> {
+    const { output } = record;
+    if (output) this.outputs.observe(server.serverId, output.tool, output.result);
+    const invocation = record.finish(server, url, http);
+    if (keepsDenied || invocation.outcome !== 'denied') this.invocations.record(invocation);
+    return invocation;
+  }
 }

@@ -8,7 +8,7 @@ import { inputNames, type RunValues } from './run-config-values.js';
 import type { ResolvedServer, ResolvedRelease } from './server-resolver.js';
 import { type HandleOwner, UpstreamHandle } from '../../mcp/client/upstream-handle.js';
 import { UpstreamAuthRequiredError } from '../../mcp/protocol/mcp-errors.js';
-import { AdapterAuthRequiredError, AdapterConnectionNeededError, ServerAuthRequiredError } from './run.errors.js';
+import { AdapterAuthRequiredError, ServerAuthRequiredError } from './run.errors.js';
 
 /** The release of a handle, and its data for error messages. */
 interface ReleaseHandleTarget {
@@ -47,7 +47,10 @@ class ReleaseOwner implements HandleOwner {
   refusal({ method }: McpCall): Error | null {
     const { closedAt, serverName } = this.target;
     if (closedAt === null || CALLER_INDEPENDENT.has(method)) return null;
-    return new AdapterConnectionNeededError(serverName, closedAt);
+    return new UpstreamAuthRequiredError(
+      `The server ${serverName} authorizes its users itself, and nobody is authorized at its run endpoint. Make a connection ` +
+        `and authorize there: PUT /connect/{namespace}/{connectionId} with {"mcpUrl": "${closedAt}"} answers with a link for that.`,
+    );
   }
 
   failed(_method: string, error: Error): Error {
@@ -69,6 +72,11 @@ export class ReleaseHandles {
     private readonly addresses: ServerUrlsService,
     private readonly env: Env,
   ) {}
+
+  /** The run endpoint of a server. */
+  addressOf({ slug }: Pick<ResolvedServer, 'slug'>): string {
+    return this.addresses.run(slug);
+  }
 
   /**
    * A handle for callers who send these values and this token. `sessionsOf` names the owner of their sessions with hosted

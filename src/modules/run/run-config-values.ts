@@ -29,10 +29,11 @@ function requireComplete(config: readonly ConfigField[], { headers, query, missi
   }
   if (faults.length > 0) {
     const text = faults.map(({ message }) => message).join(' ');
-    throw new InputInvalidError(text, {
-      http: toRunInputs(config),
-      missing: namesOf(faults.flatMap(({ from }) => from ?? [])),
-    });
+    const places = faults.flatMap(({ from }) => from ?? []);
+    const names = (place: ConfigPlace['place']) =>
+      places.filter((from) => from.place === place).map(({ name }) => name);
+    const invalid = { headers: names('header'), query: names('query') };
+    throw new InputInvalidError(text, { http: toRunInputs(config), missing: invalid });
   }
   return { headers, query };
 }
@@ -73,11 +74,6 @@ function toField({ from, path, schema, isRequired, fallback }: ConfigField) {
     ...(typeof description === 'string' && { description }),
     isRequired: isRequired && fallback === undefined,
   };
-}
-
-function namesOf(places: readonly ConfigPlace[]): { headers: string[]; query: string[] } {
-  const of = (place: ConfigPlace['place']) => places.filter((one) => one.place === place).map(({ name }) => name);
-  return { headers: of('header'), query: of('query') };
 }
 
 /** Text that may be longer has more than one line in forms. */

@@ -1,7 +1,6 @@
 import { McpRefusal } from '../../mcp/server/mcp-server.errors.js';
 import { UpstreamAuthRequiredError, UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
 import { rpcCode } from '../../mcp/protocol/protocol.js';
-import { NotFoundError } from '../../platform/errors/domain-error.js';
 
 /** The server has no release, or one that cannot be called over HTTP; the message names the reason and what to do. */
 export class NotRunnableError extends McpRefusal {
@@ -61,9 +60,6 @@ export class ServerGoneError extends UpstreamFailure {
   }
 }
 
-/** The server does not answer at this path. */
-export class RunPathNotFoundError extends NotFoundError {}
-
 /** The upstream requires authorization, and the caller uses no connection that could store it. */
 export class ServerAuthRequiredError extends UpstreamAuthRequiredError {
   /** @param inputs names of the configuration values; empty without any */
@@ -81,17 +77,6 @@ export class AdapterAuthRequiredError extends UpstreamAuthRequiredError {
     super(
       `The server ${server} authorizes its users itself, and nobody has authorized this connection yet. ` +
         'PUT the connection with an authorization header if you have a token.',
-    );
-  }
-}
-
-/** Hosted code with an auth adapter was called at the run endpoint, where no user is authorized. */
-export class AdapterConnectionNeededError extends UpstreamAuthRequiredError {
-  /** @param address of the run endpoint */
-  constructor(server: string, address: string) {
-    super(
-      `The server ${server} authorizes its users itself, and nobody is authorized at its run endpoint. Make a connection ` +
-        `and authorize there: PUT /connect/{namespace}/{connectionId} with {"mcpUrl": "${address}"} answers with a link for that.`,
     );
   }
 }

@@ -7,6 +7,7 @@ import { ServersModule } from '../servers/servers.module.js';
 import { ToolSchemasModule } from '../tool-schemas/tool-schemas.module.js';
 import { HeldServers } from './held-servers.js';
 import { HostedHttpProxy } from './hosted-http-proxy.js';
+import { InvocationRecorder } from './invocation-record.js';
 import { ReleaseHandles } from './release-handles.js';
 import { RunController } from './run.controller.js';
 import { RunService } from './run.service.js';
@@ -23,7 +24,15 @@ export class RunModule {
         module.forRoles(env),
       ),
       controllers: [RunController],
-      providers: [RunService, HostedHttpProxy, ServerChannelsService, ServerResolver, ReleaseHandles, HeldServers],
+      providers: [
+        RunService,
+        HostedHttpProxy,
+        ServerChannelsService,
+        ServerResolver,
+        ReleaseHandles,
+        HeldServers,
+        InvocationRecorder,
+      ],
       exports: [ServerChannelsService, ReleasesModule],
     },
   }));

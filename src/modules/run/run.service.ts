@@ -23,16 +23,14 @@ import type { StreamOwner } from '../../platform/http/event-stream.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import type { Caller } from '../auth/access.types.js';
 import type { ServerUse } from '../servers/server.types.js';
-import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { CallMetricsService } from '../logs/call-metrics.service.js';
-import { InvocationsService } from '../logs/ingest/invocations.service.js';
-import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
-import { InvocationRecord } from './invocation-record.js';
+import { InvocationRecord, InvocationRecorder } from './invocation-record.js';
 import { HostedHttpProxy, isReserved } from './hosted-http-proxy.js';
 import { valuesOf, type RunValues } from './run-config-values.js';
 import { ReleaseHandles, type ReleaseHandle } from './release-handles.js';
-import { NotRunnableError, RunPathNotFoundError } from './run.errors.js';
+import { NotRunnableError } from './run.errors.js';
+import { NotFoundError } from '../../platform/errors/domain-error.js';
 import { ServerResolver, type ResolvedRelease, type ResolvedServer } from './server-resolver.js';
 
 /** Open upstream handles: one for each release, account, and set of configuration values. */
@@ -55,14 +53,12 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
 
   constructor(
     private readonly registry: ServersService,
-    private readonly addresses: ServerUrlsService,
-    private readonly invocations: InvocationsService,
     private readonly metrics: CallMetricsService,
     private readonly resolver: ServerResolver,
     private readonly factory: ReleaseHandles,
     private readonly mcpServer: McpHttpServer,
     private readonly httpProxy: HostedHttpProxy,
-    private readonly outputs: ToolOutputsService,
+    private readonly recorder: InvocationRecorder,
     gauges: Metrics,
   ) {
     gauges.gauge('slipway_run_links', 'Open handles to servers, of run endpoints.', () => this.handles.size);
@@ -96,16 +92,24 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    * Serves one request to a run endpoint or a path below it. Of MCP requests only POSTs are recorded. Upstream failures and
    * missing values become JSON-RPC errors.
    *
-   * @throws ServerNotFoundError, KeyScopeError, RunPathNotFoundError, NotRunnableError, errors of the MCP server, and for other paths
+   * @throws ServerNotFoundError, KeyScopeError, NotFoundError, NotRunnableError, errors of the MCP server, and for other paths
    * UpstreamFailure
    */
   async forward({ slug, caller, path }: RunCall, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { accountId, keyId } = caller;
     const found = this.resolver.forCaller(slug, caller);
     let server = found instanceof Promise ? await found : found;
-    const leave = this.answering(server.serverId, accountId, response);
+    const key = keyOf(server.serverId, accountId);
+    const use = this.answers.get(key) ?? { serverId: server.serverId, accountId, responses: new Set() };
+    this.answers.set(key, use);
+    use.responses.add(response);
+    const leave = () => {
+      use.responses.delete(response);
+      if (use.responses.size === 0 && this.answers.get(key) === use) this.answers.delete(key);
+    };
     const isPost = request.method === 'POST';
-    const isPassedThrough = !isMcp(path);
+    // `/mcp` below the run endpoint is the endpoint itself: many clients add it.
+    const isPassedThrough = path.length > 1 || (path.length === 1 && path[0] !== 'mcp');
     const record =
       isPost || isPassedThrough
         ? new InvocationRecord(originOf(caller), { keepsPayload: server.logPayloads, isPassedThrough })
@@ -138,15 +142,10 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       leave();
       if (record) {
         const { serverId, release } = server;
-        const { output } = record;
-        if (output) this.outputs.observe(serverId, output.tool, output.result);
-        const url = [this.addresses.run(server.slug), ...path.map(encodeURIComponent)].join('/');
-        const invocation = record.finish({ serverId, releaseId: release.id }, url, {
-          method: request.method ?? 'POST',
-          status: response.statusCode,
-        });
-        this.metrics.ended('run', invocation.outcome, invocation.wallMs);
-        this.invocations.record(invocation);
+        const url = [this.factory.addressOf(server), ...path.map(encodeURIComponent)].join('/');
+        const http = { method: request.method ?? 'POST', status: response.statusCode };
+        const { outcome, wallMs } = this.recorder.end(record, { serverId, releaseId: release.id }, url, http, true);
+        this.metrics.ended('run', outcome, wallMs);
       }
     }
   }
@@ -161,24 +160,17 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     accountId: string,
     values: RunValues | null,
   ): Channel {
-    const key = values ? `${release.id} ${accountId} ${hashOf(values)}` : `${release.id} ${accountId}`;
+    let key = `${release.id} ${accountId}`;
+    if (values) {
+      // A hash, since the values may be credentials.
+      const hash = createHash('sha256').update(JSON.stringify([values.headers, values.query]));
+      key += ` ${hash.digest('base64url')}`;
+    }
     const existing = this.handles.get(key);
     if (existing) return existing;
     const handle = this.factory.to(server, release, values, { accountId, sessionsOf: `account ${accountId}` });
     this.handles.put(key, handle, accountId);
     return handle;
-  }
-
-  /** Remembers an answer, which may be a stream, until the returned function is called. */
-  private answering(serverId: string, accountId: string, response: ServerResponse): () => void {
-    const key = keyOf(serverId, accountId);
-    const held = this.answers.get(key) ?? { serverId, accountId, responses: new Set() };
-    this.answers.set(key, held);
-    held.responses.add(response);
-    return () => {
-      held.responses.delete(response);
-      if (held.responses.size === 0 && this.answers.get(key) === held) this.answers.delete(key);
-    };
   }
 
   private *uses(): Iterable<ServerUse> {
@@ -193,27 +185,28 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   /**
    * Passes a request below the run endpoint to the hosted code.
    *
-   * @throws RunPathNotFoundError, McpMethodNotAllowedError, NotRunnableError
+   * @throws NotFoundError, McpMethodNotAllowedError, NotRunnableError
    */
   private async below(
-    { serverId, name, slug, release }: ResolvedServer,
+    server: ResolvedServer,
     caller: StreamOwner,
     request: IncomingMessage,
     response: ServerResponse,
     record: InvocationRecord,
   ): Promise<void> {
+    const { serverId, name, slug, release } = server;
     if ('reason' in release) throw new NotRunnableError(release.reason);
-    const endpoint = this.addresses.run(slug);
+    const endpoint = this.factory.addressOf(server);
     if (!release.program) {
       if (request.method === 'POST') {
-        throw new RunPathNotFoundError(
+        throw new NotFoundError(
           `${name} speaks MCP at ${endpoint} and has no other paths: its release runs elsewhere.`,
         );
       }
       throw new McpMethodNotAllowedError();
     }
     if (isReserved(request.url ?? '')) {
-      throw new RunPathNotFoundError(
+      throw new NotFoundError(
         `There is nothing below ${endpoint} whose path holds a segment "__smithery": ${name} answers at other paths.`,
       );
     }
@@ -224,16 +217,4 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
 
 function keyOf(serverId: string, accountId: string): string {
   return `${serverId} ${accountId}`;
-}
-
-/** True for the run endpoint itself, and for `/mcp` below it, which many clients add. */
-function isMcp(path: string[]): boolean {
-  return path.length === 0 || (path.length === 1 && path[0] === 'mcp');
-}
-
-/** A hash, since the values may be credentials. */
-function hashOf({ headers, query }: RunValues): string {
-  return createHash('sha256')
-    .update(JSON.stringify([headers, query]))
-    .digest('base64url');
 }

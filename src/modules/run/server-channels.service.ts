@@ -15,13 +15,10 @@ import { Injectable } from '@nestjs/common';
 import type { Channel, McpCall, McpReply, Listening } from '../../mcp/protocol/channel.js';
 import { memberText } from '../../mcp/protocol/json-edit.js';
 import { callerFor, type Caller } from '../auth/access.types.js';
-import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServersService } from '../servers/servers.service.js';
-import { InvocationsService } from '../logs/ingest/invocations.service.js';
-import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import type { AuthAdapter } from '../../mcp/oauth/tokens.js';
 import { HostedChannelsService } from '../../hosting/mcp/hosted-channels.service.js';
-import { InvocationRecord } from './invocation-record.js';
+import { InvocationRecord, InvocationRecorder } from './invocation-record.js';
 import type { RunFormField, StoredValues } from '../releases/releases.types.js';
 import { toRunForm, valuesFor, type RunValues } from './run-config-values.js';
 import type { ServerHolder } from './held-servers.js';
@@ -132,9 +129,7 @@ export interface ServerConnection extends StoredValues {
 export class ServerChannelsService {
   constructor(
     private readonly registry: ServersService,
-    private readonly addresses: ServerUrlsService,
-    private readonly invocations: InvocationsService,
-    private readonly outputs: ToolOutputsService,
+    private readonly recorder: InvocationRecorder,
     private readonly resolver: ServerResolver,
     private readonly handles: ReleaseHandles,
     private readonly hosted: HostedChannelsService,
@@ -230,7 +225,13 @@ export class ServerChannelsService {
     if (server) this.registry.countUse(serverId);
     const keepsPayload = server?.logPayloads;
     const record = new InvocationRecord(call.origin ?? null, { keepsPayload, invocationId: call.invocationId });
-    record.received(call.method, keepsPayload ? read(call.params) : nameIn(call));
+    let params: unknown;
+    if (keepsPayload) params = read(call.params);
+    // Arguments may be long, so only the name is parsed.
+    else if (call.method === 'tools/call' && call.params !== undefined) {
+      params = { name: read(memberText(call.params, 'name')) };
+    }
+    record.received(call.method, params);
     try {
       const opened = open();
       const handle = opened instanceof Promise ? await opened : opened;
@@ -243,12 +244,9 @@ export class ServerChannelsService {
       record.threw(error);
       throw error;
     } finally {
-      const { output } = record;
-      if (output) this.outputs.observe(serverId, output.tool, output.result);
       if (server) {
-        const { slug, release } = server;
-        const invocation = record.finish({ serverId, releaseId: release.id }, this.addresses.run(slug), BY_CONNECTION);
-        if (invocation.outcome !== 'denied') this.invocations.record(invocation);
+        const ids = { serverId, releaseId: server.release.id };
+        this.recorder.end(record, ids, this.handles.addressOf(server), BY_CONNECTION, false);
       }
     }
   }
@@ -288,9 +286,4 @@ function tokenFor(
 
 function read(params: string | undefined): unknown {
   return params === undefined ? undefined : JSON.parse(params);
-}
-
-/** The name of the called tool. Arguments may be long, so they are not parsed. */
-function nameIn({ method, params }: McpCall): { name: unknown } | undefined {
-  return method === 'tools/call' && params !== undefined ? { name: read(memberText(params, 'name')) } : undefined;
 }

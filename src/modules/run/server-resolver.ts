@@ -129,7 +129,11 @@ export class ServerResolver implements OnModuleInit {
   private async load(key: string): Promise<ResolvedServer | null> {
     const by = key.startsWith(BY_ID) ? { id: key.slice(BY_ID.length) } : { slug: key };
     const server = await this.registry.findRunnable(by);
-    return server && toResolvedServer(server, this.env.runtimeBundles !== 'off');
+    if (!server) return null;
+    const { id, ownerId, namespace, isPublic, namespaceId, slug, logPayloads } = server;
+    const name = formatQualifiedName(server);
+    const release = releaseOf(name, server, this.env.runtimeBundles !== 'off');
+    return { id, serverId: id, ownerId, namespace, isPublic, namespaceId, name, slug, logPayloads, release };
   }
 
   private forget(id: string): void {
@@ -141,14 +145,6 @@ export class ServerResolver implements OnModuleInit {
     this.events.emit('current', serverId, releaseId);
     this.events.emit('offers', serverId);
   }
-}
-
-/** Prepares a server for calls. @param runsBundles true if this service runs bundles */
-function toResolvedServer(server: RunnableServer, runsBundles: boolean): ResolvedServer {
-  const { id, ownerId, namespace, isPublic, namespaceId, slug, logPayloads } = server;
-  const name = formatQualifiedName(server);
-  const release = releaseOf(name, server, runsBundles);
-  return { id, serverId: id, ownerId, namespace, isPublic, namespaceId, name, slug, logPayloads, release };
 }
 
 function releaseOf(

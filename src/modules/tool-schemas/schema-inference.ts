@@ -4,9 +4,11 @@ import type { TextFormat } from './text-format.js';
 /** A format of texts, and that numbers are integers, is inferred when all have it, and there were at least 5. */
 const UNIFORM_MIN = 5;
 
-/** An enum is inferred from at least 30 texts, with each word at least 3 times. */
+/** A member or a word of an enum that was observed less often may belong to one caller. */
+const SEEN_MIN = 3;
+
+/** An enum is inferred from at least 30 texts. */
 const ENUM_TEXTS_MIN = 30;
-const WORD_COUNT_MIN = 3;
 
 /** An object with at least 20 names, each in less than a quarter of the samples, is a dictionary. */
 const MAP_NAMES_MIN = 20;
@@ -24,7 +26,7 @@ export function inferFormat({ count, formats }: TextShape): TextFormat | null {
 
 /** The values of an enum, sorted; null for free text, and for too few samples. */
 export function inferEnum({ count, words }: TextShape): string[] | null {
-  if (!words || count < ENUM_TEXTS_MIN || [...words.values()].some((seen) => seen < WORD_COUNT_MIN)) return null;
+  if (!words || count < ENUM_TEXTS_MIN || [...words.values()].some((seen) => seen < SEEN_MIN)) return null;
   return [...words.keys()].sort();
 }
 
@@ -56,9 +58,6 @@ export function inferTypes(shape: Shape): string[] {
     ...(nulls > 0 ? ['null'] : []),
   ];
 }
-
-/** A member that was observed less often may belong to one caller. */
-const SEEN_MIN = 3;
 
 /**
  * The part of a shape that other callers may see: members observed at least 3 times. Null unless results are objects, as an
@@ -98,20 +97,16 @@ function schemaOf(shape: Shape): Schema {
   const { texts, lists, objects } = shape;
   const words = texts && types.every((type) => type === 'string' || type === 'null') ? inferEnum(texts) : null;
   const format = texts && !words ? inferFormat(texts) : null;
+  const object = objects && inferObject(objects);
   return {
     type: types.length === 1 ? types[0] : types,
     ...(words && { enum: shape.nulls > 0 ? [...words, null] : words }),
     ...(format && { format }),
     ...(lists && { items: schemaOf(lists.items) }),
-    ...(objects && membersOf(inferObject(objects))),
-  };
-}
-
-function membersOf({ fields, rest }: InferredObject): Schema {
-  return {
-    ...(fields.length > 0 && {
-      properties: Object.fromEntries(fields.map(([name, field]) => [name, schemaOf(field)])),
-    }),
-    ...(rest && { additionalProperties: schemaOf(rest) }),
+    ...(object &&
+      object.fields.length > 0 && {
+        properties: Object.fromEntries(object.fields.map(([name, field]) => [name, schemaOf(field)])),
+      }),
+    ...(object?.rest && { additionalProperties: schemaOf(object.rest) }),
   };
 }

@@ -107,34 +107,38 @@ function add(shape: Shape, value: unknown, depth: number, name: string | null): 
   else if (typeof value === 'boolean') shape.booleans += 1;
   else if (Number.isSafeInteger(value)) shape.integers += 1;
   else if (Number.isFinite(value)) shape.decimals += 1;
-  else if (typeof value === 'string') addText((shape.texts ??= noTexts(name)), value);
-  else if (typeof value !== 'object' || depth >= DEPTH_MAX) obscure(shape);
-  else if (Array.isArray(value)) addList((shape.lists ??= { count: 0, items: emptyShape() }), value, depth, name);
-  else addObject((shape.objects ??= { count: 0, fields: new Map(), rest: null, isMap: false }), value, depth);
-}
-
-function noTexts(name: string | null): TextShape {
-  return { count: 0, formats: new Map(), words: isClosedList(name) ? new Map() : null };
-}
-
-function addText(texts: TextShape, text: string): void {
-  texts.count += 1;
-  const format = formatOf(text);
-  if (format) increase(texts.formats, format, 1);
-  if (texts.words && isWord(text)) increase(texts.words, text, 1);
-  else texts.words = null;
-  if (texts.words && texts.words.size > WORDS_MAX) texts.words = null;
-}
-
-function addList(lists: ListShape, values: unknown[], depth: number, name: string | null): void {
-  lists.count += 1;
-  for (const value of values) add(lists.items, value, depth + 1, name);
+  else if (typeof value === 'string') {
+    const texts: TextShape = (shape.texts ??= {
+      count: 0,
+      formats: new Map(),
+      words: isClosedList(name) ? new Map() : null,
+    });
+    texts.count += 1;
+    const format = formatOf(value);
+    if (format) increase(texts.formats, format, 1);
+    if (texts.words && WORD.test(value)) increase(texts.words, value, 1);
+    else texts.words = null;
+    if (texts.words && texts.words.size > WORDS_MAX) texts.words = null;
+  } else if (typeof value !== 'object' || depth >= DEPTH_MAX) obscure(shape);
+  else if (Array.isArray(value)) {
+    const lists = (shape.lists ??= { count: 0, items: emptyShape() });
+    lists.count += 1;
+    for (const item of value) add(lists.items, item, depth + 1, name);
+  } else addObject((shape.objects ??= { count: 0, fields: new Map(), rest: null, isMap: false }), value, depth);
 }
 
 function addObject(objects: ObjectShape, value: object, depth: number): void {
   objects.count += 1;
   for (const [name, one] of Object.entries(value)) {
-    const isField = !objects.isMap && isFieldName(name);
+    // Other names, such as ids, are data: their values count as those of a dictionary. So do names that every JavaScript
+    // object inherits, which validators find in objects without them.
+    const isField =
+      !objects.isMap &&
+      name !== '' &&
+      name.length <= NAME_CHARS_MAX &&
+      !(name in Object.prototype) &&
+      formatOf(name) === null &&
+      !DATA_NAME.test(name.replace(MEDIA_TYPE, ''));
     const place = isField ? fieldOf(objects, name) : (objects.rest ??= emptyShape());
     add(place, one, depth + 1, isField ? name : null);
     if (objects.fields.size > FIELDS_MAX) becomeMap(objects);
@@ -181,7 +185,14 @@ function addShape(target: Shape, source: Shape): void {
   target.booleans += source.booleans;
   target.integers += source.integers;
   target.decimals += source.decimals;
-  if (source.texts) addTexts((target.texts ??= { count: 0, formats: new Map(), words: new Map() }), source.texts);
+  if (source.texts) {
+    const { count, formats, words } = source.texts;
+    const texts = (target.texts ??= { count: 0, formats: new Map(), words: new Map() });
+    texts.count += count;
+    for (const [format, seen] of formats) increase(texts.formats, format, seen);
+    if (words) for (const [word, seen] of words) if (texts.words) increase(texts.words, word, seen);
+    if (!words || (texts.words && texts.words.size > WORDS_MAX)) texts.words = null;
+  }
   if (source.lists) {
     target.lists ??= { count: 0, items: emptyShape() };
     target.lists.count += source.lists.count;
@@ -190,13 +201,6 @@ function addShape(target: Shape, source: Shape): void {
   if (source.objects) {
     addObjects((target.objects ??= { count: 0, fields: new Map(), rest: null, isMap: false }), source.objects);
   }
-}
-
-function addTexts(target: TextShape, source: TextShape): void {
-  target.count += source.count;
-  for (const [format, count] of source.formats) increase(target.formats, format, count);
-  if (source.words) for (const [word, count] of source.words) if (target.words) increase(target.words, word, count);
-  if (!source.words || (target.words && target.words.size > WORDS_MAX)) target.words = null;
 }
 
 function addObjects(target: ObjectShape, source: ObjectShape): void {
@@ -234,20 +238,6 @@ export function placesBelow({ lists, objects }: Shape): Shape[] {
   ];
 }
 
-/**
- * True for a member name that an author chose. Other names, such as ids, are not stored: their values count as those of a
- * dictionary. Names that every JavaScript object inherits count as data too: validators find them in objects without them.
- */
-function isFieldName(name: string): boolean {
-  return (
-    name !== '' &&
-    name.length <= NAME_CHARS_MAX &&
-    !(name in Object.prototype) &&
-    formatOf(name) === null &&
-    !DATA_NAME.test(name.replace(MEDIA_TYPE, ''))
-  );
-}
-
 /** True when the values of a member with this name may be stored as an enum. */
 function isClosedList(name: string | null): boolean {
   if (name === null) return false;
@@ -256,9 +246,4 @@ function isClosedList(name: string | null): boolean {
   return [last, last.replace(/s$/, ''), last.replace(/e?s$/, ''), last.replace(/ies$/, 'y')].some((word) =>
     CLOSED_LISTS.has(word),
   );
-}
-
-/** True for a text in the form of an enum value. */
-function isWord(text: string): boolean {
-  return WORD.test(text);
 }

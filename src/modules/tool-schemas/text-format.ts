@@ -16,17 +16,14 @@ const URI =
 export function formatOf(text: string): TextFormat | null {
   if (text.length < 8 || text.length > FORMAT_CHARS_MAX) return null;
   const day = text.slice(0, 10);
-  if (DATE.test(day) && isDay(day)) {
+  if (DATE.test(day)) {
+    // 2026-02-30 is no day.
+    const date = new Date(`${day}T00:00:00Z`);
+    if (Number.isNaN(date.getTime()) || !date.toISOString().startsWith(day)) return null;
     if (text.length === 10) return 'date';
     return text[10] === 'T' && TIME.test(text.slice(11)) ? 'date-time' : null;
   }
   if (text.length === 36 && UUID.test(text)) return 'uuid';
   if (/^https?:/i.test(text)) return URI.test(text) && URL.canParse(text) ? 'uri' : null;
   return text.includes('@') && EMAIL.test(text) ? 'email' : null;
-}
-
-/** True for an existing day: 2026-02-30 is none. */
-function isDay(day: string): boolean {
-  const date = new Date(`${day}T00:00:00Z`);
-  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(day);
 }

@@ -2,7 +2,7 @@
  * Samples the results of tools; output schemas of tools that declare none are inferred from them.
  *
  * In each process the first 20 results of a tool in an hour are sampled, then every 100th, at most 200. `observe` is on
- * the call path: it only buffers. The buffer (256 results, 4 MB) is processed in slices of 2 ms with pauses of 50 ms,
+ * the call path: it only buffers. The buffer (4 MB) is processed in slices of 2 ms with pauses of 50 ms,
  * and only statistics are stored (`shape.ts`): names of members and counts, never values but words of an enum.
  *
  * A schema is shown to others only for results that are objects, without members that were seen fewer than 3 times, and
@@ -48,9 +48,11 @@ const RESULT_CHARS_MAX = 64 * 1024;
 /** A longer tool name is not sampled. */
 const TOOL_NAME_CHARS_MAX = 256;
 
-/** Bounds of the buffer of results. More are dropped: later ones show the same. */
-const BUFFERED_MAX = 256;
+/** The buffer of results. More are dropped: later ones show the same. */
 const BUFFER_CHARS_MAX = 4 * 1024 * 1024;
+
+/** What an entry takes besides its text. */
+const ENTRY_CHARS = 1_000;
 
 /** Time slice for the buffer, and the pause after it: at most 4 % of the process' time. */
 const SLICE_MS = 2;
@@ -98,12 +100,12 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   observe(serverId: string, toolName: string, result: string): void {
     if (result.length > RESULT_CHARS_MAX || toolName.length > TOOL_NAME_CHARS_MAX) return;
     if (!this.sampler.select(`${serverId} ${toolName}`)) return;
-    if (this.buffer.length >= BUFFERED_MAX || this.bufferChars + result.length > BUFFER_CHARS_MAX) {
+    if (this.bufferChars + result.length > BUFFER_CHARS_MAX) {
       this.dropped += 1;
       return;
     }
     this.buffer.push({ serverId, toolName, result });
-    this.bufferChars += result.length;
+    this.bufferChars += ENTRY_CHARS + result.length;
     this.timer ??= setTimeout(() => this.processSlice(), PAUSE_MS).unref();
   }
 
@@ -136,7 +138,7 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   private processNext(): void {
     const next = this.buffer.shift();
     if (!next) return;
-    this.bufferChars -= next.result.length;
+    this.bufferChars -= ENTRY_CHARS + next.result.length;
     try {
       const sample = sampleOf(next.result);
       if (sample) this.shapes.add(next.serverId, toStorableText(next.toolName), sample);

@@ -12,9 +12,6 @@ const WEEK_MS = 7 * 24 * 3_600_000;
 /** Most tools of one server with samples in one week: at most 90 MB of shapes before compression, usually 2 MB. */
 const TOOLS_MAX = 200;
 
-/** Most tools with buffered samples. */
-const BUFFERED_MAX = 200;
-
 /** The value of a tool's result. */
 export interface AnswerSample {
   value: unknown;
@@ -48,7 +45,7 @@ interface Row {
 export class ToolShapeRepository implements OnApplicationShutdown {
   private readonly logger = new Logger('tool schemas');
   readonly buffer = new WriteBehind<string, BufferedSamples>('tool schemas', (batch) => this.writeAll(batch), {
-    rowsMax: BUFFERED_MAX,
+    rowsMax: TOOLS_MAX,
     merge: (newer, older) => ({ ...newer, ...together(newer, older) }),
   });
 

@@ -100,7 +100,7 @@ const echo = (path: string) => app.as(owner).post(`${path}/.tools/echo`, { messa
 
 describe('the setup page of a connection', () => {
   verifies(
-    ['connection:setup:page', 'connection:state:authorized'],
+    ['oauth:flow', 'connection:state:authorized'],
     'leads with one click to the authorization server and back, and the connection works',
     async () => {
       const guarded = await authorization.protect(upstream.url);
@@ -168,7 +168,7 @@ describe('the setup page of a connection', () => {
   );
 
   verifies(
-    ['connection:setup:header-name', 'connection:setup:names'],
+    ['connection:setup:header', 'connection:setup:names'],
     'accepts a key in another header, and keeps the name of the header after an error',
     async () => {
       const bare = await startUpstream({ requireHeaders: { 'x-api-key': SECRET } });

@@ -133,7 +133,7 @@ describe('the setup page', () => {
   );
 
   verifies(
-    'oauth:browser',
+    'connection:setup:browser',
     'is completed by the browser that submitted it, not by another one with the address',
     async () => {
       await page.goto(link);

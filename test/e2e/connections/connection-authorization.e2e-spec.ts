@@ -1,6 +1,5 @@
 // Also run with the queue on Redis by test:long: messages between processes.
-import { afterAll, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
-import { Logger } from '@nestjs/common';
+import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
 import { ConnectionRefresher } from '../../../src/modules/connections/recheck/connection-rechecker.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
@@ -9,14 +8,13 @@ import {
   type AuthorizationServer,
   type ProtectedUpstream,
 } from '../../support/people/authorization-server.js';
-import { mcp, toolCall, times } from '../../support/mcp/calls.js';
+import { mcp, toolCall } from '../../support/mcp/calls.js';
 import { age, personAt, storedText } from '../../support/people/credentials.js';
-import { seedConnections } from '../../support/database/connection-rows.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
 import { until } from '../../support/until.js';
 import { freePort } from '../../support/upstream/upstream-net.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
-import { longVerifies, verifies } from '../../support/verifies.js';
+import { verifies } from '../../support/verifies.js';
 
 let app: TestApp;
 /** Another process of the same service. */
@@ -98,7 +96,7 @@ describe('a connection whose server requires authorization', () => {
   });
 
   verifies(
-    ['connection:state:auth-required-setup', 'connection:state:authorized', 'connection:setup:page'],
+    ['connection:state:auth-required-setup', 'connection:state:authorized', 'oauth:flow'],
     'has a status with the setup URL, and is connected in every process after the authorization',
     async () => {
       const { path, body } = await connect();
@@ -180,7 +178,7 @@ describe('a connection whose server requires authorization', () => {
     },
   );
 
-  verifies('connection:auth:own-header', 'sends a header of its own instead, if it has one', async () => {
+  verifies('connection:auth:own', 'sends a header of its own instead, if it has one', async () => {
     const { path } = await authorized();
     const { status } = await app.as(owner).put(path, { headers: { Authorization: 'Bearer mine' } });
     expect(status).toBe(200);
@@ -191,33 +189,8 @@ describe('a connection whose server requires authorization', () => {
   });
 });
 
-describe('a connection whose own header is refused', () => {
-  verifies('connection:auth:own-header', 'works with an authorization instead, once that was given', async () => {
-    const { path, body } = await connect(guarded.url, { headers: { Authorization: 'Bearer old', 'X-Kept': 'kept' } });
-    expect(body).toMatchObject({ status: { state: 'auth_required' } });
-    await authorize(path);
-    expect(await statusOf(path)).toMatchObject({ state: 'connected' });
-    expect(guarded.tokens.at(-1)).toBe(server.issued.at(-1)?.accessToken);
-  });
-});
-
 describe('the token of a connection', () => {
-  verifies(
-    'connection:auth:single-refresh',
-    'that ended is renewed once for 50 calls in two processes, all of which succeed',
-    async () => {
-      const { path, id } = await authorized();
-      for (const at of [app, sibling]) expect(await echo(path, at)).toMatchObject({ status: 200 });
-      const before = server.refreshes;
-      await grow(id, 'ended');
-      const answers = await Promise.all(times(50, (i) => echo(path, i % 2 === 0 ? app : sibling)));
-      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-      expect(server.refreshes - before).toBe(1);
-      expect(guarded.tokens.at(-1)).toBe(server.issued.at(-1)?.accessToken);
-    },
-  );
-
-  verifies('connection:auth:ahead', 'is renewed ahead of its end, once, without a call', async () => {
+  verifies('oauth:refresh', 'is renewed ahead of its end, once, without a call', async () => {
     const { id } = await authorized();
     const before = server.refreshes;
     await grow(id, 'due');
@@ -226,34 +199,6 @@ describe('the token of a connection', () => {
     await until(() => isRenewed(id), 'it is renewed');
     await app.get(ConnectionRefresher).run();
     expect(server.refreshes - before).toBe(1);
-  });
-
-  verifies('connection:auth:ahead', 'is renewed although many others cannot be, which are due longer', async () => {
-    const { id } = await authorized();
-    const seeded = await unreadable(25, id);
-    const before = server.refreshes;
-    await grow(id, 'due');
-    await app.get(ConnectionRefresher).run();
-    await until(() => isRenewed(id), 'it is renewed');
-    expect(server.refreshes - before).toBe(1);
-    await app.database.query('DELETE FROM connections WHERE connection_id = ANY($1)', [seeded]);
-  });
-
-  verifies('log:names', 'is named in the log if it cannot be renewed', async () => {
-    const { id } = await authorized();
-    const [seeded] = await unreadable(1, id);
-    const errors = jest.spyOn(Logger.prototype, 'error');
-    await app.get(ConnectionRefresher).run();
-    const line = { connection: `${namespace}/${seeded}`, account: owner.id };
-    expect(errors.mock.calls).toContainEqual([expect.objectContaining(line)]);
-    await app.database.query('DELETE FROM connections WHERE connection_id = $1', [seeded]);
-  });
-
-  longVerifies('connection:auth:ahead', 'is renewed without anybody starting it', async () => {
-    const { id } = await authorized();
-    const before = server.refreshes;
-    await grow(id, 'due');
-    await until(() => server.refreshes > before, 'somebody renews it');
   });
 
   verifies(
@@ -280,14 +225,7 @@ describe('the token of a connection', () => {
     },
   );
 
-  verifies('connection:auth:revoked', 'is revoked when the connection is deleted', async () => {
-    const { path } = await authorized();
-    const { accessToken = '' } = server.issued.at(-1) ?? {};
-    expect((await app.as(owner).delete(path)).status).toBe(200);
-    await until(() => isRevoked(accessToken), 'the authorization server hears of it');
-  });
-
-  verifies('connection:auth:revoked', 'is revoked when the namespace goes, and not when that is refused', async () => {
+  verifies('oauth:remove', 'is revoked when the namespace goes, and not when that is refused', async () => {
     const inside = await createNamespace(app, owner);
     const { path } = await createConnection(app, owner, { mcpUrl: guarded.url }, { namespace: inside });
     await authorize(path);
@@ -356,23 +294,6 @@ async function revokeAt(token: string): Promise<void> {
 
 function isRevoked(token: string): boolean {
   return server.seen.some(({ endpoint, params }) => endpoint === 'revoke' && params.get('token') === token);
-}
-
-/** Connections with due tokens that no key opens, at the authorization server of another connection. */
-async function unreadable(count: number, like: string): Promise<string[]> {
-  const seeded = await seedConnections(
-    app,
-    namespace,
-    times(count, () => ({})),
-  );
-  await app.database.query('UPDATE connections SET last_ok_at = now() WHERE connection_id = ANY($1)', [seeded]);
-  await app.database.query(
-    `INSERT INTO upstream_credentials (owner_kind, owner_id, upstream_url, server, resource, state, sealed_tokens, due_at)
-     SELECT 'connection', c.id, c.mcp_url, u.server, c.mcp_url, 'active', 'of another key', now() - interval '1 hour'
-       FROM connections c, upstream_credentials u WHERE c.connection_id = ANY($1) AND u.owner_id = $2`,
-    [seeded, like],
-  );
-  return seeded;
 }
 
 /** True once the token of a connection is not due any more. */

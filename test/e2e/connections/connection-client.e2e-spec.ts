@@ -151,13 +151,11 @@ describe('a connection whose authorization server has no registration', () => {
         [{}, 'Nothing was filled in.'],
         [{ secret: SECRET }, 'enter both'],
         [{ id: ID, secret: 's\u00e9cret' }, 'only plain letters'],
-        [{ id: 'x'.repeat(1_001) }, 'at most 1000'],
-        [{ id: ID, secret: 'x'.repeat(4_001) }, 'at most 4000'],
       ] as const) {
         const shown = await give(connection, values);
         expect([shown.status, shown.html]).toEqual([422, expect.stringContaining(fault)]);
         expect(shown.html).not.toMatch(/hunter2|s\u00e9cret/);
-        if ('id' in values) expect(shown.html).toContain(`value="${values.id.slice(0, 1_000)}"`);
+        if ('id' in values) expect(shown.html).toContain(`value="${values.id}"`);
       }
       expect(
         await app.database.query('SELECT 1 FROM oauth_clients WHERE owner_id = $1', [await rowIdOf(connection)]),
@@ -234,7 +232,7 @@ describe('a client that was given', () => {
   });
 
   verifies(
-    ['connection:setup:client-own', 'connection:auth:revoked'],
+    ['connection:setup:client-own', 'oauth:remove'],
     'goes with its connection, after it revoked the token',
     async () => {
       const connection = await connected();

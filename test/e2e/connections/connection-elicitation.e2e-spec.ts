@@ -284,7 +284,7 @@ describe('an elicited link', () => {
 });
 
 describe('a client without URL elicitation', () => {
-  verifies('connection:elicitation:without', 'gets the link that whoever has it may use, as over REST', async () => {
+  verifies('connection:setup:link', 'gets the link that whoever has it may use, as over REST', async () => {
     const { url, path } = await connect();
     const authorization = `Bearer ${await tokenFor(owner, url)}`;
     const link = await setupUrlOf(path);
@@ -308,7 +308,7 @@ describe('a client without URL elicitation', () => {
 });
 
 describe('the endpoint of a namespace', () => {
-  verifies('connection:elicitation:namespace', 'leads to the page of the connection that is called', async () => {
+  verifies('connection:elicitation:url', 'leads to the page of the connection that is called', async () => {
     const { namespace, path } = await connect();
     const url = `${app.url}/connect/${namespace}/.mcp`;
     const authorization = `Bearer ${await tokenFor(owner, url)}`;

@@ -90,19 +90,6 @@ async function opened(path: string): Promise<string> {
 }
 
 describe('a connection to a server that requires values', () => {
-  verifies('connection:inputs:order', 'lists them by name', async () => {
-    const many = await createServer(app, owner);
-    const text = { type: 'string' };
-    const properties = { zone: text, area: text, language: text };
-    await releaseServer(app, many, {
-      upstreamUrl: upstream.url,
-      configSchema: { type: 'object', required: ['zone'], properties },
-    });
-    const { body } = await connect({ server: many });
-    const { query } = body.status.http as { query: object };
-    expect(Object.keys(query)).toEqual(['area', 'language', 'zone']);
-  });
-
   verifies(
     ['connection:state:input-required', 'connection:state:input-supplied', 'connection:inputs:mapped'],
     'names the missing values, is connected once a PUT supplies them, and sends them where the server expects them',
@@ -260,7 +247,7 @@ describe('the form of a setup link', () => {
   );
 
   verifies(
-    'connection:setup:schema',
+    'connection:setup:form',
     'has the defaults, limits and order of the publisher, room for long text, and the title and icon of the server',
     async () => {
       const open = await startUpstream();
@@ -338,19 +325,6 @@ describe('the form of a setup link', () => {
     },
   );
 
-  verifies('connection:setup:form', 'shows what still lacks behind a new link', async () => {
-    const { path } = await connect();
-    const link = await opened(path);
-    const tried = await person.press(link, undefined, { 'query.region': 'eu', 'headers.X-Given-Key': 'wrong' });
-    expect(tried.html).toContain('Your values were saved, but ');
-    const [, action = ''] = /action="([^"]+)"/.exec(tried.html) ?? [];
-    expect(action).not.toBe('');
-    const next = action.replaceAll('&amp;', '&');
-    expect(next).not.toBe(link);
-    const done = await person.press(next, undefined, { 'headers.X-Given-Key': SECRET });
-    expect(done.html).toContain('<h1>Connected</h1>');
-  });
-
   verifies(
     'connection:setup:header',
     'accepts an Authorization header if OAuth is not possible, and shows the reason',
@@ -377,18 +351,6 @@ describe('the form of a setup link', () => {
       await bare.close();
     },
   );
-
-  verifies('connection:setup:form', 'takes 64 KB and no more', async () => {
-    const { path } = await connect();
-    const link = await opened(path);
-    const answer = await person.press(link, undefined, { 'headers.X-Given-Key': 'x'.repeat(70_000) });
-    expect(answer.status).toBe(413);
-    const long = await person.press(link, undefined, {
-      'headers.X-Given-Key': 'x'.repeat(9_000),
-      'query.region': 'eu',
-    });
-    expect([long.status, long.html]).toEqual([422, expect.stringContaining('too long')]);
-  });
 });
 
 describe('a setup link', () => {

@@ -103,26 +103,22 @@ describe('success', () => {
     expect(Date.now() - Date.parse(`${invocations[0].timestamp.replace(' ', 'T')}Z`)).toBeLessThan(60_000);
   });
 
-  verifies(
-    'log:rest-and-mcp',
-    'calls by REST and MCP are in one log, newest first, without notifications',
-    async () => {
-      const path = await connect((await start()).url);
-      await send(app, owner, `${path}/.tools/repo/search`, { query: 'q' });
-      await mcp(app, owner, path, toolCall(1, 'echo', { message: 'hi' }));
-      await mcp(app, owner, path, request(2, 'tools/list'));
-      await mcp(app, owner, path, { jsonrpc: '2.0', method: 'notifications/initialized' });
-      expect(await answeredQuietly(path)).toBe(202);
-      await mcp(app, owner, path, request(3, 'ping'));
-      const { invocations } = await logOf(path);
-      expect(invocations.map(({ rpcMethod, tool }) => [rpcMethod, tool])).toEqual([
-        ['ping', null],
-        ['tools/list', null],
-        ['tools/call', 'echo'],
-        ['tools/call', 'repo.search'],
-      ]);
-    },
-  );
+  verifies('log:shape', 'calls by REST and MCP are in one log, newest first, without notifications', async () => {
+    const path = await connect((await start()).url);
+    await send(app, owner, `${path}/.tools/repo/search`, { query: 'q' });
+    await mcp(app, owner, path, toolCall(1, 'echo', { message: 'hi' }));
+    await mcp(app, owner, path, request(2, 'tools/list'));
+    await mcp(app, owner, path, { jsonrpc: '2.0', method: 'notifications/initialized' });
+    expect(await answeredQuietly(path)).toBe(202);
+    await mcp(app, owner, path, request(3, 'ping'));
+    const { invocations } = await logOf(path);
+    expect(invocations.map(({ rpcMethod, tool }) => [rpcMethod, tool])).toEqual([
+      ['ping', null],
+      ['tools/list', null],
+      ['tools/call', 'echo'],
+      ['tools/call', 'repo.search'],
+    ]);
+  });
 
   verifies('log:failures', 'failed, denied and erroneous calls are recorded with the reason', async () => {
     const dead = await connect(await refusedPort());

@@ -1,16 +1,13 @@
 // Also run with the queue on Redis by test:long: messages between processes.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { afterEach, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
-import { Logger } from '@nestjs/common';
+import { afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { ConnectionCheck } from '../../../src/modules/connections/recheck/connection-check.js';
 import { ConnectionRechecker } from '../../../src/modules/connections/recheck/connection-rechecker.js';
 import { Schedule } from '../../../src/platform/schedule/schedule.js';
 import { StatusRecorder } from '../../../src/modules/connections/core/status-recorder.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { times } from '../../support/mcp/calls.js';
-import { createConnection, createNamespace, createServer as createRegistryServer } from '../../support/factories.js';
-import { seedConnections } from '../../support/database/connection-rows.js';
-import { published } from '../../support/releases/releases.js';
+import { createConnection, createNamespace } from '../../support/factories.js';
 import { until } from '../../support/until.js';
 import { freePort, listen, shut } from '../../support/upstream/upstream-net.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
@@ -127,17 +124,6 @@ describe('a connection whose server is away', () => {
       expect((await app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' })).status).toBe(200);
     },
   );
-
-  verifies('connection:recheck:heals', 'is also detected by a call, which schedules the check', async () => {
-    place.isAway = false;
-    const { path } = await connect();
-    place.isAway = true;
-    expect((await app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' })).status).toBe(502);
-    expect(await stateOf(path)).toBe('error');
-    const [{ waits }] = await waiting();
-    expect(waits).toBeGreaterThan(30);
-    expect(waits).toBeLessThan(70);
-  });
 
   verifies(
     'connection:recheck:heals',
@@ -260,34 +246,6 @@ describe('a connection whose server is away', () => {
     },
   );
 
-  verifies(
-    ['connection:recheck:failed', 'log:names'],
-    'does not stay connected when its secrets cannot be opened',
-    async () => {
-      const lines = jest.spyOn(Logger.prototype, 'error');
-      place.isAway = false;
-      const { path } = await connect();
-      expect(await stateOf(path)).toBe('connected');
-      // Nothing seen before comes in later.
-      await app.get(StatusRecorder).settle();
-      await app.database.query(`UPDATE connections SET sealed_headers = 'nothing', last_ok_at = NULL`);
-      await makeDue();
-      await recheck();
-      const { body } = await app.as(owner).get(path);
-      expect(body.status).toMatchObject({
-        state: 'error',
-        reason: 'internal',
-        message: expect.stringMatching(/operator/),
-      });
-      const [{ waits }] = await waiting();
-      expect(waits).toBeGreaterThan(30);
-      expect(JSON.stringify(body)).not.toContain('nothing');
-      // The line names the connection and its account.
-      const names = { connection: path.replace('/connect/', ''), account: owner.id };
-      expect(lines.mock.calls).toContainEqual([expect.objectContaining(names)]);
-    },
-  );
-
   verifies('connection:recheck:polite', 'is not dialled while only its user can help', async () => {
     const locked = await startUpstream({ requireHeaders: { 'x-key': 'k' } });
     await connect(locked.url);
@@ -300,52 +258,6 @@ describe('a connection whose server is away', () => {
     await recheck();
     expect(locked.requests).toHaveLength(asked);
     await locked.close();
-  });
-
-  verifies('connection:recheck:heals', 'is healed when the registry server it leads to is published', async () => {
-    const name = await createRegistryServer(app, owner);
-    const { path, body, connectionId } = await createConnection(app, owner, { server: name }, { namespace });
-    expect(body).toMatchObject({ status: { state: 'error', reason: 'not_runnable' } });
-    await app.database.query(
-      `UPDATE connections SET next_check_at = now() + interval '1 hour' WHERE connection_id = $1`,
-      [connectionId],
-    );
-    await published(app, owner, name, { type: 'external', upstreamUrl: upstream.url });
-    // Long before its own time.
-    await until(async () => (await recheck(), (await stateOf(path)) === 'connected'), 'it is healed');
-  });
-});
-
-describe('connections that share a check of a server with large server info', () => {
-  longVerifies('connection:recheck:heals', 'are all written, whatever the size of the server info', async () => {
-    const src = `data:image/png;base64,${'A'.repeat(31_000)}`;
-    const icons = Array.from({ length: 8 }, () => ({ src, mimeType: 'image/png' }));
-    const talkative = await startUpstream({ serverInfo: { name: 'talkative', version: '1', icons } });
-    const ids = await seedConnections(
-      app,
-      namespace,
-      times(2_500, () => ({ mcpUrl: talkative.url })),
-    );
-    await app.database.query(
-      `UPDATE connections SET status_state = 'error', status_reason = 'timeout', next_check_at = now() - interval '1 second' WHERE mcp_url = $1`,
-      [talkative.url],
-    );
-    const healed = async (): Promise<number> => {
-      const [{ n }] = await app.database.query(
-        `SELECT count(*)::int AS n FROM connections WHERE mcp_url = $1 AND status_state = 'connected' AND server_info IS NOT NULL`,
-        [talkative.url],
-      );
-      return n as number;
-    };
-    await until(
-      async () => {
-        await recheck();
-        return (await healed()) === ids.length;
-      },
-      'all are healed',
-      60_000,
-    );
-    await talkative.close();
   });
 });
 

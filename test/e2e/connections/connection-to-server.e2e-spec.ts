@@ -107,7 +107,7 @@ describe('a connection to a registered server', () => {
   });
 
   verifies(
-    'connection:server:hosts',
+    'connection:server:aliases',
     'is what addresses on the hosts of the setting mean, and on no others',
     async () => {
       const server = await externalServer(app, owner, upstream.url);
@@ -293,7 +293,7 @@ export default () => new Server({ name: 'x', version: '1' });`;
     expect(stored).toEqual(source(module));
   });
 
-  longVerifies('connection:put:target-conflict', 'may be given again, and no other one', async () => {
+  longVerifies('connection:put:url-conflict', 'may be given again, and no other one', async () => {
     const given = { source: source(module), name: 'Module' };
     const { path } = await createConnection(app, owner, { source: source(module) }, { namespace });
     expect(await app.as(owner).put(path, given)).toMatchObject({ status: 200, body: { name: 'Module' } });
@@ -328,7 +328,7 @@ export default () => new Server({ name: 'x', version: '1' });`;
 
 describe('another target', () => {
   verifies(
-    ['connection:put:target-conflict', 'connection:put:transport-conflict'],
+    ['connection:put:url-conflict', 'connection:put:transport-conflict'],
     'answers 409 and changes nothing, the same one 200',
     async () => {
       const [one, two] = [

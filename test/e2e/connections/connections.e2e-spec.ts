@@ -258,7 +258,6 @@ describe('POST /connect/{namespace}', () => {
           { 'Transfer-Encoding': 'chunked' },
         ],
         ...[{ 'X-A': 'a', 'x-a': 'b' }, { 'X-A': 'x'.repeat(8192) }],
-        Object.fromEntries(times(65, (i) => [`X-${i}`, 'a'])),
       ]) {
         await expectRefused({ mcpUrl: 'http://127.0.0.1:1/mcp', headers }, /^headers must /);
       }

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import { Vault } from '../../../src/platform/vault/vault.js';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -162,7 +162,7 @@ describe('a simulated connection', () => {
     },
   );
 
-  verifies('connection:mock:fixture-invalid', 'with a broken fixture is refused, with the path', async () => {
+  verifies('connection:mock:scenario-seeds', 'with a broken fixture is refused, with the path', async () => {
     for (const [scenario, message] of [
       [echoing({ times: 0 }), /^mock\.scenario: \$\.tools\.echo\[0\]\.times must be a whole number/],
       ['{"tools": {"ecko": []}}', /^mock\.scenario: \$\.tools\.ecko names a tool the server does not have$/],
@@ -199,7 +199,7 @@ describe('a simulated connection', () => {
   );
 
   verifies(
-    'connection:mock:one-order',
+    'connection:mock:bounded',
     'counts the uses of a rule over restarts, and calls of two processes have one order',
     async () => {
       const path = await mockOf(
@@ -305,7 +305,7 @@ describe('what is frozen', () => {
     }
   });
 
-  verifies('connection:mock:needs-release', 'a server without a successful release cannot be simulated', async () => {
+  verifies('connection:mock:frozen-server', 'a server without a successful release cannot be simulated', async () => {
     const empty = await createServer(app, owner, { namespace });
     const id = uniqueName('mock');
     const { status, body } = await app
@@ -375,22 +375,4 @@ describe('with a language model', () => {
       }
     },
   );
-});
-
-describe('a tool with a pattern that is not checked', () => {
-  it('is marked, and its other keywords are checked', async () => {
-    const name = await createServer(app, owner, { namespace });
-    const properties = { m: { type: 'string', pattern: '^(?=a)' }, n: { type: 'string', pattern: '^(a+)+$' } };
-    const tools = [{ name: 'match', inputSchema: { type: 'object', properties } }];
-    await releaseServer(app, name, { tools, upstreamUrl: upstream.url });
-    const body = { server: name, mock: { enabled: true } };
-    const { path } = await createConnection(app, owner, body, { namespace, connectionId: uniqueName('mock') });
-    const listed = await app.as(owner).get(`${path}/.tools`);
-    expect(JSON.stringify(listed.body)).toContain(
-      JSON.stringify({ 'slipway/unchecked': ['inputSchema.properties.m.pattern: look-around "(?="'] }),
-    );
-    expect((await call(path, 'match', { m: 'b' })).isError).toBeUndefined();
-    expect((await call(path, 'match', { m: 1 })).isError).toBe(true);
-    expect((await call(path, 'match', { n: `${'a'.repeat(40)}!` })).isError).toBe(true);
-  });
 });

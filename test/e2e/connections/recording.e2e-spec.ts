@@ -91,19 +91,6 @@ describe('a recording', () => {
     },
   );
 
-  verifies('connection:recording:on', 'stops also in a process that missed the message', async () => {
-    const path = await real();
-    await record(path, true);
-    await texts(path, 'count', one);
-    const recorded = async () => (await app.as(owner).get(`${path}/recording`)).body.calls as number;
-    expect(await recorded()).toBe(1);
-    await app.database.query('UPDATE connections SET recording_until = NULL WHERE connection_id = $1', [
-      path.split('/').at(-1),
-    ]);
-    await texts(path, 'count', one);
-    expect(await recorded()).toBe(1);
-  });
-
   verifies('connection:recording:sealed', 'is stored encrypted, and so is the copy of a mock', async () => {
     const path = await real();
     await record(path, true);
@@ -118,7 +105,7 @@ describe('a recording', () => {
     }
   });
 
-  verifies('connection:recording:processes', 'holds calls through every process', async () => {
+  verifies('connection:recording:shown', 'holds calls through every process', async () => {
     const path = await real();
     const sibling = await app.sibling();
     try {
@@ -183,7 +170,7 @@ describe('a mock that replays', () => {
     },
   );
 
-  verifies('connection:recording:replay-missing', 'is refused where nothing was recorded, also by others', async () => {
+  verifies('connection:recording:owner', 'is refused where nothing was recorded, also by others', async () => {
     const path = await real();
     const ask = (body: object, inside = namespace) =>
       app.as(owner).put(`/connect/${inside}/${uniqueName('mock')}`, body);

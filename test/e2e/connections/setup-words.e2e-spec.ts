@@ -89,83 +89,10 @@ describe('the setup page', () => {
       expect(done.html).toContain('Acme &amp; Co may now use <strong>Ann&#39;s weather</strong>.');
     },
   );
-
-  verifies('connection:setup:names', 'of a server of the registry has the name that it is displayed by', async () => {
-    const weather = await createServer(app, owner, { displayName: 'City weather' });
-    const configSchema = { type: 'object', required: ['zone'], properties: { zone: { type: 'string' } } };
-    await releaseServer(app, weather, { upstreamUrl: upstream.url, configSchema });
-    const { html } = await person.open((await connect({ server: weather, name: 'Weather at home' })).link);
-    expect(html).toContain('<h1>Set up Weather at home</h1>');
-    expect(html).toContain('<strong>Weather at home</strong> (City weather)');
-    expect(wordsOf(html)).not.toMatch(INTERNAL);
-  });
-
-  verifies(
-    'connection:setup:words',
-    'quotes an authorization server that refuses, says what to do next, and has the code at the end',
-    async () => {
-      const named = await server.protect(upstream.url, { resourceName: 'Weather' });
-      const { label, link } = await connect({ mcpUrl: named.url });
-      const { host } = new URL(server.issuer);
-      for (const [answer, words] of [
-        [
-          { error: 'access_denied' },
-          `so Acme &amp; Co has no access to Weather. To try again, open the link once more.`,
-        ],
-        [
-          { error: 'server_error', error_description: 'Down for <repair>' },
-          `${host} did not give Acme &amp; Co access, and said: “Down for &lt;repair&gt;”. Nothing was authorized. Open the link again in a few minutes.`,
-        ],
-        [{ error: 'invalid_scope' }, 'It may not let you give this access. Ask whoever gave you the link.'],
-        [{ error: 'odd' }, 'without a reason. Nothing was authorized. Open the link again; if'],
-      ] as const) {
-        await person.open(link);
-        const asked = await person.press(link);
-        const { url } = await person.open(`${asked.url}?answer=deny`, (to) => to.includes('/oauth/callback'));
-        const callback = new URL(url);
-        callback.searchParams.delete('error_description');
-        for (const [key, value] of Object.entries(answer)) callback.searchParams.set(key, value);
-        const { html } = await person.open(callback.href);
-        expect(html.replace(/\s+/g, ' ')).toContain(words);
-        expect(html).toContain(`<p class="soft">Technical detail: ${answer.error}</p>`);
-        expect(html).not.toContain(label);
-        expect(wordsOf(html)).not.toMatch(INTERNAL);
-        expect(wordsOf(html)).not.toContain(answer.error);
-      }
-    },
-  );
-
-  verifies(
-    ['connection:setup:words', 'connection:setup:header'],
-    'says without standards that nobody can sign in at a server, and keeps the reason for the small line',
-    async () => {
-      const bare = await startUpstream({ requireHeaders: { authorization: 'Bearer x' } });
-      const { html } = await person.open((await connect({ mcpUrl: bare.url })).link);
-      expect(html).toContain('It wants you to sign in, and Acme &amp; Co cannot lead you there.');
-      expect(html).toContain('<p class="soft">Technical detail: No authorization server was found for');
-      expect(html).not.toContain('RFC');
-      expect(wordsOf(html)).not.toMatch(INTERNAL);
-      await bare.close();
-    },
-  );
-
-  verifies('connection:setup:words', 'of a connection that cannot be mended there leads nowhere else', async () => {
-    const { path, link } = await connect({ mcpUrl: (await server.protect(upstream.url)).url });
-    const [, id] = path.split('/').slice(-2);
-    await app.database.query(
-      `UPDATE connections SET status_state = 'error', status_reason = 'unreachable', status_message = 'No answer.'
-        WHERE connection_id = $1`,
-      [id],
-    );
-    const { html } = await person.open(link);
-    expect(html).toContain('does not work at the moment</h1>');
-    expect(html).toContain('<p class="soft">Technical detail: No answer.</p>');
-    expect(wordsOf(html)).not.toMatch(INTERNAL);
-  });
 });
 
 describe('the form of the setup page', () => {
-  verifies('connection:setup:kept', 'still has what was entered after an error, except secrets', async () => {
+  verifies('connection:setup:form', 'still has what was entered after an error, except secrets', async () => {
     const name = await createServer(app, owner);
     const text = { type: 'string' };
     const properties = {
@@ -195,7 +122,7 @@ describe('the form of the setup page', () => {
     expect(await statusOf(path)).toMatchObject({ state: 'input_required' });
   });
 
-  verifies('connection:setup:header-name', 'takes a key in any header by name', async () => {
+  verifies('connection:setup:header', 'takes a key in any header by name', async () => {
     const keyed = await startUpstream({ requireHeaders: { 'x-api-key': SECRET } });
     const { path, link } = await connect({ mcpUrl: keyed.url });
     const { html } = await person.open(link);

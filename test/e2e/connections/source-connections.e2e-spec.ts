@@ -136,7 +136,7 @@ describe('a connection with a module of its own', () => {
   );
 
   verifies(
-    'connection:source:imports',
+    'connection:source:sandbox',
     'imports no file of this machine, by any name and any form of import',
     async () => {
       const names = [
@@ -185,19 +185,6 @@ describe('a connection with a module of its own', () => {
       });
     },
   );
-
-  longVerifies('connection:source:sandbox', 'is compiled also where the host cannot build a root tree', async () => {
-    const isolated = jest.spyOn(app.get(Sandbox), 'hasOwnFiles').mockResolvedValue(false);
-    try {
-      const stored = {
-        entrypoint: 'server.ts',
-        sourceFiles: [{ path: 'server.ts', contents: SERVER }],
-      } as StoredSource;
-      expect(await app.get(SourceCompiler).check(stored, namespace)).toEqual({ isStateful: false });
-    } finally {
-      isolated.mockRestore();
-    }
-  });
 
   longVerifies(
     'connection:create:source-invalid',

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { SlipwayAdapter } from '../../../src/platform/http/adapter.js';
 import { startApp, testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
-import { open, send, times, type Answer, type CallOptions } from '../../support/mcp/calls.js';
+import { send, times, type Answer, type CallOptions } from '../../support/mcp/calls.js';
 import { createConnection } from '../../support/factories.js';
 import {
   deadHost,
@@ -538,16 +538,3 @@ describe('the deadline', () => {
 function isCall({ body }: RecordedRequest): boolean {
   return (body as { method?: string } | undefined)?.method === 'tools/call';
 }
-
-describe('the connection of the caller', () => {
-  verifies('call:result-unchanged', 'serves many calls, failed and refused ones between them', async () => {
-    const upstream = await start();
-    const path = await connect(upstream.url);
-    const bodies = ['{"message":"a"}', '[]', '{"message":"b"}', '{', '{"message":"c"}'];
-    for (const body of bodies) {
-      const response = await open(app, owner, `${path}/.tools/echo`, body);
-      await response.text();
-      expect(response.status).toBe(body.startsWith('{"') ? 200 : 400);
-    }
-  });
-});

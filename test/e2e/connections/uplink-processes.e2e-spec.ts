@@ -213,34 +213,12 @@ describe('pairing in another process', () => {
     expect((await app.as(owner).get(path)).body.status.state).toBe('connected');
   });
 
-  verifies('uplink:processes:force', 'is detected if the message is lost', async () => {
-    const path = await uplink();
-    const first = await paired(app, path);
-    await app.database.query(
-      `WITH process AS (INSERT INTO processes (id, roles, details, lease_until)
-                        VALUES (gen_random_uuid(), '{api}', '{}', now() + interval '1 hour') RETURNING id, epoch)
-       UPDATE uplink_tunnels SET process_id = process.id, epoch = process.epoch, tunnel = DEFAULT
-         FROM process WHERE connection_id = $1`,
-      [await rowOf(path)],
-    );
-    expect(await first.closed).toEqual({ code: 1001, reason: 'replaced' });
-    const { status, body } = await send(other, owner, `${path}/.tools/echo`, {});
-    expect([status, body.message]).toEqual([502, expect.stringMatching(/ADVERTISE_URL/)]);
-  });
-
   verifies('uplink:deleted', 'of a connection that is deleted elsewhere ends', async () => {
     const path = await uplink();
     const client = await paired(other, path);
     expect((await app.as(owner).delete(path)).status).toBe(200);
     expect(await client.closed).toEqual({ code: 1001, reason: 'deleted' });
     expect(await refusalOf(other, path, { force: true })).toBe(404);
-  });
-
-  verifies('uplink:deleted', 'ends with the connection if the message is lost', async () => {
-    const path = await uplink();
-    const client = await paired(other, path);
-    await app.database.query('DELETE FROM connections WHERE id = $1', [await rowOf(path)]);
-    expect(await client.closed).toEqual({ code: 1001, reason: 'deleted' });
   });
 });
 
@@ -551,7 +529,7 @@ describe('a process that loses its lease and lives', () => {
 });
 
 describe('a tunnel that cannot be released', () => {
-  verifies('uplink:processes:owed', 'is released when the database accepts writes', async () => {
+  verifies('uplink:processes:call', 'is released when the database accepts writes', async () => {
     const path = await uplink();
     const client = await paired(app, path);
     await app.database.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS

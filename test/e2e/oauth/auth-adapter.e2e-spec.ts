@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
 import type { CredentialOwner } from '../../../src/modules/oauth/credentials.types.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
@@ -218,18 +218,6 @@ describe('a connection to a hosted server with an auth adapter', () => {
     expect([refused.status, refused.html]).toEqual([502, expect.stringContaining('invalid_grant')]);
     expect(refused.html).not.toContain('another browser');
     expect(await statusOf(path)).toMatchObject({ state: 'auth_required' });
-  });
-
-  it.each(['lost', 'unsafe'])('shows on its page what the adapter lacks, and accepts a token (%s)', async (team) => {
-    const { path } = await connect(team);
-    const { setupUrl = '' } = await statusOf(path);
-    const person = personAt(app);
-    const shown = await person.open(setupUrl);
-    expect([shown.status, shown.html]).toEqual([200, expect.stringContaining('The auth adapter of')]);
-    expect(shown.html).not.toContain('no such team');
-    const done = await person.press(setupUrl, undefined, { 'key.value': 'Bearer by-hand' });
-    expect(done.status).toBe(200);
-    expect(await tokenOf(path)).toBe('by-hand');
   });
 
   verifies(

@@ -1,6 +1,5 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
-import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { DataSource } from 'typeorm';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   AuthorizationRequiredError,
   CredentialUnavailableError,
@@ -16,7 +15,7 @@ import {
 import { age, authorize, newOwner, secretsOf, storedText } from '../../support/people/credentials.js';
 import { startUpstream, type Upstream } from '../../support/upstream/upstream.js';
 import { until } from '../../support/until.js';
-import { longVerifies, verifies } from '../../support/verifies.js';
+import { verifies } from '../../support/verifies.js';
 
 const app = testApp({ PUBLIC_URL: 'https://slipway.test' });
 /** Two more processes on the same database, as far as a test can be several. */
@@ -84,21 +83,6 @@ describe('a token', () => {
     expect(await row()).toMatchObject({ generation: 2, state: 'active', failures: 0 });
   });
 
-  verifies('oauth:refresh', 'is due 60 s or a tenth of its life before its end', async () => {
-    for (const [life, due] of [
-      [3_600, 3_240],
-      [300, 240],
-    ] as const) {
-      server.setAccessTokenTtl(life);
-      await makeDue();
-      await token();
-      const { due_at: dueAt, expires_at: expiresAt } = await row();
-      expect(Math.abs(expiresAt.getTime() - Date.now() - life * 1_000)).toBeLessThan(5_000);
-      expect(expiresAt.getTime() - dueAt.getTime()).toBe((life - due) * 1_000);
-    }
-    server.setAccessTokenTtl(3_600);
-  });
-
   verifies('oauth:refresh', 'that the MCP server refuses is renewed, unless a newer one is there', async () => {
     const first = (await token()) as string;
     expect(await refreshesOf(() => token(first))).toBe(1);
@@ -106,25 +90,6 @@ describe('a token', () => {
     expect(await refreshesOf(async () => expect(await token(first)).toBe(second))).toBe(0);
     expect(await refreshesOf(async () => expect(await token(first, siblings[0])).toBe(second))).toBe(0);
     expect(await refreshesOf(async () => expect(await token('never seen')).toBe(second))).toBe(0);
-  });
-
-  it('that is refused right after it was renewed is not renewed again and again', async () => {
-    await token((await token()) as string);
-    const fresh = last() as string;
-    const refusal = await refreshesOf(() => expect(token(fresh)).rejects.toBeInstanceOf(AuthorizationRequiredError));
-    expect(refusal).toBe(0);
-    expect(await row()).toMatchObject({ state: 'active' });
-    expect(await token()).toBe(fresh);
-  });
-
-  it('without an end is never due', async () => {
-    const kept = await token();
-    await app.database.query('UPDATE upstream_credentials SET expires_at = NULL, due_at = NULL WHERE owner_id = $1', [
-      owner.id,
-    ]);
-    await forget();
-    expect(await refreshesOf(token)).toBe(0);
-    expect(await token()).toBe(kept);
   });
 
   it('without a refresh token is used to its end, and ends the authorization', async () => {
@@ -154,18 +119,6 @@ describe('many callers', () => {
     expect(await token()).toBe(last());
   });
 
-  longVerifies('oauth:single-refresh', '50 with a refused token send one refresh, round after round', async () => {
-    const processes = [app, ...siblings];
-    for (let round = 0; round < 4; round += 1) {
-      await app.database.query(`UPDATE upstream_credentials SET refreshed_at = NULL WHERE owner_id = $1`, [owner.id]);
-      const refused = (await token()) as string;
-      const callers = Array.from({ length: 50 }, (_, index) => token(refused, processes[index % 3]));
-      expect(await refreshesOf(() => Promise.all(callers))).toBe(1);
-      const got = await Promise.all(callers);
-      expect(new Set(got)).toEqual(new Set([last()]));
-    }
-  });
-
   verifies(
     'oauth:single-refresh',
     'of a slow server wait for it with one database connection, not one each',
@@ -188,17 +141,6 @@ describe('many callers', () => {
       await roomy.close();
     },
   );
-});
-
-describe('a refresh that fails', () => {
-  verifies('oauth:single-refresh', 'holds a single database connection', async () => {
-    await makeDue('ended');
-    server.failTokens(503);
-    const queries = jest.spyOn(DataSource.prototype, 'query');
-    await expect(token()).rejects.toThrow('503');
-    const names = queries.mock.calls.filter(([sql]) => sql.includes('AS account'));
-    expect(names.map(([, , runner]) => runner !== undefined)).toEqual([true]);
-  });
 });
 
 /** Ends the database connection of the refresh that waits for the authorization server. */
@@ -329,15 +271,6 @@ describe('while the authorization server', () => {
       expect(await token()).toBe(last());
     },
   );
-
-  it('is unavailable, the error states that, without any value that was sent', async () => {
-    await makeDue('ended');
-    server.failTokens(503);
-    const error = (await token().catch((thrown: unknown) => thrown)) as CredentialUnavailableError;
-    expect(error.message).toContain(`${new URL(server.issuer).host} answered 503`);
-    expect(error.message).toContain('The authorization is kept');
-    expect(error).toMatchObject({ kind: 'upstream', code: 'upstream_error' });
-  });
 });
 
 describe('an authorization that has ended', () => {

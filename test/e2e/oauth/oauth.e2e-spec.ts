@@ -74,7 +74,7 @@ function changed(address: string, params: Record<string, string | null>): string
 }
 
 describe('the page of a release', () => {
-  verifies('oauth:page:server', 'names the server by its title, description and icon', async () => {
+  verifies('oauth:page', 'names the server by its title, description and icon', async () => {
     const account = await app.account();
     const name = await createServer(app, account, { displayName: 'City <weather>', description: 'Rain & sun.' });
     await uploadIcon(app, account, name, images['image/png']);
@@ -148,13 +148,6 @@ describe('a whole authorization', () => {
     expect(await credentials.accessToken(newOwner(), guarded.url)).toBeNull();
   });
 
-  it('is kept even if its listeners cannot be notified', async () => {
-    const owner = newOwner('connection');
-    const { person, callback } = await backFromServer(await beginSetup(app, owner, guarded.url));
-    expect(await person.open(callback)).toMatchObject({ status: 200 });
-    expect(await credentials.accessToken(owner, guarded.url)).not.toBeNull();
-  });
-
   it('replaces the one before, and takes back the other links of its owner', async () => {
     const owner = newOwner();
     const first = await backFromServer(await beginSetup(app, owner, guarded.url));
@@ -204,7 +197,7 @@ describe('a link', () => {
     );
   });
 
-  verifies('oauth:link', 'can be opened any number of times, and expires once it was used', async () => {
+  verifies('connection:setup:link', 'can be opened any number of times, and expires once it was used', async () => {
     const link = await beginSetup(app, newOwner(), guarded.url);
     for (let looks = 0; looks < 3; looks += 1) expect(await personAt(app).open(link)).toMatchObject({ status: 200 });
     const { person, callback } = await backFromServer(link);
@@ -216,63 +209,17 @@ describe('a link', () => {
       expect(await anybody.press(link)).toMatchObject({ status: 410 });
     }
   });
-
-  verifies('oauth:link', 'that has expired shows that, also on submission', async () => {
-    const link = await beginSetup(app, newOwner(), guarded.url);
-    const person = personAt(app);
-    await person.open(link);
-    await app.database.query(`UPDATE pending_authorizations SET expires_at = now() - interval '1 second'`);
-    const shown = [await person.open(link), await person.press(link)];
-    for (const { status, html } of shown) {
-      expect(status).toBe(410);
-      expect(html).toContain('has expired');
-    }
-  });
-
-  verifies('oauth:link', 'that was never issued shows a page with the next step', async () => {
-    const made = await beginSetup(app, newOwner(), guarded.url);
-    const other = `${made.slice(0, -1)}${made.endsWith('A') ? 'B' : 'A'}`;
-    for (const link of [other, `${PUBLIC_URL}/setup/x`, `${PUBLIC_URL}/setup/${'%00'.repeat(5)}`]) {
-      const shown = await personAt(app).open(link);
-      expect(shown.status).toBe(404);
-      expect(shown.html).toContain('ask for a new link');
-      expect(await personAt(app).press(link)).toMatchObject({ status: 404 });
-    }
-  });
-
-  it('has the lifetime of the setting', async () => {
-    const before = Date.now();
-    const request = { upstreamUrl: guarded.url, challenge: null, label: 'x' };
-    const { expiresAt } = await credentials.begin(newOwner(), request);
-    expect(expiresAt.getTime() - before).toBeGreaterThan(60 * 60_000 - 1_000);
-    expect(expiresAt.getTime() - before).toBeLessThan(60 * 60_000 + 30_000);
-  });
-
-  it('is one of five per owner: older ones are taken back, and old rows are cleared away', async () => {
-    const owner = newOwner();
-    const links: string[] = [];
-    for (let made = 0; made < 7; made += 1) links.push(await beginSetup(app, owner, guarded.url));
-    const statuses = await Promise.all(links.map(async (link) => (await personAt(app).open(link)).status));
-    expect(statuses).toEqual([404, 404, 200, 200, 200, 200, 200]);
-    await app.database.query(
-      `UPDATE pending_authorizations SET expires_at = now() - interval '2 days' WHERE owner_id = $1`,
-      [owner.id],
-    );
-    await beginSetup(app, newOwner(), guarded.url);
-    const left = await app.database.query('SELECT 1 FROM pending_authorizations WHERE owner_id = $1', [owner.id]);
-    expect(left).toEqual([]);
-  });
 });
 
 describe('another browser', () => {
-  verifies('oauth:browser', 'cannot press the button without having opened the page', async () => {
+  verifies('connection:setup:browser', 'cannot press the button without having opened the page', async () => {
     const link = await beginSetup(app, newOwner(), guarded.url);
     const shown = await personAt(app).press(link);
     expect(shown.status).toBe(403);
     expect(shown.html).toContain('not the browser');
   });
 
-  verifies('oauth:browser', 'can neither continue an authorization nor complete it', async () => {
+  verifies('connection:setup:browser', 'can neither continue an authorization nor complete it', async () => {
     const owner = newOwner();
     const link = await beginSetup(app, owner, guarded.url);
     const { person, callback } = await backFromServer(link);
@@ -288,7 +235,7 @@ describe('another browser', () => {
     expect(await person.open(callback)).toMatchObject({ status: 200 });
   });
 
-  verifies('oauth:browser', 'is not made to press by a page of another site', async () => {
+  verifies('connection:setup:browser', 'is not made to press by a page of another site', async () => {
     const link = await beginSetup(app, newOwner(), guarded.url);
     const person = personAt(app);
     await person.open(link);
@@ -309,21 +256,6 @@ describe('another browser', () => {
     const { headers } = await personAt(app).open(link);
     expect(String(headers['set-cookie'])).toMatch(/; Path=\/; .*HttpOnly; Secure; SameSite=Lax$/);
     expect(String(headers['set-cookie'])).not.toContain('Domain');
-  });
-
-  it('may begin anew, if it is the one that began', async () => {
-    const owner = newOwner();
-    const link = await beginSetup(app, owner, guarded.url);
-    const { person, callback } = await backFromServer(link);
-    const again = await person.press(link);
-    const { url } = await person.open(
-      again.html.includes('Allow') ? `${again.url}?answer=allow` : again.url,
-      isCallback,
-    );
-    const stale = await person.open(callback);
-    expect(stale.status).toBe(410);
-    expect(await person.open(url)).toMatchObject({ status: 200 });
-    expect(await credentials.accessToken(owner, guarded.url)).not.toBeNull();
   });
 });
 
@@ -365,19 +297,6 @@ describe('an answer', () => {
     expect(await person.open(callback)).toMatchObject({ status: 410 });
   });
 
-  it('that is a refusal is shown, and the link works once more', async () => {
-    const owner = newOwner();
-    const link = await beginSetup(app, owner, guarded.url);
-    const { person, callback } = await backFromServer(link, 'deny');
-    const shown = await person.open(callback);
-    expect(shown.status).toBe(403);
-    expect(shown.html).toContain('refused or cancelled');
-    expect(await person.open(link)).toMatchObject({ status: 200 });
-    const asked = await person.press(link);
-    const { url } = await person.open(`${asked.url}?answer=allow`, isCallback);
-    expect(await person.open(url)).toMatchObject({ status: 200 });
-  });
-
   it('that reports a problem is shown as text, and not at length', async () => {
     const { person, callback } = await backFromServer(await beginSetup(app, newOwner(), guarded.url));
     const text = `<img src=x onerror=alert(1)>${'long '.repeat(200)}END`;
@@ -405,28 +324,6 @@ describe('an answer', () => {
       html: expect.stringContaining('Nothing waits for this any more'),
     });
     expect(await credentials.accessToken(owner, guarded.url)).toBeNull();
-  });
-
-  it('while the token endpoint is in trouble can be had again', async () => {
-    const owner = newOwner();
-    const link = await beginSetup(app, owner, guarded.url);
-    const { person, callback } = await backFromServer(link);
-    server.failTokens(503);
-    const shown = await person.open(callback);
-    expect(shown.status).toBe(502);
-    expect(shown.html).toContain('answered 503');
-    const again = await person.press(link);
-    const { url } = await person.open(
-      again.html.includes('Allow') ? `${again.url}?answer=allow` : again.url,
-      isCallback,
-    );
-    expect(await person.open(url)).toMatchObject({ status: 200 });
-  });
-
-  it('given twice as the same parameter is refused', async () => {
-    const shown = await personAt(app).open(`${PUBLIC_URL}/oauth/callback?state=a&state=b`);
-    expect(shown.status).toBe(400);
-    expect(shown.headers['content-type']).toContain('text/html');
   });
 });
 
@@ -577,15 +474,5 @@ describe('what is stored', () => {
       server.seen.filter(({ endpoint }) => endpoint === 'revoke').map(({ params }) => params.get('token'));
     await until(() => revoked().includes(refreshToken ?? '?'), 'the authorization server is told');
     await credentials.remove(owner);
-  });
-
-  it('is deleted also if the authorization server cannot be reached', async () => {
-    const own = await startAuthorizationServer();
-    const behind = await own.protect(upstream.url);
-    const owner = newOwner();
-    await authorize(app, owner, behind.url);
-    await own.close();
-    await credentials.remove(owner);
-    expect(await credentials.accessToken(owner, behind.url)).toBeNull();
   });
 });

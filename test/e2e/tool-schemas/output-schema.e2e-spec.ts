@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect } from '@jest/globals';
 import { z } from 'zod';
 import type { ToolOutputSchemaDto } from '../../../src/modules/tool-schemas/tool-schema.dto.js';
 import { ToolOutputsService } from '../../../src/modules/tool-schemas/tool-outputs.service.js';
@@ -6,7 +6,6 @@ import { testAccount, testApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { publishExternal, serverRow } from '../../support/releases/releases.js';
 import { startScripted } from '../../support/special-upstreams/scripted-upstream.js';
-import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
 import { pasted } from '../../support/documentation/zod-expression.js';
 
@@ -86,31 +85,6 @@ describe('the output schema of a tool', () => {
     },
   );
 
-  it('infers integers from 5 numbers on, and media types as names', async () => {
-    const name = await createServer(app, owner);
-    const types = { 'application/json': 1, 'video/mp4': 2, 'and/or': 3, humidity: 82 };
-    await answered(name, 'weather', Array(4).fill(structured(types)));
-    const expression = (number: string) =>
-      `z.object({ "application\\u002fjson": ${number}, "humidity": ${number}, "video\\u002fmp4": ${number} })`;
-    expect((await schemaOf(name, 'weather')).zodSchema).toBe(expression('z.number().optional()'));
-    await answered(name, 'weather', [structured(types)]);
-    expect((await schemaOf(name, 'weather')).zodSchema).toBe(expression('z.number().int().optional()'));
-    await answered(name, 'weather', [structured({ humidity: 82.5 })]);
-    expect((await schemaOf(name, 'weather')).zodSchema).toContain('"humidity": z.number().optional()');
-  });
-
-  it('is made of the first text as JSON, or as text, where nothing is structured', async () => {
-    const name = await createServer(app, owner);
-    await answered(name, 'json', [text('{"a": [1]}')]);
-    await answered(name, 'number', [text('42')]);
-    await answered(name, 'mixed', [text('[true]'), text('Sunny'), structured({ a: null })]);
-    expect((await schemaOf(name, 'json')).zodSchema).toBe('z.object({ "a": z.array(z.number()).optional() })');
-    expect((await schemaOf(name, 'number')).zodSchema).toBe('z.string()');
-    expect((await schemaOf(name, 'mixed')).zodSchema).toBe(
-      'z.union([z.string(), z.array(z.boolean()), z.object({ "a": z.null().optional() })])',
-    );
-  });
-
   verifies('output-schema:successful-only', 'is not made of failures, questions and what has no text', async () => {
     const name = await createServer(app, owner);
     const failures = [
@@ -137,16 +111,6 @@ describe('the output schema of a tool', () => {
     expect(await app.as(owner).get(pathOf(name, 'never-called'))).toMatchObject(none);
     const missing = pathOf(`${name.split('/')[0]}/missing`, 'list');
     expect(await app.as(owner).get(missing)).toMatchObject({ status: 404, body: { error: 'Server not found' } });
-  });
-
-  it('is found by any name a tool can have', async () => {
-    const namespaceOnly = await createServer(app, owner, { server: '' });
-    for (const tool of ['repo/search', 'a b', 'ü?#%&+', '%2F', '__proto__', 'output-schema', '"\'\\`', 'a.b']) {
-      await answered(namespaceOnly, tool, [structured({ a: 1 })]);
-      expect(await schemaOf(namespaceOnly, tool)).toMatchObject({ qualifiedName: namespaceOnly, toolName: tool });
-    }
-    expect(await app.as(owner).get(pathOf(namespaceOnly, 'repo/search'))).toMatchObject({ status: 200 });
-    expect(await app.as(owner).get(pathOf(namespaceOnly, '%ff'))).toMatchObject({ status: 400 });
   });
 });
 
@@ -183,17 +147,6 @@ describe('samples', () => {
     await Promise.all(others.map((service) => service.close()));
   });
 
-  it('are written by themselves, and before a process ends', async () => {
-    const name = await createServer(app, owner);
-    const { id } = await serverRow(app, name);
-    app.get(ToolOutputsService).observe(id, 'alone', structured({ a: 1 }));
-    await until(async () => (await app.as(owner).get(pathOf(name, 'alone'))).status === 200, 'the sample is stored');
-    const other = await app.sibling();
-    other.get(ToolOutputsService).observe(id, 'last', structured({ a: 1 }));
-    await other.close();
-    expect(await schemaOf(name, 'last')).toMatchObject({ sampleCount: 1 });
-  });
-
   verifies('output-schema:bounded', 'are few of a busy tool, of 200 tools of a server, and never large', async () => {
     const name = await createServer(app, owner);
     await answered(
@@ -213,16 +166,6 @@ describe('samples', () => {
       [id],
     );
     expect(rows).toEqual([{ n: '200', longest: 9 }]);
-  });
-
-  it('go with their server, also when it goes while they wait', async () => {
-    const name = await createServer(app, owner);
-    await answered(name, 'list', [structured({ a: 1 })]);
-    const { id } = await serverRow(app, name);
-    app.get(ToolOutputsService).observe(id, 'waiting', structured({ a: 1 }));
-    expect((await app.as(owner).delete(`/servers/${encodeURIComponent(name)}`)).status).toBe(200);
-    await app.get(ToolOutputsService).settle();
-    expect(await app.database.query('SELECT 1 FROM tool_output_shapes WHERE server_id = $1', [id])).toEqual([]);
   });
 
   verifies('output-schema:for-mocks', 'give simulated answers a schema of what is common', async () => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from '@jest/globals';
+import { AuthorizationsService } from '../../../src/modules/oauth/authorizations.service.js';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
 import type { CredentialOwner } from '../../../src/modules/oauth/credentials.types.js';
 import type { TestApp } from '../app.js';
@@ -26,7 +27,7 @@ export async function beginSetup(
   const credentials = app.get(CredentialsService);
   // The servers of these tests have no releases, one of which would be waiting.
   credentials.registerPendingCheck('server', () => Promise.resolve(true));
-  const { setupUrl } = await credentials.begin(owner, { upstreamUrl, challenge, label });
+  const { setupUrl } = await app.get(AuthorizationsService).begin(owner, { upstreamUrl, challenge, label });
   return setupUrl;
 }
 

@@ -8,6 +8,7 @@ import { RunModule } from '../../run/run.module.js';
 import { ServersModule } from '../../servers/servers.module.js';
 import { ConnectionHandles } from './connection-handles.js';
 import { ConnectionReader } from './connection-reader.js';
+import { ConnectionTargets } from './connection-targets.js';
 import { ConnectionTransports } from './connection-transports.js';
 import { ConnectionUrls } from './connection-urls.js';
 import { ConnectionValues } from './connection-values.js';
@@ -23,6 +24,7 @@ const providers = [
   ConnectionHandles,
   ConnectionReader,
   ConnectionRepository,
+  ConnectionTargets,
   ConnectionTransports,
   ConnectionUrls,
   ConnectionValues,

@@ -11,23 +11,19 @@
  * link. A call whose connection is deleted meanwhile fails with a sentence that says so.
  */
 import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { DataSource } from 'typeorm';
 import { HandlePool } from '../../../mcp/client/handle-pool.js';
 import { ChosenToolsChannel } from '../../../mcp/client/tool-choice.js';
-import type { AuthAdapter } from '../../../mcp/oauth/tokens.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { AuthAdaptersService } from '../../oauth/auth-adapters.service.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
 import { isConnectionId } from './connection-target.js';
+import { ConnectionTargets } from './connection-targets.js';
 import { ConnectionTransports } from './connection-transports.js';
 import { ConnectionUrls } from './connection-urls.js';
-import { ConnectionValues } from './connection-values.js';
 import type { ConnectionTarget } from './connection.entity.js';
 import { ConnectionEvents, type ConnectionChange } from './connection.events.js';
-import { ConnectionRepository, type ByIds, type TargetRow } from './connection.repository.js';
+import { ConnectionRepository } from './connection.repository.js';
 import { withSetupUrl } from './connections.errors.js';
 import { StatusRecorder, type StatusObserver } from './status-recorder.js';
 import type { McpCall, McpReply } from '../../../mcp/protocol/channel.js';
@@ -77,15 +73,25 @@ class ConnectionOwner implements HandleOwner {
     try {
       this.events.emit('answered', this.target, call, reply);
     } catch (error) {
-      this.logger.error({ msg: 'a call was not recorded', ...namesOf(this.target), err: error });
+      this.logger.error({
+        msg: 'a call was not recorded',
+        connection: `${this.target.namespace}/${this.target.connectionId}`,
+        account: this.target.accountId,
+        err: error,
+      });
     }
   }
 
   failed(method: string, error: Error, isGone: boolean): Error {
-    if (isGone && error instanceof UpstreamFailure && error.outcomeUnknown) return afterDeletion(error);
+    if (isGone && error instanceof UpstreamFailure && error.outcomeUnknown) {
+      if (error instanceof CallerLeftError) return error;
+      return new UpstreamError('The connection was deleted before the answer came.', error, true).ofCall();
+    }
     // The status of an uplink follows its tunnel, which has the reason of its end.
     if (this.target.kind === 'uplink') return error;
-    const status = isAboutConnection(method, error) ? statusAfter(error) : null;
+    // One slow tool does not change the status.
+    const isSlowTool = error instanceof UpstreamTimeoutError && method === 'tools/call' && error.outcomeUnknown;
+    const status = isSlowTool ? null : statusAfter(error);
     if (status) this.observer.failed(status);
     // A person authorizes the connection or enters missing values there.
     const { id, setupEpoch } = this.target;
@@ -101,15 +107,13 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   private readonly targets = new RowCache<ConnectionTarget>((key) => this.load(key));
 
   constructor(
-    private readonly database: DataSource,
     private readonly repository: ConnectionRepository,
+    private readonly rows: ConnectionTargets,
     private readonly transports: ConnectionTransports,
     private readonly events: ConnectionEvents,
     private readonly statuses: StatusRecorder,
-    private readonly values: ConnectionValues,
     private readonly urls: ConnectionUrls,
     private readonly servers: ServerChannelsService,
-    private readonly adapters: AuthAdaptersService,
     private readonly pubSub: PubSub,
   ) {}
 
@@ -119,7 +123,6 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   }
 
   async onModuleInit(): Promise<void> {
-    this.adapters.provide((id) => this.adapterOf(id));
     this.servers.onOffersChanged((id) =>
       this.handles.forgetListsWhere(({ owner: { target } }) => 'serverId' in target && target.serverId === id),
     );
@@ -160,7 +163,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
 
   /** The handle to a row that was just written, which is announced to every process; null if it was deleted. */
   async adopt(id: string): Promise<ConnectionHandle | null> {
-    const target = await this.read({ id });
+    const target = await this.rows.read({ id });
     if (!target) return null;
     this.announce(target);
     return this.handleTo(target);
@@ -168,7 +171,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
 
   /** The target of a connection as its row is now; null if it was deleted. */
   stored(id: string): Promise<ConnectionTarget | null> {
-    return this.read({ id });
+    return this.rows.read({ id });
   }
 
   /**
@@ -177,10 +180,10 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
    */
   async prepareEnd(id: string): Promise<void> {
     try {
-      const target = await this.read({ id });
+      const target = await this.rows.read({ id });
       if (target?.kind === 'server') this.handleTo(target);
     } catch (error) {
-      const names = await LogNamesRepository.find(this.database, 'connection', id);
+      const names = await this.repository.logNames(id);
       this.logger.warn({ msg: 'the upstream session of a deleted connection is not ended', ...names, err: error });
     }
   }
@@ -243,55 +246,12 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     }
   }
 
-  /** The code of a registry server that authorizes its users; null for other targets and servers without such code. */
-  private async adapterOf(connectionId: string): Promise<AuthAdapter | null> {
-    const target = await this.read({ id: connectionId });
-    if (target?.kind !== 'server' || target.serverId === null) return null;
-    return this.servers.adapterFor(target.serverId, target);
-  }
-
   private load(key: string): Promise<ConnectionTarget | null> {
     const slash = key.indexOf('/');
-    return this.read({ namespaceId: key.slice(0, slash), connectionId: key.slice(slash + 1) });
-  }
-
-  private async read(where: ByIds): Promise<ConnectionTarget | null> {
-    const row = await this.repository.findTarget(where);
-    return row && this.toTarget(row);
-  }
-
-  private toTarget(row: TargetRow): ConnectionTarget {
-    const { id, revision, namespaceId, namespace, accountId, connectionId, setupEpoch, recordingUntil } = row;
-    const { serverId, mock, tools, callTimeoutMs } = row;
-    const owner = { namespaceId, namespace, accountId };
-    const ref = { id, revision, ...owner, connectionId, setupEpoch, recordingUntil, tools, callTimeoutMs };
-    const serverName = row.serverName ?? '';
-    if (mock) return { ...ref, kind: 'mock', serverId, serverName, scenario: mock.scenario ?? null };
-    if (row.targetKind === 'uplink') return { ...ref, kind: 'uplink' };
-    if (row.targetKind === 'source') return { ...ref, kind: 'source', isStateful: row.isStateful };
-    const headers = this.values.openHeaders(id, row.sealedHeaders);
-    if (row.targetKind === 'url') return { ...ref, kind: 'url', url: this.values.openUrl(row) ?? '', headers };
-    const query = this.values.openQuery(id, row.sealedQuery);
-    return { ...ref, kind: 'server', serverId, serverName, headers, query };
+    return this.rows.read({ namespaceId: key.slice(0, slash), connectionId: key.slice(slash + 1) });
   }
 }
 
 function keyOf({ namespaceId, connectionId }: { namespaceId: string; connectionId: string }): string {
   return `${namespaceId}/${connectionId}`;
-}
-
-/** Name and account of a connection, for a log line. */
-function namesOf({ namespace, connectionId, accountId }: ConnectionTarget): LogNames {
-  return { connection: `${namespace}/${connectionId}`, account: accountId };
-}
-
-/** The error of a call whose session was ended here, because the connection was deleted. */
-function afterDeletion(error: UpstreamFailure): Error {
-  if (error instanceof CallerLeftError) return error;
-  return new UpstreamError('The connection was deleted before the answer came.', error, true).ofCall();
-}
-
-/** False for a timeout of a tool call: one slow tool does not change the status. */
-function isAboutConnection(method: string, failure: Error): boolean {
-  return !(failure instanceof UpstreamTimeoutError && method === 'tools/call' && failure.outcomeUnknown);
 }

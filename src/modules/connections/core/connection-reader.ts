@@ -1,14 +1,7 @@
-import type { ToolChoice } from '../../../mcp/client/tool-choice.js';
 import { Injectable } from '@nestjs/common';
 import { decodeCursor, encodeCursor } from '../../../platform/http/cursor.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import type {
-  ConnectionDto,
-  ConnectionListDto,
-  ConnectionQueryDto,
-  ConnectionStatusDto,
-  ServerInfoDto,
-} from './connection.dto.js';
+import type { ConnectionDto, ConnectionListDto, ConnectionQueryDto } from './connection.dto.js';
 import { ConnectionRepository, type ConnectionRow, type ShownConnection } from './connection.repository.js';
 import { isConnectionId } from './connection-target.js';
 import type { TargetKind } from './connection.entity.js';
@@ -18,8 +11,6 @@ import { ResourceNotFoundError } from './connections.errors.js';
 import type { MetadataFilter } from './metadata-filter.js';
 import { StatusRecorder } from './status-recorder.js';
 import { TargetResolver } from './target-resolver.js';
-import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
-import type { RequiredInputs } from '../../run/run.errors.js';
 import { statusReasons } from './connection-status.js';
 
 /** Reads connections as the API shows them. */
@@ -54,7 +45,9 @@ export class ConnectionReader {
 
   /** @throws ResourceNotFoundError */
   async byRowId(id: string): Promise<ConnectionDto> {
-    return this.shown(await this.connections.findShown({ id }));
+    const row = await this.connections.findShown({ id });
+    if (!row) throw new ResourceNotFoundError();
+    return toConnectionDto(row, this.urls);
   }
 
   /**
@@ -72,10 +65,11 @@ export class ConnectionReader {
     const named = server === undefined ? undefined : await this.targets.serverNamed(server, namespace);
     if (named === null || (serverId !== null && named && named.id !== serverId))
       return { connections: [], nextCursor: null };
+    const hashes = mcpUrl === undefined ? null : this.values.urlHashes(mcpUrl);
     const rows = await this.connections.listShown(namespace.id, limit + 1, {
       ...(cursor !== undefined && { beforeSeq: decodeCursor(cursor, namespace.id) }),
       ...(name !== undefined && { name }),
-      ...(serverId === null && mcpUrl !== undefined && { mcpUrl: this.stored(mcpUrl) }),
+      ...(serverId === null && mcpUrl !== undefined && { mcpUrl: hashes === null ? mcpUrl : { hashes } }),
       serverId: named?.id ?? serverId ?? undefined,
       state,
       metadata,
@@ -87,78 +81,64 @@ export class ConnectionReader {
       nextCursor: rows.length > limit && last ? encodeCursor(last.seq, namespace.id) : null,
     };
   }
-
-  private stored(mcpUrl: string): string | { hashes: string[] } {
-    const hashes = this.values.urlHashes(mcpUrl);
-    return hashes === null ? mcpUrl : { hashes };
-  }
-
-  private shown(row: ShownConnection | null): ConnectionDto {
-    if (!row) throw new ResourceNotFoundError();
-    return toConnectionDto(row, this.urls);
-  }
-}
-
-function toStatusDto(row: ShownConnection, urls: ConnectionUrls): ConnectionStatusDto {
-  const { statusState: state, statusReason: reason, statusInputs: inputs } = row;
-  const { nextStep } = statusReasons[reason];
-  return {
-    state,
-    reason,
-    ...(row.statusMessage === null ? {} : { message: row.statusMessage }),
-    since: row.statusSince.toISOString(),
-    ...(row.lastOkAt === null ? {} : { lastOkAt: row.lastOkAt.toISOString() }),
-    ...(nextStep === null ? {} : { nextStep }),
-    ...(inputs === null ? {} : { http: inAlphabet(inputs.http), missing: inputs.missing }),
-    ...setupOf(row, urls),
-  };
-}
-
-/** The fields by name: the database keeps no order. */
-function inAlphabet({ headers, query }: RequiredInputs['http']): RequiredInputs['http'] {
-  const sorted = <T>(fields: Record<string, T>) =>
-    Object.fromEntries(Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1)));
-  return { ...(headers && { headers: sorted(headers) }), ...(query && { query: sorted(query) }) };
-}
-
-/** Published clients also read the older name, `authorizationUrl`. */
-function setupOf(
-  { id, statusState, setupEpoch }: ShownConnection,
-  urls: ConnectionUrls,
-): Pick<ConnectionStatusDto, 'setupUrl' | 'authorizationUrl'> {
-  if (statusState !== 'auth_required' && statusState !== 'input_required') return {};
-  const setupUrl = urls.setup(id, setupEpoch);
-  return statusState === 'auth_required' ? { setupUrl, authorizationUrl: setupUrl } : { setupUrl };
-}
-
-function toServerInfoDto({ name, version, title, icons, websiteUrl, description }: ServerInfo): ServerInfoDto {
-  return { name, version, title, icons, websiteUrl, description };
-}
-
-/** The first icon that a browser can load. */
-function iconUrlOf(info: ServerInfo | null): string | null {
-  return info?.icons?.find(({ src }) => /^(https?:\/\/|data:image\/)/.test(src))?.src ?? null;
-}
-
-/** The choice in the order of its documentation, which the database does not keep. */
-function shownTools({ allow, deny }: ToolChoice): ToolChoice {
-  return { ...(allow && { allow }), ...(deny && { deny }) };
 }
 
 /** Lists every field of an answer, so that no other column leaves the service. */
 function toConnectionDto(row: ShownConnection, urls: ConnectionUrls): ConnectionDto {
+  const { statusState: state, statusReason: reason, statusInputs: inputs } = row;
+  const { nextStep } = statusReasons[reason];
+  const isForPerson = state === 'auth_required' || state === 'input_required';
+  const setupUrl = isForPerson ? urls.setup(row.id, row.setupEpoch) : undefined;
+  // By name: the database keeps no order.
+  const sorted = <T>(fields: Record<string, T>) =>
+    Object.fromEntries(Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1)));
   return {
     connectionId: row.connectionId,
     name: row.name,
     mcpUrl: row.slug === null ? row.mcpUrl : urls.run(row.slug),
     metadata: row.metadata,
     transport: row.targetKind === 'uplink' ? 'uplink' : 'http',
-    ...(row.tools === null ? {} : { tools: shownTools(row.tools) }),
+    ...(row.tools === null
+      ? {}
+      : {
+          tools: {
+            ...(row.tools.allow && { allow: row.tools.allow }),
+            ...(row.tools.deny && { deny: row.tools.deny }),
+          },
+        }),
     ...(row.callTimeoutMs === null ? {} : { callTimeoutMs: row.callTimeoutMs }),
     ...(row.mock === null ? {} : { mock: { enabled: true, ...row.mock } }),
-    iconUrl: iconUrlOf(row.serverInfo),
+    iconUrl: row.serverInfo?.icons?.find(({ src }) => /^(https?:\/\/|data:image\/)/.test(src))?.src ?? null,
     createdAt: row.createdAt.toISOString(),
-    status: toStatusDto(row, urls),
-    ...(row.serverInfo === null ? {} : { serverInfo: toServerInfoDto(row.serverInfo) }),
+    status: {
+      state,
+      reason,
+      ...(row.statusMessage === null ? {} : { message: row.statusMessage }),
+      since: row.statusSince.toISOString(),
+      ...(row.lastOkAt === null ? {} : { lastOkAt: row.lastOkAt.toISOString() }),
+      ...(nextStep === null ? {} : { nextStep }),
+      ...(inputs && {
+        http: {
+          ...(inputs.http.headers && { headers: sorted(inputs.http.headers) }),
+          ...(inputs.http.query && { query: sorted(inputs.http.query) }),
+        },
+        missing: inputs.missing,
+      }),
+      ...(setupUrl !== undefined && { setupUrl }),
+      // Published clients also read this older name.
+      ...(state === 'auth_required' && { authorizationUrl: setupUrl }),
+    },
+    ...(row.serverInfo === null
+      ? {}
+      : {
+          serverInfo: {
+            name: row.serverInfo.name,
+            version: row.serverInfo.version,
+            title: row.serverInfo.title,
+            icons: row.serverInfo.icons,
+            websiteUrl: row.serverInfo.websiteUrl,
+            description: row.serverInfo.description,
+          },
+        }),
   };
 }

@@ -209,7 +209,8 @@ export function scopesRefused({ challenges }: ConnectionStatus): ConnectionStatu
 /** The status after a failed call; null if the failure concerns only the call, such as a caller that left. */
 export function statusAfter(failure: unknown): ConnectionStatus | null {
   const error = originalOf(failure);
-  if (isAboutTheCall(error)) return null;
+  const kinds = [CallerLeftError, InputNeededError, UpstreamBusyError, HostedAwayError];
+  if (kinds.some((kind) => error instanceof kind)) return null;
   if (error instanceof InputRequiredError) return status('missing_values', missingText(error), { inputs: error.data });
   if (error instanceof InputInvalidError) return status('invalid_values', error.message, { inputs: error.inputs });
   if (error instanceof UpstreamAuthRequiredError) {
@@ -218,11 +219,6 @@ export function statusAfter(failure: unknown): ConnectionStatus | null {
   }
   const reason = reasonOf(error);
   return reason && status(reason, error instanceof UpstreamFailure ? error.aboutUpstream : (error as Error).message);
-}
-
-function isAboutTheCall(error: unknown): boolean {
-  const kinds = [CallerLeftError, InputNeededError, UpstreamBusyError, HostedAwayError];
-  return kinds.some((kind) => error instanceof kind);
 }
 
 const reasonOfHint: Record<UpstreamHint, StatusReason> = {

@@ -4,7 +4,7 @@ import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { isObject } from '../../../platform/text/json.js';
 import type { SetConnectionDto } from './connection.dto.js';
 import type { Connection, QueryValues, StoredSource, TargetKind } from './connection.entity.js';
-import { ConnectionTargetError } from './connections.errors.js';
+import { targetConflict } from './connections.errors.js';
 
 /** The limit of published clients for one file. */
 const SOURCE_BYTES_MAX = 128 * 1024;
@@ -93,11 +93,11 @@ export function requireNoMock({ mock }: SetConnectionDto, what: string): void {
  * The target that a change names; null if it names none. It must be the stored one. Another query of an address is allowed
  * while values are missing, and for registry servers, whose query holds nothing but values.
  *
- * @throws ConnectionTargetError, InvalidInputError
+ * @throws ConflictError, InvalidInputError
  */
 export function requireSameTarget(existing: Connection, body: SetConnectionDto): RequestedTarget | null {
   const transport = existing.targetKind === 'uplink' ? 'uplink' : 'http';
-  if (body.transport !== undefined && body.transport !== transport) throw new ConnectionTargetError('transport');
+  if (body.transport !== undefined && body.transport !== transport) throw targetConflict('transport');
   const targets = targetsOf(body);
   if (targets.length > 1) throw new InvalidInputError('send at most one of mcpUrl, server and source');
   if (transport === 'uplink' || existing.targetKind === 'source') {
@@ -108,7 +108,7 @@ export function requireSameTarget(existing: Connection, body: SetConnectionDto):
     }
   }
   if (targets.length === 0) return null;
-  if (transport === 'uplink') throw new ConnectionTargetError('transport');
+  if (transport === 'uplink') throw targetConflict('transport');
   return requireNewTarget({ ...body, transport: undefined, headers: undefined, mock: undefined });
 }
 

@@ -7,12 +7,12 @@ import { isObject } from '../../../platform/text/json.js';
 import type { QueryValues } from './connection.entity.js';
 
 const URL_CHARS_MAX = 2048;
-const METADATA_BYTES_MAX = 16 * 1024;
-const QUERY_BYTES_MAX = 8 * 1024;
-const HEADER_COUNT_MAX = 64;
-const TOOL_PATTERNS_MAX = 256;
-const TOOL_CHARS_MAX = 256;
-const HEADER_BYTES_MAX = 8 * 1024;
+
+/** Metadata, or the names of tools, of one connection: they are in every answer of a list. */
+const DETAIL_BYTES_MAX = 16 * 1024;
+
+/** Headers, or query values, of one connection: they are sent with each request. */
+const VALUES_BYTES_MAX = 8 * 1024;
 
 /** RFC 9110 token. */
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/;
@@ -41,7 +41,7 @@ function metadataFault(value: unknown): Fault {
   const fault = storableFault(value);
   if (fault !== null) return fault;
   const bytes = Buffer.byteLength(JSON.stringify(value));
-  return bytes > METADATA_BYTES_MAX ? `must be at most ${METADATA_BYTES_MAX} bytes of JSON` : null;
+  return bytes > DETAIL_BYTES_MAX ? `must be at most ${DETAIL_BYTES_MAX} bytes of JSON` : null;
 }
 
 /** The fault of the name of a header for an upstream: `invalid` is none, `reserved` is set by MCP or Slipway; null without one. */
@@ -53,10 +53,8 @@ export function headerNameFault(name: string): 'invalid' | 'reserved' | null {
 /** The fault of headers for an upstream, as the end of a sentence about them; null without one. */
 export function headersFault(value: unknown): Fault {
   if (!isObject(value)) return 'must be an object of texts';
-  const entries = Object.entries(value);
-  if (entries.length > HEADER_COUNT_MAX) return `must hold at most ${HEADER_COUNT_MAX} headers`;
   const seen = new Set<string>();
-  for (const [name, text] of entries) {
+  for (const [name, text] of Object.entries(value)) {
     const fault = headerNameFault(name);
     if (fault === 'invalid') return `must hold valid header names; "${name.slice(0, 40)}" is none`;
     if (fault === 'reserved') return `must not hold "${name}": Slipway sets it`;
@@ -67,22 +65,24 @@ export function headersFault(value: unknown): Fault {
     }
   }
   const bytes = JSON.stringify(value).length;
-  return bytes > HEADER_BYTES_MAX ? `must be at most ${HEADER_BYTES_MAX} bytes together` : null;
+  return bytes > VALUES_BYTES_MAX ? `must be at most ${VALUES_BYTES_MAX} bytes together` : null;
 }
 
 /** The fault of query values, names included, as the end of a sentence; null without one. */
 export function queryFault(query: QueryValues): Fault {
   const bytes = Buffer.byteLength(JSON.stringify(query));
-  return bytes > QUERY_BYTES_MAX ? `must be at most ${QUERY_BYTES_MAX} bytes together` : null;
+  return bytes > VALUES_BYTES_MAX ? `must be at most ${VALUES_BYTES_MAX} bytes together` : null;
 }
 
 function toolPatternsFault(value: unknown): Fault {
   if (!Array.isArray(value)) return 'must be a list of tool names';
-  if (value.length > TOOL_PATTERNS_MAX) return `must hold at most ${TOOL_PATTERNS_MAX} names`;
-  const isName = (tool: unknown) => typeof tool === 'string' && tool !== '' && tool.length <= TOOL_CHARS_MAX;
-  if (!value.every(isName))
-    return `must hold names of 1 to ${TOOL_CHARS_MAX} characters, or beginnings such as "search_*"`;
-  return storableFault(value);
+  if (!value.every((tool) => typeof tool === 'string' && tool !== '')) {
+    return 'must hold names, or beginnings such as "search_*"';
+  }
+  const fault = storableFault(value);
+  if (fault !== null) return fault;
+  const bytes = Buffer.byteLength(JSON.stringify(value));
+  return bytes > DETAIL_BYTES_MAX ? `must be at most ${DETAIL_BYTES_MAX} bytes of JSON` : null;
 }
 
 /** An http or https URL of an MCP server, without credentials and fragment. */

@@ -1,4 +1,4 @@
-import { DomainError } from '../../../platform/errors/domain-error.js';
+import { ConflictError, DomainError, errorOf } from '../../../platform/errors/domain-error.js';
 import { SETUP_PAGE, UpstreamAuthRequiredError } from '../../../mcp/protocol/mcp-errors.js';
 import { AuthorizationRequiredError } from '../../oauth/credentials.errors.js';
 import { McpRefusal } from '../../../mcp/server/mcp-server.errors.js';
@@ -91,20 +91,14 @@ export class ResourceNotFoundError extends DomainError {
 }
 
 /** The target of a connection cannot change. */
-export class ConnectionTargetError extends DomainError {
-  readonly kind = 'conflict';
-  readonly code = 'conflict';
-
-  constructor(what: 'mcpUrl' | 'transport' | 'server' | 'source') {
-    super(`The connection exists with another ${what}: delete it and create it anew, or use another id.`);
-  }
+export function targetConflict(what: 'mcpUrl' | 'transport' | 'server' | 'source'): ConflictError {
+  return new ConflictError(
+    `The connection exists with another ${what}: delete it and create it anew, or use another id.`,
+  );
 }
 
 /** The upstream answered a tool call with a JSON-RPC error. */
-export class ToolError extends DomainError {
-  readonly kind = 'unprocessable';
-  readonly code = 'tool_error';
-}
+export class ToolError extends errorOf('unprocessable', 'tool_error') {}
 
 /** A fault of a module and its place. Lines and columns count from 1. */
 export interface SourceDiagnostic {

@@ -15,21 +15,6 @@ export interface MetadataFilter {
   value: string;
 }
 
-/** Reads the metadata filters of a query. @throws InvalidInputError */
-function metadataFilters(query: Record<string, unknown>): MetadataFilter[] {
-  const filters = Object.entries(query).flatMap(([name, value]) => {
-    if (!name.startsWith(PREFIX)) return [];
-    const key = name.slice(PREFIX.length);
-    if (key === '') throw new InvalidInputError('metadata. must be followed by a key');
-    if (typeof value !== 'string') throw new InvalidInputError(`${name} must be sent once`);
-    const fault = storableFault(key) ?? storableFault(value);
-    if (fault !== null) throw new InvalidInputError(`${name} ${fault}`);
-    return [{ key, value }];
-  });
-  if (filters.length > FILTERS_MAX) throw new InvalidInputError(`at most ${FILTERS_MAX} metadata filters are allowed`);
-  return filters;
-}
-
 /**
  * The JSON values that a filter matches: its text and, since clients write other values as JSON, the parsed text. A value
  * that jsonb cannot hold is left out.
@@ -42,5 +27,15 @@ export function jsonValuesOf({ value }: MetadataFilter): unknown[] {
 
 /** Injects the `metadata.{key}={value}` parameters, which no DTO can list. */
 export const MetadataFilters = createParamDecorator((_: unknown, context: ExecutionContext): MetadataFilter[] => {
-  return metadataFilters(context.switchToHttp().getRequest<Request>().query);
+  const filters = Object.entries(context.switchToHttp().getRequest<Request>().query).flatMap(([name, value]) => {
+    if (!name.startsWith(PREFIX)) return [];
+    const key = name.slice(PREFIX.length);
+    if (key === '') throw new InvalidInputError('metadata. must be followed by a key');
+    if (typeof value !== 'string') throw new InvalidInputError(`${name} must be sent once`);
+    const fault = storableFault(key) ?? storableFault(value);
+    if (fault !== null) throw new InvalidInputError(`${name} ${fault}`);
+    return [{ key, value }];
+  });
+  if (filters.length > FILTERS_MAX) throw new InvalidInputError(`at most ${FILTERS_MAX} metadata filters are allowed`);
+  return filters;
 });

@@ -12,8 +12,6 @@ function record(value: unknown): Record<string, unknown> {
 const TEXT_CHARS_MAX = 2_000;
 const ICON_CHARS_MAX = 32_000;
 const ICONS_MAX = 8;
-const SIZES_MAX = 16;
-const SIZE_CHARS_MAX = 32;
 
 /** The string members of these names. */
 function texts<Name extends string>(value: Record<string, unknown>, ...names: Name[]): Partial<Record<Name, string>> {
@@ -29,21 +27,15 @@ function texts<Name extends string>(value: Record<string, unknown>, ...names: Na
  * Leaves out icons without a `src` or with a huge one. Before revision 2025-11-25 some servers sent `sizes` as one string.
  */
 function iconsOf(icons: unknown[]): Icon[] {
-  return icons.slice(0, ICONS_MAX).flatMap((icon) => {
-    const { sizes: sent, ...members } = record(icon);
+  return icons.slice(0, ICONS_MAX).flatMap((sentIcon) => {
+    const { sizes: sent, ...members } = record(sentIcon);
     const { src, ...rest } = texts(members, 'src', 'mimeType', 'theme');
-    if (src === undefined || src.length > ICON_CHARS_MAX) return [];
-    const sizes = typeof sent === 'string' ? sent.split(' ', SIZES_MAX) : Array.isArray(sent) ? sent : null;
-    return [{ src, ...rest, ...(sizes && { sizes: sizesOf(sizes) }) }];
+    if (src === undefined) return [];
+    const list = typeof sent === 'string' ? sent.split(' ') : Array.isArray(sent) ? (sent as unknown[]) : null;
+    const sizes = list?.filter((size) => typeof size === 'string').map(toStorableText);
+    const icon = { src, ...rest, ...(sizes && { sizes }) };
+    return JSON.stringify(icon).length > ICON_CHARS_MAX ? [] : [icon];
   });
-}
-
-function sizesOf(sizes: unknown[]): string[] {
-  const isText = (size: unknown) => typeof size === 'string';
-  return sizes
-    .filter(isText)
-    .slice(0, SIZES_MAX)
-    .map((size) => toStorableText(size.slice(0, SIZE_CHARS_MAX)));
 }
 
 /**

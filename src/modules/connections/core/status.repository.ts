@@ -55,23 +55,26 @@ export class StatusRepository {
   async write(observations: Observation[], by: 'call' | 'check'): Promise<string[]> {
     const ids: string[] = [];
     for (let from = 0; from < observations.length; from += ROWS_MAX) {
-      ids.push(...(await this.writeSome(observations.slice(from, from + ROWS_MAX), by)));
-    }
-    return ids;
-  }
-
-  /** The recheck interval of working connections; null if they are not rechecked. */
-  get recheckSeconds(): number | null {
-    const hours = this.env.connectionRecheckHours;
-    return hours === 0 ? null : hours * 3_600;
-  }
-
-  private async writeSome(observations: Observation[], by: 'call' | 'check'): Promise<string[]> {
-    const rows = await this.withStepUpLimit(observations);
-    // Each once: connections that shared a check share its server info, which may have 260 KB.
-    const infos = [...new Set(rows.flatMap(({ serverInfo }) => serverInfo ?? []))];
-    const [written] = await this.connections.query<[{ id: string }[]]>(
-      `UPDATE connections c
+      const rows = await this.withStepUpLimit(observations.slice(from, from + ROWS_MAX));
+      // Each once: connections that shared a check share its server info, which may have 260 KB.
+      const infos = [...new Set(rows.flatMap(({ serverInfo }) => serverInfo ?? []))];
+      const records = rows.map(({ id, revision, status, at, okAt, serverInfo }) => {
+        const { pace } = statusReasons[status.reason];
+        // An eighth more or less, so that connections that broke together are not rechecked together.
+        const jitter = 0.875 + Math.random() / 4;
+        return {
+          ...status,
+          id,
+          revision,
+          at,
+          ok_at: okAt,
+          info: serverInfo && infos.indexOf(serverInfo),
+          pace,
+          jitter,
+        };
+      });
+      const [written] = await this.connections.query<[{ id: string }[]]>(
+        `UPDATE connections c
           SET (${STATUS_COLUMNS}) = (o.state, o.reason, o.message, o.inputs, CASE WHEN c.status_state = o.state THEN c.status_since ELSE o.at END),
               status_seen_at = LEAST(o.at, now()), status_challenges = COALESCE(o.challenges, c.status_challenges),
               last_ok_at = GREATEST(c.last_ok_at, o.ok_at),
@@ -86,16 +89,24 @@ export class StatusRepository {
               challenges jsonb, at timestamptz, ok_at timestamptz, info int, pace text, jitter float8)
         WHERE c.id = o.id AND c.revision = o.revision AND COALESCE(c.status_seen_at <= o.at, true)
         RETURNING c.id`,
-      [
-        JSON.stringify(rows.map((row) => toRecord(row, infos))),
-        by === 'check',
-        this.recheckSeconds,
-        FIRST_PAUSE_SECONDS,
-        PAUSE_SECONDS_MAX,
-        JSON.stringify(infos),
-      ],
-    );
-    return written.map(({ id }) => id);
+        [
+          JSON.stringify(records),
+          by === 'check',
+          this.recheckSeconds,
+          FIRST_PAUSE_SECONDS,
+          PAUSE_SECONDS_MAX,
+          JSON.stringify(infos),
+        ],
+      );
+      ids.push(...written.map(({ id }) => id));
+    }
+    return ids;
+  }
+
+  /** The recheck interval of working connections; null if they are not rechecked. */
+  get recheckSeconds(): number | null {
+    const hours = this.env.connectionRecheckHours;
+    return hours === 0 ? null : hours * 3_600;
   }
 
   /** Replaces `insufficient_scope` by `scopes_refused` for scopes that were granted twice within the last hour. */
@@ -115,11 +126,4 @@ export class StatusRepository {
       return isOver ? { ...observation, status: scopesRefused(status) } : observation;
     });
   }
-}
-
-function toRecord({ id, revision, status, at, okAt, serverInfo }: Observation, infos: readonly ServerInfo[]): object {
-  const { pace } = statusReasons[status.reason];
-  // An eighth more or less, so that connections that broke together are not rechecked together.
-  const jitter = 0.875 + Math.random() / 4;
-  return { ...status, id, revision, at, ok_at: okAt, info: serverInfo && infos.indexOf(serverInfo), pace, jitter };
 }

@@ -22,7 +22,7 @@ import {
   type RequestedTarget,
 } from './connection-target.js';
 import { ConnectionValues } from './connection-values.js';
-import { ConnectionTargetError } from './connections.errors.js';
+import { targetConflict } from './connections.errors.js';
 
 const NOWHERE = { mcpUrl: null, serverId: null, serverName: null, source: null, isStateful: false, query: [] };
 
@@ -57,7 +57,12 @@ export class TargetResolver {
     if (requested.kind === 'source') return { ...NOWHERE, targetKind: 'source', source: requested.source };
     const server = await this.serverOf(requested, namespace);
     if (server && !server.isPublic) this.access.requireScope(caller, 'call', server.namespace);
-    if (server) return { ...this.toTarget(server), query: requested.kind === 'url' ? queryOf(requested.url) : [] };
+    if (server) {
+      const serverName = formatQualifiedName(server);
+      const query = requested.kind === 'url' ? queryOf(requested.url) : [];
+      const mcpUrl = this.urls.run(server.slug);
+      return { ...NOWHERE, targetKind: 'server', mcpUrl, serverId: server.id, serverName, query };
+    }
     if (requested.kind === 'server') throw unknownServer(requested.name);
     if (parseUrl(requested.url)?.origin === new URL(this.env.baseUrl).origin) {
       throw new InvalidInputError(
@@ -72,7 +77,7 @@ export class TargetResolver {
    * The change of the target: at most another query of its address, which holds values.
    *
    * @param existing with its `source` and sealed URL
-   * @throws ConnectionTargetError for another target, InvalidInputError
+   * @throws ConflictError for another target, InvalidInputError
    */
   async change(
     namespace: OwnedNamespace,
@@ -81,23 +86,23 @@ export class TargetResolver {
   ): Promise<{ mcpUrl?: string; query?: QueryValues }> {
     const requested = requireSameTarget(existing, body);
     if (requested === null) return {};
-    if (requested.kind === 'uplink') throw new ConnectionTargetError('transport');
+    if (requested.kind === 'uplink') throw targetConflict('transport');
     if (requested.kind === 'source') {
       if (isDeepStrictEqual(requested.source, existing.source)) return {};
-      throw new ConnectionTargetError('source');
+      throw targetConflict('source');
     }
     const server = await this.serverOf(requested, namespace);
     if (existing.targetKind === 'server') {
-      if (!server || server.id !== existing.serverId) throw new ConnectionTargetError('server');
+      if (!server || server.id !== existing.serverId) throw targetConflict('server');
       const query = requested.kind === 'url' ? queryOf(requested.url) : [];
       return query.length > 0 ? { query } : {};
     }
-    if (requested.kind === 'server') throw new ConnectionTargetError('server');
-    if (server || existing.mcpUrl === null) throw new ConnectionTargetError('mcpUrl');
+    if (requested.kind === 'server') throw targetConflict('server');
+    if (server || existing.mcpUrl === null) throw targetConflict('mcpUrl');
     // Clients also send back what they read, which is masked.
     if (requested.url === existing.mcpUrl || requested.url === this.values.openUrl(existing)) return {};
     if (existing.statusState !== 'input_required' || !isSamePlace(requested.url, existing.mcpUrl)) {
-      throw new ConnectionTargetError('mcpUrl');
+      throw targetConflict('mcpUrl');
     }
     return { mcpUrl: requested.url };
   }
@@ -137,11 +142,6 @@ export class TargetResolver {
   private async ownerOf({ name }: OwnedNamespace): Promise<Caller> {
     const namespaceFound = await this.namespaces.find(name);
     return namespaceFound ? callerFor(namespaceFound.accountId) : ANONYMOUS;
-  }
-
-  private toTarget(server: ServerRef): Omit<NewTarget, 'query'> {
-    const serverName = formatQualifiedName(server);
-    return { ...NOWHERE, targetKind: 'server', mcpUrl: this.urls.run(server.slug), serverId: server.id, serverName };
   }
 }
 

@@ -24,7 +24,14 @@ export class DiagnosisLog {
   private readonly secrets: string[];
 
   constructor(target: ConnectionTarget) {
-    this.secrets = secretsOf(target);
+    const headers = 'headers' in target ? Object.values(target.headers) : [];
+    const query = target.kind === 'server' ? target.query.map(([, value]) => value) : [];
+    const own = target.kind === 'url' ? [...new URL(target.url).searchParams.values()] : [];
+    this.secrets = [
+      ...headers.flatMap((value) => [value, value.slice(value.indexOf(' ') + 1)]),
+      ...query,
+      ...own,
+    ].filter(({ length }) => length >= SECRET_CHARS_MIN);
   }
 
   /**
@@ -72,14 +79,4 @@ export class DiagnosisLog {
     const redacted = this.secrets.reduce((text, secret) => text.replaceAll(secret, '…'), evidence);
     this.steps.push({ step, status, evidence: visible(redacted, EVIDENCE_CHARS_MAX), ms: Math.round(ms) });
   }
-}
-
-/** The secrets that a connection sends, which a server may repeat in its answers. */
-function secretsOf(target: ConnectionTarget): string[] {
-  const headers = 'headers' in target ? Object.values(target.headers) : [];
-  const query = target.kind === 'server' ? target.query.map(([, value]) => value) : [];
-  const own = target.kind === 'url' ? [...new URL(target.url).searchParams.values()] : [];
-  return [...headers.flatMap((value) => [value, value.slice(value.indexOf(' ') + 1)]), ...query, ...own].filter(
-    ({ length }) => length >= SECRET_CHARS_MIN,
-  );
 }

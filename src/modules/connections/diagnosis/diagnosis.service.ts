@@ -83,7 +83,32 @@ export class DiagnosisService {
     const observer = this.statuses.observer(target);
     let failed: StepFailedError | null = null;
     try {
-      await this.runSteps(namespace, target, log);
+      const left = deadlineIn(DIAGNOSIS_MS_MAX);
+      const isInNetwork = target.kind === 'url' || target.kind === 'server';
+      switch (target.kind) {
+        case 'url':
+        case 'server': {
+          const place = await this.placeOf(target, log);
+          if (place) await new NetworkProbe(this.egress, place, log, left).run();
+          else for (const step of networkSteps) log.skip(step, 'The server is hosted here: no network is used.');
+          const fresh = this.transports.channelTo(target);
+          await probeSession(fresh, log, left, { overHttp: true }).finally(() => fresh.close());
+          break;
+        }
+        case 'mock':
+          log.ok('target', `The connection simulates ${target.serverName}: no server is contacted.`);
+          break;
+        case 'source':
+          log.ok('target', 'The target is a module that is stored here.');
+          break;
+        case 'uplink':
+          await this.probeTunnel(namespace, target, log, left);
+      }
+      // The list is read in the session that calls use: a server that opens a new one may have lost that.
+      const channel = await this.handles.find(namespace, target.connectionId);
+      // Another channel than that of calls could start another program.
+      if (!isInNetwork) await probeSession(channel, log, left, { overHttp: false });
+      await probeTools(channel, log, left);
       observer.succeeded();
     } catch (error) {
       if (!(error instanceof StepFailedError)) throw error;
@@ -95,35 +120,6 @@ export class DiagnosisService {
     const { status } = await this.reader.get(namespace, target.connectionId);
     const { connectionId, kind } = target;
     return { connectionId, target: kind, steps: log.steps, verdict: verdictOf(target, failed, log), status };
-  }
-
-  private async runSteps(namespace: OwnedNamespace, target: ConnectionTarget, log: DiagnosisLog): Promise<void> {
-    const left = deadlineIn(DIAGNOSIS_MS_MAX);
-    const isInNetwork = target.kind === 'url' || target.kind === 'server';
-    switch (target.kind) {
-      case 'url':
-      case 'server': {
-        const place = await this.placeOf(target, log);
-        if (place) await new NetworkProbe(this.egress, place, log, left).run();
-        else for (const step of networkSteps) log.skip(step, 'The server is hosted here: no network is used.');
-        const fresh = this.transports.channelTo(target);
-        await probeSession(fresh, log, left, { overHttp: true }).finally(() => fresh.close());
-        break;
-      }
-      case 'mock':
-        log.ok('target', `The connection simulates ${target.serverName}: no server is contacted.`);
-        break;
-      case 'source':
-        log.ok('target', 'The target is a module that is stored here.');
-        break;
-      case 'uplink':
-        await this.probeTunnel(namespace, target, log, left);
-    }
-    // The list is read in the session that calls use: a server that opens a new one may have lost that.
-    const channel = await this.handles.find(namespace, target.connectionId);
-    // Another channel than that of calls could start another program.
-    if (!isInNetwork) await probeSession(channel, log, left, { overHttp: false });
-    await probeTools(channel, log, left);
   }
 
   /** Null for a hosted server. */

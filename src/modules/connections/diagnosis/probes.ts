@@ -22,6 +22,9 @@ export interface NetworkPlace {
   alias: string | null;
 }
 
+/** Codes of errors of Node and OpenSSL in a TLS handshake. */
+const TLS_ERROR = /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO)/;
+
 /** Probes the network to a server: DNS, egress rules, a socket, TLS. Sends no request. */
 export class NetworkProbe {
   private readonly host: string;
@@ -77,7 +80,8 @@ export class NetworkProbe {
         );
       else this.log.skip('tls', 'The URL begins with http://, so there is no TLS.');
     } catch (error) {
-      const isTls = isSecure && isTlsError(error);
+      const { code = '' } = error as { code?: string };
+      const isTls = isSecure && TLS_ERROR.test(code);
       if (isTls) this.log.ok('connect', 'A connection was opened.', past());
       const failure = this.failure(
         error,
@@ -98,11 +102,6 @@ export class NetworkProbe {
       ? fromSocketError(error, url, false)
       : new UpstreamError(`${this.host} ${hidden}`, undefined, false, hint);
   }
-}
-
-function isTlsError(error: unknown): boolean {
-  const { code = '' } = error as { code?: string };
-  return /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO)/.test(code);
 }
 
 /** Opens a session with a server. @throws StepFailedError */

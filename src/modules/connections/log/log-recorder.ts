@@ -87,7 +87,12 @@ export class CallRecord extends RequestRecord {
   private outcome(): InvocationOutcome {
     const { failure } = this;
     if (failure instanceof CallerLeftError) return 'canceled';
-    if (failure && !(failure instanceof ToolError)) return isDenial(failure) ? 'denied' : 'exception';
+    if (failure && !(failure instanceof ToolError)) {
+      // Denied: refused here, or in need of what the status of the connection names.
+      const state = statusAfter(failure)?.state;
+      if (state !== undefined && state !== 'error') return 'denied';
+      return failure instanceof DomainError && !(failure instanceof UpstreamFailure) ? 'denied' : 'exception';
+    }
     if (this.rpcMethod === null) return 'denied';
     if (this.errorCode !== null) return 'rpcError';
     return this.isToolError ? 'toolError' : 'ok';
@@ -118,13 +123,6 @@ export class LogRecorder {
       if (call) this.calls.record(call);
     }
   }
-}
-
-/** True if the request was refused here, or needs what its connection's status names. */
-function isDenial(failure: Error): boolean {
-  const state = statusAfter(failure)?.state;
-  if (state !== undefined && state !== 'error') return true;
-  return failure instanceof DomainError && !(failure instanceof UpstreamFailure);
 }
 
 function tenths(ms: number | undefined): number | null {

@@ -1,6 +1,6 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type EntityManager } from 'typeorm';
+import { DataSource } from 'typeorm';
 import type { McpCall, McpReply } from '../../../mcp/protocol/channel.js';
 import { slice } from '../../../mcp/protocol/json-text.js';
 import { resultOf } from '../../../mcp/protocol/messages.js';
@@ -78,21 +78,18 @@ export class CallRecorder implements OnApplicationShutdown {
     const calls = groupBy(batch.values(), ({ connectionId }) => connectionId);
     await this.database.transaction(async (tx) => {
       // One order of locks in all processes, against deadlocks.
-      for (const id of [...calls.keys()].sort()) await this.writeOf(id, calls.get(id) ?? [], tx);
+      for (const id of [...calls.keys()].sort()) {
+        // Null for a connection that was deleted or is recorded no longer.
+        const size = await this.recordings.lockActive(id, tx);
+        if (!size) continue;
+        for (const call of calls.get(id) ?? []) {
+          if (size.calls >= RECORDED_CALLS_MAX || size.bytes + call.bytes > RECORDED_BYTES_MAX) break;
+          size.calls += 1;
+          size.bytes += call.bytes;
+          const sealed = this.vault.seal(call.text, id);
+          await this.recordings.insert(id, { tool: call.tool, sealed, bytes: call.bytes }, tx);
+        }
+      }
     });
-  }
-
-  /** Writes calls up to the bounds, if the connection exists and is still recorded. */
-  private async writeOf(id: string, batch: BufferedCall[], tx: EntityManager): Promise<void> {
-    const size = await this.recordings.lockActive(id, tx);
-    if (!size) return;
-    let { calls, bytes } = size;
-    for (const call of batch) {
-      if (calls >= RECORDED_CALLS_MAX || bytes + call.bytes > RECORDED_BYTES_MAX) return;
-      calls += 1;
-      bytes += call.bytes;
-      const sealed = this.vault.seal(call.text, id);
-      await this.recordings.insert(id, { tool: call.tool, sealed, bytes: call.bytes }, tx);
-    }
   }
 }

@@ -6,7 +6,7 @@
  * (`SIMULATOR_URL`), or none: values made from the schemas. Calls of all processes have one order, by a lock on the
  * mock's row, so that a fixture or recording advances alike for everybody.
  *
- * A mock never changes, so it is cached without expiry: 1,000 of them, 64 MB of JSON. Answers that are no real ones say
+ * A mock never changes, so it is cached without expiry: 64 MB of JSON. Answers that are no real ones say
  * so in `_meta`, as do patterns of schemas that are not checked.
  */
 import { Injectable, Optional, type OnModuleInit } from '@nestjs/common';
@@ -22,7 +22,7 @@ import { MockModel } from './mock-model.js';
 import { MockRepository } from './mock.repository.js';
 import { readScenario, FixtureSimulator } from './simulator/fixture.js';
 import { SchemaSimulator } from './simulator/schema-simulator.js';
-import { SimulatedChannel, type CallHistory, type SimulatedServer } from './simulator/simulated-channel.js';
+import { SimulatedChannel, type SimulatedServer } from './simulator/simulated-channel.js';
 import {
   type Simulator,
   counted,
@@ -38,8 +38,7 @@ import { createHash } from 'node:crypto';
 import { patternsOf } from '../../../platform/json-schema/patterns.js';
 import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
 
-/** Bounds of the frozen servers cached by one process: their number, and their characters of JSON. */
-const CACHED_MAX = 1_000;
+/** The frozen servers that one process caches, in characters of JSON. */
 const CACHED_CHARS_MAX = 64 * 1024 * 1024;
 
 const NOT_INTERPRETED =
@@ -87,9 +86,9 @@ export interface MockTarget {
 @Injectable()
 export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
   private readonly cache = new LRUCache<string, { server: Promise<SimulatedServer>; chars: number }>({
-    max: CACHED_MAX,
     maxSize: CACHED_CHARS_MAX,
-    sizeCalculation: ({ chars }) => chars,
+    // A mock takes some memory besides its JSON.
+    sizeCalculation: ({ chars }) => chars + 4_000,
   });
 
   constructor(
@@ -128,22 +127,22 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
     const server = { ...row.server, tools: row.server.tools?.map(withUncheckedPatterns) ?? null };
     const schema = new SchemaSimulator(server, target.namespaceId);
     const { simulator, chars } = await this.simulatorFor(target, schema);
-    const simulated: SimulatedServer = { server, simulator, history: this.historyOf(id) };
-    this.cache.set(id, { server: Promise.resolve(simulated), chars: JSON.stringify(server).length + chars });
-    return simulated;
-  }
-
-  /** Calls of this process queue here, so that a mock holds one database connection at most. */
-  private historyOf(id: string): CallHistory {
+    // Calls of this process queue here, so that a mock holds one database connection at most.
     let tail: Promise<unknown> = Promise.resolve();
-    return {
-      recent: (limit) => this.repository.recentCalls(id, limit),
-      append: (call, answerer) => {
-        const answer = tail.then(() => this.repository.appendCall(id, call, answerer));
-        tail = answer.catch(() => undefined);
-        return answer;
+    const simulated: SimulatedServer = {
+      server,
+      simulator,
+      history: {
+        recent: (limit) => this.repository.recentCalls(id, limit),
+        append: (call, answerer) => {
+          const answer = tail.then(() => this.repository.appendCall(id, call, answerer));
+          tail = answer.catch(() => undefined);
+          return answer;
+        },
       },
     };
+    this.cache.set(id, { server: Promise.resolve(simulated), chars: JSON.stringify(server).length + chars });
+    return simulated;
   }
 
   private async simulatorFor(
@@ -155,7 +154,12 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
     if (read.kind !== 'replay') {
       const text = read.kind === 'prose' ? scenario : null;
       const modelled = this.model?.simulator(schema, { namespaceId, scenario: text });
-      return { simulator: modelled ?? withoutModel(schema, text), chars: 0 };
+      if (modelled || text === null) return { simulator: modelled ?? schema, chars: 0 };
+      // The answers of the schemas alone say that they replace the interpretation of prose.
+      return {
+        simulator: { prepare: async (call) => fallback(await schema.prepare(call), NOT_INTERPRETED) },
+        chars: 0,
+      };
     }
     const rows = await this.replies.find({ where: { connectionId: id }, order: { place: 'ASC' } });
     const texts = rows.map(({ sealed }) => this.vault.open(sealed, id));
@@ -184,10 +188,4 @@ function withUncheckedPatterns(tool: JsonObject): JsonObject {
   if (unchecked.length === 0) return tool;
   const meta = isObject(tool._meta) ? tool._meta : {};
   return { ...tool, _meta: { ...meta, [simulatorMark.unchecked]: unchecked.slice(0, 20) } };
-}
-
-/** The answers of the schemas alone, which say so where they replace the interpretation of prose. */
-function withoutModel(schema: SchemaSimulator, prose: string | null): Simulator {
-  if (prose === null) return schema;
-  return { prepare: async (call) => fallback(await schema.prepare(call), NOT_INTERPRETED) };
 }

@@ -60,7 +60,15 @@ export class MockCreation {
       );
     }
     if (scenario.kind === 'fixture') requireTools(scenario.fixture, offers.tools ?? []);
-    const inferred = await this.inferredOf(serverId, offers);
+    // Inferred schemas of the results of tools without an output schema.
+    const names = (offers.tools ?? []).flatMap(({ name, outputSchema }) =>
+      isObject(outputSchema) ? [] : [String(name)],
+    );
+    const inferred: Record<string, JsonObject> = {};
+    for (const name of names.slice(0, INFERRED_MAX)) {
+      const schema = await this.outputs.inferred(serverId, name);
+      if (schema) inferred[name] = schema;
+    }
     const server = Object.keys(inferred).length === 0 ? offers : { ...offers, inferred };
     if (Buffer.byteLength(JSON.stringify(server)) > SERVER_BYTES_MAX) {
       throw new InvalidInputError(`"${serverName}" cannot be simulated: what it offers is larger than 4 MB.`);
@@ -73,17 +81,6 @@ export class MockCreation {
   async insert(id: string, connectionId: string, { server, replies }: NewMock, tx: EntityManager): Promise<void> {
     const sealed = replies.map((text) => this.vault.seal(text, id));
     await this.mocks.insert({ id, seed: connectionId, server, replies: sealed }, tx);
-  }
-
-  /** Inferred schemas of the results of tools without an output schema, by tool. */
-  private async inferredOf(serverId: string, { tools }: ServerOffers): Promise<Record<string, JsonObject>> {
-    const names = (tools ?? []).flatMap(({ name, outputSchema }) => (isObject(outputSchema) ? [] : [String(name)]));
-    const found: [string, JsonObject][] = [];
-    for (const name of names.slice(0, INFERRED_MAX)) {
-      const schema = await this.outputs.inferred(serverId, name);
-      if (schema) found.push([name, schema]);
-    }
-    return Object.fromEntries(found);
   }
 
   /** The recorded calls of a connection of this namespace, as JSON texts in their order. */

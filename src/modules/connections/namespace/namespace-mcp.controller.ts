@@ -72,9 +72,16 @@ export class NamespaceMcpController {
   @ApiMcp(listed)
   @ApiErrors(400, 404, pageRefused)
   async serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
-    const { grant, url } = request;
+    const { grant, url = '' } = request;
     const namespace = grant.namespace as OwnedNamespace;
-    const form = formOf(url ?? '');
+    const mark = url.indexOf('?');
+    const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
+    const named = query.get('separator') ?? separators[0];
+    const separator = separators.find((known) => known === named);
+    if (separator === undefined) throw new InvalidInputError(`separator must be one of: ${separators.join(' ')}`);
+    const mode = query.get('mode') ?? 'all';
+    if (mode !== 'all' && mode !== 'search') throw new InvalidInputError('mode must be all or search');
+    const form: AggregateForm = { separator, isSearched: mode === 'search' };
     await this.server.serve(request, response, async () => ({
       channel: this.servers.find(namespace, form),
       account: grant.caller.accountId,
@@ -95,16 +102,4 @@ export class NamespaceMcpController {
   end(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
-}
-
-/** The form of the endpoint that the query of a URL chooses. @throws InvalidInputError */
-function formOf(url: string): AggregateForm {
-  const mark = url.indexOf('?');
-  const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
-  const wanted = query.get('separator') ?? separators[0];
-  const separator = separators.find((one) => one === wanted);
-  if (separator === undefined) throw new InvalidInputError(`separator must be one of: ${separators.join(' ')}`);
-  const mode = query.get('mode') ?? 'all';
-  if (mode !== 'all' && mode !== 'search') throw new InvalidInputError('mode must be all or search');
-  return { separator, isSearched: mode === 'search' };
 }

@@ -68,7 +68,17 @@ export class RecheckRepository {
         `SELECT pg_try_advisory_xact_lock(hashtext('slipway.connections.recheck')) AS "isMine"`,
       );
       if (!isMine) return [];
-      await this.postponeWorking(tx);
+      // A successful call is as good as a check: the next one is due after the same time.
+      await tx.query(
+        `UPDATE connections SET next_check_at = last_ok_at + $1 * interval '1 second'
+        WHERE id IN (SELECT id FROM connections
+                      WHERE id IN (SELECT id FROM connections WHERE next_check_at <= now()
+                                    ORDER BY next_check_at LIMIT ${POSTPONED_MAX})
+                        AND status_state = 'connected'
+                        AND ($1::float8 IS NULL OR last_ok_at > now() - $1 * interval '1 second')
+                        FOR UPDATE SKIP LOCKED)`,
+        [this.statuses.recheckSeconds],
+      );
       return this.claim(tx);
     });
   }
@@ -134,19 +144,5 @@ export class RecheckRepository {
       [until, urls, due.map(({ id }) => id)],
     );
     return [...due, ...others];
-  }
-
-  /** A successful call is as good as a check: the next one is due after the same time. */
-  private async postponeWorking(tx: EntityManager): Promise<void> {
-    await tx.query(
-      `UPDATE connections SET next_check_at = last_ok_at + $1 * interval '1 second'
-        WHERE id IN (SELECT id FROM connections
-                      WHERE id IN (SELECT id FROM connections WHERE next_check_at <= now()
-                                    ORDER BY next_check_at LIMIT ${POSTPONED_MAX})
-                        AND status_state = 'connected'
-                        AND ($1::float8 IS NULL OR last_ok_at > now() - $1 * interval '1 second')
-                        FOR UPDATE SKIP LOCKED)`,
-      [this.statuses.recheckSeconds],
-    );
   }
 }

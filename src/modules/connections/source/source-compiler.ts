@@ -116,9 +116,15 @@ export class SourceCompiler {
     const [dir, runDir] = [join(work, 'root'), join(work, 'run')];
     await mkdir(dir);
     await mkdir(runDir);
+    const packages = dirname(dirname(createRequire(import.meta.url).resolve('esbuild/package.json')));
     const root = await this.sandbox.ownRoot({
       dir,
-      folders: await filesInside(),
+      folders: {
+        [CODE]: await realpath(compiledRoot),
+        // Says that the code is ES modules.
+        'package.json': join(compiledRoot, '../../package.json'),
+        node_modules: await realpath(packages),
+      },
       runtime: process.execPath,
       scratchMb: 1,
     });
@@ -163,15 +169,4 @@ export class SourceCompiler {
     await Promise.all(surplus.map(({ file }) => rm(file, { force: true })));
     this.logger.debug(`${surplus.length} compiled modules were removed`);
   }
-}
-
-/** The files that the compiler needs, by their names in its folder. */
-async function filesInside(): Promise<Record<string, string>> {
-  const packages = dirname(dirname(createRequire(import.meta.url).resolve('esbuild/package.json')));
-  return {
-    [CODE]: await realpath(compiledRoot),
-    // Says that the code is ES modules.
-    'package.json': join(compiledRoot, '../../package.json'),
-    node_modules: await realpath(packages),
-  };
 }

@@ -71,19 +71,12 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
   traced(trace: Trace): void {
     const { ref, invocationId: id, lines, exceptions } = trace;
     if (lines.length + exceptions.length > 0) this.calls.record({ id, connectionId: ref.id, lines, exceptions });
-    this.note(trace);
-  }
-
-  /**
-   * Requests that no call record covers, such as the opening of a session, are recorded only if the module logged lines
-   * during them. Their end and their lines arrive in any order.
-   */
-  private note(trace: Trace): void {
-    const { invocationId, lines, exceptions } = trace;
-    const known = this.unrecorded.get(invocationId) ?? { end: null, hasLines: false };
+    // Requests that no call record covers, such as the opening of a session, are recorded only if the module logged lines
+    // during them. Their end and their lines arrive in any order.
+    const known = this.unrecorded.get(id) ?? { end: null, hasLines: false };
     const end = trace.request ? trace : known.end;
     const hasLines = known.hasLines || lines.length + exceptions.length > 0;
-    this.unrecorded.set(invocationId, { end, hasLines });
+    this.unrecorded.set(id, { end, hasLines });
     if (end?.request && hasLines && !(known.end && known.hasLines)) this.calls.record(toCall(end, end.request));
   }
 }

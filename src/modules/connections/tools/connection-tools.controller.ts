@@ -1,3 +1,4 @@
+import { MESSAGE_BYTES_MAX } from '../../../mcp/server/mcp-http-server.js';
 import type { ServerResponse } from 'node:http';
 import { Controller, Get, Header, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
 import { originOf } from '../../../mcp/server/mcp-request.js';
@@ -12,9 +13,6 @@ import { LogRecorder } from '../log/log-recorder.js';
 import { DisconnectCancellation } from '../../../mcp/server/response-sink.js';
 import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
 import { ConnectionToolsService } from './connection-tools.service.js';
-
-/** The largest body of arguments. */
-const ARGUMENTS_BYTES_MAX = 16 * 1024 * 1024;
 
 const toolPathParam = {
   name: 'toolPath',
@@ -115,7 +113,7 @@ export class ConnectionToolsController {
   })
   async call(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     const { connectionId, toolPath } = request.params as { connectionId: string; toolPath: string[] };
-    const body = await readBody(request, ARGUMENTS_BYTES_MAX, { isJson: true });
+    const body = await readBody(request, MESSAGE_BYTES_MAX, { isJson: true });
     const namespace = request.grant.namespace as OwnedNamespace;
     const cancellation = new DisconnectCancellation(response);
     try {

@@ -9,6 +9,7 @@ import type { McpReply } from '../../../mcp/protocol/channel.js';
 import { slice } from '../../../mcp/protocol/json-text.js';
 import { completeOrRefuse, isErrorResult } from '../../../mcp/protocol/messages.js';
 import type { ToolText } from '../../../mcp/client/tool-catalog.js';
+import { isObject } from '../../../platform/text/json.js';
 import { parseBody } from '../../../platform/http/body/request-body.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
@@ -73,7 +74,10 @@ export class ConnectionToolsService {
     const handle = this.handles.peek(namespace, connectionId) ?? (await this.handles.find(namespace, connectionId));
     record.connectionId = handle.owner.target.id;
     record.received('tools/call', { name: path });
-    const args = argumentsText(body);
+    const args = body.trim() === '' ? '{}' : body;
+    if (!isObject(parseBody(args))) {
+      throw new InvalidInputError("The body must be the tool's arguments: a JSON object");
+    }
     const left = deadlineIn(this.env.upstreamCallTimeoutMs);
     // A name without separators needs no list. After a failure the list says if the tool exists.
     const name = /[./]/.test(path) ? await withFullMessage(nameOf(handle, path, left())) : path;
@@ -91,7 +95,12 @@ export class ConnectionToolsService {
         origin: record.origin ?? undefined,
       });
     } catch (error) {
-      throw error instanceof UpstreamTimeoutError ? this.withMcpAdvice(error, handle) : fullMessage(error);
+      if (!(error instanceof UpstreamTimeoutError)) throw fullMessage(error);
+      const { target } = handle.owner;
+      const url = `${this.env.baseUrl}/connect/${target.namespace}/${target.connectionId}/mcp`;
+      const seconds = (target.callTimeoutMs ?? this.env.mcpCallTimeoutMs) / 1000;
+      const advice = `A call at the MCP endpoint ${url} may take longer: it fails after ${seconds} s without a message of the server.`;
+      throw new UpstreamTimeoutError(`${error.message} ${advice}`, error.outcomeUnknown, error.detail);
     }
     record.answered(reply);
     completeOrRefuse(reply);
@@ -100,17 +109,6 @@ export class ConnectionToolsService {
       throw unknownTool(handle, path);
     if (reply.error) throw new ToolError(reply.error.message, { code: reply.error.code });
     return reply.result ? slice(reply.text, reply.result) : '{}';
-  }
-
-  /** The timeout with the advice to call at the MCP endpoint, which allows longer calls. */
-  private withMcpAdvice(
-    { message, outcomeUnknown, detail }: UpstreamTimeoutError,
-    { owner: { target } }: ConnectionHandle,
-  ): Error {
-    const url = `${this.env.baseUrl}/connect/${target.namespace}/${target.connectionId}/mcp`;
-    const seconds = (target.callTimeoutMs ?? this.env.mcpCallTimeoutMs) / 1000;
-    const advice = `A call at the MCP endpoint ${url} may take longer: it fails after ${seconds} s without a message of the server.`;
-    return new UpstreamTimeoutError(`${message} ${advice}`, outcomeUnknown, detail);
   }
 
   /**
@@ -194,13 +192,4 @@ async function isUnknown(handle: ConnectionHandle, name: string, timeoutMs: numb
 
 function toolsText(tools: ToolText[]): string {
   return `{"tools":[${tools.map(({ text }) => text).join(',')}]}`;
-}
-
-function argumentsText(body: string): string {
-  if (body.trim() === '') return '{}';
-  const value = parseBody(body);
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new InvalidInputError("The body must be the tool's arguments: a JSON object");
-  }
-  return body;
 }

@@ -78,7 +78,12 @@ export class TriggersService {
   ): Promise<TriggerSubscriptionDto> {
     requireParams(params);
     requireSecret(secret);
-    await this.requireReachable(url);
+    // The upstream sends the events, but not to addresses that egress rules refuse to this service. A name that is unknown
+    // to DNS here is allowed: the upstream may know it.
+    const unknown = { addresses: 0, refusal: null };
+    const located = this.egress.locate(this.egress.check(url)).catch(() => unknown);
+    const { refusal } = await withinDeadline(located, LOCATE_MS, 'DNS did not answer in time.').catch(() => unknown);
+    if (refusal) throw refusal;
     const handle = await this.handles.find(namespace, connectionId);
     const left = deadlineIn(this.env.upstreamCallTimeoutMs);
     const triggers = (await triggersOf(handle, left())) ?? [];
@@ -88,7 +93,9 @@ export class TriggersService {
     const reply = await send(handle, 'subscribe', request, left());
     requireAccepted(reply, secret);
     const result = resultOf(reply);
-    return { id, refreshBefore: refreshTime(isObject(result) ? result.refreshBefore : undefined) };
+    const sent = isObject(result) ? result.refreshBefore : undefined;
+    const time = typeof sent === 'string' ? Date.parse(sent) : NaN;
+    return { id, refreshBefore: new Date(Number.isNaN(time) ? Date.now() + SUBSCRIBED_MS : time).toISOString() };
   }
 
   /** @throws InvalidInputError, ResourceNotFoundError, UpstreamFailure */
@@ -104,18 +111,6 @@ export class TriggersService {
     const request = { id, name, params, delivery: { mode: 'webhook', url } };
     requireAccepted(await send(handle, 'unsubscribe', request, this.env.upstreamCallTimeoutMs));
     return { success: true };
-  }
-
-  /**
-   * The upstream sends the events, but not to addresses that egress rules refuse to this service. A name that is unknown
-   * to DNS here is allowed: the upstream may know it.
-   */
-  private async requireReachable(address: string): Promise<void> {
-    const url = this.egress.check(address);
-    const unknown = { addresses: 0, refusal: null };
-    const located = this.egress.locate(url).catch(() => unknown);
-    const { refusal } = await withinDeadline(located, LOCATE_MS, 'DNS did not answer in time.').catch(() => unknown);
-    if (refusal) throw refusal;
   }
 }
 
@@ -171,12 +166,6 @@ function requireAccepted({ error }: McpReply, secret = ''): void {
   const words = visible(secret === '' ? error.message : error.message.replaceAll(secret, '…'), 300);
   if (error.code === rpcCode.invalidParams) throw new InvalidInputError(`The MCP server rejects the request: ${words}`);
   throw new UpstreamError(`The MCP server refused it: ${words}`, { code: error.code });
-}
-
-/** The time that the server names, else that of the default lifetime. */
-function refreshTime(sent: unknown): string {
-  const time = typeof sent === 'string' ? Date.parse(sent) : NaN;
-  return new Date(Number.isNaN(time) ? Date.now() + SUBSCRIBED_MS : time).toISOString();
 }
 
 /** The id of a subscription: a hash of its key, whatever the order of its params. */

@@ -106,7 +106,12 @@ export class RemoteUplinkChannel implements Channel {
       (message) => {
         if (message.type === 'notification') onNotification?.(message.text, message.method);
         if (message.type === 'client-request') void this.answerClientRequest(message, onRequest, answer);
-        return message.type === 'reply' ? toReply(message.text) : undefined;
+        if (message.type !== 'reply') return undefined;
+        // Parsed again: its spans are not sent.
+        const head = parseMessage(message.text);
+        const reply = head && replyTo(head.id as number, message.text, head, 'legacy');
+        if (!reply) throw new UpstreamError('Another process sent an answer that is not JSON-RPC.', undefined, true);
+        return reply;
       },
     );
     const onLeft = () => answer.abort(new CallerLeftError());
@@ -187,7 +192,14 @@ class RemoteAnswer<T> {
       this.resolve = resolve;
       this.reject = reject;
     });
-    this.timer = new SilenceTimer(head.timeoutMs + GRACE_MS, () => this.expire(), Date.now() + GRACE_MS);
+    this.timer = new SilenceTimer(
+      head.timeoutMs + GRACE_MS,
+      () => {
+        if (this.suspensions > 0 && !this.timer.isOver) this.timer.restart();
+        else this.abort(new UpstreamTimeoutError('The process that holds the tunnel did not answer in time.', true));
+      },
+      Date.now() + GRACE_MS,
+    );
     this.stream = follow((message) => this.onMessage(message));
     this.ended = this.stream.ended.then(
       () => this.fail(lost(head, true)),
@@ -208,11 +220,6 @@ class RemoteAnswer<T> {
     this.suspensions -= 1;
     if (!this.isSettled) this.timer.restart();
     return done;
-  }
-
-  private expire(): void {
-    if (this.suspensions > 0 && !this.timer.isOver) this.timer.restart();
-    else this.abort(new UpstreamTimeoutError('The process that holds the tunnel did not answer in time.', true));
   }
 
   private onMessage(message: UplinkMessage): void {
@@ -247,12 +254,4 @@ function upstreamFailure(head: TimedRequest, error: Error): Error {
 function lost(head: TimedRequest, isSent: boolean): UplinkDisconnectedError {
   const error = new UplinkDisconnectedError(isSent);
   return head.kind === 'request' && head.method === 'tools/call' ? error.ofCall() : error;
-}
-
-/** Parses the reply again: its spans are not sent. @throws UpstreamError */
-function toReply(text: string): McpReply {
-  const head = parseMessage(text);
-  const reply = head && replyTo(head.id as number, text, head, 'legacy');
-  if (!reply) throw new UpstreamError('Another process sent an answer that is not JSON-RPC.', undefined, true);
-  return reply;
 }

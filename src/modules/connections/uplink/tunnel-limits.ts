@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import { Metrics, type LabeledCounter } from '../../../platform/telemetry/metrics.js';
-import { NoTunnelError, TooManyTunnelsError, UplinkTakenError } from './uplink.errors.js';
+import { ConflictError, TooManyError, UnavailableError } from '../../../platform/errors/domain-error.js';
 
 /** Tunnels of one process: each takes some 10 KB while idle (`bench/uplinks.mjs`). One account may have a quarter. */
 export const TUNNELS_MAX = 20_000;
@@ -19,22 +19,24 @@ export class TunnelLimits {
     });
   }
 
-  /** Counts a tunnel. @returns a function to call when the tunnel has ended @throws TooManyTunnelsError, NoTunnelError */
+  /** Counts a tunnel. @returns a function to call when the tunnel has ended @throws TooManyError, UnavailableError */
   enter(accountId: string): () => void {
     const leave = this.limiter.enter(accountId);
     if (leave) return leave;
-    if (this.limiter.size < TUNNELS_MAX) throw new TooManyTunnelsError(TUNNELS_EACH_MAX);
-    throw new NoTunnelError(`This process holds ${TUNNELS_MAX} tunnels already: try again in a few seconds`);
+    if (this.limiter.size < TUNNELS_MAX) {
+      throw new TooManyError(
+        `This account holds ${TUNNELS_EACH_MAX} tunnels of this process, as many as one may: end some of them first`,
+        60,
+      );
+    }
+    throw new UnavailableError(`This process holds ${TUNNELS_MAX} tunnels already: try again in a few seconds`, 5);
   }
 
   /** Counts a refused tunnel by its reason. */
   refuse(error: unknown): void {
-    this.refused.inc({ reason: this.reasonOf(error) });
-  }
-
-  private reasonOf(error: unknown): string {
-    if (error instanceof TooManyTunnelsError) return 'account_share';
-    if (error instanceof UplinkTakenError) return 'paired';
-    return this.limiter.size < TUNNELS_MAX ? 'other' : 'process_full';
+    let reason = this.limiter.size < TUNNELS_MAX ? 'other' : 'process_full';
+    if (error instanceof TooManyError) reason = 'account_share';
+    else if (error instanceof ConflictError) reason = 'paired';
+    this.refused.inc({ reason });
   }
 }

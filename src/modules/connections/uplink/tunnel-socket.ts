@@ -37,7 +37,15 @@ export class TunnelSocket implements FramePort {
     // For an invalid frame (RFC 6455) ws closes the socket itself, with the right code.
     socket.on('error', ({ message }) => this.recordFault(message));
     socket.once('close', () => this.end());
-    this.ready = this.whenReady();
+    // The published client loses messages that come a moment after its socket opens; its first pong comes after that.
+    this.ping();
+    this.ready = new Promise((resolve) => {
+      const timer = setTimeout(resolve, READY_MS_MAX);
+      this.onReady = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   }
 
   get bufferedBytes(): number {
@@ -96,21 +104,6 @@ export class TunnelSocket implements FramePort {
     this.seen();
     if (this.bufferedBytes > UNREAD_BYTES_MAX) this.refuse(1008, 'answers are not read');
     else this.socket.pong(data);
-  }
-
-  /**
-   * Resolves when the peer reads messages. The published client adds its listener a moment after its socket is open, and
-   * loses messages that came before; its first pong or message comes after that moment.
-   */
-  private whenReady(): Promise<void> {
-    this.ping();
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, READY_MS_MAX);
-      this.onReady = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   }
 
   private seen(): void {

@@ -8,8 +8,8 @@
  * key, its grant and its connection.
  *
  * Close reasons: `replaced` and `deleted` end the published client for good; after `lease lost` and `restarting` it
- * connects again. Refused: UplinkTakenError (use `force`), TooManyTunnelsError, NoTunnelError while the lease or the
- * process ends. The status of the connection follows the tunnel.
+ * connects again. Refused: ConflictError (use `force`), TooManyError for the share of the account, UnavailableError while
+ * the lease or the process ends. The status of the connection follows the tunnel.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import {
@@ -34,8 +34,7 @@ import { ConnectionHandles, type ChangedConnection } from '../core/connection-ha
 import { toStoredServerInfo } from '../core/server-info.js';
 import { TunnelSocket } from './tunnel-socket.js';
 import { UplinkTunnelsRepository, type TunnelName } from './uplink-tunnels.repository.js';
-import { TunnelLimits } from './tunnel-limits.js';
-import { NoTunnelError, UplinkTakenError } from './uplink.errors.js';
+import { ConflictError, UnavailableError } from '../../../platform/errors/domain-error.js';
 
 declare module '../../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -62,17 +61,19 @@ export interface Pairing {
   grant?: HoldingGrant;
   /** Replace a tunnel that is open. */
   force: boolean;
+  /** Returns the share of {@link TunnelLimits} when the tunnel has ended, or was not paired. */
+  leave: () => void;
 }
 
 interface HeldTunnel extends Pairing {
-  /** Returns its share of {@link TunnelLimits}. */
-  leave: () => void;
   tunnel: string;
   socket: TunnelSocket;
   pings: Repeat;
   /** To call when the tunnel has ended: its key holds it no longer. */
   release: () => void;
 }
+
+const TAKEN = 'Another local server is paired with this connection: stop it, or pair with `--force` to replace it.';
 
 /** The tunnels of this process. */
 @Injectable()
@@ -86,7 +87,6 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   constructor(
     private readonly tunnels: UplinkTunnelsRepository,
     private readonly registry: ProcessRegistry,
-    private readonly limits: TunnelLimits,
     private readonly keys: HeldByKeys,
     private readonly connections: ConnectionHandles,
     private readonly events: ConnectionEvents,
@@ -157,25 +157,24 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
    * Pairs a local server: takes the connection's tunnel for this process, then opens the socket.
    *
    * @param accept opens the socket; null when the peer has closed it
-   * @throws UplinkTakenError, TooManyTunnelsError, NoTunnelError, ResourceNotFoundError
+   * @throws ConflictError, UnavailableError, ResourceNotFoundError
    */
   async pair(pairing: Pairing, accept: () => WebSocket | null): Promise<void> {
-    if (this.isStopping) throw stopping();
-    const { connectionId, accountId } = pairing;
-    const leave = this.limits.enter(accountId);
+    const { connectionId, leave } = pairing;
     let isHeld = false;
     try {
+      if (this.isStopping) throw stopping();
       const tunnel = await this.claim(pairing);
       const old = this.held.get(connectionId);
       // Of two concurrent pairings the one with the greater number stays, whichever is answered first.
       const isSuperseded = old !== undefined && BigInt(old.tunnel) > BigInt(tunnel);
       if (!isSuperseded) old?.socket.shut(1001, 'replaced');
       this.pubSub.publish('uplinks.paired', { id: connectionId, tunnel });
-      if (isSuperseded) throw new UplinkTakenError();
+      if (isSuperseded) throw new ConflictError(TAKEN);
       const socket = this.isStopping ? null : accept();
       if (socket) {
         isHeld = true;
-        return this.hold({ ...pairing, tunnel, leave }, socket);
+        return this.hold({ ...pairing, tunnel }, socket);
       }
       await this.release({ connectionId, tunnel }, uplinkWaiting);
       if (this.isStopping) throw stopping();
@@ -184,7 +183,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     }
   }
 
-  /** @returns the number of the new tunnel @throws UplinkTakenError, NoTunnelError, ResourceNotFoundError */
+  /** @returns the number of the new tunnel @throws ConflictError, UnavailableError, ResourceNotFoundError */
   private async claim({ connectionId, force }: Pairing): Promise<string> {
     const { id } = this.registry;
     for (const isRetry of [false, true]) {
@@ -193,9 +192,9 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       if (epoch === null) continue;
       const { isCurrent, tunnel } = await this.tunnels.claim(connectionId, { id, epoch }, force);
       if (tunnel !== null) return tunnel;
-      if (isCurrent) throw new UplinkTakenError();
+      if (isCurrent) throw new ConflictError(TAKEN);
     }
-    throw new NoTunnelError('The database did not answer this process in time: try again in a few seconds');
+    throw new UnavailableError('The database did not answer this process in time: try again in a few seconds', 5);
   }
 
   private hold(pairing: Omit<HeldTunnel, 'socket' | 'pings' | 'release'>, socket: WebSocket): void {
@@ -265,11 +264,6 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       this.unreleased.delete(ended);
     }
     if (this.registry.epoch === null) return;
-    await this.closeLost();
-    await this.announced(this.tunnels.release(await this.tunnels.abandoned(), uplinkWaiting));
-  }
-
-  private async closeLost(): Promise<void> {
     const before = [...this.held.values()];
     const own = await this.tunnels.heldBy(this.registry.id);
     for (const held of before) {
@@ -277,6 +271,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       // The published client ends for good after "replaced" and "deleted"; after "lease lost" it is to reconnect.
       held.socket.shut(1001, await this.lossOf(held));
     }
+    await this.announced(this.tunnels.release(await this.tunnels.abandoned(), uplinkWaiting));
   }
 
   private async lossOf({ connectionId, tunnel }: TunnelName): Promise<'replaced' | 'deleted' | 'lease lost'> {
@@ -294,6 +289,6 @@ async function shutWhenIdle(socket: TunnelSocket): Promise<void> {
   socket.shut(1001, 'restarting');
 }
 
-function stopping(): NoTunnelError {
-  return new NoTunnelError('This process is about to stop: try again in a few seconds');
+function stopping(): UnavailableError {
+  return new UnavailableError('This process is about to stop: try again in a few seconds', 5);
 }

@@ -1,3 +1,4 @@
+import { MESSAGE_BYTES_MAX } from '../../../mcp/server/mcp-http-server.js';
 import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Injectable, Logger } from '@nestjs/common';
@@ -14,13 +15,10 @@ import { ownConnections } from '../core/connections.access.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { TunnelLimits } from './tunnel-limits.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
-import { BadHandshakeError } from './uplink.errors.js';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { ConnectionReader } from '../core/connection-reader.js';
 
 const ws = lazyRequire<typeof Ws>('ws');
-
-/** Largest frame of a local server. */
-const FRAME_BYTES_MAX = 16 * 1024 * 1024;
 
 /** `/connect/{namespace}/{connectionId}`, and the form with `/uplink` of older clients. */
 const UPLINK_PATH = /^\/connect\/([^/]+)\/([^/]+?)(?:\/uplink)?$/;
@@ -65,15 +63,26 @@ export class UplinkGateway {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://slipway');
     const caller = await this.access.authenticate(request);
     this.requests.admit(request, caller);
-    const [namespace, connectionId] = connectionOf(pathname);
+    const [, namespace, connectionId] = (UPLINK_PATH.exec(pathname) ?? []).map(decoded);
+    if (namespace === undefined || connectionId === undefined) throw new ResourceNotFoundError();
     const grant = await this.access.authorize(caller, rule, { owner: namespace, connectionId });
     const owned = grant.namespace as OwnedNamespace;
     const { id } = await this.connections.find(owned, connectionId, 'uplink');
-    requireHandshake(request);
+    // Validated before the tunnel is claimed; ws would refuse it only afterwards.
+    const { method, headers } = request;
+    const key = headers['sec-websocket-key'];
+    const isKey = key !== undefined && /^[+/0-9A-Za-z]{22}==$/.test(key);
+    const isVersion = headers['sec-websocket-version'] === '13' || headers['sec-websocket-version'] === '8';
+    if (method !== 'GET' || !isKey || !isVersion) {
+      throw new InvalidInputError(
+        'This is no WebSocket handshake: send GET with Sec-WebSocket-Version 13 and a Sec-WebSocket-Key (RFC 6455)',
+      );
+    }
     const { accountId, keyId, grant: opened } = grant.caller;
     const force = ['1', 'true'].includes(searchParams.get('force') ?? '');
+    const leave = this.limits.enter(accountId);
     await this.tunnels.pair(
-      { connectionId: id, namespaceId: owned.id, accountId, keyId, grant: opened, force },
+      { connectionId: id, namespaceId: owned.id, accountId, keyId, grant: opened, force, leave },
       accept,
     );
   }
@@ -87,20 +96,11 @@ export class UplinkGateway {
       // Its buffers would be most of an idle tunnel's memory.
       perMessageDeflate: false,
       autoPong: false,
-      maxPayload: FRAME_BYTES_MAX,
+      maxPayload: MESSAGE_BYTES_MAX,
     });
     this.server.handleUpgrade(request, socket, head, (webSocket) => (opened = webSocket));
     return opened;
   }
-}
-
-/** Names in the path. @throws ResourceNotFoundError for another path */
-function connectionOf(pathname: string): [namespace: string, connectionId: string] {
-  const [, namespace, connectionId] = (UPLINK_PATH.exec(pathname) ?? []).map(decoded);
-  if (namespace === undefined || connectionId === undefined) {
-    throw new ResourceNotFoundError();
-  }
-  return [namespace, connectionId];
 }
 
 function decoded(segment: string): string {
@@ -109,14 +109,6 @@ function decoded(segment: string): string {
   } catch {
     throw new ResourceNotFoundError();
   }
-}
-
-/** Validates the handshake before the tunnel is claimed; ws would refuse it only afterwards. @throws BadHandshakeError */
-function requireHandshake({ method, headers }: IncomingMessage): void {
-  const key = headers['sec-websocket-key'];
-  const isKey = key !== undefined && /^[+/0-9A-Za-z]{22}==$/.test(key);
-  const isVersion = headers['sec-websocket-version'] === '13' || headers['sec-websocket-version'] === '8';
-  if (method !== 'GET' || !isKey || !isVersion) throw new BadHandshakeError();
 }
 
 function refuse(socket: Duplex, error: unknown): void {

@@ -1,17 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import { LRUCache } from 'lru-cache';
 import { Env } from '../../../config/env.js';
-import { AuthorizationsService, type AuthorizationPreview } from '../authorizations.service.js';
+import { AuthorizationsService } from '../authorizations.service.js';
 import { OAuthClientNeededError, OAuthSetupError } from '../credentials.errors.js';
 import type { BeginAuthorization, CredentialOwner, PreregisteredClient } from '../credentials.types.js';
 import { OAuthClientsService } from '../oauth-clients.service.js';
-import { AuthorizationFlowService, participantsOf } from './authorization-flow.service.js';
 import { isForClient, isValue, readClient } from './setup-page.js';
-import type { ClientRequest, FormView, SetupAnswer, SetupView } from './setup.types.js';
-
-/** Cache lifetime of a discovery: people reload pages, and programs follow links before people do. */
-const PREVIEW_CACHED_MS = 60_000;
-const PREVIEWS_CACHED_MAX = 1_000;
+import { authorizeView, type ClientRequest, type FormView, type SetupAnswer, type SetupView } from './setup.types.js';
 
 /** An owner that needs authorization, and the form for values with which it may do without. */
 export interface AuthorizationOffer {
@@ -24,15 +18,9 @@ export interface AuthorizationOffer {
 /** The setup page of an owner that needs authorization. Nothing is stored or registered before its form is submitted. */
 @Injectable()
 export class SetupPageService {
-  private readonly previews = new LRUCache<string, AuthorizationPreview>({
-    max: PREVIEWS_CACHED_MAX,
-    ttl: PREVIEW_CACHED_MS,
-  });
-
   constructor(
     private readonly authorizations: AuthorizationsService,
     private readonly clients: OAuthClientsService,
-    private readonly flow: AuthorizationFlowService,
     private readonly env: Env,
   ) {}
 
@@ -42,16 +30,11 @@ export class SetupPageService {
     if (!request) return this.valuesForm(form);
     try {
       const client = await this.clientRequest(owner, request);
-      const { server, scopes, resourceName } = await this.preview(owner, request);
-      if (client.state !== 'unneeded') return this.clientForm({ title: resourceName ?? undefined, ...form }, client);
-      const { fields: _fields, title = resourceName ?? undefined, ...page } = form;
-      return {
-        ...page,
-        kind: 'authorize',
-        title,
-        ...participantsOf(request.upstreamUrl, server),
-        scopes: scopes?.split(' ') ?? [],
-      };
+      const target = await this.authorizations.preview(owner, request);
+      const title = form.title ?? target.resourceName ?? undefined;
+      if (client.state !== 'unneeded') return this.clientForm({ ...form, title }, client);
+      const { fields: _fields, ...page } = form;
+      return { ...authorizeView({ ...page, title }, request.upstreamUrl, target), epoch: form.epoch };
     } catch (error) {
       return this.formAfter(offer, error);
     }
@@ -77,8 +60,7 @@ export class SetupPageService {
         }
         client = submitted.client;
       }
-      const { id } = await this.authorizations.open(owner, request, client);
-      return { redirect: await this.flow.start(id, cookie), linkId: id };
+      return await this.authorizations.start(owner, request, client, cookie);
     } catch (error) {
       return { view: await this.formAfter(offer, error), status: 200 };
     }
@@ -123,7 +105,7 @@ export class SetupPageService {
 
   /** Registers nothing, so the authorization server may still turn out to need a client. @throws OAuthSetupError */
   private async clientRequest(owner: CredentialOwner, request: BeginAuthorization): Promise<ClientRequest> {
-    const { server } = await this.preview(owner, request);
+    const { server } = await this.authorizations.preview(owner, request);
     const clientRequest = await this.clientRequestAt(owner, server.issuer);
     const isUnneeded = clientRequest.state === 'lacking' && (await this.clients.isObtainable(server));
     return isUnneeded ? { ...clientRequest, state: 'unneeded' } : clientRequest;
@@ -134,16 +116,6 @@ export class SetupPageService {
     const client = await this.clients.preregistered(owner, issuer);
     const state = client === null ? 'lacking' : client.refusedAt === null ? 'given' : 'refused';
     return { issuer, redirectUri, state };
-  }
-
-  private async preview(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationPreview> {
-    const key = JSON.stringify([owner, request]);
-    let preview = this.previews.get(key);
-    if (!preview) {
-      preview = await this.authorizations.preview(owner, request);
-      this.previews.set(key, preview);
-    }
-    return preview;
   }
 
   /** The form for an authorization server that takes only clients that were registered by hand. */

@@ -5,20 +5,14 @@ import {
   knownName,
   type AuthorizeView,
   type ClientRequest,
-  type FormView,
   type PageServer,
   type SetupField,
-  type SetupResult,
   type SetupView,
 } from './setup.types.js';
 import type { PreregisteredClient } from '../credentials.types.js';
 
 /** The names of the client's fields in the form. */
 const clientFields = { issuer: 'client.issuer', id: 'client.id', secret: 'client.secret' } as const;
-
-const ID_CHARS_MAX = 1_000;
-
-const SECRET_CHARS_MAX = 4_000;
 
 /** RFC 6749 appendix A.1 and A.2. */
 const VISIBLE = /^[\x20-\x7e]*$/;
@@ -37,28 +31,45 @@ export function setupPage(env: PageEnv, view: SetupView, token: () => Html, acti
     case 'message':
       return messagePage(env, view.title, view.text, view.note);
     case 'authorized':
-    case 'connected':
-      return resultPage(env, view);
-    case 'authorize':
-      return authorizePage(env, view, openForm(token(), action));
-    case 'form':
-      return formPage(env, view, openForm(token(), action));
-  }
-}
-
-function resultPage(env: PageEnv, view: SetupResult): Page {
-  const name = html`<strong>${knownName(view)}</strong>`;
-  const text =
-    view.kind === 'authorized'
-      ? html`${env.appName} may now use ${name}.`
-      : html`${env.appName} is connected to ${name}.`;
-  return page(
-    env,
-    view.kind === 'authorized' ? 'Authorized' : 'Connected',
-    html`<p role="status">${text}</p>
+    case 'connected': {
+      const name = html`<strong>${knownName(view)}</strong>`;
+      const text =
+        view.kind === 'authorized'
+          ? html`${env.appName} may now use ${name}.`
+          : html`${env.appName} is connected to ${name}.`;
+      return page(
+        env,
+        view.kind === 'authorized' ? 'Authorized' : 'Connected',
+        html`<p role="status">${text}</p>
 <p>The app that led you here continues by itself. You can close this page.</p>
 ${identity(view)}`,
-  );
+      );
+    }
+    case 'authorize':
+      return authorizePage(env, view, openForm(token(), action));
+    case 'form': {
+      const { appName } = env;
+      const { upstreamHost, reason, fields, client, fault, note } = view;
+      const serverName = knownName(view);
+      const clientHost = client && new URL(client.issuer).host;
+      return page(
+        env,
+        `Set up ${serverName}`,
+        html`${presentation(view)}<p>${appName} cannot use <strong>${serverName}</strong>${ownName(view)} yet. ${reason}</p>
+${fault !== null && html`<p role="alert" class="fault">${fault}</p>`}
+${client && html`<dl><div><dt>Redirect URI</dt><dd><code>${client.redirectUri}</code></dd></div></dl>`}
+${openForm(token(), action)}
+${client && clientInputs(client)}
+${fields.map(inputOf)}
+<button type="submit">${fields.length === 0 && client === null ? 'Try again' : 'Save and connect'}</button></form>
+<p class="soft">${appName} stores these values encrypted, sends them to <code>${upstreamHost}</code>${
+          clientHost && html`, client ID and secret only to <code>${clientHost}</code>,`
+        } and shows them to
+nobody. Go on only if you expected this page; otherwise close it, and nothing happens.</p>
+${identity(view)}${noteLine(note)}`,
+      );
+    }
+  }
 }
 
 /** The small line for whoever is asked for help. */
@@ -102,29 +113,6 @@ ${form}<button type="submit">Continue to ${signInHost}</button></form>
 <p class="soft">Whoever can use ${name} through ${appName} then acts with the access you give. Go on only if you expected this
 page; otherwise close it, and nothing happens.</p>
 ${identity(view)}`,
-  );
-}
-
-function formPage(env: PageEnv, view: FormView, form: Html): Page {
-  const { appName } = env;
-  const { upstreamHost, reason, fields, client, fault, note } = view;
-  const serverName = knownName(view);
-  const clientHost = client && new URL(client.issuer).host;
-  return page(
-    env,
-    `Set up ${serverName}`,
-    html`${presentation(view)}<p>${appName} cannot use <strong>${serverName}</strong>${ownName(view)} yet. ${reason}</p>
-${fault !== null && html`<p role="alert" class="fault">${fault}</p>`}
-${client && html`<dl><div><dt>Redirect URI</dt><dd><code>${client.redirectUri}</code></dd></div></dl>`}
-${form}
-${client && clientInputs(client)}
-${fields.map(inputOf)}
-<button type="submit">${fields.length === 0 && client === null ? 'Try again' : 'Save and connect'}</button></form>
-<p class="soft">${appName} stores these values encrypted, sends them to <code>${upstreamHost}</code>${
-      clientHost && html`, client ID and secret only to <code>${clientHost}</code>,`
-    } and shows them to
-nobody. Go on only if you expected this page; otherwise close it, and nothing happens.</p>
-${identity(view)}${noteLine(note)}`,
   );
 }
 
@@ -193,7 +181,7 @@ export function withEntered(view: SetupView, form: URLSearchParams): SetupView {
     const value = entered(field.name);
     return value === '' ? field : { ...field, entered: field.isSecret ? null : value };
   });
-  const id = entered(clientFields.id).slice(0, ID_CHARS_MAX);
+  const id = entered(clientFields.id);
   const client = view.client && { ...view.client, entered: { id, hasSecret: entered(clientFields.secret) !== '' } };
   return { ...view, fields, client };
 }
@@ -208,10 +196,6 @@ export function readClient(form: URLSearchParams, { state }: ClientRequest): Sub
   if (clientId === '') return state === 'given' ? { client: null } : { fault: 'Nothing was filled in.' };
   if (!VISIBLE.test(clientId + secret)) {
     return { fault: 'A client ID and its secret have only plain letters, digits and signs.' };
-  }
-  if (clientId.length > ID_CHARS_MAX) return { fault: `A client ID must be at most ${ID_CHARS_MAX} characters.` };
-  if (secret.length > SECRET_CHARS_MAX) {
-    return { fault: `A client secret must be at most ${SECRET_CHARS_MAX} characters.` };
   }
   const issuer = text(clientFields.issuer);
   return { client: { issuer, clientId, clientSecret: secret === '' ? null : secret } };

@@ -25,7 +25,7 @@ import { requireOwnHost } from '../../../platform/pages/own-host.js';
 import { PageFilter, redirectTo, requireOwnPage, sendPage } from '../../../platform/pages/page.js';
 import { SessionsService } from '../../people/sessions.service.js';
 import { SetupPageError } from '../credentials.errors.js';
-import { AuthorizationFlowService } from './authorization-flow.service.js';
+import { AuthorizationsService } from '../authorizations.service.js';
 import { CallbackQueryDto } from './callback.dto.js';
 import { SetupLinksService } from './setup-links.service.js';
 import { setupPage, withEntered } from './setup-page.js';
@@ -39,7 +39,7 @@ import type { SetupAnswer, SetupLink, SetupView } from './setup.types.js';
 export class SetupController {
   constructor(
     private readonly links: SetupLinksService,
-    private readonly flow: AuthorizationFlowService,
+    private readonly authorizations: AuthorizationsService,
     private readonly env: Env,
     private readonly bodies: BodyBudget,
     private readonly sessions: SessionsService,
@@ -103,7 +103,7 @@ export class SetupController {
   async callback(@Query() query: CallbackQueryDto, @Req() request: Request, @Res() response: Response): Promise<void> {
     try {
       const cookieOf = (id: string) => readCookie(this.env, request.headers.cookie, id);
-      const { view, linkId } = await this.flow.complete(query, cookieOf);
+      const { view, linkId } = await this.authorizations.complete(query, cookieOf);
       this.finish(request, response, { id: linkId }, { view, status: 200 });
     } catch (error) {
       const refused = error instanceof SetupPageError ? error.refusedLinkId : undefined;

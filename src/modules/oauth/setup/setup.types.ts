@@ -1,3 +1,5 @@
+import type { AuthorizationServer, AuthorizationTarget } from '../../../mcp/oauth/discovery.js';
+
 /** The owner of a setup link, and the state of that owner for which it was made. */
 export interface SetupLink {
   /** The kind of its owner. */
@@ -64,6 +66,25 @@ export interface PageServer {
 /** What people call the server of a page: the name of the connection, the server's own name, or its host. */
 export function knownName({ name, title, upstreamHost }: Pick<PageServer, 'name' | 'title' | 'upstreamHost'>): string {
   return name || title || upstreamHost;
+}
+
+/** The hosts that take part in an authorization. */
+export function participantsOf(
+  upstreamUrl: string,
+  { issuer, authorizationEndpoint, adapter }: AuthorizationServer,
+): Pick<AuthorizeView, 'upstreamHost' | 'issuerHost' | 'signInHost'> {
+  const signInHost = new URL(authorizationEndpoint).host;
+  if (adapter !== undefined) return { upstreamHost: adapter, issuerHost: signInHost, signInHost };
+  return { upstreamHost: new URL(upstreamUrl).host, issuerHost: new URL(issuer).host, signInHost };
+}
+
+/** The page in front of an authorization server, for the MCP server that people know as `page`. */
+export function authorizeView(
+  page: PageServer,
+  upstreamUrl: string,
+  { server, scopes }: Pick<AuthorizationTarget, 'server' | 'scopes'>,
+): AuthorizeView {
+  return { ...page, kind: 'authorize', ...participantsOf(upstreamUrl, server), scopes: scopes?.split(' ') ?? [] };
 }
 
 /** The page in front of an authorization server. */

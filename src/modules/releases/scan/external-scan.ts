@@ -21,6 +21,7 @@ import {
   CredentialUnavailableError,
   OAuthSetupError,
 } from '../../oauth/credentials.errors.js';
+import { AuthorizationsService } from '../../oauth/authorizations.service.js';
 import { CredentialsService } from '../../oauth/credentials.service.js';
 import type { CredentialOwner } from '../../oauth/credentials.types.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
@@ -47,6 +48,7 @@ export class ExternalScan {
     private readonly egress: Egress,
     private readonly channels: HttpChannels,
     private readonly credentials: CredentialsService,
+    private readonly authorizations: AuthorizationsService,
     private readonly servers: ServerReleasesService,
     private readonly vault: Vault,
     private readonly env: Env,
@@ -123,7 +125,7 @@ export class ExternalScan {
     const label = formatQualifiedName(await this.servers.namesOf(release.serverId));
     const request = { upstreamUrl: this.addressOf(release), challenge: challenges, label };
     try {
-      const { setupUrl } = await this.credentials.begin({ kind: 'server', id: release.serverId }, request);
+      const { setupUrl } = await this.authorizations.begin({ kind: 'server', id: release.serverId }, request);
       const until = new Date(Date.now() + this.env.releaseAuthTimeoutMs);
       return {
         change: { status: 'AUTH_REQUIRED', leaseUntil: until },

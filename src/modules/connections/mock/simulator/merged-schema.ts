@@ -32,7 +32,13 @@ function together(keyword: string, one: unknown, other: unknown): unknown {
   if (keyword === 'enum' && Array.isArray(one) && Array.isArray(other)) {
     return one.filter((choice) => other.some((same) => JSON.stringify(same) === JSON.stringify(choice)));
   }
-  if (keyword === 'type') return types(one, other);
+  if (keyword === 'type') {
+    const [first, second] = [one, other].map((value) => (Array.isArray(value) ? (value as unknown[]) : [value]));
+    const shared = (first ?? []).filter(
+      (type) => second?.includes(type) || (type === 'integer' && second?.includes('number')),
+    );
+    return shared.length === 0 && second?.includes('integer') && first?.includes('number') ? 'integer' : shared;
+  }
   if (keyword === 'additionalProperties') return one === false || other === false ? false : other;
   if (typeof one === 'number' && typeof other === 'number') {
     return /^(max|exclusiveMax)/.test(keyword) ? Math.min(one, other) : Math.max(one, other);
@@ -46,14 +52,6 @@ function properties(one: JsonObject, other: JsonObject): JsonObject {
     merged[name] = name in one ? { allOf: [one[name], schema] } : schema;
   }
   return merged;
-}
-
-function types(one: unknown, other: unknown): unknown {
-  const [first, second] = [one, other].map((value) => (Array.isArray(value) ? (value as unknown[]) : [value]));
-  const shared = (first ?? []).filter(
-    (type) => second?.includes(type) || (type === 'integer' && second?.includes('number')),
-  );
-  return shared.length === 0 && second?.includes('integer') && first?.includes('number') ? 'integer' : shared;
 }
 
 /** The alternatives of a schema, each merged with the keywords around them; empty without any. At most 100. */

@@ -20,8 +20,7 @@ import { jsonIn, parseBounded } from '../../../../platform/text/json-bounds.js';
 /** Bounds of a prompt: earlier calls, and characters of each call, of the schema and of the arguments. */
 const HISTORY_CALLS_MAX = 20;
 const HISTORY_CHARS_MAX = 2_000;
-const SCHEMA_CHARS_MAX = 16_000;
-const ARGUMENT_CHARS_MAX = 16_000;
+const PART_CHARS_MAX = 16_000;
 
 /** Time of the call reserved for an answer without the model. */
 const RESERVE_MS = 500;
@@ -68,7 +67,10 @@ export class ModelClient {
     private readonly egress: Egress,
     endpoint: ModelEndpoint,
   ) {
-    this.dialect = dialectOf(endpoint);
+    // Anthropic's Messages API for its host or a path that ends in `/messages`; else OpenAI's Chat Completions.
+    const url = new URL(endpoint.url);
+    const isAnthropic = /(^|\.)anthropic\.com$/.test(url.hostname) || /\/messages\/?$/.test(url.pathname);
+    this.dialect = isAnthropic ? anthropic(url, endpoint) : openAi(url, endpoint);
   }
 
   /** The model's answer. Redirects are not followed: they would receive the key. @throws ModelFailure */
@@ -149,12 +151,11 @@ export class ModelSimulator implements Simulator {
 
   private prompt(tool: ToolModel, call: SimulatedCall, recent: PastCall[]): string {
     const args = JSON.stringify(call.arguments);
-    if (args.length > ARGUMENT_CHARS_MAX) throw new ModelFailure('The arguments are too long for the language model.');
+    if (args.length > PART_CHARS_MAX) throw new ModelFailure('The arguments are too long for the language model.');
     const { name, description, inputSchema } = tool.tool;
     const schema = tool.outputSchema ?? 'null';
-    if (schema.length > SCHEMA_CHARS_MAX)
-      throw new ModelFailure('The output schema is too long for the language model.');
-    const described = JSON.stringify({ name, description, inputSchema }).slice(0, SCHEMA_CHARS_MAX);
+    if (schema.length > PART_CHARS_MAX) throw new ModelFailure('The output schema is too long for the language model.');
+    const described = JSON.stringify({ name, description, inputSchema }).slice(0, PART_CHARS_MAX);
     const history = recent.map(({ tool: past, arguments: sent, answer }) => {
       return `${past} ${short(sent)}\n  -> ${short(answer)}`;
     });
@@ -169,7 +170,9 @@ export class ModelSimulator implements Simulator {
 
   /** The result that a model wrote, or the fault of its answer for the next attempt. */
   private async readAnswer(tool: ToolModel, text: string): Promise<ToolResult | string> {
-    const value = parsed(text);
+    // JSON, also inside a Markdown fence, as models often write it.
+    const inner = /^\s*```(?:json)?\s*([\s\S]*?)\s*```\s*$/.exec(text)?.[1] ?? text;
+    const value = jsonIn(inner);
     if (!isObject(value)) return 'it was no JSON object';
     if (typeof value.error === 'string' && Object.keys(value).length === 1) return errorResult(value.error);
     if (!tool.outputSchema) {
@@ -184,25 +187,12 @@ function short(text: string | null): string {
   return text === null ? '(long)' : text.slice(0, HISTORY_CHARS_MAX);
 }
 
-/** JSON, also inside a Markdown fence, as models often write it. */
-function parsed(text: string): unknown {
-  const inner = /^\s*```(?:json)?\s*([\s\S]*?)\s*```\s*$/.exec(text)?.[1] ?? text;
-  return jsonIn(inner);
-}
-
 function toFailure(error: unknown, signal: AbortSignal): Error {
   if (error instanceof ModelFailure) return error;
   if (signal.aborted) return new ModelFailure('The language model did not answer in time.');
   if (error instanceof SyntaxError)
     return new ModelFailure('The language model answered with something that is not JSON.');
   return new ModelFailure('The language model could not be reached.');
-}
-
-/** Anthropic's Messages API for its host or a path that ends in `/messages`; else OpenAI's Chat Completions. */
-function dialectOf(endpoint: ModelEndpoint): ModelDialect {
-  const url = new URL(endpoint.url);
-  const isAnthropic = /(^|\.)anthropic\.com$/.test(url.hostname) || /\/messages\/?$/.test(url.pathname);
-  return isAnthropic ? anthropic(url, endpoint) : openAi(url, endpoint);
 }
 
 /** https://docs.anthropic.com/en/api/messages */

@@ -64,7 +64,14 @@ class ValueMaker {
     if (declared === false || path.length > DEPTH_MAX || this.made > VALUES_MAX) throw new UnsatisfiableError();
     const schema = this.variant(mergedSchema(declared, this.root), path, known, turn);
     if ('const' in schema) return schema.const;
-    if (Array.isArray(schema.enum)) return pickEnum(schema, schema.enum, known, turn);
+    if (Array.isArray(schema.enum)) {
+      const choices = schema.enum as unknown[];
+      if (choices.length === 0) throw new UnsatisfiableError();
+      // The choice that the known value spells, else the example, else the first one.
+      const preferred = known !== undefined || turn > 0 ? known : exampleOf(schema);
+      const same = choices.find((choice) => preferred !== undefined && plainText(choice) === plainText(preferred));
+      return same === undefined ? choices[turn % choices.length] : same;
+    }
     const type = typeOf(schema, known);
     if (type === 'object') return this.object(schema, path, known, turn);
     if (type === 'array') return this.array(schema, path, known, turn);
@@ -121,18 +128,17 @@ class ValueMaker {
       const make = () => this.value(schemaOfOther(schema, name), [...path, name], source[name], turn);
       this.set(value, name, make, false);
     }
-    const min = Math.max(countOf(schema.minProperties) ?? 0, this.wantsExample(schema, value) ? 1 : 0);
+    // True for an empty dictionary: one entry shows its form.
+    const min = Math.max(
+      countOf(schema.minProperties) ?? 0,
+      isObject(schema.additionalProperties) && !isObject(schema.properties) && Object.keys(value).length === 0 ? 1 : 0,
+    );
     if (min > VALUES_MAX) throw new UnsatisfiableError();
     for (let at = 1; Object.keys(value).length < min && isOpen; at += 1) {
       const name = this.otherName(schema, path, at + turn);
       if (at > min + 20) throw new UnsatisfiableError();
       this.set(value, name, () => this.value(schemaOfOther(schema, name), [...path, name], undefined, turn), true);
     }
-  }
-
-  /** True for an empty dictionary: one entry shows its form. */
-  private wantsExample(schema: JsonObject, value: JsonObject): boolean {
-    return isObject(schema.additionalProperties) && !isObject(schema.properties) && Object.keys(value).length === 0;
   }
 
   private otherName(schema: JsonObject, path: string[], at: number): string {
@@ -147,7 +153,12 @@ class ValueMaker {
     const rest = Array.isArray(schema.items) ? (schema.additionalItems ?? true) : (schema.items ?? true);
     const isGenerous = path.length < GENEROUS_DEPTH;
     const wanted = Array.isArray(known) ? known.length : isGenerous ? Math.max(prefix.length, 1) : 0;
-    const count = countFor(schema, wanted, prefix.length, rest);
+    // The length of a list nearest to `wanted` that the schema allows.
+    const contains = isObject(schema.contains) ? prefix.length + (countOf(schema.minContains) ?? 1) : 0;
+    const min = Math.max(countOf(schema.minItems) ?? 0, contains);
+    const max = rest === false ? prefix.length : (countOf(schema.maxItems) ?? Infinity);
+    if (min > VALUES_MAX || min > max) throw new UnsatisfiableError();
+    const count = Math.min(Math.max(wanted, min), max);
     const list: unknown[] = [];
     const seen = new Set<string>();
     for (let at = 0; list.length < count; at += 1) {
@@ -182,15 +193,6 @@ function exampleOf({ examples, default: usual }: JsonObject): unknown {
   return Array.isArray(examples) && examples.length > 0 ? examples[0] : usual;
 }
 
-/** The length of a list nearest to `wanted` that the schema allows. */
-function countFor(schema: JsonObject, wanted: number, prefix: number, rest: unknown): number {
-  const contains = isObject(schema.contains) ? prefix + (countOf(schema.minContains) ?? 1) : 0;
-  const min = Math.max(countOf(schema.minItems) ?? 0, contains);
-  const max = rest === false ? prefix : (countOf(schema.maxItems) ?? Infinity);
-  if (min > VALUES_MAX || min > max) throw new UnsatisfiableError();
-  return Math.min(Math.max(wanted, min), max);
-}
-
 /** The schema of a member that `properties` does not name. */
 function schemaOfOther(schema: JsonObject, name: string): unknown {
   for (const [pattern, member] of Object.entries(isObject(schema.patternProperties) ? schema.patternProperties : {})) {
@@ -198,14 +200,6 @@ function schemaOfOther(schema: JsonObject, name: string): unknown {
   }
   const first = isObject(schema.patternProperties) ? Object.values(schema.patternProperties)[0] : undefined;
   return isObject(schema.additionalProperties) ? schema.additionalProperties : (first ?? true);
-}
-
-/** The choice that the known value spells, else the example, else the first one. */
-function pickEnum(schema: JsonObject, choices: unknown[], known: unknown, turn: number): unknown {
-  if (choices.length === 0) throw new UnsatisfiableError();
-  const preferred = known !== undefined || turn > 0 ? known : exampleOf(schema);
-  const same = choices.find((choice) => preferred !== undefined && plainText(choice) === plainText(preferred));
-  return same === undefined ? choices[turn % choices.length] : same;
 }
 
 function plainText(value: unknown): string {

@@ -12,10 +12,8 @@ import type {
 import { deadlineIn, withinDeadline } from '../../../../mcp/protocol/deadline.js';
 import { members } from '../../../../mcp/protocol/json-text.js';
 import { answerText } from '../../../../mcp/protocol/messages.js';
-import { LEGACY_VERSIONS, rpcCode, type UpstreamIdentity, type ServerInfo } from '../../../../mcp/protocol/protocol.js';
+import { LEGACY_VERSIONS, rpcCode, type UpstreamIdentity } from '../../../../mcp/protocol/protocol.js';
 import type { Answer, Answerer, FrozenServer, PastCall, Simulator, ToolCall, ToolResult } from './simulator.js';
-
-const TEMPLATE_CHARS_MAX = 2_000;
 
 /** The calls of one mock, in one order for all processes. */
 export interface CallHistory {
@@ -46,7 +44,8 @@ export class SimulatedChannel implements Channel {
 
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
     const { server } = await withinDeadline(this.load(), timeoutMs, TIMEOUT_MESSAGE);
-    const has = (name: string, list: unknown) => (list === null ? {} : { [name]: {} });
+    const { name, version } = server.serverInfo ?? {};
+    const has = (capability: string, list: unknown) => (list === null ? {} : { [capability]: {} });
     return {
       era: 'legacy',
       protocolVersion: LEGACY_VERSIONS[0],
@@ -55,7 +54,11 @@ export class SimulatedChannel implements Channel {
         ...has('resources', server.resources ?? server.resourceTemplates),
         ...has('prompts', server.prompts),
       },
-      serverInfo: serverInfoOf(server),
+      serverInfo: {
+        ...server.serverInfo,
+        name: typeof name === 'string' ? name : 'simulated',
+        version: typeof version === 'string' ? version : '',
+      },
     };
   }
 
@@ -85,7 +88,8 @@ export class SimulatedChannel implements Channel {
   private async answer(call: McpCall): Promise<object> {
     const simulated = await this.load();
     const { server } = simulated;
-    const params = paramsOf(call.params);
+    const sent: unknown = call.params === undefined ? {} : JSON.parse(call.params);
+    const params = isObject(sent) ? sent : {};
     switch (call.method) {
       case 'ping':
       case 'logging/setLevel':
@@ -100,8 +104,21 @@ export class SimulatedChannel implements Channel {
         return { prompts: required(server.prompts, call.method) };
       case 'resources/read':
         return resourceResult(server, params) ?? refuse(`Resource ${String(params.uri)} not found`);
-      case 'prompts/get':
-        return promptResult(server, params);
+      case 'prompts/get': {
+        const name = String(params.name);
+        const prompt = server.prompts?.find((offered) => offered.name === name);
+        if (!prompt) return refuse(`Prompt ${name} not found`);
+        const args = isObject(params.arguments) ? params.arguments : {};
+        const declared = Array.isArray(prompt.arguments) ? (prompt.arguments as JsonObject[]) : [];
+        const missing = declared.find(
+          (argument) => argument.required === true && typeof args[String(argument.name)] !== 'string',
+        );
+        if (missing) return refuse(`Invalid arguments for prompt ${name}: ${String(missing.name)} is required`);
+        const listed = Object.entries(args).map(([argument, value]) => `${argument}: ${String(value)}`);
+        const described = typeof prompt.description === 'string' ? prompt.description : name;
+        const text = [described, ...listed].join('\n');
+        return { description: described, messages: [{ role: 'user', content: { type: 'text', text } }] };
+      }
       case 'completion/complete':
         return { completion: { values: [], total: 0, hasMore: false } };
       case 'tools/call':
@@ -134,15 +151,6 @@ async function callTool(simulated: SimulatedServer, call: McpCall, params: JsonO
   return result;
 }
 
-function serverInfoOf({ serverInfo }: FrozenServer): ServerInfo {
-  const { name, version } = serverInfo ?? {};
-  return {
-    ...serverInfo,
-    name: typeof name === 'string' ? name : 'simulated',
-    version: typeof version === 'string' ? version : '',
-  };
-}
-
 /** The list, unless the server offers none of its kind. */
 function required<T>(list: T | null, method: string): T {
   if (list === null) throw unknownMethod(method);
@@ -155,11 +163,6 @@ function unknownMethod(method: string): RefusedError {
 
 function refuse(message: string): never {
   throw new RefusedError({ code: rpcCode.invalidParams, message: `MCP error -32602: ${message}` });
-}
-
-function paramsOf(text: string | undefined): JsonObject {
-  const params: unknown = text === undefined ? {} : JSON.parse(text);
-  return isObject(params) ? params : {};
 }
 
 /** The result of `resources/read`: sample content of the media type, equal each time. Null for an unknown resource. */
@@ -181,7 +184,6 @@ function resourceResult({ resources, resourceTemplates }: FrozenServer, { uri }:
 
 /** True when a URI may come from a template (RFC 6570); each expression matches any text. Linear in both. */
 function isFrom(template: string, uri: string): boolean {
-  if (template.length > TEMPLATE_CHARS_MAX) return false;
   const [first = '', ...rest] = template.split(/\{[^{}]*\}/);
   if (!uri.startsWith(first)) return false;
   let at = first.length;
@@ -192,19 +194,4 @@ function isFrom(template: string, uri: string): boolean {
     at = isLast && literal === '' ? uri.length : found + literal.length;
   }
   return at === uri.length;
-}
-
-/** The result of `prompts/get`: one message with the description and the arguments. */
-function promptResult({ prompts }: FrozenServer, params: JsonObject): object {
-  const name = String(params.name);
-  const prompt = prompts?.find((one) => one.name === name);
-  if (!prompt) return refuse(`Prompt ${name} not found`);
-  const args = isObject(params.arguments) ? params.arguments : {};
-  const declared = Array.isArray(prompt.arguments) ? (prompt.arguments as JsonObject[]) : [];
-  const missing = declared.find((one) => one.required === true && typeof args[String(one.name)] !== 'string');
-  if (missing) return refuse(`Invalid arguments for prompt ${name}: ${String(missing.name)} is required`);
-  const listed = Object.entries(args).map(([argument, value]) => `${argument}: ${String(value)}`);
-  const described = typeof prompt.description === 'string' ? prompt.description : name;
-  const text = [described, ...listed].join('\n');
-  return { description: described, messages: [{ role: 'user', content: { type: 'text', text } }] };
 }

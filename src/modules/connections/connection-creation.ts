@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import type { ToolChoice } from '../../mcp/client/tool-choice.js';
+import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
+import { AccountLimitsService } from '../auth/account-limits.service.js';
+import type { Caller, OwnedNamespace } from '../auth/access.types.js';
+import { ServersService } from '../servers/servers.service.js';
+import type { SetConnectionDto, ToolsDto } from './core/connection.dto.js';
+import { type TargetKind } from './core/connection.entity.js';
+import { ConnectionRepository } from './core/connection.repository.js';
+import { type NewTarget } from './core/connection-target.js';
+import { neverCalled, uplinkWaiting } from './core/connection-status.js';
+import { ConnectionValues } from './core/connection-values.js';
+import { ResourceNotFoundError } from './core/connections.errors.js';
+import { TargetResolver } from './core/target-resolver.js';
+import { MockCreation, type NewMock } from './mock/mock-creation.js';
+import { SourceCompiler } from './source/source-compiler.js';
+
+/** Kinds of target that are rechecked without a call. */
+const RECHECKED: ReadonlySet<TargetKind> = new Set(['url', 'server']);
+
+/** The first recheck of a connection whose creation broke off. */
+const FIRST_CHECK = "now() + interval '1 minute'";
+
+/** A target that was resolved and prepared; only its row is missing. */
+interface PreparedTarget {
+  target: NewTarget;
+  mock: NewMock | null;
+}
+
+/** Creates the rows of connections. */
+@Injectable()
+export class ConnectionCreation {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly repository: ConnectionRepository,
+    private readonly targets: TargetResolver,
+    private readonly values: ConnectionValues,
+    private readonly servers: ServersService,
+    private readonly mocks: MockCreation,
+    private readonly sources: SourceCompiler,
+    private readonly limits: AccountLimitsService,
+  ) {}
+
+  /** Resolves the target of a new connection. @throws InvalidInputError, InvalidSourceError, KeyScopeError */
+  async prepare(namespace: OwnedNamespace, body: SetConnectionDto, caller: Caller): Promise<PreparedTarget> {
+    const target = await this.targets.resolve(namespace, body, caller);
+    if (target.source) Object.assign(target, await this.sources.check(target.source, namespace.id));
+    return { target, mock: await this.mocks.prepare(namespace.id, target, body.mock) };
+  }
+
+  /** @returns the row's id; null if the connection id is taken */
+  async insert(
+    namespace: OwnedNamespace,
+    connectionId: string,
+    { target: { query, ...target }, mock: newMock }: PreparedTarget,
+    { name, metadata, headers, tools, callTimeoutMs, mock }: SetConnectionDto,
+  ): Promise<string | null> {
+    const id = randomUUID();
+    const status = target.targetKind === 'uplink' ? uplinkWaiting : neverCalled;
+    const row = {
+      ...target,
+      ...(target.targetKind === 'url' && this.values.sealUrl(id, target.mcpUrl)),
+      source: target.source as object | null,
+      id,
+      namespaceId: namespace.id,
+      connectionId,
+      name: name ?? connectionId,
+      metadata: (metadata ?? {}) as object,
+      tools: toStoredTools(tools),
+      callTimeoutMs: callTimeoutMs ?? null,
+      mock: mock?.enabled ? (mock.scenario === undefined ? {} : { scenario: mock.scenario }) : null,
+      sealedHeaders: this.values.sealHeaders(id, headers),
+      sealedQuery: this.values.sealQuery(id, query),
+      statusState: status.state,
+      statusReason: status.reason,
+      statusMessage: status.message,
+      nextCheckAt: RECHECKED.has(target.targetKind) && !mock?.enabled ? () => FIRST_CHECK : null,
+    };
+    try {
+      const quotas = { connections: 1, connectionsPerNamespace: 1 };
+      const isNew = await this.limits.within({ namespaceId: namespace.id }, quotas, () =>
+        this.dataSource.transaction(async (tx) => {
+          const isInserted = await this.repository.insert(row, tx);
+          if (isInserted && newMock) await this.mocks.insert(id, connectionId, newMock, tx);
+          return isInserted;
+        }),
+      );
+      if (!isNew) return null;
+      if (target.serverId !== null) this.servers.countUse(target.serverId);
+      return id;
+    } catch (error) {
+      if (isForeignKeyViolation(error)) throw new ResourceNotFoundError();
+      throw error;
+    }
+  }
+}
+
+/** Null for `{}`, which offers all tools. */
+export function toStoredTools(tools: ToolsDto | undefined): ToolChoice | null {
+  return tools?.allow === undefined && tools?.deny === undefined ? null : { ...tools };
+}

@@ -1,0 +1,68 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import { Hosting } from '../../hosting/hosting.js';
+import type { SuccessDto } from '../../platform/http/success.dto.js';
+import type { OwnedNamespace } from '../auth/access.types.js';
+import { NamespacesService } from '../namespaces/namespaces.service.js';
+import { CredentialsService } from '../oauth/credentials.service.js';
+import { ConnectionHandles } from './core/connection-handles.js';
+import { ConnectionReader } from './core/connection-reader.js';
+import { Connection } from './core/connection.entity.js';
+import { ConnectionRepository } from './core/connection.repository.js';
+import { ResourceNotFoundError } from './core/connections.errors.js';
+
+/** Deletes connections, and what they hold open. */
+@Injectable()
+export class ConnectionDeletion implements OnModuleInit {
+  constructor(
+    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly repository: ConnectionRepository,
+    private readonly reader: ConnectionReader,
+    private readonly handles: ConnectionHandles,
+    private readonly credentials: CredentialsService,
+    private readonly hosting: Hosting,
+    private readonly namespaces: NamespacesService,
+  ) {}
+
+  onModuleInit(): void {
+    this.namespaces.beforeDeletion((namespace) => this.prepareDeletion(namespace));
+  }
+
+  /**
+   * Deletes a connection, ends its upstream session (Spec 4.4) and revokes its tokens.
+   *
+   * @throws ResourceNotFoundError
+   */
+  async remove(namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
+    const { id } = await this.reader.find(namespace, connectionId);
+    // Before the row is deleted: its tokens are deleted with it, and could not be revoked afterwards.
+    await this.handles.prepareEnd(id);
+    await this.credentials.remove({ kind: 'connection', id });
+    if (!(await this.delete(id))) throw new ResourceNotFoundError();
+    return { success: true };
+  }
+
+  /** Deletes the row of a connection and ends its session. @returns false if there was none */
+  async delete(id: string): Promise<boolean> {
+    const deleted = await this.repository.delete(id);
+    if (!deleted) return false;
+    await this.handles.deleted(deleted);
+    if (deleted.targetKind === 'source') await this.hosting.forget(id);
+    return true;
+  }
+
+  /** Reads what a namespace's deletion will delete. The result revokes its tokens and stops its modules. */
+  private async prepareDeletion({ id: namespaceId }: OwnedNamespace): Promise<() => void> {
+    const revoke = await this.credentials.prepareRevocation(
+      'connection',
+      await this.repository.idsWithTokens(namespaceId),
+    );
+    const where = { namespaceId, targetKind: 'source' } as const;
+    const modules = await this.connections.find({ where, select: { id: true } });
+    return () => {
+      revoke();
+      for (const { id } of modules) void this.hosting.forget(id);
+    };
+  }
+}
