@@ -291,7 +291,7 @@ export const registryEndpoints = {
   },
   'skill:publish:git-slots': {
     source: 'House',
-    behavior: 'A process fetches four repositories at once, at most two of one namespace or from one host.',
+    behavior: 'A process publishes four skills at once, at most two of one namespace or from one host.',
   },
   'skill:publish:git-guarded': {
     source: 'House',

@@ -7,10 +7,6 @@ import type { PackagedFile } from './skill-package.js';
 import type { SkillQueryDto } from './skill.dto.js';
 import type { SkillRef } from './skills.access.js';
 
-/** Rows of files in one statement, and their bytes: a statement is copied several times on its way. */
-const FILES_PER_INSERT = 50;
-const BYTES_PER_INSERT = 2 * 1024 * 1024;
-
 /** The text that is searched for similar words; the index `skills_typos` is on this expression. */
 const TEXT = `(skill.slug || ' ' || skill.name || ' ' || skill.description)`;
 
@@ -98,12 +94,8 @@ export class SkillsRepository {
     return this.database.transaction(async (tx) => {
       const { id, created } = await upsert(key, content, tx);
       await tx.delete(SkillFile, { skillId: id });
-      for (const batch of inBatches(files)) {
-        await tx.insert(
-          SkillFile,
-          batch.map((file) => ({ skillId: id, ...file })),
-        );
-      }
+      // One statement each: a statement is copied several times on its way, and a file may have 5 MB.
+      for (const file of files) await tx.insert(SkillFile, { skillId: id, ...file });
       return { created, skill: await tx.findOneByOrFail(Skill, { id }) };
     });
   }
@@ -180,19 +172,4 @@ async function upsert(
     .returning('id, xmax = 0 AS created')
     .execute()) as { raw: [{ id: string; created: boolean }] };
   return raw[0];
-}
-
-function* inBatches(files: PackagedFile[]): Generator<PackagedFile[]> {
-  let batch: PackagedFile[] = [];
-  let bytes = 0;
-  for (const file of files) {
-    bytes += file.content.length;
-    if (batch.length === FILES_PER_INSERT || (batch.length > 0 && bytes > BYTES_PER_INSERT)) {
-      yield batch;
-      batch = [];
-      bytes = file.content.length;
-    }
-    batch.push(file);
-  }
-  yield batch;
 }

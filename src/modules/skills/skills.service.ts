@@ -22,18 +22,15 @@ import type {
 } from './skill.dto.js';
 import { isSkillRef, requireSlug, type SkillRef, ownNamespace } from './skills.access.js';
 import { Skill } from './skill.entity.js';
-import { GitUrlConflictError, NoGitUrlError, SkillNotFoundError } from './skills.errors.js';
+import { skillNotFoundError, SkillPublishError } from './skills.errors.js';
 import { SkillsRepository } from './skills.repository.js';
 
-/** Concurrent publications in this process: each may hold 50 MB several times over. */
-const PUBLICATIONS_MAX = 2;
+/** Concurrent publications in this process, each with up to 75 MB; a namespace and a host may have half of them. */
+const PUBLICATIONS_MAX = 4;
 const PUBLICATION_WAIT_MS = 30_000;
 
-/** Concurrent fetches of repositories, which hold 25 MB each; a namespace and a host may have half of them. */
-const FETCHES_MAX = 4;
-
 /** Members that Slipway does not measure: zero and false, since the contract requires them. */
-const unknown = { qualityScore: 0, verified: false, externalStars: 0, externalForks: 0, uniqueUsers: 0 };
+const unmeasured = { qualityScore: 0, verified: false, externalStars: 0, externalForks: 0, uniqueUsers: 0 };
 
 /** The result of a publication. */
 export interface Publication {
@@ -46,7 +43,6 @@ export interface Publication {
 @Injectable()
 export class SkillsService {
   private readonly slots = KeyedLimiter.fair(PUBLICATIONS_MAX, PUBLICATION_WAIT_MS);
-  private readonly fetches = KeyedLimiter.fair(FETCHES_MAX, PUBLICATION_WAIT_MS);
 
   constructor(
     @InjectRepository(Skill) private readonly rows: Repository<Skill>,
@@ -63,7 +59,7 @@ export class SkillsService {
     return this.skills.withSimilarity((tx) => this.page(query, q, tx));
   }
 
-  /** Reads a skill. @throws SkillNotFoundError */
+  /** Reads a skill. @throws NotFoundError */
   async get(ref: SkillRef): Promise<SkillDto> {
     const skill = await this.find(ref);
     return { ...toSkillSummaryDto(skill), prompt: skill.prompt, owner: skill.namespace.accountId };
@@ -77,12 +73,9 @@ export class SkillsService {
   async publishFromGit(namespace: OwnedNamespace, slug: string, gitUrl: string): Promise<Publication> {
     requireSlug(slug);
     const source = parseGitUrl(gitUrl);
-    const kinds = [namespace.id, source.archives[0].host];
-    return this.fetches.run(kinds, async () => {
-      const archive = await this.repositories.fetch(source.archives);
-      return this.slots.run(namespace.id, async () =>
-        this.store(namespace, slug, await readSkillPackage(archive, REPOSITORY_LIMITS, source.folder), source),
-      );
+    return this.slots.run([namespace.id, source.archive.host], async () => {
+      const archive = await this.repositories.fetch(source.archive);
+      return this.store(namespace, slug, await readSkillPackage(archive, REPOSITORY_LIMITS, source.folder), source);
     });
   }
 
@@ -105,24 +98,27 @@ export class SkillsService {
     );
   }
 
-  /** Fetches a skill again from its Git URL. @throws SkillNotFoundError, NoGitUrlError */
+  /** Fetches a skill again from its Git URL. @throws NotFoundError, SkillPublishError */
   async sync(namespace: OwnedNamespace, slug: string): Promise<PublishedSkillDto> {
     const { gitUrl } = await this.find({ namespace: namespace.name, slug });
-    if (gitUrl === null) throw new NoGitUrlError();
+    if (gitUrl === null) {
+      const message = 'The skill was uploaded and has no Git URL: upload it again instead';
+      throw new SkillPublishError('unprocessable', 'no_git_url', message);
+    }
     return (await this.publishFromGit(namespace, slug, gitUrl)).skill;
   }
 
-  /** Deletes a skill with its files. @throws SkillNotFoundError */
+  /** Deletes a skill with its files. @throws NotFoundError */
   async remove(namespace: OwnedNamespace, slug: string): Promise<DeletedSkillDto> {
-    if (!isSkillRef({ namespace: namespace.name, slug })) throw new SkillNotFoundError();
+    if (!isSkillRef({ namespace: namespace.name, slug })) throw skillNotFoundError();
     const { affected } = await this.rows.delete({ namespaceId: namespace.id, slug });
-    if (!affected) throw new SkillNotFoundError();
+    if (!affected) throw skillNotFoundError();
     return { success: true, qualifiedName: `${namespace.name}/${slug}` };
   }
 
   private async find(ref: SkillRef): Promise<Skill> {
     const skill = isSkillRef(ref) ? await this.skills.find(ref) : null;
-    if (!skill) throw new SkillNotFoundError();
+    if (!skill) throw skillNotFoundError();
     return skill;
   }
 
@@ -136,7 +132,7 @@ export class SkillsService {
     return { skills: rows.map((skill) => project(toSkillSummaryDto(skill), query.fields)), pagination };
   }
 
-  /** @throws GitUrlConflictError, NamespaceNotFoundError when the namespace was deleted meanwhile */
+  /** @throws SkillPublishError (409), NamespaceNotFoundError when the namespace was deleted meanwhile */
   private async store(
     namespace: OwnedNamespace,
     slug: string,
@@ -150,10 +146,24 @@ export class SkillsService {
     const isNew = !(await this.rows.existsBy(key));
     const skillBytes = files.reduce((sum, file) => sum + file.content.length, 0);
     const quotas = { skillBytes, ...(isNew && { skills: 1, skillsPerNamespace: 1 }) };
+    const taken = () =>
+      new SkillPublishError('conflict', 'git_url_conflict', 'Git URL already claimed by another skill');
     const { created, skill } = await this.limits
       .within({ namespaceId: namespace.id }, quotas, () => this.skills.replace(key, row, files))
-      .catch(onViolation({ unique: () => new GitUrlConflictError(), foreignKey: () => new NamespaceNotFoundError() }));
-    return { created, skill: toPublishedSkillDto(namespace.name, skill) };
+      .catch(onViolation({ unique: taken, foreignKey: () => new NamespaceNotFoundError() }));
+    const published = {
+      id: skill.id,
+      namespace: namespace.name,
+      slug: skill.slug,
+      displayName: skill.name,
+      description: skill.description,
+      gitUrl: skill.gitUrl,
+      externalStars: unmeasured.externalStars,
+      listed: true,
+      createdAt: skill.createdAt.toISOString(),
+      updatedAt: skill.updatedAt.toISOString(),
+    };
+    return { created, skill: published };
   }
 }
 
@@ -166,27 +176,12 @@ function toSkillSummaryDto(skill: Skill): SkillSummaryDto {
     displayName: skill.name,
     description: skill.description,
     prompt: null,
-    ...unknown,
+    ...unmeasured,
     listed: true,
     createdAt: skill.createdAt.toISOString(),
     totalActivations: skill.totalActivations,
     categories: skill.categories,
     servers: skill.servers,
     gitUrl: skill.gitUrl,
-  };
-}
-
-function toPublishedSkillDto(namespace: string, skill: Skill): PublishedSkillDto {
-  return {
-    id: skill.id,
-    namespace,
-    slug: skill.slug,
-    displayName: skill.name,
-    description: skill.description,
-    gitUrl: skill.gitUrl,
-    externalStars: unknown.externalStars,
-    listed: true,
-    createdAt: skill.createdAt.toISOString(),
-    updatedAt: skill.updatedAt.toISOString(),
   };
 }

@@ -67,13 +67,6 @@ describe('PUT /skills/{namespace}/{slug}', () => {
     expect(response.status).toBe(201);
   });
 
-  verifies('skill:publish:git', 'finds the archive of hosts that spell it in the other way', async () => {
-    const name = uniqueName('lab');
-    host.serve(`/acme/${name}/-/archive/HEAD/repository.zip`, await zipOf({ 'r/SKILL.md': skillMd() }));
-    const response = await app.as(owner).put(await freePath(), { gitUrl: `${host.url}/acme/${name}` });
-    expect(response.status).toBe(201);
-  });
-
   verifies('skill:publish:git-conflict', 'is 409 for a folder that is another skill already', async () => {
     const gitUrl = await repository({ 'SKILL.md': skillMd() });
     const taken = await freePath();

@@ -1,7 +1,5 @@
-import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { openZip } from '../../../src/platform/zip/zip-archive.js';
-import { longIt } from '../../support/jest/globals.mjs';
 import { testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import { createNamespace } from '../../support/factories.js';
 import { createSkill, skillMd, upload } from '../../support/releases/skills.js';
@@ -68,13 +66,6 @@ describe('PUT /skills/{namespace}/{slug}/upload', () => {
       expect(index.body.skills[0].files).toEqual(['SKILL.md']);
     },
   );
-
-  it('keeps skills of one slug in two namespaces apart', async () => {
-    const mine = await createSkill(app, owner, { slug: 'same', description: 'Mine.' });
-    const yours = await createSkill(app, other, { slug: 'same', description: 'Yours.' });
-    expect((await app.as(owner).get(mine.path)).body.description).toBe('Mine.');
-    expect((await app.as(owner).get(yours.path)).body.description).toBe('Yours.');
-  });
 
   verifies('skill:publish:upload', 'takes the folder itself, and only what belongs to the skill', async () => {
     const namespace = await createNamespace(app, owner);
@@ -351,13 +342,6 @@ describe('DELETE /skills/{namespace}/{slug}', () => {
     },
   );
 
-  it('needs a key', async () => {
-    const { path } = await createSkill(app, owner);
-    const response = await open.as().delete(path);
-    expect([response.status, response.body]).toEqual([401, noKey]);
-    expect((await app.as(owner).get(path)).status).toBe(200);
-  });
-
   verifies(
     ['skill:delete:foreign', 'error:shape:skills-and-icon'],
     'is refused to others and deletes nothing',
@@ -405,21 +389,6 @@ describe('GET …/download', () => {
     const changed = await download().set('if-none-match', first.headers.etag);
     expect(changed.status).toBe(200);
     expect(changed.headers.etag).not.toBe(first.headers.etag);
-  });
-
-  longIt('holds large files whole', async () => {
-    const large = Buffer.from(randomBytes(2_000_000).toString('base64'));
-    const { path } = await createSkill(app, owner, { files: { 'large.txt': large, 'empty.txt': '' } });
-    const { body } = await app.as(owner).get(`${path}/download`).buffer(true).parse(bytes);
-    const zip = await openZip(body, { entriesMax: 10, totalBytesMax: 10_000_000 });
-    expect((await zip.read('large.txt', 5_000_000)).equals(large)).toBe(true);
-    expect(await zip.read('empty.txt', 1)).toHaveLength(0);
-    zip.close();
-  });
-
-  it('is 404 for no skill', async () => {
-    const response = await app.as(owner).get('/skills/nobody/none/download');
-    expect([response.status, response.body]).toEqual([404, notFound]);
   });
 
   it('is counted, like a read of SKILL.md, and an answer 304 is not', async () => {
