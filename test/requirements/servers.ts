@@ -12,10 +12,6 @@ export const servers = {
     behavior:
       'Pages of servers contain each server once, the most used first, and a page past the end is an empty 200.',
   },
-  'server:list:deep': {
-    source: 'House',
-    behavior: 'A page of servers far down is read from a stored position and equals the page by offset.',
-  },
   'server:list:seed': {
     source: 'Field',
     behavior: '`seed` shuffles a list of servers in an order that is the same on every page.',
@@ -132,8 +128,7 @@ export const servers = {
   'icon:cached': { source: 'House', behavior: 'An icon has an ETag, and a matching `If-None-Match` answers 304.' },
   'icon:adopted': {
     source: 'House',
-    behavior:
-      'The icon that a server announces is fetched under the egress rules, from at most three candidates and with at most three redirects.',
+    behavior: 'The first icon that a server announces is fetched under the egress rules, with at most three redirects.',
   },
   'link:signed': {
     source: 'House',
