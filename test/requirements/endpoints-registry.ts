@@ -289,10 +289,6 @@ export const registryEndpoints = {
     behavior:
       '`PUT /skills/{namespace}/{slug}` with a `gitUrl` fetches the repository and answers 201 for a new skill, 200 for a replaced one.',
   },
-  'skill:publish:git-slots': {
-    source: 'House',
-    behavior: 'A process publishes four skills at once, at most two of one namespace or from one host.',
-  },
   'skill:publish:git-guarded': {
     source: 'House',
     behavior:

@@ -33,15 +33,11 @@ export const servers = {
     source: 'Field',
     behavior: '`q` ranks matches by place: name, display name, description, names of tools.',
   },
-  'server:search:exact-first': {
+  'server:search:tolerant': {
     source: 'House',
-    behavior: 'A server whose name equals the search text is first, however many others match.',
+    behavior:
+      'A server whose name equals the search text is first. A search also matches prefixes of words, inflected forms, parts of names, also names of tools, and names in spite of typos.',
   },
-  'server:search:words': {
-    source: 'House',
-    behavior: 'A search matches prefixes of words, inflected forms, and parts of names, also names of tools.',
-  },
-  'server:search:typos': { source: 'House', behavior: 'A search matches names in spite of typos.' },
   'server:use-count': {
     source: 'House',
     behavior: '`useCount` counts the connections created to a server and the calls through it, in all processes.',
@@ -123,9 +119,9 @@ export const servers = {
   'icon:delete': { source: 'Field', behavior: '`DELETE …/icon` removes the icon; without one it answers 404.' },
   'icon:harmless': {
     source: 'House',
-    behavior: 'An icon is served with its actual type, `nosniff` and a sandboxing policy.',
+    behavior:
+      'An icon is served with its actual type, `nosniff`, a sandboxing policy and an ETag; a matching `If-None-Match` answers 304.',
   },
-  'icon:cached': { source: 'House', behavior: 'An icon has an ETag, and a matching `If-None-Match` answers 304.' },
   'icon:adopted': {
     source: 'House',
     behavior: 'The first icon that a server announces is fetched under the egress rules, with at most three redirects.',

@@ -131,7 +131,7 @@ describe('the log of a server', () => {
   );
 
   verifies(
-    ['logs:list:grouped', 'runtime-log:pieces'],
+    ['logs:list:grouped', 'log-ingestion:merge'],
     'shows all lines and exceptions of an invocation in it, whichever part came first',
     async () => {
       const { name, id: serverId } = await server();
@@ -273,7 +273,7 @@ describe('the log of a server', () => {
     },
   );
 
-  verifies('runtime-log:filters', 'shows only what matches every filter, and pages by the last id', async () => {
+  verifies('runtime-log:search', 'shows only what matches every filter, and pages by the last id', async () => {
     const { name, id } = await server();
     record(app, id, { messages: ['a'], outcome: 'exceededCpu', wallMs: 1_000 });
     record(app, id, { messages: ['b'], toolName: 'other', wallMs: 500 });
@@ -302,7 +302,7 @@ describe('the log of a server', () => {
   });
 
   verifies(
-    'runtime-log:total-bound',
+    'runtime-log:search',
     'counts all matches beyond 1,000, with and without a word, and shows the newest of them',
     async () => {
       const { name, id } = await server();
@@ -336,7 +336,7 @@ describe('the log of a server', () => {
   );
 
   verifies(
-    'runtime-log:total-bound',
+    'runtime-log:search',
     'counts whole hours while invocations are stored, each once whatever comes of it later',
     async () => {
       const { name, id } = await server();
@@ -406,7 +406,7 @@ describe('the log of a server', () => {
   });
 
   verifies(
-    'runtime-log:total-bound',
+    'runtime-log:search',
     'counts and shows what is older than the newest 4,000 in the order of time',
     async () => {
       const { name, id } = await server();

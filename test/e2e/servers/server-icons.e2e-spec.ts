@@ -98,7 +98,7 @@ describe('an uploaded icon', () => {
     expect((await get(path.replace('%2F', '/'))).status).toBe(200);
   });
 
-  verifies(['icon:cached'], 'is not sent again to a client that has it', async () => {
+  verifies(['icon:harmless'], 'is not sent again to a client that has it', async () => {
     const name = await createServer(app, owner);
     await uploadIcon(app, owner, name, png);
     const { etag, 'cache-control': cache } = (await getIcon(name)).headers;

@@ -239,7 +239,7 @@ describe('GET /servers?q=', () => {
     for (const score of scores) expect(score).toBeGreaterThan(0);
   });
 
-  verifies('server:search:exact-first', 'an exact name is first, whatever its use count', async () => {
+  verifies('server:search:tolerant', 'an exact name is first, whatever its use count', async () => {
     const name = uniqueName('exact');
     const [mine, theirs] = [await createNamespace(app, owner), await createNamespace(app, owner)];
     const popular = Array.from({ length: 1_100 }, (_, i) => ({ name: `${name}-${i}`, useCount: 1_000 }));
@@ -258,7 +258,7 @@ describe('GET /servers?q=', () => {
     expect(new Set(seen).size).toBe(50);
   });
 
-  verifies('server:search:words', 'finds half-written words, other forms, parts of names and of tools', async () => {
+  verifies('server:search:tolerant', 'finds half-written words, other forms, parts of names and of tools', async () => {
     expect(await found('weath')).toContain('weather');
     expect(await found('forecasting')).toEqual(['forecasts']);
     expect(await found('github')).toEqual(['gitHubIssues']);
@@ -271,14 +271,14 @@ describe('GET /servers?q=', () => {
     expect((await found('a server that tells me the tides'))[0]).toBe('sailing');
   });
 
-  verifies('server:search:typos', 'finds misspelt words', async () => {
+  verifies('server:search:tolerant', 'finds misspelt words', async () => {
     expect(await found('wether')).toEqual(expect.arrayContaining(['weather', 'forecasts']));
     expect(await found('forcasts')).toContain('forecasts');
     expect(await found('saling')).toEqual(['sailing']);
     expect(await found('xylophone')).toEqual([]);
   });
 
-  verifies('server:search:words', 'tools are found while the current release has them', async () => {
+  verifies('server:search:tolerant', 'tools are found while the current release has them', async () => {
     const name = await createServer(app, owner);
     const word = uniqueName('tool').replace('-', '');
     await releaseServer(app, name, { tools: [{ name: `call_${word}` }] });

@@ -242,41 +242,6 @@ describe('POST /skills', () => {
   });
 });
 
-describe('many publications at once', () => {
-  verifies(
-    'skill:publish:git-slots',
-    'of one namespace fetch two archives at a time, and another namespace does not wait',
-    async () => {
-      const waiting: (() => void)[] = [];
-      host.serve('/acme/slow/archive/HEAD.zip', (_request, response) => {
-        waiting.push(() => response.writeHead(404).end());
-      });
-      const namespace = await createNamespace(app, owner);
-      // Of four fetches at once a namespace may have half, and a host too.
-      const half = 2;
-      const publish = (_: unknown, n: number) =>
-        app
-          .as(owner)
-          .put(`/skills/${namespace}/slow-${n}`, { gitUrl: `${host.url}/acme/slow` })
-          .then(({ status }) => status);
-      const published = Array.from({ length: 6 }, publish);
-      await until(() => waiting.length === half, 'half of the slots fetch');
-      const elsewhere = await startRepositoryHost();
-      elsewhere.serve('/acme/fast/archive/HEAD.zip', await zipOf({ 'r/SKILL.md': skillMd() }));
-      const fast = await app.as(other).put(await freePath(other), { gitUrl: `${elsewhere.url}/acme/fast` });
-      await elsewhere.close();
-      expect([fast.status, waiting.length]).toEqual([201, half]);
-      let isOver = false;
-      const all = Promise.all(published).finally(() => (isOver = true));
-      await until(() => {
-        for (const answer of waiting.splice(0)) answer();
-        return isOver;
-      }, 'the others had their turn');
-      expect(new Set(await all)).toEqual(new Set([404]));
-    },
-  );
-});
-
 describe('POST …/sync', () => {
   verifies('skill:publish:git', 'fetches the skill anew', async () => {
     const gitUrl = await repository({ 'SKILL.md': skillMd() });

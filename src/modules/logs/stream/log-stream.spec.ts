@@ -65,7 +65,7 @@ describe('a log stream that fails', () => {
     throw new Error('the headers are sent');
   };
 
-  verifies('runtime-log:stream:bound', 'occupies no slot, whether it failed before its start or later', async () => {
+  verifies('runtime-log:stream:end', 'occupies no slot, whether it failed before its start or later', async () => {
     const streams = new LogStreams(empty, {} as PubSub, new HeldByKeys(), {
       gauge: () => undefined,
     } as unknown as Metrics);
