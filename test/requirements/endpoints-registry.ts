@@ -311,11 +311,7 @@ export const registryEndpoints = {
   'skill:publish:hostile-archive': {
     source: 'House',
     behavior:
-      'A zip with path traversal, links, decompression bombs, too many or encrypted files is refused with 4xx, and none of it is stored.',
-  },
-  'skill:publish:whole': {
-    source: 'House',
-    behavior: 'A publication replaces all files of the skill or none.',
+      'A publication replaces all files of the skill or none. A zip with path traversal, links, decompression bombs, too many or encrypted files is refused with 4xx.',
   },
   'skill:publish:error-shape': {
     source: 'Field',

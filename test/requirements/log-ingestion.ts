@@ -5,16 +5,12 @@ export const logIngestion = {
   'log-ingestion:merge': {
     source: 'House',
     behavior:
-      'Records of one invocation from several processes become one row, in any order of arrival, readable from the first on.',
+      'Records of one invocation from several processes become one row, in any order of arrival, readable from the first on: at once in the process that recorded them, in others within 2 s.',
   },
   'log-ingestion:once': {
     source: 'House',
     behavior:
       'A batch that is written again, because its connection broke before the answer, changes nothing, and a batch loses only the rows that cannot be stored.',
-  },
-  'log-ingestion:own-server': {
-    source: 'House',
-    behavior: 'Parts are added to an invocation only for the server that it belongs to.',
   },
   'log-ingestion:bounded': {
     source: 'House',
@@ -35,10 +31,5 @@ export const logIngestion = {
     source: 'House',
     behavior:
       'A call through a connection to a registry server is one row; the log of the server contains nothing of the connection, and that of the connection no payload, line or exception of the server. A call that was refused before it reached the server has no server, an internal request of the service no connection, and a client request one id for each connection.',
-  },
-  'log-ingestion:read': {
-    source: 'House',
-    behavior:
-      'The log of a connection or server contains calls of the answering process at once, and those of others within 2 s.',
   },
 } as const satisfies Record<string, Requirement>;

@@ -29,16 +29,13 @@ export const runtimeLogs = {
   },
   'runtime-log:own': {
     source: 'House',
-    behavior: 'Only the owner reads, follows or adds to the log of a server; for others the server is not found.',
+    behavior:
+      'Only the owner reads, follows or adds to the log of a server; for others the server is not found. Parts are added to an invocation only for the server that it belongs to.',
   },
   'runtime-log:stream': {
     source: 'House',
     behavior:
-      '`GET …/logs/stream` sends `init` with the newest invocations, then `invocation` for each new one that matches its filters, whichever process writes it, and again with the same id when a part is added.',
-  },
-  'runtime-log:stream:resume': {
-    source: 'House',
-    behavior: 'With `Last-Event-ID` a stream begins after that event, without repetition.',
+      '`GET …/logs/stream` sends `init` with the newest invocations, then `invocation` for each new one that matches its filters, whichever process writes it, and again with the same id when a part is added. With `Last-Event-ID` a stream begins after that event, without repetition.',
   },
   'runtime-log:stream:end': {
     source: 'House',
@@ -48,19 +45,11 @@ export const runtimeLogs = {
   'runtime-log:send': {
     source: 'House',
     behavior:
-      '`POST …/logs` accepts up to 1,000 records in the form of `GET` and answers 202 with their ids. A malformed record answers 400 with its index, and no record of the body is stored.',
-  },
-  'runtime-log:send:again': {
-    source: 'House',
-    behavior: 'Records with ids that are sent again change nothing.',
+      '`POST …/logs` accepts up to 1,000 records in the form of `GET` and answers 202 with their ids. A malformed record answers 400 with its index, and no record of the body is stored. Records with ids that are sent again change nothing.',
   },
   'runtime-log:otlp': {
     source: 'House',
     behavior:
-      '`POST …/otlp/v1/logs` accepts OTLP logs as protobuf and as JSON, also with gzip, and answers in the format of the request. Records that are too old or too many are dropped, counted and reported as a partial success. A body that is not OTLP, or decompresses to more than 1 MB, is refused.',
-  },
-  'runtime-log:otlp:trace': {
-    source: 'House',
-    behavior: 'OTLP records of one trace are one invocation, also across several exports and repetitions.',
+      '`POST …/otlp/v1/logs` accepts OTLP logs as protobuf and as JSON, also with gzip, and answers in the format of the request. Records of one trace are one invocation, also across several exports and repetitions. Records that are too old or too many are dropped, counted and reported as a partial success. A body that is not OTLP, or decompresses to more than 1 MB, is refused.',
   },
 } as const satisfies Record<string, Requirement>;

@@ -114,17 +114,13 @@ export const servers = {
   'icon:upload:wins': {
     source: 'House',
     behavior:
-      'An uploaded icon has precedence over the `iconUrl` of the owner, and that over the icon that the server announces.',
+      'An uploaded icon has precedence over the `iconUrl` of the owner, and that over the first icon that the server announces, which is fetched under the egress rules, with at most three redirects.',
   },
   'icon:delete': { source: 'Field', behavior: '`DELETE …/icon` removes the icon; without one it answers 404.' },
   'icon:harmless': {
     source: 'House',
     behavior:
       'An icon is served with its actual type, `nosniff`, a sandboxing policy and an ETag; a matching `If-None-Match` answers 304.',
-  },
-  'icon:adopted': {
-    source: 'House',
-    behavior: 'The first icon that a server announces is fetched under the egress rules, with at most three redirects.',
   },
   'link:signed': {
     source: 'House',
@@ -170,11 +166,8 @@ export const servers = {
   },
   'private:settable': {
     source: 'House',
-    behavior: '`visibility` is set at creation, by a change and at publish, and shown with the server.',
-  },
-  'private:default': {
-    source: 'House',
-    behavior: '`DEFAULT_VISIBILITY` is the visibility of new servers whose creator sends none.',
+    behavior:
+      '`visibility` is set at creation, by a change and at publish, and shown with the server. `DEFAULT_VISIBILITY` is that of new servers whose creator sends none.',
   },
 
   // The page about the specification

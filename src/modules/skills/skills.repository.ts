@@ -55,29 +55,23 @@ export class SkillsRepository {
     return this.named(ref).getOne();
   }
 
-  /** Runs `search` in a transaction in which similar words are found. */
-  async withSimilarity<T>(search: (tx: EntityManager) => Promise<T>): Promise<T> {
+  /**
+   * One page of the skills that match, with their namespaces: best match first with `q`, then newest first. `pageFor` says
+   * which, from their number; null: none of them.
+   */
+  async search(
+    filter: SkillFilter,
+    pageFor: (count: number) => { offset: number; limit: number } | null,
+  ): Promise<Skill[]> {
     return this.database.transaction(async (tx) => {
       await tx.query(`SET LOCAL pg_trgm.word_similarity_threshold = ${SIMILARITY_MIN}`);
-      return search(tx);
+      const rows = matching(filter, tx);
+      const page = pageFor(await rows.getCount());
+      if (page === null) return [];
+      if (filter.q !== null) rows.addSelect(SCORE, 'score').orderBy('score', 'DESC');
+      rows.addOrderBy('skill.createdAt', 'DESC').addOrderBy('skill.id', 'DESC');
+      return rows.offset(page.offset).limit(page.limit).getMany();
     });
-  }
-
-  /** Number of skills that match. */
-  count(filter: SkillFilter, tx: EntityManager = this.database.manager): Promise<number> {
-    return matching(filter, tx).getCount();
-  }
-
-  /** One page of the skills that match, with their namespaces: best match first with `q`, then newest first. */
-  search(
-    filter: SkillFilter,
-    { offset, limit }: { offset: number; limit: number },
-    tx: EntityManager = this.database.manager,
-  ): Promise<Skill[]> {
-    const rows = matching(filter, tx);
-    if (filter.q !== null) rows.addSelect(SCORE, 'score').orderBy('score', 'DESC');
-    rows.addOrderBy('skill.createdAt', 'DESC').addOrderBy('skill.id', 'DESC');
-    return rows.offset(offset).limit(limit).getMany();
   }
 
   /**

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository, type EntityManager } from 'typeorm';
+import { Repository } from 'typeorm';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
 import { project } from '../../platform/http/input-values.js';
@@ -55,8 +55,14 @@ export class SkillsService {
   /** Lists the best matches for `q`, or all skills, newest first; the other filters restrict both. */
   async list(query: SkillQueryDto): Promise<SkillListDto> {
     const q = query.q?.trim() || null;
-    if (q === null) return this.page(query, q);
-    return this.skills.withSimilarity((tx) => this.page(query, q, tx));
+    let pagination = pageOf(query, 0).pagination;
+    const rows = await this.skills.search({ ...query, q }, (count) => {
+      const page = pageOf(query, q === null ? count : Math.min(count, query.topK ?? count));
+      pagination = page.pagination;
+      const { pageSize, totalCount } = pagination;
+      return page.offset === null ? null : { offset: page.offset, limit: Math.min(pageSize, totalCount - page.offset) };
+    });
+    return { skills: rows.map((skill) => project(toSkillSummaryDto(skill), query.fields)), pagination };
   }
 
   /** Reads a skill. @throws NotFoundError */
@@ -120,16 +126,6 @@ export class SkillsService {
     const skill = isSkillRef(ref) ? await this.skills.find(ref) : null;
     if (!skill) throw skillNotFoundError();
     return skill;
-  }
-
-  private async page(query: SkillQueryDto, q: string | null, tx?: EntityManager): Promise<SkillListDto> {
-    const filter = { ...query, q };
-    const count = await this.skills.count(filter, tx);
-    const { offset, pagination } = pageOf(query, q === null ? count : Math.min(count, query.topK ?? count));
-    if (offset === null) return { skills: [], pagination };
-    const limit = Math.min(pagination.pageSize, pagination.totalCount - offset);
-    const rows = await this.skills.search(filter, { offset, limit }, tx);
-    return { skills: rows.map((skill) => project(toSkillSummaryDto(skill), query.fields)), pagination };
   }
 
   /** @throws SkillPublishError (409), NamespaceNotFoundError when the namespace was deleted meanwhile */

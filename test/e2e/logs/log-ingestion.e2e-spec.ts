@@ -161,7 +161,7 @@ describe('an invocation', () => {
     expect((await kept([late.id])).map(messages)).toEqual([['once', 'by 72']]);
   });
 
-  verifies('log-ingestion:own-server', 'cannot be added to for another server', async () => {
+  verifies('runtime-log:own', 'cannot be added to for another server', async () => {
     const theirs = await serverIdOf(app, await createServer(app, await app.account()));
     const one = row();
     await app.get(InvocationStore).keep([one], 81);

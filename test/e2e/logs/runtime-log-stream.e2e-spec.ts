@@ -114,7 +114,7 @@ describe('the stream of a log', () => {
   });
 
   verifies(
-    'runtime-log:stream:resume',
+    'runtime-log:stream',
     'sends a client that reconnects the invocations since its last event, without repetition',
     async () => {
       const { name, id } = await server();

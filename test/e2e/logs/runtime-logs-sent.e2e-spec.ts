@@ -114,7 +114,7 @@ describe('records that a server elsewhere sends', () => {
     expect((await logWith(app, owner, name, 1_000)).total).toBe(1_000);
   });
 
-  verifies('runtime-log:send:again', 'change nothing when they are sent again, at once or later', async () => {
+  verifies('runtime-log:send', 'change nothing when they are sent again, at once or later', async () => {
     const name = await createServer(app, owner);
     const timestamp = new Date().toISOString();
     const at = Date.parse(timestamp);
@@ -246,7 +246,7 @@ describe('OTLP log records', () => {
   });
 
   verifies(
-    'runtime-log:otlp:trace',
+    'runtime-log:otlp',
     'of one trace are one invocation, in several exports and when one is repeated',
     async () => {
       const name = await createServer(app, owner);

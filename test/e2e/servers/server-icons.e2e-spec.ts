@@ -241,7 +241,7 @@ describe('an icon the server names', () => {
 
   const named = (...paths: string[]) => paths.map((path) => ({ src: path.startsWith('/') ? base + path : path }));
 
-  verifies('icon:adopted', 'is fetched from its URL or read from it, within bounds', async () => {
+  verifies('icon:upload:wins', 'is fetched from its URL or read from it, within bounds', async () => {
     const egress = new Egress(new AddressPolicy(parseEgressAllow('loopback')));
     const svg = images['image/svg+xml'].toString('utf8').slice(1);
     const dataUrl = `data:image/png;base64,${png.toString('base64')}`;

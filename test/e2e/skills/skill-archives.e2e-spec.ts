@@ -105,12 +105,16 @@ describe('an uploaded archive', () => {
   ];
 
   for (const [what, content, problem] of wrong) {
-    verifies(['skill:publish:skill-md', 'skill:publish:whole'], `whose SKILL.md has ${what} is refused`, async () => {
-      const files = { 'SKILL.md': content, 'noise.bin': Buffer.from(Array.from({ length: 9_000 }, (_, n) => n * n)) };
-      const { status, code, error } = await refused(await zipOf(files));
-      expect([status, code]).toEqual([422, 'INVALID_SKILL_MD']);
-      expect(error).toContain(`SKILL.md `);
-      expect(error).toContain(problem);
-    });
+    verifies(
+      ['skill:publish:skill-md', 'skill:publish:hostile-archive'],
+      `whose SKILL.md has ${what} is refused`,
+      async () => {
+        const files = { 'SKILL.md': content, 'noise.bin': Buffer.from(Array.from({ length: 9_000 }, (_, n) => n * n)) };
+        const { status, code, error } = await refused(await zipOf(files));
+        expect([status, code]).toEqual([422, 'INVALID_SKILL_MD']);
+        expect(error).toContain(`SKILL.md `);
+        expect(error).toContain(problem);
+      },
+    );
   }
 });

@@ -143,7 +143,7 @@ describe('PUT /skills/{namespace}/{slug}/upload', () => {
     },
   );
 
-  verifies('skill:publish:whole', 'leaves the files of one publication when many come at once', async () => {
+  verifies('skill:publish:hostile-archive', 'leaves the files of one publication when many come at once', async () => {
     const namespace = await createNamespace(app, owner);
     const path = `/skills/${namespace}/review`;
     const archives = await Promise.all(
@@ -281,24 +281,6 @@ describe('GET /skills', () => {
     expect(await slugsFound(`category=${category}&verified=true`)).toEqual([]);
     const { body } = await app.as(owner).get(`/skills?slug=${slug}&fields=slug,namespace,nothing`);
     expect(body.skills).toEqual([{ namespace, slug }]);
-  });
-
-  it('refuses what is no query', async () => {
-    for (const query of [
-      'page=0',
-      'pageSize=101',
-      'topK=9',
-      'topK=501',
-      'ownerId=x',
-      'verified=maybe',
-      'seed=x',
-      'q=%00',
-    ]) {
-      const response = await app.as(owner).get(`/skills?${query}`);
-      expect([query, response.status, response.body]).toEqual([query, 400, { error: expect.stringMatching(/\S/) }]);
-    }
-    const odd = await app.as(owner).get(`/skills?q=${encodeURIComponent(`'"&|!():*<-> \\ %_`)}`);
-    expect(odd.status).toBe(200);
   });
 });
 
