@@ -289,10 +289,6 @@ export const registryEndpoints = {
     behavior:
       '`PUT /skills/{namespace}/{slug}` with a `gitUrl` fetches the repository and answers 201 for a new skill, 200 for a replaced one.',
   },
-  'skill:publish:git-slots': {
-    source: 'House',
-    behavior: 'A process fetches four repositories at once, at most two of one namespace or from one host.',
-  },
   'skill:publish:git-guarded': {
     source: 'House',
     behavior:
@@ -315,11 +311,7 @@ export const registryEndpoints = {
   'skill:publish:hostile-archive': {
     source: 'House',
     behavior:
-      'A zip with path traversal, links, decompression bombs, too many or encrypted files is refused with 4xx, and none of it is stored.',
-  },
-  'skill:publish:whole': {
-    source: 'House',
-    behavior: 'A publication replaces all files of the skill or none.',
+      'A publication replaces all files of the skill or none. A zip with path traversal, links, decompression bombs, too many or encrypted files is refused with 4xx.',
   },
   'skill:publish:error-shape': {
     source: 'Field',

@@ -12,17 +12,10 @@ export const runtimeLogs = {
     behavior:
       'The logs of a server and of a connection name the account, the credential and the `clientInfo` name of whoever sent a request, at every endpoint, and find the requests of one caller.',
   },
-  'runtime-log:pieces': {
-    source: 'House',
-    behavior: 'An invocation is readable from its first part on, and later parts are added to it.',
-  },
   'runtime-log:search': {
     source: 'House',
-    behavior: '`search` also matches exceptions, ignores case, and matches every character literally.',
-  },
-  'runtime-log:filters': {
-    source: 'House',
-    behavior: '`outcome`, `tool`, `method`, `minDurationMs` and `before` (an id) must all match.',
+    behavior:
+      '`search` also matches exceptions, ignores case, and matches every character literally; `outcome`, `tool`, `method`, `minDurationMs` and `before` (an id) must all match. `total` is the number of all matches; with `search` up to 10,000, and `totalIsExact` is false if more match.',
   },
   'runtime-log:answered-errors': {
     source: 'House',
@@ -32,69 +25,31 @@ export const runtimeLogs = {
   'runtime-log:left-out': {
     source: 'House',
     behavior:
-      '`leftOut` is the number of invocations in the range of time that were not stored because of `logBytesPerDay`. The service log has a warning for each such account and day, and a metric counts the rows.',
-  },
-  'runtime-log:total-bound': {
-    source: 'House',
-    behavior:
-      '`total` is the number of all matches; with `search` up to 100,000, and `totalIsExact` is false if more match.',
+      '`leftOut` is the number of invocations in the range of time that were not stored because of `logBytesPerDay`, and a metric counts the rows.',
   },
   'runtime-log:own': {
     source: 'House',
-    behavior: 'Only the owner reads, follows or adds to the log of a server; for others the server is not found.',
+    behavior:
+      'Only the owner reads, follows or adds to the log of a server; for others the server is not found. Parts are added to an invocation only for the server that it belongs to.',
   },
   'runtime-log:stream': {
     source: 'House',
     behavior:
-      '`GET …/logs/stream` sends `init` with the newest invocations, then `invocation` for each new one, whichever process writes it.',
-  },
-  'runtime-log:stream:updates': {
-    source: 'House',
-    behavior: 'An invocation with an added part is sent again with the same id.',
-  },
-  'runtime-log:stream:filters': {
-    source: 'House',
-    behavior: 'A stream sends only invocations that match its filters.',
-  },
-  'runtime-log:stream:resume': {
-    source: 'House',
-    behavior: 'With `Last-Event-ID` a stream begins after that event, without repetition.',
+      '`GET …/logs/stream` sends `init` with the newest invocations, then `invocation` for each new one that matches its filters, whichever process writes it, and again with the same id when a part is added. With `Last-Event-ID` a stream begins after that event, without repetition.',
   },
   'runtime-log:stream:end': {
     source: 'House',
-    behavior: 'A stream ends with its process, its server, the access of its key, and when its reader stalls.',
-  },
-  'runtime-log:stream:bound': {
-    source: 'House',
-    behavior: 'An account has 10 open log streams in a process; a further one answers 429.',
+    behavior:
+      'A stream ends with its process, its server, the access of its key, and when its reader stalls. An account has 10 open log streams in a process; a further one answers 429.',
   },
   'runtime-log:send': {
     source: 'House',
-    behavior: '`POST …/logs` accepts up to 1,000 records in the form of `GET` and answers 202 with their ids.',
-  },
-  'runtime-log:send:invalid': {
-    source: 'House',
-    behavior: 'A malformed record answers 400 with its index, and no record of the body is stored.',
-  },
-  'runtime-log:send:again': {
-    source: 'House',
-    behavior: 'Records with ids that are sent again change nothing.',
+    behavior:
+      '`POST …/logs` accepts up to 1,000 records in the form of `GET` and answers 202 with their ids. A malformed record answers 400 with its index, and no record of the body is stored. Records with ids that are sent again change nothing.',
   },
   'runtime-log:otlp': {
     source: 'House',
     behavior:
-      '`POST …/otlp/v1/logs` accepts OTLP logs as protobuf and as JSON, also with gzip, and answers in the format of the request.',
-  },
-  'runtime-log:otlp:trace': {
-    source: 'House',
-    behavior: 'OTLP records of one trace are one invocation, also across several exports and repetitions.',
-  },
-  'runtime-log:otlp:partial': {
-    source: 'House',
-    behavior: 'OTLP records that are too old or too many are dropped, counted and reported as a partial success.',
-  },
-  'runtime-log:otlp:invalid': {
-    source: 'House',
-    behavior: 'A body that is not OTLP, or decompresses to more than 1 MB, is refused.',
+      '`POST …/otlp/v1/logs` accepts OTLP logs as protobuf and as JSON, also with gzip, and answers in the format of the request. Records of one trace are one invocation, also across several exports and repetitions. Records that are too old or too many are dropped, counted and reported as a partial success. A body that is not OTLP, or decompresses to more than 1 MB, is refused.',
   },
 } as const satisfies Record<string, Requirement>;

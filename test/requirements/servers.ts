@@ -12,10 +12,6 @@ export const servers = {
     behavior:
       'Pages of servers contain each server once, the most used first, and a page past the end is an empty 200.',
   },
-  'server:list:deep': {
-    source: 'House',
-    behavior: 'A page of servers far down is read from a stored position and equals the page by offset.',
-  },
   'server:list:seed': {
     source: 'Field',
     behavior: '`seed` shuffles a list of servers in an order that is the same on every page.',
@@ -37,15 +33,11 @@ export const servers = {
     source: 'Field',
     behavior: '`q` ranks matches by place: name, display name, description, names of tools.',
   },
-  'server:search:exact-first': {
+  'server:search:tolerant': {
     source: 'House',
-    behavior: 'A server whose name equals the search text is first, however many others match.',
+    behavior:
+      'A server whose name equals the search text is first. A search also matches prefixes of words, inflected forms, parts of names, also names of tools, and names in spite of typos.',
   },
-  'server:search:words': {
-    source: 'House',
-    behavior: 'A search matches prefixes of words, inflected forms, and parts of names, also names of tools.',
-  },
-  'server:search:typos': { source: 'House', behavior: 'A search matches names in spite of typos.' },
   'server:use-count': {
     source: 'House',
     behavior: '`useCount` counts the connections created to a server and the calls through it, in all processes.',
@@ -122,18 +114,13 @@ export const servers = {
   'icon:upload:wins': {
     source: 'House',
     behavior:
-      'An uploaded icon has precedence over the `iconUrl` of the owner, and that over the icon that the server announces.',
+      'An uploaded icon has precedence over the `iconUrl` of the owner, and that over the first icon that the server announces, which is fetched under the egress rules, with at most three redirects.',
   },
   'icon:delete': { source: 'Field', behavior: '`DELETE …/icon` removes the icon; without one it answers 404.' },
   'icon:harmless': {
     source: 'House',
-    behavior: 'An icon is served with its actual type, `nosniff` and a sandboxing policy.',
-  },
-  'icon:cached': { source: 'House', behavior: 'An icon has an ETag, and a matching `If-None-Match` answers 304.' },
-  'icon:adopted': {
-    source: 'House',
     behavior:
-      'The icon that a server announces is fetched under the egress rules, from at most three candidates and with at most three redirects.',
+      'An icon is served with its actual type, `nosniff`, a sandboxing policy and an ETag; a matching `If-None-Match` answers 304.',
   },
   'link:signed': {
     source: 'House',
@@ -179,11 +166,8 @@ export const servers = {
   },
   'private:settable': {
     source: 'House',
-    behavior: '`visibility` is set at creation, by a change and at publish, and shown with the server.',
-  },
-  'private:default': {
-    source: 'House',
-    behavior: '`DEFAULT_VISIBILITY` is the visibility of new servers whose creator sends none.',
+    behavior:
+      '`visibility` is set at creation, by a change and at publish, and shown with the server. `DEFAULT_VISIBILITY` is that of new servers whose creator sends none.',
   },
 
   // The page about the specification

@@ -28,7 +28,7 @@ describe('the log of a connection', () => {
     }
     clock.mockRestore();
     const of = (id: string) => written.filter(({ connectionId }) => connectionId === id).length;
-    expect([of(loud), of(quiet)]).toEqual([127, 1]);
+    expect([of(loud), of(quiet)]).toEqual([121, 1]);
   });
 
   verifies('log:bounded', 'keeps calls that failed beyond a thousand that did not', () => {

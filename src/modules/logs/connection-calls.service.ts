@@ -10,7 +10,7 @@
  * Recording neither waits nor fails. A reader sees all that this process recorded, and rows of others after at most 2
  * s.
  */
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { CallMetricsService } from './call-metrics.service.js';
 import { charsOf } from './ingest/invocation-buffer.js';
@@ -37,13 +37,11 @@ interface Usage {
 /** Records and finds the requests of connections. */
 @Injectable()
 export class ConnectionCallsService {
-  private readonly logger = new Logger('connection log');
   private minute = 0;
   private usage = new Map<string, Usage>();
   /** Calls of connections that no row has reported yet. */
   private readonly leftOut = new Map<string, number>();
   private dropped = 0;
-  private reported = 0;
 
   constructor(
     private readonly invocations: InvocationsService,
@@ -94,7 +92,10 @@ export class ConnectionCallsService {
     const { connectionId, method, outcome } = part;
     const now = Date.now();
     const minute = Math.floor(now / 60_000);
-    if (minute !== this.minute) this.startMinute(minute);
+    if (minute !== this.minute) {
+      this.minute = minute;
+      this.usage = new Map();
+    }
     const usage = this.usage.get(connectionId) ?? { calls: 0, printed: 0, chars: 0, keptAt: 0 };
     this.usage.set(connectionId, usage);
     const chars = usage.chars + charsOf(part);
@@ -107,14 +108,5 @@ export class ConnectionCallsService {
     }
     usage.chars = chars;
     return true;
-  }
-
-  private startMinute(minute: number): void {
-    this.minute = minute;
-    this.usage = new Map();
-    const dropped = this.dropped - this.reported;
-    this.reported = this.dropped;
-    if (dropped > 0)
-      this.logger.warn(`${dropped} calls or lines were dropped: their connections have too many a minute`);
   }
 }

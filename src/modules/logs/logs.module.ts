@@ -1,7 +1,6 @@
 import { Module } from '@nestjs/common';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
-import type { Env } from '../../config/env.js';
 import { roleModule } from '../../config/role-module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { ServersModule } from '../servers/servers.module.js';
@@ -37,7 +36,12 @@ export class LogsModule {
         {
           provide: LOG_EXPORT,
           inject: [getDataSourceToken(), Metrics],
-          useFactory: (database: DataSource, metrics: Metrics) => logExport(env, database, metrics),
+          useFactory: async (database: DataSource, metrics: Metrics) => {
+            // Loaded only where a collector is set.
+            if (!env.sendsLogs) return null;
+            const { LogExport } = await import('./export/log-export.js');
+            return new LogExport(database, env, metrics);
+          },
         },
         InvocationStore,
         InvocationsRepository,
@@ -53,11 +57,4 @@ export class LogsModule {
     },
     worker: { providers: [PartitionMaintenance, DeletedOwnerCleaner] },
   }));
-}
-
-/** Loaded only where a collector is set. */
-async function logExport(env: Env, database: DataSource, metrics: Metrics): Promise<object | null> {
-  if (!env.sendsLogs) return null;
-  const { LogExport } = await import('./export/log-export.js');
-  return new LogExport(database, env, metrics);
 }

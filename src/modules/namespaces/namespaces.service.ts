@@ -41,9 +41,6 @@ declare module '../../platform/queue/pub-sub.js' {
   }
 }
 
-/** Names that a misspelt one is compared with. */
-const OWN_NAMES_MAX = 1_000;
-
 /** Runs before a namespace is deleted. The returned function runs after the deletion, if it succeeds. */
 export type NamespaceDeletion = (namespace: OwnedNamespace) => Promise<() => void>;
 
@@ -92,7 +89,6 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
       where: { accountId },
       select: { name: true },
       order: { createdAt: 'DESC' },
-      take: OWN_NAMES_MAX,
     });
     return rows.map(({ name }) => name);
   }
@@ -101,20 +97,13 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   async list(caller: Caller, query: NamespaceQueryDto): Promise<NamespaceListDto> {
     const { q, ownerId, hasServers, hasSkills } = query;
     const isSearch = [q, ownerId, hasServers, hasSkills].some((filter) => filter !== undefined);
-    const viewer = caller;
-    const filter = {
-      prefix: q,
-      ownerId,
-      hasServers,
-      hasSkills,
-      viewer,
-      ...(!isSearch && { accountId: caller.accountId }),
-    };
+    const own = isSearch ? {} : { accountId: caller.accountId };
+    const filter = { prefix: q, ownerId, hasServers, hasSkills, viewer: caller, ...own };
     const { offset, pagination } = pageOf(query, await this.rows.count(filter));
     if (offset === null) return { namespaces: [], pagination };
     const order = isSearch ? 'name' : 'newest';
-    const found = await this.rows.find(filter, { order, offset, limit: pagination.pageSize });
-    return { namespaces: found.map((row) => project(toNamespaceDto(row), query.fields)), pagination };
+    const rows = await this.rows.find(filter, { order, offset, limit: pagination.pageSize });
+    return { namespaces: rows.map((row) => project(toNamespaceDto(row), query.fields)), pagination };
   }
 
   /** Creates a namespace with a generated name. @throws KeyScopeError */
@@ -132,7 +121,12 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
    * @throws InvalidInputError, KeyScopeError, QuotaExceededError, ConflictError when another account has it
    */
   async claim(name: string, caller: Caller): Promise<NamespaceDto> {
-    requireNamespaceName(name);
+    if (!NAMESPACE_NAME.test(name)) {
+      throw new InvalidInputError(
+        'name must be 3 to 39 lower-case letters, digits and hyphens, and begin and end with a letter or digit',
+      );
+    }
+    if (RESERVED_NAMESPACES.has(name)) throw new InvalidInputError(`"${name}" is reserved: choose another name`);
     for (;;) {
       const row = await this.namespaces.findOneBy({ name });
       if (row && this.access.may(caller, 'manage', { ownerId: row.accountId, namespace: name }))
@@ -176,15 +170,4 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     this.owners.drop(name);
     return row && toNamespaceDto(row);
   }
-}
-
-/** @throws InvalidInputError for a malformed or reserved name */
-function requireNamespaceName(name: string): string {
-  if (!NAMESPACE_NAME.test(name)) {
-    throw new InvalidInputError(
-      'name must be 3 to 39 lower-case letters, digits and hyphens, and begin and end with a letter or digit',
-    );
-  }
-  if (RESERVED_NAMESPACES.has(name)) throw new InvalidInputError(`"${name}" is reserved: choose another name`);
-  return name;
 }

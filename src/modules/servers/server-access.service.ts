@@ -38,7 +38,10 @@ interface KnownGrant {
 /** Decides who may do what with a server. */
 @Injectable()
 export class ServerAccessService implements OnModuleInit {
-  private readonly grants = new RowCache<KnownGrant>((key) => this.load(key));
+  private readonly grants = new RowCache<KnownGrant>(async (key) => {
+    const [serverId = '', accountId = ''] = key.split(' ');
+    return { serverId, level: await this.rows.findGrant(serverId, accountId) };
+  });
 
   constructor(
     private readonly access: AccessService,
@@ -95,11 +98,6 @@ export class ServerAccessService implements OnModuleInit {
   private isGranted(caller: Caller, action: Action, server: ServerTarget, grant: KnownGrant | null): boolean {
     const { ownerId, namespace, isPublic } = server;
     return this.access.may(caller, action, { ownerId, namespace, isPublic, granted: grant?.level ?? null });
-  }
-
-  private async load(key: string): Promise<KnownGrant> {
-    const [serverId = '', accountId = ''] = key.split(' ');
-    return { serverId, level: await this.rows.findGrant(serverId, accountId) };
   }
 
   private forget(id: string): void {

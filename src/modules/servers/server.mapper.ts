@@ -1,13 +1,10 @@
 import { isObject } from '../../platform/text/json.js';
 import type {
-  HttpServerConnectionDto,
   PromptArgumentDto,
   PromptSummaryDto,
   ResourceSummaryDto,
   ServerDetailDto,
   ServerDto,
-  ServerSecurity,
-  StdioServerConnectionDto,
   ToolSummaryDto,
 } from './server.dto.js';
 import type { Server } from './server.entity.js';
@@ -17,7 +14,6 @@ import {
   type QualifiedName,
   formatQualifiedName,
   type ReleaseType,
-  type ServerSnapshot,
   type ServerTarget,
   type Visibility,
 } from './server.types.js';
@@ -44,6 +40,13 @@ export type DetailRow = QualifiedName &
 export function toServerDetailDto(row: DetailRow, urls: ServerUrlsService): ServerDetailDto {
   const { snapshot, scanPassed } = row;
   const remote = snapshot !== null && isRemote(snapshot.type);
+  const connections: ServerDetailDto['connections'] = [];
+  if (snapshot) {
+    const { runtime, configSchema } = snapshot;
+    if (remote) connections.push({ type: 'http', deploymentUrl: urls.run(row.slug), configSchema });
+    else connections.push({ type: 'stdio', bundleUrl: urls.bundle(row), runtime: runtime ?? 'node', configSchema });
+  }
+  const warnings = snapshot?.warnings?.map(({ tool, message }) => ({ tool, message })) ?? [];
   return {
     qualifiedName: formatQualifiedName(row),
     displayName: row.displayName,
@@ -52,31 +55,17 @@ export function toServerDetailDto(row: DetailRow, urls: ServerUrlsService): Serv
     iconUrl: urls.icon(row, row),
     remote,
     deploymentUrl: remote ? urls.run(row.slug) : null,
-    connections: snapshot ? [toConnection(row, snapshot, urls)] : [],
+    connections,
     currentReleaseId: snapshot?.releaseId ?? null,
-    security: scanPassed === null ? null : { scanPassed, ...warningsOf(snapshot) },
+    security: scanPassed === null ? null : { scanPassed, ...(warnings.length > 0 && { warnings }) },
     tools: summaries(snapshot?.tools, toTool),
     resources: summaries(snapshot?.resources, toResource),
     prompts: summaries(snapshot?.prompts, toPrompt),
   };
 }
 
-function warningsOf(snapshot: ServerSnapshot | null): Pick<ServerSecurity, 'warnings'> {
-  const { warnings = [] } = snapshot ?? {};
-  return warnings.length === 0 ? {} : { warnings: warnings.map(({ tool, message }) => ({ tool, message })) };
-}
-
 function isRemote(type: ReleaseType): boolean {
   return type !== 'stdio';
-}
-
-function toConnection(
-  row: DetailRow,
-  { type, runtime, configSchema }: ServerSnapshot,
-  urls: ServerUrlsService,
-): HttpServerConnectionDto | StdioServerConnectionDto {
-  if (isRemote(type)) return { type: 'http', deploymentUrl: urls.run(row.slug), configSchema };
-  return { type: 'stdio', bundleUrl: urls.bundle(row), runtime: runtime ?? 'node', configSchema };
 }
 
 /** The items with all members that the contract requires; null if the list is unknown. */

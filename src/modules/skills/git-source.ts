@@ -3,65 +3,81 @@
  * fetches the repository as a zip over HTTPS; no git is run.
  *
  * GitHub, GitLab, Bitbucket and Gitea have their own forms of folder pages (`/tree/main/skills/pdf`) and of archives. A
- * host that is not known by name is recognised by its path, or both Gitea's and GitLab's archive are tried. `key` is
- * the same for every spelling and branch, so that one folder is one skill.
+ * host that is not known by name is recognised by its path, and taken for a Gitea without one. `key` is the same for
+ * every spelling and branch, so that one folder is one skill.
  *
  * The egress policy applies at every step, with 5 redirects, 45 s in all and 25 MB. Faults: 400 for the URL, 404 for a
  * repository that does not exist or is private (hosts do not tell), 502 for a host that is down or answers with no zip,
  * 413 above the size.
  */
 import { Injectable } from '@nestjs/common';
-import type { Dispatcher } from 'undici';
 import { DomainError, InvalidInputError, TooLargeError } from '../../platform/errors/domain-error.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { discard, follow, readWithin, RedirectRefusedError } from '../../platform/egress/follow.js';
 import { parseUrl } from '../../config/parse-url.js';
 import { ARCHIVE_BYTES_MAX } from './skill-package.js';
-import { RepositoryNotFoundError, RepositoryUnavailableError } from './skills.errors.js';
+import { SkillPublishError } from './skills.errors.js';
 
 /** GitHub redirects once, to codeload.github.com. */
 const REDIRECTS_MAX = 5;
 
-/** Limit of the whole download. Published clients repeat a request after 60 s. */
+/** Time for the whole download. Published clients repeat a request after 60 s. */
 const FETCH_MS_MAX = 45_000;
 
 /** Signatures a zip may begin with: a file, or the end of an empty one. */
 const ZIP_STARTS = ['PK\x03\x04', 'PK\x05\x06'];
+
+const unavailable = (message: string, detail?: unknown) =>
+  new SkillPublishError('upstream', 'upstream_error', message, detail);
 
 /** Fetches repositories as zips, through {@link Egress} at every step. */
 @Injectable()
 export class GitArchives {
   constructor(private readonly egress: Egress) {}
 
-  /**
-   * Fetches the first of these URLs that exists.
-   *
-   * @throws EgressRefusedError, RepositoryNotFoundError, RepositoryUnavailableError, TooLargeError
-   */
-  async fetch(candidates: URL[]): Promise<Buffer> {
-    const signal = AbortSignal.timeout(FETCH_MS_MAX);
-    let missing: RepositoryNotFoundError | null = null;
-    for (const candidate of candidates) {
-      try {
-        return await this.fetchOne(candidate, signal);
-      } catch (error) {
-        if (!(error instanceof RepositoryNotFoundError)) throw asFailure(error, candidate.host);
-        missing ??= error;
-      }
-    }
-    throw missing ?? new Error('No address to fetch from');
-  }
-
-  private async fetchOne(start: URL, signal: AbortSignal): Promise<Buffer> {
+  /** @throws EgressRefusedError, SkillPublishError, TooLargeError */
+  async fetch(archive: URL): Promise<Buffer> {
     const headers = { 'user-agent': 'slipway', accept: 'application/zip, */*', 'accept-encoding': 'identity' };
-    const { url, answer } = await follow(this.egress, start, { headers, signal, redirectsMax: REDIRECTS_MAX });
-    if (answer.statusCode === 200) return readZip(answer.body, url.host);
-    discard(answer.body);
-    throw refusal(url.host, answer.statusCode);
+    const options = { headers, signal: AbortSignal.timeout(FETCH_MS_MAX), redirectsMax: REDIRECTS_MAX };
+    try {
+      const { url, answer } = await follow(this.egress, archive, options);
+      if (answer.statusCode === 200) {
+        const bytes = await readWithin(answer.body, ARCHIVE_BYTES_MAX);
+        if (bytes === null) {
+          throw new TooLargeError(`The repository is larger than ${ARCHIVE_BYTES_MAX / 1024 / 1024} MB as a zip`);
+        }
+        if (ZIP_STARTS.includes(bytes.toString('latin1', 0, 4))) return bytes;
+        const advice = 'check the URL, and that the repository is public';
+        throw unavailable(`${url.host} answered with something that is not a zip file: ${advice}`);
+      }
+      discard(answer.body);
+      // Hosts hide a private repository behind any of these.
+      if ([401, 403, 404, 410].includes(answer.statusCode)) {
+        throw new SkillPublishError(
+          'not_found',
+          'repository_not_found',
+          `${url.host} answered ${answer.statusCode} for the repository: check the URL, and that the repository is public`,
+        );
+      }
+      throw unavailable(`${url.host} answered ${answer.statusCode} for the repository: try again later`);
+    } catch (error) {
+      if (error instanceof DomainError) throw error;
+      if (error instanceof RedirectRefusedError) {
+        throw unavailable(
+          error.reason === 'too many'
+            ? `${archive.host} redirects more than ${REDIRECTS_MAX} times`
+            : `${error.from.host} leads to an address without TLS, which is not followed`,
+        );
+      }
+      // Sockets, DNS and TLS.
+      const { name, code } = error as NodeJS.ErrnoException;
+      const reason = name === 'TimeoutError' ? `no whole answer within ${FETCH_MS_MAX / 1000} s` : (code ?? name);
+      throw unavailable(`The repository could not be fetched from ${archive.host}: ${reason}`, error);
+    }
   }
 }
 
-/** The folder of a skill in a repository, and the URLs of the repository's zip. */
+/** The folder of a skill in a repository, and the URL of the repository's zip. */
 export interface GitSource {
   /** The owner's URL, normalized. */
   gitUrl: string;
@@ -69,8 +85,7 @@ export interface GitSource {
   key: string;
   /** In the repository; empty when the URL names the whole repository. */
   folder: string;
-  /** To be tried in turn: an unknown host may be of several kinds. */
-  archives: URL[];
+  archive: URL;
 }
 
 /** URL patterns of a kind of host. */
@@ -87,7 +102,7 @@ const bitbucket: Host = { browse: /\/src\//, archive: (ref) => `/get/${ref}.zip`
 /** Gitea, Forgejo and their forks. */
 const gitea: Host = { browse: /\/src\/(?:branch|tag|commit)\//, archive: (ref) => `/archive/${ref}.zip` };
 
-const known: Record<string, Host> = { 'github.com': github, 'gitlab.com': gitlab, 'bitbucket.org': bitbucket };
+const hosts: Record<string, Host> = { 'github.com': github, 'gitlab.com': gitlab, 'bitbucket.org': bitbucket };
 
 /** With percent-encoding; the column is indexed. */
 const URL_LENGTH_MAX = 1_000;
@@ -97,24 +112,6 @@ const HEAD = 'HEAD';
 
 /** Reads the address of a repository or of a folder in one. @throws InvalidInputError */
 export function parseGitUrl(text: string): GitSource {
-  const url = parseHttpUrl(text);
-  const host = known[url.hostname] ?? [gitlab, gitea, github].find(({ browse }) => browse.test(url.pathname));
-  const [repository = '', rest] = splitOnce(url.pathname, host?.browse);
-  const path = repository.replace(/\/+$/, '').replace(/\.git$/, '');
-  if (!/^(\/[^/]+)+$/.test(path)) {
-    throw new InvalidInputError('gitUrl must name a repository: https://host/owner/repository');
-  }
-  const [ref = HEAD, ...folders] = (rest ?? HEAD).split('/').filter((part) => part !== '');
-  const folder = decodePath(folders.join('/')).replace(/(^|\/)SKILL\.md$/, '');
-  return {
-    gitUrl: url.href,
-    key: `${url.host}${path} ${folder}`.toLowerCase(),
-    folder,
-    archives: (host ? [host] : [gitea, gitlab]).map(({ archive }) => new URL(`${path}${archive(ref)}`, url)),
-  };
-}
-
-function parseHttpUrl(text: string): URL {
   const url = parseUrl(text.trim());
   if (!url) throw new InvalidInputError('gitUrl must be a URL such as https://github.com/owner/repository');
   if (url.protocol !== 'https:' && url.protocol !== 'http:') {
@@ -127,50 +124,24 @@ function parseHttpUrl(text: string): URL {
   if (url.href.length > URL_LENGTH_MAX) {
     throw new InvalidInputError(`gitUrl must not be longer than ${URL_LENGTH_MAX} characters`);
   }
-  return url;
-}
-
-function splitOnce(path: string, at: RegExp | undefined): [string, string?] {
-  const found = at?.exec(path);
-  return found ? [path.slice(0, found.index), path.slice(found.index + found[0].length)] : [path];
-}
-
-function decodePath(path: string): string {
+  const { hostname, pathname } = url;
+  const host = hosts[hostname] ?? [gitlab, gitea, github].find(({ browse }) => browse.test(pathname)) ?? gitea;
+  const browsed = host.browse.exec(pathname);
+  const path = pathname
+    .slice(0, browsed?.index)
+    .replace(/\/+$/, '')
+    .replace(/\.git$/, '');
+  if (!/^(\/[^/]+)+$/.test(path)) {
+    throw new InvalidInputError('gitUrl must name a repository: https://host/owner/repository');
+  }
+  const within = browsed ? pathname.slice(browsed.index + browsed[0].length) : '';
+  const [ref = HEAD, ...folders] = within.split('/').filter((part) => part !== '');
+  let folder: string;
   try {
-    return decodeURIComponent(path);
+    folder = decodeURIComponent(folders.join('/')).replace(/(^|\/)SKILL\.md$/, '');
   } catch {
     throw new InvalidInputError('gitUrl holds a broken percent-encoding');
   }
-}
-
-async function readZip(body: Dispatcher.ResponseData['body'], host: string): Promise<Buffer> {
-  const archive = await readWithin(body, ARCHIVE_BYTES_MAX);
-  if (archive === null) {
-    throw new TooLargeError(`The repository is larger than ${ARCHIVE_BYTES_MAX / 1024 / 1024} MB as a zip`);
-  }
-  if (ZIP_STARTS.includes(archive.toString('latin1', 0, 4))) return archive;
-  throw new RepositoryUnavailableError(
-    `${host} answered with something that is not a zip file: check the URL, and that the repository is public`,
-  );
-}
-
-function refusal(host: string, status: number): DomainError {
-  // Hosts hide a private repository behind any of these.
-  if ([401, 403, 404, 410].includes(status)) return new RepositoryNotFoundError(host, status);
-  return new RepositoryUnavailableError(`${host} answered ${status} for the repository: try again later`);
-}
-
-/** Turns failures of sockets, DNS and TLS into domain errors. */
-function asFailure(error: unknown, host: string): DomainError {
-  if (error instanceof DomainError) return error;
-  if (error instanceof RedirectRefusedError) {
-    return new RepositoryUnavailableError(
-      error.reason === 'too many'
-        ? `${host} redirects more than ${REDIRECTS_MAX} times`
-        : `${error.from.host} leads to an address without TLS, which is not followed`,
-    );
-  }
-  const { name, code } = error as NodeJS.ErrnoException;
-  const reason = name === 'TimeoutError' ? `no whole answer within ${FETCH_MS_MAX / 1000} s` : (code ?? name);
-  return new RepositoryUnavailableError(`The repository could not be fetched from ${host}: ${reason}`, error);
+  const key = `${url.host}${path} ${folder}`.toLowerCase();
+  return { gitUrl: url.href, key, folder, archive: new URL(`${path}${host.archive(ref)}`, url) };
 }

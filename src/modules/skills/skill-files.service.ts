@@ -7,7 +7,7 @@ import { lazyRequire } from '../../platform/lazy-require.js';
 import { isSkillRef, type SkillRef } from './skills.access.js';
 import type { SkillIndexDto } from './skill.dto.js';
 import type { Skill } from './skill.entity.js';
-import { SkillNotFoundError } from './skills.errors.js';
+import { skillNotFoundError } from './skills.errors.js';
 import { SkillsRepository } from './skills.repository.js';
 
 const yazl = lazyRequire<typeof Yazl>('yazl');
@@ -43,7 +43,7 @@ export class SkillFilesService implements OnApplicationShutdown {
     await this.activations.onApplicationShutdown();
   }
 
-  /** The index of a skill's files. @throws SkillNotFoundError */
+  /** The index of a skill's files. @throws NotFoundError */
   async index(ref: SkillRef): Promise<SkillIndexDto> {
     const { id, name, description } = await this.find(ref);
     return { skills: [{ name, description, files: (await this.skills.listFiles(id)).map(({ path }) => path) }] };
@@ -53,7 +53,7 @@ export class SkillFilesService implements OnApplicationShutdown {
    * Reads one file.
    *
    * @param path `SKILL.md`, or with the skill's name in front: `code-review/SKILL.md`
-   * @throws SkillNotFoundError, NotFoundError
+   * @throws NotFoundError
    */
   async read(ref: SkillRef, path: string): Promise<{ path: string; content: Buffer }> {
     const { id, name } = await this.find(ref);
@@ -65,7 +65,7 @@ export class SkillFilesService implements OnApplicationShutdown {
     return { path: file.path, content: file.content };
   }
 
-  /** All files as a zip. @throws SkillNotFoundError */
+  /** All files as a zip. @throws NotFoundError */
   async bundle(ref: SkillRef): Promise<SkillBundle> {
     const { id, contentHash } = await this.find(ref);
     return { contentHash, filename: `${ref.slug}.zip`, open: () => this.pack(id, contentHash) };
@@ -95,7 +95,7 @@ export class SkillFilesService implements OnApplicationShutdown {
 
   private async find(ref: SkillRef): Promise<Skill> {
     const skill = isSkillRef(ref) ? await this.skills.findSummary(ref) : null;
-    if (!skill) throw new SkillNotFoundError();
+    if (!skill) throw skillNotFoundError();
     return skill;
   }
 }

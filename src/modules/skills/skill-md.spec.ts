@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { InvalidSkillMdError } from './skills.errors.js';
+import { SkillPublishError } from './skills.errors.js';
 import { parseSkillMd } from './skill-md.js';
 import { longIt } from '../../../test/support/jest/globals.mjs';
 import { randomRuns } from '../../../test/support/random-runs.js';
@@ -44,9 +44,6 @@ describe('parseSkillMd', () => {
       servers: ['acme/a', '@acme/b'],
     });
     expect(fields('{categories: {a: 1}, servers: "a\\0b"}')).toMatchObject({ categories: [], servers: [] });
-    expect(
-      fields(`{categories: [${Array.from({ length: 50 }, (_, n) => `c${n}`).join(',')}]}`).categories,
-    ).toHaveLength(20);
   });
 
   it.each([
@@ -73,17 +70,14 @@ describe('parseSkillMd', () => {
     ['a NUL in the text', `---\n${good}\n---\na\0b`, 'NUL'],
     ['a very large front matter', `---\n${good}\nx: ${'a'.repeat(16 * 1024)}\n---\n`, '16 KB'],
   ])('refuses %s', (_what, text, problem) => {
-    expect(() => parse(text)).toThrow(InvalidSkillMdError);
+    expect(() => parse(text)).toThrow(SkillPublishError);
     expect(() => parse(text)).toThrow(`SKILL.md `);
     expect(() => parse(text)).toThrow(problem);
   });
 
-  it('refuses encodings other than UTF-8 and files over 1 MB', () => {
+  it('refuses encodings other than UTF-8', () => {
     expect(() => parseSkillMd(Buffer.from(`---\n${good}\n---\nä`, 'latin1'))).toThrow('is not UTF-8');
-    expect(() => parseSkillMd(Buffer.from(`---\n${good}\n---\n`, 'utf16le'))).toThrow(InvalidSkillMdError);
-    const full = `---\n${good}\n---\n`.padEnd(1024 * 1024, 'x');
-    expect(parse(full).prompt).toHaveLength(full.length - `---\n${good}\n---\n`.length);
-    expect(() => parse(`${full}x`)).toThrow('larger than 1 MB');
+    expect(() => parseSkillMd(Buffer.from(`---\n${good}\n---\n`, 'utf16le'))).toThrow(SkillPublishError);
   });
 
   it('accepts a name and a description of the maximum length', () => {
@@ -97,14 +91,14 @@ describe('parseSkillMd', () => {
       laughs.push(`${to}: &${to} [*${from},*${from},*${from},*${from},*${from},*${from},*${from},*${from},*${from}]`);
     }
     const startedAt = performance.now();
-    expect(() => parse(`---\n${laughs.join('\n')}\n${good}\n---\n`)).toThrow(InvalidSkillMdError);
+    expect(() => parse(`---\n${laughs.join('\n')}\n${good}\n---\n`)).toThrow(SkillPublishError);
     for (const nested of [
       '['.repeat(8_000),
       '{a: '.repeat(4_000),
       '- '.repeat(8_000),
       `${'a:\n'.repeat(1)}${'? '.repeat(5_000)}`,
     ]) {
-      expect(() => parse(`---\n${good}\nx: ${nested}\n---\n`)).toThrow(InvalidSkillMdError);
+      expect(() => parse(`---\n${good}\nx: ${nested}\n---\n`)).toThrow(SkillPublishError);
     }
     const keys = Array.from({ length: 2_500 }, (_, n) => `k${n}:`).join('\n');
     expect(parse(`---\n${good}\n${keys.slice(0, keys.lastIndexOf('\n', 15_000))}\n---\n`).name).toBe('pdf');
@@ -115,14 +109,14 @@ describe('parseSkillMd', () => {
     expect(() => parse('---\n__proto__: {name: a, description: b}\n---\n')).toThrow('has no name');
   });
 
-  it('throws nothing but InvalidSkillMdError', () => {
+  it('throws nothing but SkillPublishError', () => {
     const text = fc.oneof(fc.string(), fc.string({ unit: 'grapheme' }), fc.json());
     fc.assert(
       fc.property(text, text, (yaml, rest) => {
         try {
           parse(`---\n${yaml}\n---\n${rest}`);
         } catch (error) {
-          if (!(error instanceof InvalidSkillMdError)) throw error;
+          if (!(error instanceof SkillPublishError)) throw error;
         }
       }),
       { numRuns: randomRuns(500) },

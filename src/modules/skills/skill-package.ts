@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { InvalidArchiveError, openZip, type ZipArchive, type ZipLimits } from '../../platform/zip/zip-archive.js';
+import { InvalidArchiveError, openZip, type ZipLimits } from '../../platform/zip/zip-archive.js';
 import { parseSkillMd, type SkillMd } from './skill-md.js';
 import { TooLargeError } from '../../platform/errors/domain-error.js';
-import { SkillMdNotFoundError } from './skills.errors.js';
+import { SkillPublishError } from './skills.errors.js';
 
 /** One file of a skill, in memory. */
 export interface PackagedFile {
@@ -40,15 +40,36 @@ const SKILL_MD = 'SKILL.md';
  * Reads a skill from a zip: the folder that holds SKILL.md, without hidden folders and `node_modules`.
  *
  * @param folder the skill's folder, below the top-level folder of a repository's archive; empty: the highest SKILL.md
- * @throws InvalidArchiveError, SkillMdNotFoundError, InvalidSkillMdError, TooLargeError
+ * @throws InvalidArchiveError, SkillPublishError, TooLargeError
  */
 export async function readSkillPackage(archive: Buffer, limits: ZipLimits, folder = ''): Promise<SkillPackage> {
   const zip = await openZip(archive, limits);
   try {
     const paths = [...zip.entries].filter(([, { isDirectory }]) => !isDirectory).map(([path]) => path);
-    const files = await readFiles(zip, findFolder(paths, folder), paths);
+    const root = findFolder(paths, folder);
+    const selected = paths
+      .filter((path) => path.startsWith(root) && !isLeftOut(path.slice(root.length)))
+      .map((path) => ({ path: path.slice(root.length), source: path, entry: zip.entries.get(path) }))
+      .sort((a, b) => (a.path < b.path ? -1 : 1));
+    if (selected.length > FILES_MAX) throw new TooLargeError(`The skill holds more than ${FILES_MAX} files`);
+    if (selected.reduce((sum, { entry }) => sum + (entry?.size ?? 0), 0) > FILES_BYTES_MAX) {
+      throw new TooLargeError(`The files of the skill are larger than ${FILES_BYTES_MAX / MB} MB together`);
+    }
+    const large = selected.find(({ entry }) => (entry?.size ?? 0) > FILE_BYTES_MAX);
+    if (large) {
+      const limit = `${FILE_BYTES_MAX / MB} MB, the most a file may have`;
+      throw new InvalidArchiveError(`"${large.path}" is larger than ${limit}`);
+    }
+    const files: PackagedFile[] = [];
+    const hash = createHash('sha256');
+    for (const { path, source, entry } of selected) {
+      const content = await zip.read(source, FILE_BYTES_MAX);
+      const isExecutable = ((entry?.mode ?? 0) & 0o100) !== 0;
+      hash.update(JSON.stringify([path, isExecutable, content.length])).update(content);
+      files.push({ path, content, isExecutable });
+    }
     const skillMd = files.find(({ path }) => path === SKILL_MD) as PackagedFile;
-    return { ...parseSkillMd(skillMd.content), files, contentHash: hashOf(files) };
+    return { ...parseSkillMd(skillMd.content), files, contentHash: hash.digest('hex') };
   } finally {
     zip.close();
   }
@@ -56,47 +77,23 @@ export async function readSkillPackage(archive: Buffer, limits: ZipLimits, folde
 
 /** The folder's path with a slash behind it; empty for the root. */
 function findFolder(paths: string[], wanted: string): string {
+  const notFound = (message: string) => new SkillPublishError('not_found', 'skill_md_not_found', message);
   const holders = paths
     .filter((path) => path === SKILL_MD || path.endsWith(`/${SKILL_MD}`))
     .map((path) => path.slice(0, -SKILL_MD.length));
   if (wanted !== '') {
-    const found = holders.find((folder) => folder.split('/').slice(1, -1).join('/') === wanted);
-    if (found === undefined) throw new SkillMdNotFoundError(`There is no ${SKILL_MD} in the folder "${wanted}"`);
-    return found;
+    const named = holders.find((folder) => folder.split('/').slice(1, -1).join('/') === wanted);
+    if (named === undefined) throw notFound(`There is no ${SKILL_MD} in the folder "${wanted}"`);
+    return named;
   }
   const depth = (folder: string) => folder.split('/').length;
   const visible = holders.filter((folder) => !isLeftOut(folder)).sort((a, b) => depth(a) - depth(b));
   const [first, second] = visible;
-  if (first === undefined) {
-    throw new SkillMdNotFoundError(`There is no ${SKILL_MD}: put one at the top of the skill's folder`);
-  }
+  if (first === undefined) throw notFound(`There is no ${SKILL_MD}: put one at the top of the skill's folder`);
   if (second !== undefined && depth(first) === depth(second)) {
-    throw new SkillMdNotFoundError(
-      `There are several skills, "${first}" and "${second}" among them: publish one folder at a time`,
-    );
+    throw notFound(`There are several skills, "${first}" and "${second}" among them: publish one folder at a time`);
   }
   return first;
-}
-
-async function readFiles(zip: ZipArchive, folder: string, paths: string[]): Promise<PackagedFile[]> {
-  const selected = paths
-    .filter((path) => path.startsWith(folder) && !isLeftOut(path.slice(folder.length)))
-    .map((path) => ({ path: path.slice(folder.length), source: path, entry: zip.entries.get(path) }))
-    .sort((a, b) => (a.path < b.path ? -1 : 1));
-  if (selected.length > FILES_MAX) throw new TooLargeError(`The skill holds more than ${FILES_MAX} files`);
-  if (selected.reduce((sum, { entry }) => sum + (entry?.size ?? 0), 0) > FILES_BYTES_MAX) {
-    throw new TooLargeError(`The files of the skill are larger than ${FILES_BYTES_MAX / MB} MB together`);
-  }
-  const large = selected.find(({ entry }) => (entry?.size ?? 0) > FILE_BYTES_MAX);
-  if (large) {
-    throw new InvalidArchiveError(`"${large.path}" is larger than ${FILE_BYTES_MAX / MB} MB, the most a file may have`);
-  }
-  const files: PackagedFile[] = [];
-  for (const { path, source, entry } of selected) {
-    const content = await zip.read(source, FILE_BYTES_MAX);
-    files.push({ path, content, isExecutable: ((entry?.mode ?? 0) & 0o100) !== 0 });
-  }
-  return files;
 }
 
 /**
@@ -105,13 +102,4 @@ async function readFiles(zip: ZipArchive, folder: string, paths: string[]): Prom
 function isLeftOut(path: string): boolean {
   const folders = path.split('/').slice(0, -1);
   return folders.some((name) => name.startsWith('.') || name === 'node_modules' || name === '__MACOSX');
-}
-
-function hashOf(files: PackagedFile[]): string {
-  const hash = createHash('sha256');
-  for (const { path, content, isExecutable } of files) {
-    hash.update(JSON.stringify([path, isExecutable, content.length]));
-    hash.update(content);
-  }
-  return hash.digest('hex');
 }

@@ -1,12 +1,20 @@
-import { Body, Controller, Delete, Get, Param, Put, Query, Req, Res } from '@nestjs/common';
-import { ApiBody, ApiConsumes, ApiCreatedResponse, ApiOkResponse, ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Delete, Get, HttpCode, Param, Post, Put, Query, Req, Res } from '@nestjs/common';
+import { ApiBody, ApiConsumes, ApiCreatedResponse, ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { ErrorForm } from '../../platform/errors/error-form.decorator.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
-import { Access, CurrentNamespace } from '../auth/access.decorator.js';
-import type { OwnedNamespace } from '../auth/access.types.js';
+import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorator.js';
+import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { answerPublication, readArchive } from './skill-answers.js';
-import { SkillQueryDto, DeletedSkillDto, PublishedSkillDto, SetSkillDto, SkillDto, SkillListDto } from './skill.dto.js';
+import {
+  CreateSkillDto,
+  SkillQueryDto,
+  DeletedSkillDto,
+  PublishedSkillDto,
+  SetSkillDto,
+  SkillDto,
+  SkillListDto,
+} from './skill.dto.js';
 import { gitErrors, ownNamespace, skillNotFound, publishErrors, forbidden, ApiSkillName } from './skills.access.js';
 import { SkillsService } from './skills.service.js';
 
@@ -90,5 +98,26 @@ export class SkillsController {
   @ApiErrors(forbidden, skillNotFound)
   remove(@Param('slug') slug: string, @CurrentNamespace() namespace: OwnedNamespace): Promise<DeletedSkillDto> {
     return this.skills.remove(namespace, slug);
+  }
+
+  /** Publish a skill from a Git repository. Use `PUT /skills/{namespace}/{slug}` instead. */
+  @Post()
+  @HttpCode(200)
+  @ApiOperation({ deprecated: true })
+  @Access('skills:publish')
+  @ApiErrors(...gitErrors)
+  create(@Body() body: CreateSkillDto, @CurrentCaller() caller: Caller): Promise<PublishedSkillDto> {
+    return this.skills.create(caller, body);
+  }
+
+  /** Fetch a skill again from its repository. Use `PUT /skills/{namespace}/{slug}` with its Git URL instead. */
+  @Post(':namespace/:slug/sync')
+  @HttpCode(200)
+  @ApiOperation({ deprecated: true })
+  @ApiSkillName()
+  @Access('skills:publish', ownNamespace)
+  @ApiErrors(...gitErrors)
+  sync(@Param('slug') slug: string, @CurrentNamespace() namespace: OwnedNamespace): Promise<PublishedSkillDto> {
+    return this.skills.sync(namespace, slug);
   }
 }

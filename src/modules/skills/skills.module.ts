@@ -3,7 +3,6 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { roleModule } from '../../config/role-module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
-import { DeprecatedSkillsController } from './deprecated-skills.controller.js';
 import { GitArchives } from './git-source.js';
 import { SkillFile, Skill } from './skill.entity.js';
 import { SkillFilesController } from './skill-files.controller.js';
@@ -25,7 +24,7 @@ export class SkillsModule {
     module: SkillsModule,
     api: {
       imports: [TypeOrmModule.forFeature([Skill, SkillFile]), AuthModule.forRoles(env), NamespacesModule.forRoles(env)],
-      controllers: [SkillsController, SkillFilesController, DeprecatedSkillsController],
+      controllers: [SkillsController, SkillFilesController],
       providers: [SkillsRepository, SkillsService, SkillFilesService, GitArchives],
     },
   }));

@@ -7,10 +7,6 @@ import type { PackagedFile } from './skill-package.js';
 import type { SkillQueryDto } from './skill.dto.js';
 import type { SkillRef } from './skills.access.js';
 
-/** Rows of files in one statement, and their bytes: a statement is copied several times on its way. */
-const FILES_PER_INSERT = 50;
-const BYTES_PER_INSERT = 2 * 1024 * 1024;
-
 /** The text that is searched for similar words; the index `skills_typos` is on this expression. */
 const TEXT = `(skill.slug || ' ' || skill.name || ' ' || skill.description)`;
 
@@ -59,29 +55,23 @@ export class SkillsRepository {
     return this.named(ref).getOne();
   }
 
-  /** Runs `search` in a transaction in which similar words are found. */
-  async withSimilarity<T>(search: (tx: EntityManager) => Promise<T>): Promise<T> {
+  /**
+   * One page of the skills that match, with their namespaces: best match first with `q`, then newest first. `pageFor` says
+   * which, from their number; null: none of them.
+   */
+  async search(
+    filter: SkillFilter,
+    pageFor: (count: number) => { offset: number; limit: number } | null,
+  ): Promise<Skill[]> {
     return this.database.transaction(async (tx) => {
       await tx.query(`SET LOCAL pg_trgm.word_similarity_threshold = ${SIMILARITY_MIN}`);
-      return search(tx);
+      const rows = matching(filter, tx);
+      const page = pageFor(await rows.getCount());
+      if (page === null) return [];
+      if (filter.q !== null) rows.addSelect(SCORE, 'score').orderBy('score', 'DESC');
+      rows.addOrderBy('skill.createdAt', 'DESC').addOrderBy('skill.id', 'DESC');
+      return rows.offset(page.offset).limit(page.limit).getMany();
     });
-  }
-
-  /** Number of skills that match. */
-  count(filter: SkillFilter, tx: EntityManager = this.database.manager): Promise<number> {
-    return matching(filter, tx).getCount();
-  }
-
-  /** One page of the skills that match, with their namespaces: best match first with `q`, then newest first. */
-  search(
-    filter: SkillFilter,
-    { offset, limit }: { offset: number; limit: number },
-    tx: EntityManager = this.database.manager,
-  ): Promise<Skill[]> {
-    const rows = matching(filter, tx);
-    if (filter.q !== null) rows.addSelect(SCORE, 'score').orderBy('score', 'DESC');
-    rows.addOrderBy('skill.createdAt', 'DESC').addOrderBy('skill.id', 'DESC');
-    return rows.offset(offset).limit(limit).getMany();
   }
 
   /**
@@ -98,12 +88,8 @@ export class SkillsRepository {
     return this.database.transaction(async (tx) => {
       const { id, created } = await upsert(key, content, tx);
       await tx.delete(SkillFile, { skillId: id });
-      for (const batch of inBatches(files)) {
-        await tx.insert(
-          SkillFile,
-          batch.map((file) => ({ skillId: id, ...file })),
-        );
-      }
+      // One statement each: a statement is copied several times on its way, and a file may have 5 MB.
+      for (const file of files) await tx.insert(SkillFile, { skillId: id, ...file });
       return { created, skill: await tx.findOneByOrFail(Skill, { id }) };
     });
   }
@@ -180,19 +166,4 @@ async function upsert(
     .returning('id, xmax = 0 AS created')
     .execute()) as { raw: [{ id: string; created: boolean }] };
   return raw[0];
-}
-
-function* inBatches(files: PackagedFile[]): Generator<PackagedFile[]> {
-  let batch: PackagedFile[] = [];
-  let bytes = 0;
-  for (const file of files) {
-    bytes += file.content.length;
-    if (batch.length === FILES_PER_INSERT || (batch.length > 0 && bytes > BYTES_PER_INSERT)) {
-      yield batch;
-      batch = [];
-      bytes = file.content.length;
-    }
-    batch.push(file);
-  }
-  yield batch;
 }

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository, type EntityManager } from 'typeorm';
+import { Repository } from 'typeorm';
 import { onViolation } from '../../platform/database/postgres-errors.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
 import { project } from '../../platform/http/input-values.js';
@@ -22,18 +22,15 @@ import type {
 } from './skill.dto.js';
 import { isSkillRef, requireSlug, type SkillRef, ownNamespace } from './skills.access.js';
 import { Skill } from './skill.entity.js';
-import { GitUrlConflictError, NoGitUrlError, SkillNotFoundError } from './skills.errors.js';
+import { skillNotFoundError, SkillPublishError } from './skills.errors.js';
 import { SkillsRepository } from './skills.repository.js';
 
-/** Concurrent publications in this process: each may hold 50 MB several times over. */
-const PUBLICATIONS_MAX = 2;
+/** Concurrent publications in this process, each with up to 75 MB; a namespace and a host may have half of them. */
+const PUBLICATIONS_MAX = 4;
 const PUBLICATION_WAIT_MS = 30_000;
 
-/** Concurrent fetches of repositories, which hold 25 MB each; a namespace and a host may have half of them. */
-const FETCHES_MAX = 4;
-
 /** Members that Slipway does not measure: zero and false, since the contract requires them. */
-const unknown = { qualityScore: 0, verified: false, externalStars: 0, externalForks: 0, uniqueUsers: 0 };
+const unmeasured = { qualityScore: 0, verified: false, externalStars: 0, externalForks: 0, uniqueUsers: 0 };
 
 /** The result of a publication. */
 export interface Publication {
@@ -46,7 +43,6 @@ export interface Publication {
 @Injectable()
 export class SkillsService {
   private readonly slots = KeyedLimiter.fair(PUBLICATIONS_MAX, PUBLICATION_WAIT_MS);
-  private readonly fetches = KeyedLimiter.fair(FETCHES_MAX, PUBLICATION_WAIT_MS);
 
   constructor(
     @InjectRepository(Skill) private readonly rows: Repository<Skill>,
@@ -59,11 +55,17 @@ export class SkillsService {
   /** Lists the best matches for `q`, or all skills, newest first; the other filters restrict both. */
   async list(query: SkillQueryDto): Promise<SkillListDto> {
     const q = query.q?.trim() || null;
-    if (q === null) return this.page(query, q);
-    return this.skills.withSimilarity((tx) => this.page(query, q, tx));
+    let pagination = pageOf(query, 0).pagination;
+    const rows = await this.skills.search({ ...query, q }, (count) => {
+      const page = pageOf(query, q === null ? count : Math.min(count, query.topK ?? count));
+      pagination = page.pagination;
+      const { pageSize, totalCount } = pagination;
+      return page.offset === null ? null : { offset: page.offset, limit: Math.min(pageSize, totalCount - page.offset) };
+    });
+    return { skills: rows.map((skill) => project(toSkillSummaryDto(skill), query.fields)), pagination };
   }
 
-  /** Reads a skill. @throws SkillNotFoundError */
+  /** Reads a skill. @throws NotFoundError */
   async get(ref: SkillRef): Promise<SkillDto> {
     const skill = await this.find(ref);
     return { ...toSkillSummaryDto(skill), prompt: skill.prompt, owner: skill.namespace.accountId };
@@ -77,12 +79,9 @@ export class SkillsService {
   async publishFromGit(namespace: OwnedNamespace, slug: string, gitUrl: string): Promise<Publication> {
     requireSlug(slug);
     const source = parseGitUrl(gitUrl);
-    const kinds = [namespace.id, source.archives[0].host];
-    return this.fetches.run(kinds, async () => {
-      const archive = await this.repositories.fetch(source.archives);
-      return this.slots.run(namespace.id, async () =>
-        this.store(namespace, slug, await readSkillPackage(archive, REPOSITORY_LIMITS, source.folder), source),
-      );
+    return this.slots.run([namespace.id, source.archive.host], async () => {
+      const archive = await this.repositories.fetch(source.archive);
+      return this.store(namespace, slug, await readSkillPackage(archive, REPOSITORY_LIMITS, source.folder), source);
     });
   }
 
@@ -105,38 +104,31 @@ export class SkillsService {
     );
   }
 
-  /** Fetches a skill again from its Git URL. @throws SkillNotFoundError, NoGitUrlError */
+  /** Fetches a skill again from its Git URL. @throws NotFoundError, SkillPublishError */
   async sync(namespace: OwnedNamespace, slug: string): Promise<PublishedSkillDto> {
     const { gitUrl } = await this.find({ namespace: namespace.name, slug });
-    if (gitUrl === null) throw new NoGitUrlError();
+    if (gitUrl === null) {
+      const message = 'The skill was uploaded and has no Git URL: upload it again instead';
+      throw new SkillPublishError('unprocessable', 'no_git_url', message);
+    }
     return (await this.publishFromGit(namespace, slug, gitUrl)).skill;
   }
 
-  /** Deletes a skill with its files. @throws SkillNotFoundError */
+  /** Deletes a skill with its files. @throws NotFoundError */
   async remove(namespace: OwnedNamespace, slug: string): Promise<DeletedSkillDto> {
-    if (!isSkillRef({ namespace: namespace.name, slug })) throw new SkillNotFoundError();
+    if (!isSkillRef({ namespace: namespace.name, slug })) throw skillNotFoundError();
     const { affected } = await this.rows.delete({ namespaceId: namespace.id, slug });
-    if (!affected) throw new SkillNotFoundError();
+    if (!affected) throw skillNotFoundError();
     return { success: true, qualifiedName: `${namespace.name}/${slug}` };
   }
 
   private async find(ref: SkillRef): Promise<Skill> {
     const skill = isSkillRef(ref) ? await this.skills.find(ref) : null;
-    if (!skill) throw new SkillNotFoundError();
+    if (!skill) throw skillNotFoundError();
     return skill;
   }
 
-  private async page(query: SkillQueryDto, q: string | null, tx?: EntityManager): Promise<SkillListDto> {
-    const filter = { ...query, q };
-    const count = await this.skills.count(filter, tx);
-    const { offset, pagination } = pageOf(query, q === null ? count : Math.min(count, query.topK ?? count));
-    if (offset === null) return { skills: [], pagination };
-    const limit = Math.min(pagination.pageSize, pagination.totalCount - offset);
-    const rows = await this.skills.search(filter, { offset, limit }, tx);
-    return { skills: rows.map((skill) => project(toSkillSummaryDto(skill), query.fields)), pagination };
-  }
-
-  /** @throws GitUrlConflictError, NamespaceNotFoundError when the namespace was deleted meanwhile */
+  /** @throws SkillPublishError (409), NamespaceNotFoundError when the namespace was deleted meanwhile */
   private async store(
     namespace: OwnedNamespace,
     slug: string,
@@ -150,10 +142,24 @@ export class SkillsService {
     const isNew = !(await this.rows.existsBy(key));
     const skillBytes = files.reduce((sum, file) => sum + file.content.length, 0);
     const quotas = { skillBytes, ...(isNew && { skills: 1, skillsPerNamespace: 1 }) };
+    const taken = () =>
+      new SkillPublishError('conflict', 'git_url_conflict', 'Git URL already claimed by another skill');
     const { created, skill } = await this.limits
       .within({ namespaceId: namespace.id }, quotas, () => this.skills.replace(key, row, files))
-      .catch(onViolation({ unique: () => new GitUrlConflictError(), foreignKey: () => new NamespaceNotFoundError() }));
-    return { created, skill: toPublishedSkillDto(namespace.name, skill) };
+      .catch(onViolation({ unique: taken, foreignKey: () => new NamespaceNotFoundError() }));
+    const published = {
+      id: skill.id,
+      namespace: namespace.name,
+      slug: skill.slug,
+      displayName: skill.name,
+      description: skill.description,
+      gitUrl: skill.gitUrl,
+      externalStars: unmeasured.externalStars,
+      listed: true,
+      createdAt: skill.createdAt.toISOString(),
+      updatedAt: skill.updatedAt.toISOString(),
+    };
+    return { created, skill: published };
   }
 }
 
@@ -166,27 +172,12 @@ function toSkillSummaryDto(skill: Skill): SkillSummaryDto {
     displayName: skill.name,
     description: skill.description,
     prompt: null,
-    ...unknown,
+    ...unmeasured,
     listed: true,
     createdAt: skill.createdAt.toISOString(),
     totalActivations: skill.totalActivations,
     categories: skill.categories,
     servers: skill.servers,
     gitUrl: skill.gitUrl,
-  };
-}
-
-function toPublishedSkillDto(namespace: string, skill: Skill): PublishedSkillDto {
-  return {
-    id: skill.id,
-    namespace,
-    slug: skill.slug,
-    displayName: skill.name,
-    description: skill.description,
-    gitUrl: skill.gitUrl,
-    externalStars: unknown.externalStars,
-    listed: true,
-    createdAt: skill.createdAt.toISOString(),
-    updatedAt: skill.updatedAt.toISOString(),
   };
 }

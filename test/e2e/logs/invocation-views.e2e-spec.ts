@@ -141,7 +141,7 @@ describe('a call through a connection to a registry server', () => {
     expect(row.jobs).toHaveLength(1);
   });
 
-  verifies('log-ingestion:sides', 'has no server if it was refused before the server was reached', async () => {
+  verifies('log-ingestion:views', 'has no server if it was refused before the server was reached', async () => {
     const token = { properties: { token: { type: 'string' } }, required: ['token'] };
     const server = await externalServer(app, author, upstream.url, token);
     const { path } = await createConnection(app, user, { server: server.name });
@@ -153,7 +153,7 @@ describe('a call through a connection to a registry server', () => {
     expect((await readLog(app, author, server.name)).invocations).toEqual([]);
   });
 
-  verifies('log-ingestion:sides', 'has no connection if the service itself made the request', async () => {
+  verifies('log-ingestion:views', 'has no connection if the service itself made the request', async () => {
     const { path, server, row } = await call();
     expect((await app.as(user).get(`${path}/.tools`)).status).toBe(200);
     const isList = ({ rpcMethod }: ShownInvocation) => rpcMethod === 'tools/list';
@@ -167,7 +167,7 @@ describe('a call through a connection to a registry server', () => {
     expect((await callsOf(path)).map(({ id }) => id)).toEqual([row.id]);
   });
 
-  verifies('log-ingestion:sides', 'has one id for a client’s request and each connection it reaches', async () => {
+  verifies('log-ingestion:views', 'has one id for a client’s request and each connection it reaches', async () => {
     const { path, namespace, server } = await call();
     const other = await createConnection(app, user, { server: server.name }, { namespace });
     const all = `/connect/${namespace}/.mcp`;
@@ -183,7 +183,7 @@ describe('a call through a connection to a registry server', () => {
     expect(new Set(ids).size).toBe(3);
   });
 
-  verifies('log-ingestion:deleted-connection', 'loses the side that is deleted, and goes with the other', async () => {
+  verifies('log-ingestion:deleted', 'loses the side that is deleted, and goes with the other', async () => {
     const [first, second] = [await call(), await call()];
     await app.as(user).delete(first.path);
     await app.as(author).delete(pathOf(second.server.name));
@@ -205,7 +205,7 @@ describe('a call through a connection to a registry server', () => {
     expect([await rowOf(first.id), await rowOf(second.id)]).toEqual([undefined, undefined]);
   });
 
-  verifies('log-ingestion:read', 'is found at once by the process that served it, and soon by another', async () => {
+  verifies('log-ingestion:merge', 'is found at once by the process that served it, and soon by another', async () => {
     const { path } = await call();
     const other = await app.sibling({ ROLES: 'api' });
     try {

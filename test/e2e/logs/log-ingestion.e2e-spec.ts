@@ -8,7 +8,7 @@ import { DAY_MS, dayOf, HOUR_MS, partitionOf } from '../../../src/modules/logs/s
 import { InvocationStore } from '../../../src/modules/logs/store/invocation-store.js';
 import type { Invocation } from '../../../src/modules/logs/invocation.types.js';
 import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
-import { buildIndexes, PartitionMaintenance } from '../../../src/modules/logs/store/partition-maintenance.js';
+import { PartitionMaintenance } from '../../../src/modules/logs/store/partition-maintenance.js';
 import { DeletedOwnerCleaner } from '../../../src/modules/logs/store/deleted-owner-cleaner.js';
 import { PartitionsRepository } from '../../../src/modules/logs/store/partitions.repository.js';
 import { timeOfUuidV7, uuidV7 } from '../../../src/platform/database/uuid-v7.js';
@@ -18,7 +18,7 @@ import { startDatabaseRelay } from '../../support/database/database-relay.js';
 import { createServer } from '../../support/factories.js';
 import { pathOf, serverIdOf } from '../../support/database/server-rows.js';
 import { until } from '../../support/until.js';
-import { longVerifies, verifies } from '../../support/verifies.js';
+import { verifies } from '../../support/verifies.js';
 
 /** Real processes take their time on a busy machine. */
 const SLOW_MS = 300_000;
@@ -161,7 +161,7 @@ describe('an invocation', () => {
     expect((await kept([late.id])).map(messages)).toEqual([['once', 'by 72']]);
   });
 
-  verifies('log-ingestion:own-server', 'cannot be added to for another server', async () => {
+  verifies('runtime-log:own', 'cannot be added to for another server', async () => {
     const theirs = await serverIdOf(app, await createServer(app, await app.account()));
     const one = row();
     await app.get(InvocationStore).keep([one], 81);
@@ -205,7 +205,7 @@ describe('a batch', () => {
     expect(stored).toEqual(ordered.map((text) => ({ tool_name: text, message: text, arguments: text })));
   });
 
-  verifies('log-ingestion:bad-rows', 'loses only the rows that cannot be kept', async () => {
+  verifies('log-ingestion:once', 'loses only the rows that cannot be kept', async () => {
     const store = app.get(InvocationStore);
     const { refused } = store;
     const good = Array.from({ length: 9 }, () => row());
@@ -247,95 +247,45 @@ describe('partitions', () => {
     expect(await kept([late.id])).toMatchObject([{ day: dayOf(Date.parse(today) - 5 * DAY_MS) }]);
   });
 
-  verifies(
-    'log-ingestion:indexes',
-    'get their index of search when they are closed, again where a build was cut off',
-    async () => {
-      const start = Date.parse(dayOf(Date.now())) - 3 * DAY_MS;
-      const day = dayOf(start);
-      const whole = [{ from: start, to: start + DAY_MS, isValid: true }];
-      await app.get(InvocationStore).keep([row({ id: uuidV7(start) })], 111);
-      await maintain(start + DAY_MS + HOUR_MS / 2);
-      expect(await indexes(day)).toEqual([]);
-      const writer = app.database.createQueryRunner();
-      await writer.startTransaction();
-      // A build waits for whoever writes, and has made its index by then.
-      await writer.query(`DELETE FROM ${partitionOf(day)} WHERE false`);
-      const keeping = maintain().catch(() => undefined);
-      await until(async () => (await indexes(day)).length > 0, 'the build has begun');
-      const [{ pid }] = await app.database.query<{ pid: number }[]>(
-        `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'CREATE INDEX CONCURRENTLY%'`,
-      );
-      await app.database.query('SELECT pg_terminate_backend($1)', [pid]);
-      await keeping;
-      await writer.commitTransaction();
-      await writer.release();
-      expect(await indexes(day)).toMatchObject([{ isValid: false }]);
-      await maintain();
-      expect(await indexes(day)).toMatchObject(whole);
-    },
-  );
+  it('get their index of search when they are closed, again where a build was cut off', async () => {
+    const start = Date.parse(dayOf(Date.now())) - 3 * DAY_MS;
+    const day = dayOf(start);
+    const whole = [{ from: start, to: start + DAY_MS, isValid: true }];
+    await app.get(InvocationStore).keep([row({ id: uuidV7(start) })], 111);
+    await maintain(start + DAY_MS + HOUR_MS / 2);
+    expect(await indexes(day)).toEqual([]);
+    const writer = app.database.createQueryRunner();
+    await writer.startTransaction();
+    // A build waits for whoever writes, and has made its index by then.
+    await writer.query(`DELETE FROM ${partitionOf(day)} WHERE false`);
+    const keeping = maintain().catch(() => undefined);
+    await until(async () => (await indexes(day)).length > 0, 'the build has begun');
+    const [{ pid }] = await app.database.query<{ pid: number }[]>(
+      `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'CREATE INDEX CONCURRENTLY%'`,
+    );
+    await app.database.query('SELECT pg_terminate_backend($1)', [pid]);
+    await keeping;
+    await writer.commitTransaction();
+    await writer.release();
+    expect(await indexes(day)).toMatchObject([{ isValid: false }]);
+    await maintain();
+    expect(await indexes(day)).toMatchObject(whole);
+  });
 
-  verifies(
-    'log-ingestion:indexes',
-    'that are open get one for each full part of them, which the whole replaces',
-    async () => {
-      const start = Date.parse(dayOf(Date.now())) - 9 * DAY_MS;
-      const day = dayOf(start);
-      await app.get(PartitionsRepository).make(day);
-      await fill(start, 50_000, day);
-      await maintain(start + HOUR_MS);
-      const first = { from: start, to: start + HOUR_MS - 60_000, isValid: true };
-      expect(await indexes(day)).toMatchObject([first]);
-      await fill(start + HOUR_MS, 1_000, day);
-      await maintain(start + 2 * HOUR_MS);
-      expect(await indexes(day)).toHaveLength(1);
-      await maintain();
-      expect(await indexes(day)).toMatchObject([{ from: start, to: start + DAY_MS, isValid: true }]);
-    },
-  );
-
-  longVerifies(
-    'log-ingestion:indexes',
-    'that are busy get one for each past block of 3 hours, which replaces those of its parts',
-    async () => {
-      // A day to come, in which the keeper of the service has nothing to do.
-      const start = Date.parse(dayOf(Date.now())) + 2 * DAY_MS;
-      const day = dayOf(start);
-      await app.get(PartitionsRepository).make(day);
-      await fill(start + 2.5 * HOUR_MS, 50_000, day);
-      const client = new pg.Client(app.env.databaseUrl ?? '');
-      await client.connect();
-      /** The indexes after a build, in minutes, with this estimated number of rows. */
-      const built = async (hours: number, rows: number) => {
-        const [partition] = (await app.get(PartitionsRepository).list()).filter((one) => one.day === day);
-        await buildIndexes(
-          app.get(PartitionsRepository),
-          { ...partition, rows },
-          await indexes(day),
-          client,
-          start + hours * HOUR_MS,
-        );
-        return (await indexes(day)).map(({ from, to }) => [from, to].map((time) => (time - start) / 60_000));
-      };
-      try {
-        const first = [0, 194];
-        expect(await built(3.25, 50_000)).toEqual([first]);
-        expect(await built(4, 500_000)).toEqual([[0, 180], first]);
-        expect(await built(6.5, 500_000)).toEqual([
-          [0, 180],
-          [180, 360],
-        ]);
-        const blocks = Array.from({ length: 8 }, (_, n) => [n * 180, n * 180 + 180]);
-        const inOrder = (ranges: number[][]) => ranges.toSorted(([a], [b]) => a - b);
-        expect(inOrder(await built(24.5, 500_000))).toEqual(blocks.slice(0, 7));
-        expect(inOrder(await built(25, 500_000))).toEqual(blocks);
-        expect(inOrder(await built(26, 500_000))).toEqual(blocks);
-      } finally {
-        await client.end();
-      }
-    },
-  );
+  it('that are open get one for each full part of them, which the whole replaces', async () => {
+    const start = Date.parse(dayOf(Date.now())) - 9 * DAY_MS;
+    const day = dayOf(start);
+    await app.get(PartitionsRepository).make(day);
+    await fill(start, 50_000, day);
+    await maintain(start + HOUR_MS);
+    const first = { from: start, to: start + HOUR_MS - 60_000, isValid: true };
+    expect(await indexes(day)).toMatchObject([first]);
+    await fill(start + HOUR_MS, 1_000, day);
+    await maintain(start + 2 * HOUR_MS);
+    expect(await indexes(day)).toHaveLength(1);
+    await maintain();
+    expect(await indexes(day)).toMatchObject([{ from: start, to: start + DAY_MS, isValid: true }]);
+  });
 
   verifies('log-ingestion:retention', 'go as a whole with their age, while rows come in', async () => {
     const old = dayOf(Date.now() - 20 * DAY_MS);
@@ -371,7 +321,7 @@ describe('partitions', () => {
 });
 
 describe('a deleted server', () => {
-  verifies('log-ingestion:deleted-server', 'leaves no invocations, and none of its late ones stays', async () => {
+  verifies('log-ingestion:deleted', 'leaves no invocations, and none of its late ones stays', async () => {
     const gone = await createServer(app, owner);
     const goneId = await serverIdOf(app, gone);
     const days = [0, 1].map((days) => row({ id: uuidV7(Date.now() - days * DAY_MS), serverId: goneId }));
@@ -497,7 +447,7 @@ describe('with parts of the service away', () => {
   );
 
   verifies(
-    'log-ingestion:away',
+    'log-ingestion:bounded',
     'takes invocations at once while the database is away, and keeps them when it is back',
     async () => {
       const given = await settings();

@@ -81,7 +81,7 @@ describe('the stream of a log', () => {
     },
   );
 
-  verifies('runtime-log:stream:updates', 'sends an invocation again when parts are added', async () => {
+  verifies('runtime-log:stream', 'sends an invocation again when parts are added', async () => {
     const { name, id: serverId } = await server();
     const { events, told } = await follow(other, name);
     const id = record(app, serverId, { messages: ['at once'] });
@@ -95,7 +95,7 @@ describe('the stream of a log', () => {
     ]);
   });
 
-  verifies('runtime-log:stream:filters', 'sends only matching invocations, also those that match later', async () => {
+  verifies('runtime-log:stream', 'sends only matching invocations, also those that match later', async () => {
     const { name, id: serverId } = await server();
     const { told } = await follow(app, name, '?search=RAIN&tool=forecast');
     record(app, serverId, { messages: ['sun'] });
@@ -114,7 +114,7 @@ describe('the stream of a log', () => {
   });
 
   verifies(
-    'runtime-log:stream:resume',
+    'runtime-log:stream',
     'sends a client that reconnects the invocations since its last event, without repetition',
     async () => {
       const { name, id } = await server();
@@ -194,7 +194,7 @@ describe('the end of a stream', () => {
     await ended;
   });
 
-  verifies('runtime-log:stream:bound', 'an account at its limit of streams gets 429', async () => {
+  verifies('runtime-log:stream:end', 'an account at its limit of streams gets 429', async () => {
     const { name } = await server();
     const busy = await app.account();
     const theirs = await createServer(app, busy);

@@ -91,7 +91,7 @@ describe('records that a server elsewhere sends', () => {
     expect((await readLog(app, owner, name, '?outcome=unknown')).total).toBe(1);
   });
 
-  verifies('runtime-log:send:invalid', 'are refused with the place of the fault, all of them', async () => {
+  verifies('runtime-log:send', 'are refused with the place of the fault, all of them', async () => {
     const name = await createServer(app, owner);
     const path = pathOf(name, '/logs');
     const faulty: [unknown, RegExp][] = [
@@ -114,7 +114,7 @@ describe('records that a server elsewhere sends', () => {
     expect((await logWith(app, owner, name, 1_000)).total).toBe(1_000);
   });
 
-  verifies('runtime-log:send:again', 'change nothing when they are sent again, at once or later', async () => {
+  verifies('runtime-log:send', 'change nothing when they are sent again, at once or later', async () => {
     const name = await createServer(app, owner);
     const timestamp = new Date().toISOString();
     const at = Date.parse(timestamp);
@@ -246,7 +246,7 @@ describe('OTLP log records', () => {
   });
 
   verifies(
-    'runtime-log:otlp:trace',
+    'runtime-log:otlp',
     'of one trace are one invocation, in several exports and when one is repeated',
     async () => {
       const name = await createServer(app, owner);
@@ -266,7 +266,7 @@ describe('OTLP log records', () => {
     },
   );
 
-  verifies('runtime-log:otlp:partial', 'that are not taken are counted in the answer', async () => {
+  verifies('runtime-log:otlp', 'that are not taken are counted in the answer', async () => {
     const name = await createServer(app, owner);
     const old = { at: new Date(Date.now() - 2 * 86_400_000), body: 'old' };
     const partialSuccess = {
@@ -281,7 +281,7 @@ describe('OTLP log records', () => {
     expect(invocations.map(messagesOf)).toEqual([['new']]);
   });
 
-  verifies('runtime-log:otlp:invalid', 'of another form, or too large when unpacked, are refused', async () => {
+  verifies('runtime-log:otlp', 'of another form, or too large when unpacked, are refused', async () => {
     const name = await createServer(app, owner);
     const gzip = { 'content-encoding': 'gzip' };
     const json = { 'content-type': 'application/json' };

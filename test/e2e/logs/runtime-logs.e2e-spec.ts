@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { InvocationStore } from '../../../src/modules/logs/store/invocation-store.js';
 import { DAY_MS, dayOf, HOUR_MS, leastIdAt, partitionOf } from '../../../src/modules/logs/store/invocation-days.js';
@@ -131,7 +131,7 @@ describe('the log of a server', () => {
   );
 
   verifies(
-    ['logs:list:grouped', 'runtime-log:pieces'],
+    ['logs:list:grouped', 'log-ingestion:merge'],
     'shows all lines and exceptions of an invocation in it, whichever part came first',
     async () => {
       const { name, id: serverId } = await server();
@@ -273,7 +273,7 @@ describe('the log of a server', () => {
     },
   );
 
-  verifies('runtime-log:filters', 'shows only what matches every filter, and pages by the last id', async () => {
+  verifies('runtime-log:search', 'shows only what matches every filter, and pages by the last id', async () => {
     const { name, id } = await server();
     record(app, id, { messages: ['a'], outcome: 'exceededCpu', wallMs: 1_000 });
     record(app, id, { messages: ['b'], toolName: 'other', wallMs: 500 });
@@ -302,41 +302,7 @@ describe('the log of a server', () => {
   });
 
   verifies(
-    'runtime-log:total-bound',
-    'counts all matches beyond 1,000, with and without a word, and shows the newest of them',
-    async () => {
-      const { name, id } = await server();
-      const day = new Date(Date.now() - 24 * HOUR_MS).toISOString().slice(0, 10);
-      await app.get(PartitionsRepository).make(day);
-      let time = Date.parse(day) + HOUR_MS;
-      // Yesterday has the word often, in two hours; today has it twice.
-      await write(
-        id,
-        Array.from({ length: 1_400 }, (_, at) => `old rain ${at}`),
-        () => (time += 4_000),
-      );
-      await write(id, ['new rain 1', 'sun', 'new rain 2']);
-      for (const query of ['?search=rain&limit=4', '?limit=4']) {
-        const log = await readLog(app, owner, name, query);
-        expect([log.total, log.totalIsExact]).toEqual([query === '?limit=4' ? 1_403 : 1_402, true]);
-        const messages = messagesOf(log);
-        expect(messages).toHaveLength(4);
-        expect(messages.slice(0, 1)).toEqual(['new rain 2']);
-        expect(messages.at(-1)).toBe(query === '?limit=4' ? 'old rain 1399' : 'old rain 1398');
-      }
-      expect(await readLog(app, owner, name, `?search=${'x'.repeat(1_000)}`)).toMatchObject({ total: 0 });
-      const some = await readLog(app, owner, name, `?search=rain%201&to=${day}T01:30:00Z`);
-      expect([some.total, some.totalIsExact]).toEqual([
-        Array.from({ length: 450 }, (_, at) => `old rain ${at}`).filter(
-          (text, at) => text.includes('rain 1') && (at + 1) * 4_000 < HOUR_MS / 2,
-        ).length,
-        true,
-      ]);
-    },
-  );
-
-  verifies(
-    'runtime-log:total-bound',
+    'runtime-log:search',
     'counts whole hours while invocations are stored, each once whatever comes of it later',
     async () => {
       const { name, id } = await server();
@@ -387,26 +353,8 @@ describe('the log of a server', () => {
     },
   );
 
-  it('reads the same from a day with indexes over its texts, of parts and of the whole', async () => {
-    const { name, id } = await server();
-    const day = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10);
-    await app.get(PartitionsRepository).make(day);
-    const start = Date.parse(day);
-    let time = start + 5 * HOUR_MS;
-    await write(id, ['first rain', 'sun', 'second rain'], () => (time += HOUR_MS));
-    // As another process finds it, which does not know yet what was there before.
-    for (const to of [start, start + 7 * HOUR_MS, start + DAY_MS]) {
-      if (to > start) await makeIndex(start, to);
-      const other = app.get(PartitionsRepository);
-      const log = await new InvocationSearchRepository(app.database, other, app.env).find(id, { search: 'RAIN' }, 10);
-      expect(log.invocations.map(({ lines }) => lines[0].message)).toEqual(['second rain', 'first rain']);
-      expect(log.total).toBe(2);
-    }
-    expect(messagesOf(await readLog(app, owner, name, `?search=ain&to=${day}T07:00:00Z`))).toEqual(['first rain']);
-  });
-
   verifies(
-    'runtime-log:total-bound',
+    'runtime-log:search',
     'counts and shows what is older than the newest 4,000 in the order of time',
     async () => {
       const { name, id } = await server();

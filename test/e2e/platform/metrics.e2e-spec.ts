@@ -157,9 +157,9 @@ describe('what the metrics show', () => {
   verifies('metrics:figures', 'dropped and waiting entries of buffers', async () => {
     const serverId = await serverIdOf(app, await createServer(app, owner, { namespace }));
     await growth('slipway_log_invocations_dropped_total', '', 4, async () => {
-      const id = uuidV7();
-      // Of one invocation 1,000 pieces wait at most.
-      for (let i = 0; i < 1_004; i += 1) append(app, { id, serverId });
+      // A quarter of 64 Mi characters may wait of one server.
+      const lines = [{ at: Date.now(), level: 'log', message: 'x'.repeat(17 * 1024 * 1024) }];
+      for (let i = 0; i < 4; i += 1) append(app, { id: uuidV7(), serverId, lines });
     });
     const recorder = app.get(ConnectionCallsService);
     const connectionId = randomUUID();

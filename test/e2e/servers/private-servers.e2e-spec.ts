@@ -324,7 +324,7 @@ describe('the visibility of a server', () => {
     expect(await visibilityOf(shown)).toBe('public');
   });
 
-  verifies('private:default', 'is that of DEFAULT_VISIBILITY where the creator sends none', async () => {
+  verifies('private:settable', 'is that of DEFAULT_VISIBILITY where the creator sends none', async () => {
     const closed = await app.sibling({ DEFAULT_VISIBILITY: 'private' });
     try {
       const name = await createServer(closed, owner, { namespace });

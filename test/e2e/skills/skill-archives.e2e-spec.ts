@@ -37,13 +37,6 @@ const withSkill = (files: Record<string, ZipContent> = {}) => zipOf({ 'SKILL.md'
 describe('an uploaded archive', () => {
   const hostile: [string, () => Promise<Buffer>, string][] = [
     ['climbs', async () => renamed(await withSkill({ aaaaaaaaaaaa: 'x' }), 'aaaaaaaaaaaa', '../../escape'), 'path'],
-    ['is absolute', async () => renamed(await withSkill({ aaaaaaaaaaa: 'x' }), 'aaaaaaaaaaa', '/etc/passwd'), 'path'],
-    ['names a drive', async () => renamed(await withSkill({ aaaaaaaaa: 'x' }), 'aaaaaaaaa', 'C:/escape'), 'path'],
-    [
-      'uses backslashes',
-      async () => renamed(await withSkill({ aaaaaaaaa: 'x' }), 'aaaaaaaaa', '..\\escape'),
-      'invalid characters',
-    ],
     ['holds a link', () => withSkill({ link: { content: '/etc/passwd', mode: 0o120777 } }), 'link'],
     ['holds a bomb', () => withSkill({ 'zeros.bin': Buffer.alloc(20 * 1024 * 1024) }), 'bomb'],
     [
@@ -70,16 +63,7 @@ describe('an uploaded archive', () => {
       async () => patchedRecords(await withSkill(), (record) => record.writeUInt16LE(1, recordField.flags)),
       'encrypted',
     ],
-    ['holds a file twice', async () => renamed(await withSkill({ 'SKILL.mx': 'x' }), 'SKILL.mx', 'SKILL.md'), 'twice'],
-    ['holds a file as a folder', () => withSkill({ a: 'x', 'a/b': 'x' }), 'folder'],
-    ['is cut off', async () => (await withSkill()).subarray(0, -10), 'zip'],
     ['is not a zip file', () => Promise.resolve(Buffer.from('<html>Sign in</html>')), 'zip'],
-    ['is empty', () => Promise.resolve(Buffer.alloc(0)), 'zip'],
-    [
-      'says another size',
-      async () => patchedRecords(await withSkill(), (record) => record.writeUInt32LE(7, recordField.size)),
-      'zip',
-    ],
     [
       'is damaged',
       async () => patchedRecords(await withSkill(), (record) => record.writeUInt32LE(7, recordField.checksum)),
@@ -116,23 +100,21 @@ describe('an uploaded archive', () => {
 
   const wrong: [string, string | Buffer, string][] = [
     ['no front matter', '# Just text', 'has no front matter'],
-    ['no name', '---\ndescription: a\n---\n', 'has no name'],
-    ['a name that is none', skillMd({ name: 'Code Review' }), 'invalid name'],
     ['no description', '---\nname: a\n---\n', 'has no description'],
-    ['broken YAML', '---\nname: [a\n---\n', 'not valid YAML'],
-    ['another encoding', Buffer.from(skillMd({}, 'ä'), 'latin1'), 'not UTF-8'],
-    ['a NUL', skillMd({}, 'a\0b'), 'NUL'],
     ['a NUL that YAML spells', '---\nname: a\ndescription: "a\\0b"\n---\n', 'NUL'],
-    ['too much text', skillMd({}, randomBytes(600_000).toString('hex')), 'larger than 1 MB'],
   ];
 
   for (const [what, content, problem] of wrong) {
-    verifies(['skill:publish:skill-md', 'skill:publish:whole'], `whose SKILL.md has ${what} is refused`, async () => {
-      const files = { 'SKILL.md': content, 'noise.bin': Buffer.from(Array.from({ length: 9_000 }, (_, n) => n * n)) };
-      const { status, code, error } = await refused(await zipOf(files));
-      expect([status, code]).toEqual([422, 'INVALID_SKILL_MD']);
-      expect(error).toContain(`SKILL.md `);
-      expect(error).toContain(problem);
-    });
+    verifies(
+      ['skill:publish:skill-md', 'skill:publish:hostile-archive'],
+      `whose SKILL.md has ${what} is refused`,
+      async () => {
+        const files = { 'SKILL.md': content, 'noise.bin': Buffer.from(Array.from({ length: 9_000 }, (_, n) => n * n)) };
+        const { status, code, error } = await refused(await zipOf(files));
+        expect([status, code]).toEqual([422, 'INVALID_SKILL_MD']);
+        expect(error).toContain(`SKILL.md `);
+        expect(error).toContain(problem);
+      },
+    );
   }
 });

@@ -8,48 +8,12 @@ import { longIt } from '../../support/jest/globals.mjs';
 import { testAccount, testApp } from '../../support/app.js';
 import { createNamespace } from '../../support/factories.js';
 import { createSkill, skillMd, upload } from '../../support/releases/skills.js';
-import { until } from '../../support/until.js';
 import { zipOf } from '../../support/zips.js';
 
 const MB = 1024 * 1024;
 
 const app = testApp();
 const owner = testAccount(app);
-
-/** Sessions of the database that wait for a lock. */
-async function waiting(): Promise<number> {
-  const [row] = await app.database.query(
-    `SELECT count(*)::int AS count FROM pg_stat_activity
-      WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-  );
-  return row.count;
-}
-
-describe('many uploads of skills at once', () => {
-  it('are stored two at a time, and of one namespace one, while everything else is answered', async () => {
-    const { path } = await createSkill(app, owner);
-    const namespaces = await Promise.all([1, 2, 3, 4].map(() => createNamespace(app, owner)));
-    const archive = await zipOf({ 'SKILL.md': skillMd(), 'a.bin': randomBytes(10_000) });
-    const holder = app.database.createQueryRunner();
-    await holder.startTransaction();
-    const uploads: Promise<{ status: number }>[] = [];
-    try {
-      await holder.query('LOCK TABLE skill_files IN EXCLUSIVE MODE');
-      for (const target of namespaces.flatMap((namespace) => [`/skills/${namespace}/a`, `/skills/${namespace}/b`])) {
-        uploads.push(Promise.resolve(upload(app, owner, target, archive)));
-      }
-      await until(async () => (await waiting()) >= 2, 'two uploads are being stored');
-      for (let n = 0; n < 20; n += 1) {
-        expect((await app.as(owner).get(path)).status).toBe(200);
-        expect(await waiting()).toBe(2);
-      }
-    } finally {
-      await holder.commitTransaction();
-      await holder.release();
-    }
-    expect((await Promise.all(uploads)).map(({ status }) => status)).toEqual(Array(8).fill(201));
-  });
-});
 
 describe('a skill that is published again while it is downloaded', () => {
   longIt('breaks the download off: no zip holds files of two versions', async () => {

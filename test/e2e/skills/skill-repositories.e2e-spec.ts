@@ -67,13 +67,6 @@ describe('PUT /skills/{namespace}/{slug}', () => {
     expect(response.status).toBe(201);
   });
 
-  verifies('skill:publish:git', 'finds the archive of hosts that spell it in the other way', async () => {
-    const name = uniqueName('lab');
-    host.serve(`/acme/${name}/-/archive/HEAD/repository.zip`, await zipOf({ 'r/SKILL.md': skillMd() }));
-    const response = await app.as(owner).put(await freePath(), { gitUrl: `${host.url}/acme/${name}` });
-    expect(response.status).toBe(201);
-  });
-
   verifies('skill:publish:git-conflict', 'is 409 for a folder that is another skill already', async () => {
     const gitUrl = await repository({ 'SKILL.md': skillMd() });
     const taken = await freePath();
@@ -247,41 +240,6 @@ describe('POST /skills', () => {
     expect((await app.as(owner).post('/skills', { gitUrl })).status).toBe(400);
     expect((await app.as().post('/skills', body)).status).toBe(401);
   });
-});
-
-describe('many publications at once', () => {
-  verifies(
-    'skill:publish:git-slots',
-    'of one namespace fetch two archives at a time, and another namespace does not wait',
-    async () => {
-      const waiting: (() => void)[] = [];
-      host.serve('/acme/slow/archive/HEAD.zip', (_request, response) => {
-        waiting.push(() => response.writeHead(404).end());
-      });
-      const namespace = await createNamespace(app, owner);
-      // Of four fetches at once a namespace may have half, and a host too.
-      const half = 2;
-      const publish = (_: unknown, n: number) =>
-        app
-          .as(owner)
-          .put(`/skills/${namespace}/slow-${n}`, { gitUrl: `${host.url}/acme/slow` })
-          .then(({ status }) => status);
-      const published = Array.from({ length: 6 }, publish);
-      await until(() => waiting.length === half, 'half of the slots fetch');
-      const elsewhere = await startRepositoryHost();
-      elsewhere.serve('/acme/fast/archive/HEAD.zip', await zipOf({ 'r/SKILL.md': skillMd() }));
-      const fast = await app.as(other).put(await freePath(other), { gitUrl: `${elsewhere.url}/acme/fast` });
-      await elsewhere.close();
-      expect([fast.status, waiting.length]).toEqual([201, half]);
-      let isOver = false;
-      const all = Promise.all(published).finally(() => (isOver = true));
-      await until(() => {
-        for (const answer of waiting.splice(0)) answer();
-        return isOver;
-      }, 'the others had their turn');
-      expect(new Set(await all)).toEqual(new Set([404]));
-    },
-  );
 });
 
 describe('POST …/sync', () => {

@@ -1,7 +1,5 @@
-import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { openZip } from '../../../src/platform/zip/zip-archive.js';
-import { longIt } from '../../support/jest/globals.mjs';
 import { testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import { createNamespace } from '../../support/factories.js';
 import { createSkill, skillMd, upload } from '../../support/releases/skills.js';
@@ -68,13 +66,6 @@ describe('PUT /skills/{namespace}/{slug}/upload', () => {
       expect(index.body.skills[0].files).toEqual(['SKILL.md']);
     },
   );
-
-  it('keeps skills of one slug in two namespaces apart', async () => {
-    const mine = await createSkill(app, owner, { slug: 'same', description: 'Mine.' });
-    const yours = await createSkill(app, other, { slug: 'same', description: 'Yours.' });
-    expect((await app.as(owner).get(mine.path)).body.description).toBe('Mine.');
-    expect((await app.as(owner).get(yours.path)).body.description).toBe('Yours.');
-  });
 
   verifies('skill:publish:upload', 'takes the folder itself, and only what belongs to the skill', async () => {
     const namespace = await createNamespace(app, owner);
@@ -152,7 +143,7 @@ describe('PUT /skills/{namespace}/{slug}/upload', () => {
     },
   );
 
-  verifies('skill:publish:whole', 'leaves the files of one publication when many come at once', async () => {
+  verifies('skill:publish:hostile-archive', 'leaves the files of one publication when many come at once', async () => {
     const namespace = await createNamespace(app, owner);
     const path = `/skills/${namespace}/review`;
     const archives = await Promise.all(
@@ -291,24 +282,6 @@ describe('GET /skills', () => {
     const { body } = await app.as(owner).get(`/skills?slug=${slug}&fields=slug,namespace,nothing`);
     expect(body.skills).toEqual([{ namespace, slug }]);
   });
-
-  it('refuses what is no query', async () => {
-    for (const query of [
-      'page=0',
-      'pageSize=101',
-      'topK=9',
-      'topK=501',
-      'ownerId=x',
-      'verified=maybe',
-      'seed=x',
-      'q=%00',
-    ]) {
-      const response = await app.as(owner).get(`/skills?${query}`);
-      expect([query, response.status, response.body]).toEqual([query, 400, { error: expect.stringMatching(/\S/) }]);
-    }
-    const odd = await app.as(owner).get(`/skills?q=${encodeURIComponent(`'"&|!():*<-> \\ %_`)}`);
-    expect(odd.status).toBe(200);
-  });
 });
 
 describe('DELETE /skills/{namespace}/{slug}', () => {
@@ -350,13 +323,6 @@ describe('DELETE /skills/{namespace}/{slug}', () => {
       expect([missing.status, missing.body]).toEqual([404, expect.objectContaining({ error: 'Namespace not found' })]);
     },
   );
-
-  it('needs a key', async () => {
-    const { path } = await createSkill(app, owner);
-    const response = await open.as().delete(path);
-    expect([response.status, response.body]).toEqual([401, noKey]);
-    expect((await app.as(owner).get(path)).status).toBe(200);
-  });
 
   verifies(
     ['skill:delete:foreign', 'error:shape:skills-and-icon'],
@@ -405,21 +371,6 @@ describe('GET …/download', () => {
     const changed = await download().set('if-none-match', first.headers.etag);
     expect(changed.status).toBe(200);
     expect(changed.headers.etag).not.toBe(first.headers.etag);
-  });
-
-  longIt('holds large files whole', async () => {
-    const large = Buffer.from(randomBytes(2_000_000).toString('base64'));
-    const { path } = await createSkill(app, owner, { files: { 'large.txt': large, 'empty.txt': '' } });
-    const { body } = await app.as(owner).get(`${path}/download`).buffer(true).parse(bytes);
-    const zip = await openZip(body, { entriesMax: 10, totalBytesMax: 10_000_000 });
-    expect((await zip.read('large.txt', 5_000_000)).equals(large)).toBe(true);
-    expect(await zip.read('empty.txt', 1)).toHaveLength(0);
-    zip.close();
-  });
-
-  it('is 404 for no skill', async () => {
-    const response = await app.as(owner).get('/skills/nobody/none/download');
-    expect([response.status, response.body]).toEqual([404, notFound]);
   });
 
   it('is counted, like a read of SKILL.md, and an answer 304 is not', async () => {

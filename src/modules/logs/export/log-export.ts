@@ -2,10 +2,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { OTLPLogExporter } from '@opentelemetry/exporter-logs-otlp-http';
 import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
-import { LRUCache } from 'lru-cache';
 import type { DataSource } from 'typeorm';
 import type { Env } from '../../../config/env.js';
 import { WriteBehind } from '../../../platform/database/write-behind.js';
+import { growingLru } from '../../../platform/limits/growing-lru.js';
 import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/log-names.repository.js';
 import type { Metrics } from '../../../platform/telemetry/metrics.js';
 import { resourceOf } from '../../../platform/telemetry/otel-resource.js';
@@ -16,9 +16,6 @@ const BATCH_MAX = 512;
 
 /** Characters of records that wait. More are dropped and counted as `log export` in `slipway_buffer_dropped_total`. */
 const CHARS_MAX = 16 * 1024 * 1024;
-
-/** Names of servers and connections that are remembered. */
-const NAMES_MAX = 1_000;
 
 /** Time at shutdown for what waits. */
 const LAST_SEND_MS_MAX = 2_000;
@@ -35,8 +32,8 @@ export class LogExport implements OnApplicationShutdown {
   private readonly logger = new Logger('log export');
   private readonly exporter = new OTLPLogExporter();
   private readonly resource;
-  private readonly names = new LRUCache<string, LogNames>({ max: NAMES_MAX });
-  private readonly waiting = new WriteBehind<number, ReadableLogRecord>('log export', (batch) => this.sendAll(batch), {
+  private readonly names = growingLru<LogNames>();
+  private readonly waiting = new WriteBehind<number, ReadableLogRecord>('log export', (batch) => this.send(batch), {
     of: ({ body }) => (body as string).length,
     max: CHARS_MAX,
   });
@@ -57,7 +54,9 @@ export class LogExport implements OnApplicationShutdown {
   /** Adds the lines and exceptions of these parts, and a record of each request. Never rejects. */
   async add(kind: 'server' | 'connection', parts: readonly (Invocation | ConnectionCall)[]): Promise<void> {
     for (const part of parts) {
-      const names = await this.namesOf(kind, 'serverId' in part ? part.serverId : part.connectionId);
+      const id = 'serverId' in part ? part.serverId : part.connectionId;
+      const names = this.names.get(id) ?? (await LogNamesRepository.find(this.database, kind, id));
+      this.names.set(id, names);
       for (const record of recordsOf(part, names)) {
         this.waiting.set((this.sequence += 1), { ...record, resource: this.resource });
       }
@@ -69,30 +68,20 @@ export class LogExport implements OnApplicationShutdown {
     await this.exporter.shutdown();
   }
 
-  private async namesOf(kind: 'server' | 'connection', id: string): Promise<LogNames> {
-    const names = this.names.get(id) ?? (await LogNamesRepository.find(this.database, kind, id));
-    this.names.set(id, names);
-    return names;
-  }
-
-  private async sendAll(batch: Map<number, ReadableLogRecord>): Promise<void> {
-    const records = [...batch.values()];
-    for (let first = 0; first < records.length; first += BATCH_MAX) {
-      await this.send(records.slice(first, first + BATCH_MAX));
+  private async send(batch: Map<number, ReadableLogRecord>): Promise<void> {
+    const all = [...batch.values()];
+    for (let first = 0; first < all.length; first += BATCH_MAX) {
+      const records = all.slice(first, first + BATCH_MAX);
+      // Code 0: the collector took them.
+      const { code, error } = await new Promise<{ code: number; error?: Error }>((resolve) => {
+        this.exporter.export(records, resolve);
+      });
+      if (code === 0) this.sent += records.length;
+      else {
+        this.lost += records.length;
+        this.logger.warn({ msg: `${records.length} log records could not be sent to the collector`, err: error });
+      }
     }
-  }
-
-  private async send(records: ReadableLogRecord[]): Promise<void> {
-    // Code 0: the collector took them.
-    const { code, error } = await new Promise<{ code: number; error?: Error }>((resolve) => {
-      this.exporter.export(records, resolve);
-    });
-    if (code === 0) {
-      this.sent += records.length;
-      return;
-    }
-    this.lost += records.length;
-    this.logger.warn({ msg: `${records.length} log records could not be sent to the collector`, err: error });
   }
 }
 

@@ -1,14 +1,11 @@
 import { createHash } from 'node:crypto';
 import { timeOfUuidV7, uuidV7 } from '../../../platform/database/uuid-v7.js';
 
-/** Maximum number of invocations in one request. */
-export const INGEST_MAX = 1_000;
-
 /** Maximum difference between the time in an id and the time of its record; searches by time read ids this much further. */
 export const ID_SLACK_MS = 60_000;
 
 /** Times that records may have: the log is partitioned by day, and the partitions of other days may not exist. */
-const AGE_MS_MAX = 24 * 3_600_000;
+export const AGE_MS_MAX = 24 * 3_600_000;
 const AHEAD_MS_MAX = 5 * 60_000;
 
 const VERSION_7 = /^.{14}7.{4}[89ab]/;

@@ -10,45 +10,6 @@ const read = (body: unknown) => readIngestRequest(serverId, body, now);
 const one = (record: object) => read([record])[0];
 
 describe('ingested invocations', () => {
-  it('are read in the form of the log API', () => {
-    const id = uuidV7(now.getTime());
-    expect(
-      read({
-        invocations: [
-          {
-            id,
-            timestamp,
-            request: { method: 'POST', url: 'https://me:secret@example.com/mcp?key=secret' },
-            response: { status: 502, outcome: 'responseStreamDisconnected' },
-            duration: { cpuMs: 1.4, wallMs: 20 },
-            logs: [{ timestamp: '2026-11-20T10:14:59.500Z', level: 'warn', message: 'It rains' }],
-            exceptions: [{ name: 'RangeError', message: 'too far' }],
-            rpcMethod: 'tools/call',
-            tool: 'forecast',
-            mine: 'ignored',
-          },
-        ],
-      }),
-    ).toEqual([
-      {
-        id,
-        serverId,
-        releaseId: null,
-        at: Date.parse('2026-11-20T10:14:59Z'),
-        method: 'POST',
-        url: 'https://example.com/mcp',
-        rpcMethod: 'tools/call',
-        toolName: 'forecast',
-        status: 502,
-        outcome: 'responseStreamDisconnected',
-        cpuMs: 1,
-        wallMs: 20,
-        lines: [{ at: Date.parse('2026-11-20T10:14:59.500Z'), level: 'warn', message: 'It rains' }],
-        exceptions: [{ at: Date.parse('2026-11-20T10:14:59Z'), name: 'RangeError', message: 'too far' }],
-      },
-    ]);
-  });
-
   it('may omit every optional member', () => {
     expect(one({})).toMatchObject({
       at: now.getTime(),
@@ -83,18 +44,13 @@ describe('ingested invocations', () => {
 
   it.each<[unknown, string]>([
     [7, 'invocations must be an array of at most 1000 objects'],
-    [{}, 'invocations must be an array of at most 1000 objects'],
-    [null, 'invocations must be an array of at most 1000 objects'],
-    [Array(1_001).fill({}), 'invocations must be an array of at most 1000 objects'],
     [[{}, 7], 'invocations[1] must be an object'],
     [[{}, { id: 'x' }], 'invocations[1].id must be a UUID'],
     [[{ timestamp: 'yesterday' }], 'invocations[0].timestamp must be a time such as 2026-11-20T10:15:00Z'],
-    [[{ timestamp: '2026-11-18' }], 'invocations[0].timestamp must not be older than 24 hours'],
     [[{ timestamp: '2026-11-21' }], 'invocations[0].timestamp must not be ahead of the time here'],
     [[{ request: 'GET /' }], 'invocations[0].request must be an object'],
     [[{ request: { method: 7 } }], 'invocations[0].request.method must be a text'],
     [[{ response: { status: 99 } }], 'invocations[0].response.status must be a number from 100 to 599'],
-    [[{ response: { status: '200' } }], 'invocations[0].response.status must be a number from 100 to 599'],
     [[{ duration: { wallMs: -1 } }], 'invocations[0].duration.wallMs must be a number from 0 to 86400000'],
     [[{ logs: {} }], 'invocations[0].logs must be an array of at most 1000 objects'],
     [[{ logs: [{ message: 'x' }, {}] }], 'invocations[0].logs[1].message is missing'],

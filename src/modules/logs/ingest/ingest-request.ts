@@ -1,12 +1,9 @@
 import { timeOfUuidV7, uuidV7 } from '../../../platform/database/uuid-v7.js';
 import { invocationOutcomes, type Invocation } from '../invocation.types.js';
-import { bareUrl, derivedId, INGEST_MAX, isUsableId, isVersion7, timeFault } from './ingest-limits.js';
-import { LINES_MAX } from './invocation-bounds.js';
+import { AGE_MS_MAX, bareUrl, derivedId, isUsableId, isVersion7, timeFault } from './ingest-limits.js';
+import { ENTRIES_MAX } from './invocation-bounds.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { parseTime } from '../../../platform/http/time-text.js';
-
-/** A day. A longer duration is in a wrong unit. */
-const DURATION_MS_MAX = 86_400_000;
 
 type Members = Record<string, unknown>;
 
@@ -101,29 +98,41 @@ class IngestRecord {
  */
 export function readIngestRequest(serverId: string, body: unknown, now: Date): Invocation[] {
   const list = Array.isArray(body) ? body : (body as { invocations?: unknown } | null | undefined)?.invocations;
-  return IngestRecord.listOf(list, 'invocations', INGEST_MAX).map((record) => toInvocation(serverId, record, now));
+  return IngestRecord.listOf(list, 'invocations', ENTRIES_MAX).map((record) => toInvocation(serverId, record, now));
 }
 
+/** Without a time that was sent, the one in an id of version 7 counts. Such an id is used as it is, others are derived from. */
 function toInvocation(serverId: string, record: IngestRecord, now: Date): Invocation {
-  const at = timeOf(record, now);
+  const sentId = record.uuid('id');
+  const at = record.time('timestamp') ?? (sentId !== null && isVersion7(sentId) ? timeOfUuidV7(sentId) : now);
+  const fault = timeFault(at, now);
+  if (fault !== null) record.refuse('timestamp', fault);
+  let id = uuidV7(at.getTime());
+  if (sentId !== null && isUsableId(sentId, at)) id = sentId;
+  else if (sentId !== null) {
+    if (record.text('timestamp') === null) {
+      record.refuse('timestamp', 'is missing: only an id of version 7 tells when the request came');
+    }
+    id = derivedId(serverId, sentId, at);
+  }
   const [request, response, duration] = [
     record.object('request'),
     record.object('response'),
     record.object('duration'),
   ];
-  const exceptions = record.list('exceptions', LINES_MAX).map((item) => ({
+  const exceptions = record.list('exceptions', ENTRIES_MAX).map((item) => ({
     at: (item.time('timestamp') ?? at).getTime(),
     name: item.text('name') ?? 'Error',
     message: item.text('message') ?? '',
   }));
-  const lines = record.list('logs', LINES_MAX).map((item) => ({
+  const lines = record.list('logs', ENTRIES_MAX).map((item) => ({
     at: (item.time('timestamp') ?? at).getTime(),
     level: item.text('level') ?? 'info',
     message: item.text('message') ?? item.refuse('message', 'is missing'),
   }));
   const status = response.number('status', 100, 599);
   return {
-    id: idOf(serverId, record, at),
+    id,
     serverId,
     releaseId: null,
     at: at.getTime(),
@@ -133,30 +142,11 @@ function toInvocation(serverId: string, record: IngestRecord, now: Date): Invoca
     toolName: record.text('tool'),
     status: status ?? (exceptions.length > 0 ? 500 : 200),
     outcome: response.oneOf('outcome', invocationOutcomes) ?? outcomeOf(status, exceptions.length > 0),
-    cpuMs: duration.number('cpuMs', 0, DURATION_MS_MAX) ?? 0,
-    wallMs: duration.number('wallMs', 0, DURATION_MS_MAX) ?? 0,
+    cpuMs: duration.number('cpuMs', 0, AGE_MS_MAX) ?? 0,
+    wallMs: duration.number('wallMs', 0, AGE_MS_MAX) ?? 0,
     lines,
     exceptions,
   };
-}
-
-/** The time that was sent, or that an id of version 7 contains. */
-function timeOf(record: IngestRecord, now: Date): Date {
-  const id = record.uuid('id');
-  const at = record.time('timestamp') ?? (id !== null && isVersion7(id) ? timeOfUuidV7(id) : now);
-  const fault = timeFault(at, now);
-  return fault === null ? at : record.refuse('timestamp', fault);
-}
-
-/** An id of version 7 is used unchanged; from another id and the time that was sent one is derived. */
-function idOf(serverId: string, record: IngestRecord, at: Date): string {
-  const sent = record.uuid('id');
-  if (sent === null) return uuidV7(at.getTime());
-  if (isUsableId(sent, at)) return sent;
-  if (record.text('timestamp') === null) {
-    record.refuse('timestamp', 'is missing: only an id of version 7 tells when the request came');
-  }
-  return derivedId(serverId, sent, at);
 }
 
 /** The outcome of a request without one. */

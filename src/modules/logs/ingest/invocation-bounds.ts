@@ -9,23 +9,17 @@ import {
   type LogLine,
 } from '../invocation.types.js';
 
-/** Maximum number of lines, and of exceptions, of one invocation; the earliest are stored. */
-export const LINES_MAX = 1_000;
+/** Maximum number of records in a request, and of lines and of exceptions of one invocation; the earliest are stored. */
+export const ENTRIES_MAX = 1_000;
 
-/** Maximum lengths in characters. */
-const MESSAGE_CHARS_MAX = 8_192;
-const NAME_CHARS_MAX = 200;
-const URL_CHARS_MAX = 2_048;
-const PAYLOAD_CHARS_MAX = 65_536;
+/** Maximum length of a text in characters. Payloads have been cut where they were made. */
+const TEXT_CHARS_MAX = 8_192;
 
 /** Maximum total length of the messages of one invocation; hosted code has a lower limit. */
 const MESSAGES_CHARS_MAX = 1024 * 1024;
 
 /** Characters read beyond the limit before redaction, so that a credential across the cut is recognized. */
 const CREDENTIAL_CHARS_MAX = 1_400;
-
-/** The largest time value of a Date. */
-const TIME_MAX = 8.64e15;
 
 /**
  * Merges parts of one invocation into one, in the form that is stored: bounded, credentials redacted, texts that Postgres
@@ -35,17 +29,19 @@ export function mergeInvocation(parts: Invocation[]): Invocation {
   const { record, id, lines, exceptions, leftOut } = mergeParts(parts);
   const lastOf = <K extends 'outcome' | 'cpuMs'>(name: K) =>
     parts.findLast((part) => part.method == null && part[name] !== undefined)?.[name];
+  const [recorded, added] = [record?.outcome, lastOf('outcome')];
   return {
     id,
     serverId: parts[0].serverId,
     releaseId: record?.releaseId,
     ...fieldsOf(record, id),
-    outcome: outcomeOf(record?.outcome, lastOf('outcome')),
+    // The outcome in a later part counts, but its `ok` does not hide an error that the server answered with.
+    outcome: added === 'ok' && recorded && answeredErrors.includes(recorded) ? recorded : (added ?? recorded),
     cpuMs: finite(lastOf('cpuMs') ?? record?.cpuMs),
     wallMs: finite(record?.wallMs),
     payload: record?.payload && {
-      arguments: optional(record.payload.arguments, PAYLOAD_CHARS_MAX),
-      result: optional(record.payload.result, PAYLOAD_CHARS_MAX),
+      arguments: optional(record.payload.arguments, Infinity),
+      result: optional(record.payload.result, Infinity),
     },
     lines,
     exceptions,
@@ -72,16 +68,16 @@ function mergeParts<Part extends Invocation | ConnectionCall>(all: Part[]) {
     parts.flatMap((part) => part.lines.map((line) => ({ ...line, at: timeOr(line.at, madeAt) }))),
     ({ at, level, message }: LogLine) => ({
       at,
-      level: text(level, NAME_CHARS_MAX),
-      message: text(message, MESSAGE_CHARS_MAX),
+      level: text(level),
+      message: text(message),
     }),
   );
   const exceptions = earliest(
     parts.flatMap((part) => part.exceptions.map((exception) => ({ ...exception, at: timeOr(exception.at, madeAt) }))),
     ({ at, name, message }: LogException) => ({
       at,
-      name: text(name, NAME_CHARS_MAX),
-      message: text(message, MESSAGE_CHARS_MAX),
+      name: text(name),
+      message: text(message),
     }),
   );
   return {
@@ -93,21 +89,16 @@ function mergeParts<Part extends Invocation | ConnectionCall>(all: Part[]) {
   };
 }
 
-/** The outcome in a later part counts, but its `ok` does not hide an error that the server answered with. */
-function outcomeOf(recorded: Invocation['outcome'], added: Invocation['outcome']): Invocation['outcome'] {
-  return added === 'ok' && recorded && answeredErrors.includes(recorded) ? recorded : (added ?? recorded);
-}
-
 function fieldsOf(record: Invocation | ConnectionCall | undefined, id: string) {
   if (!record) return {};
   return {
     at: timeOr(record.at, timeOfUuidV7(id).getTime()),
-    method: optional(record.method, NAME_CHARS_MAX),
-    url: optional(record.url, URL_CHARS_MAX),
-    rpcMethod: optional(record.rpcMethod, NAME_CHARS_MAX),
-    toolName: optional(record.toolName, NAME_CHARS_MAX),
+    method: optional(record.method),
+    url: optional(record.url),
+    rpcMethod: optional(record.rpcMethod),
+    toolName: optional(record.toolName),
     status: Math.trunc(finite(record.status) ?? 0),
-    caller: record.caller && { ...record.caller, client: optional(record.caller.client, NAME_CHARS_MAX) },
+    caller: record.caller && { ...record.caller, client: optional(record.caller.client) },
   };
 }
 
@@ -118,24 +109,24 @@ function earliest<Entry extends LogLine | LogException>(entries: Entry[], bounde
   for (const entry of entries.toSorted((a, b) => a.at - b.at)) {
     const boundedEntry = bounded(entry);
     chars += boundedEntry.message.length;
-    if (stored.length === LINES_MAX || chars > MESSAGES_CHARS_MAX) break;
+    if (stored.length === ENTRIES_MAX || chars > MESSAGES_CHARS_MAX) break;
     stored.push(boundedEntry);
   }
   return { stored, leftOut: entries.length - stored.length };
 }
 
-function optional(value: string | null | undefined, charsMax: number): string | null {
+function optional(value: string | null | undefined, charsMax = TEXT_CHARS_MAX): string | null {
   return value == null ? null : text(value, charsMax);
 }
 
-function text(value: string, charsMax: number): string {
+function text(value: string, charsMax = TEXT_CHARS_MAX): string {
   const isWhole = value.length <= charsMax + CREDENTIAL_CHARS_MAX;
   const read = redact(isWhole ? value : value.slice(0, charsMax + CREDENTIAL_CHARS_MAX));
   return toStorableText(read.slice(0, isWhole ? charsMax : Math.min(charsMax, read.length - CREDENTIAL_CHARS_MAX)));
 }
 
 function timeOr(at: number | null | undefined, otherwise: number): number {
-  return typeof at === 'number' && Math.abs(at) <= TIME_MAX ? at : otherwise;
+  return typeof at === 'number' && !Number.isNaN(new Date(at).getTime()) ? at : otherwise;
 }
 
 /** Within the range of `real` and `integer`. */

@@ -1,13 +1,13 @@
 /**
  * The one way of records into the table `invocations`, for both views of a call: the server's and the connection's.
  *
- * `record` puts a part into memory and returns. Half a second later up to 1,000 rows go to the database in one statement for
- * each view; parts of one invocation become one row. A batch that the database does not confirm is written again unchanged,
+ * `record` puts a part into memory and returns. Half a second later up to 512 Ki characters go to the database in one
+ * statement for each view; parts of one invocation become one row. A batch that the database does not confirm is written again unchanged,
  * which adds nothing to rows that it did write. While the database is away parts wait, up to a bound in all and for each
  * server and connection; more are dropped and counted. `settle` writes all that waits, so that a read of this process finds
  * what it recorded. A process that is killed loses its last half second.
  *
- * Wire: topic `logs.ingested`. Metrics: `slipway_log_invocations_waiting`, `…_dropped_total`, `…_unreadable_total`.
+ * Wire: topic `logs.ingested`. Metrics: `slipway_log_invocations_waiting`, `…_dropped_total`.
  */
 import { randomInt } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -18,7 +18,7 @@ import { Metrics } from '../../../platform/telemetry/metrics.js';
 import type { ConnectionCall, Invocation } from '../invocation.types.js';
 import { InvocationStore } from '../store/invocation-store.js';
 import { mergeCall, mergeInvocation } from './invocation-bounds.js';
-import { InvocationBuffer, type LogPart, type PendingInvocation } from './invocation-buffer.js';
+import { InvocationBuffer } from './invocation-buffer.js';
 
 declare module '../../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -33,12 +33,10 @@ const FLUSH_AFTER_MS = 500;
 /** Delay before a batch that was not written is written again. */
 const RETRY_AFTER_MS = 1_000;
 
-/** Maximum number of rows of one batch, and of their characters unless a single row has more. */
-const BATCH_ROWS_MAX = 1_000;
+/** Characters of the rows of one batch, unless a single row has more. */
 const BATCH_CHARS_MAX = 512 * 1024;
 
-/** Rows and characters merged in one turn of the event loop: about 1 ms of work. */
-const ROWS_AT_ONCE = 50;
+/** Characters merged in one turn of the event loop: about 1 ms of work. */
 const CHARS_AT_ONCE = 32 * 1024;
 
 /** Time limit of the flush at shutdown. */
@@ -46,16 +44,6 @@ const LAST_FLUSH_MS_MAX = 5_000;
 
 /** Servers per message: a NOTIFY of Postgres holds 8,000 bytes. */
 const SERVERS_MAX = 100;
-
-/** Counts since the process started, but for `waiting`. */
-export interface IngestStats {
-  /** Rows that wait for the database now. */
-  waiting: number;
-  /** Parts that were dropped because too many waited. */
-  dropped: number;
-  /** Parts and rows of an unexpected form. */
-  unreadable: number;
-}
 
 /** Rows that are written together. */
 interface Batch {
@@ -74,7 +62,6 @@ export class InvocationsService implements OnApplicationShutdown {
   private unconfirmed: Batch | null = null;
   private timer: NodeJS.Timeout | null = null;
   private flushing: Promise<void> | null = null;
-  private unreadable = 0;
   private reported = 0;
 
   constructor(
@@ -89,13 +76,8 @@ export class InvocationsService implements OnApplicationShutdown {
     );
     metrics.counter(
       'slipway_log_invocations_dropped_total',
-      'Rows of logs, or parts of them, that were dropped because too many waited.',
+      'Rows of logs, or parts of them, that were dropped because too many waited, or that could not be read.',
       () => this.buffer.dropped,
-    );
-    metrics.counter(
-      'slipway_log_invocations_unreadable_total',
-      'Rows of logs that could not be read and were left out.',
-      () => this.unreadable,
     );
   }
 
@@ -106,12 +88,14 @@ export class InvocationsService implements OnApplicationShutdown {
 
   /** Records a request or a part of it in the view of its server. The caller must not change it later. */
   record(part: Invocation): void {
-    this.add(part);
+    this.buffer.add(part);
+    this.flushIn(FLUSH_AFTER_MS);
   }
 
   /** Records a request or a part of it in the view of its connection. */
   recordCall(part: ConnectionCall): void {
-    this.add(part);
+    this.buffer.add(part);
+    this.flushIn(FLUSH_AFTER_MS);
   }
 
   /** Writes what was recorded before. Never rejects: without the database it goes on waiting. */
@@ -121,10 +105,11 @@ export class InvocationsService implements OnApplicationShutdown {
     await this.flush();
   }
 
-  stats(): IngestStats {
+  /** Rows that wait for the database now, and parts that were dropped since the process started. */
+  stats(): { waiting: number; dropped: number } {
     const { invocations = [], calls = [] } = this.unconfirmed ?? {};
     const waiting = this.buffer.size + invocations.length + calls.length;
-    return { waiting, dropped: this.buffer.dropped, unreadable: this.unreadable };
+    return { waiting, dropped: this.buffer.dropped };
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -132,16 +117,6 @@ export class InvocationsService implements OnApplicationShutdown {
     this.cancelTimer();
     const { waiting } = this.stats();
     if (waiting > 0) this.logger.warn(`${waiting} rows of logs were lost at shutdown: the database did not take them`);
-  }
-
-  private add(part: LogPart): void {
-    try {
-      this.buffer.add(part);
-    } catch (error) {
-      this.unreadable += 1;
-      this.logger.debug({ msg: 'an invocation could not be read', err: error });
-    }
-    this.flushIn(FLUSH_AFTER_MS);
   }
 
   private flushIn(ms: number): void {
@@ -164,8 +139,10 @@ export class InvocationsService implements OnApplicationShutdown {
   }
 
   private async write(): Promise<void> {
+    const dropped = this.buffer.dropped - this.reported;
+    this.reported = this.buffer.dropped;
+    if (dropped > 0) this.logger.warn(`${dropped} rows of logs or parts of them were dropped`);
     try {
-      this.reportDropped();
       while (this.unconfirmed || this.buffer.size > 0) {
         this.unconfirmed ??= await this.nextBatch();
         await this.keep(this.unconfirmed);
@@ -191,32 +168,22 @@ export class InvocationsService implements OnApplicationShutdown {
 
   private async nextBatch(): Promise<Batch> {
     const batch: Batch = { job: randomInt(2 ** 31), invocations: [], calls: [] };
-    let [count, chars] = [0, 0];
-    for (const pending of this.buffer.take(BATCH_ROWS_MAX, BATCH_CHARS_MAX)) {
-      count += 1;
-      chars += pending.chars;
-      if (count > ROWS_AT_ONCE || chars > CHARS_AT_ONCE) {
+    let chars = 0;
+    for (const { key, parts, chars: added } of this.buffer.take(BATCH_CHARS_MAX)) {
+      chars += added;
+      if (chars > CHARS_AT_ONCE) {
         await nextTurn();
-        [count, chars] = [0, 0];
+        chars = 0;
       }
-      this.merge(pending, batch);
+      try {
+        if ('serverId' in parts[0]) batch.invocations.push(mergeInvocation(parts as Invocation[]));
+        else batch.calls.push(mergeCall(parts as ConnectionCall[]));
+      } catch (error) {
+        // One that has an unexpected form must not keep the others.
+        this.buffer.dropped += 1;
+        this.logger.warn({ msg: `invocation ${key} could not be read`, err: error });
+      }
     }
     return batch;
-  }
-
-  private merge({ key, parts }: PendingInvocation, { invocations, calls }: Batch): void {
-    try {
-      if ('serverId' in parts[0]) invocations.push(mergeInvocation(parts as Invocation[]));
-      else calls.push(mergeCall(parts as ConnectionCall[]));
-    } catch (error) {
-      this.unreadable += 1;
-      this.logger.warn({ msg: `invocation ${key} could not be read`, err: error });
-    }
-  }
-
-  private reportDropped(): void {
-    const dropped = this.buffer.dropped - this.reported;
-    this.reported = this.buffer.dropped;
-    if (dropped > 0) this.logger.warn(`${dropped} rows of logs or parts of them were dropped: too many wait`);
   }
 }

@@ -8,7 +8,6 @@ const serverId = randomUUID();
 const now = new Date('2026-11-20T10:15:00.000Z');
 const later = (ms: number) => new Date(now.getTime() + ms);
 const traceA = '5b8efff798038103d269b633813fc60c';
-const traceB = '6b8efff798038103d269b633813fc60c';
 
 const record = ({
   attributes = {},
@@ -26,56 +25,6 @@ const group = (records: OtlpRecord[], beginnings = new TraceStartCache(), server
   groupRecords(server, records, now, beginnings);
 
 describe('invocations made from OTLP records', () => {
-  it('contain all records of their trace, and the attributes of the request', () => {
-    const { invocations, rejected } = group([
-      record({ traceId: traceA, message: 'one', attributes: { 'mcp.method.name': 'tools/call' } }),
-      record({ traceId: traceB, message: 'other' }),
-      record({
-        traceId: traceA,
-        at: later(40),
-        message: 'two',
-        level: 'warn',
-        attributes: {
-          'gen_ai.tool.name': 'forecast',
-          'http.request.method': 'POST',
-          'http.response.status_code': '200',
-          'url.full': 'https://me:secret@example.com/mcp?key=secret#here',
-          'user.name': 'ignored',
-        },
-      }),
-    ]);
-    expect(rejected).toBe(0);
-    expect(invocations).toEqual([
-      {
-        id: expect.any(String),
-        serverId,
-        releaseId: null,
-        at: now.getTime(),
-        method: 'POST',
-        url: 'https://example.com/mcp',
-        rpcMethod: 'tools/call',
-        toolName: 'forecast',
-        status: 200,
-        outcome: 'ok',
-        cpuMs: 0,
-        wallMs: 40,
-        lines: [
-          { at: now.getTime(), level: 'info', message: 'one' },
-          { at: later(40).getTime(), level: 'warn', message: 'two' },
-        ],
-        exceptions: [],
-      },
-      expect.objectContaining({ method: 'POST', url: '/', rpcMethod: null, outcome: 'unknown', status: 200 }),
-    ]);
-  });
-
-  it('have the outcome `exception` if a record has exception attributes', () => {
-    const attributes = { 'exception.type': 'RangeError', 'exception.message': 'too far' };
-    const [thrown] = group([record({ traceId: traceA, message: '', level: 'error', attributes })]).invocations;
-    expect(thrown).toMatchObject({ status: 500, outcome: 'exception', lines: [] });
-    expect(thrown.exceptions).toEqual([{ at: now.getTime(), name: 'RangeError', message: 'too far' }]);
-  });
-
   it('have one id per trace and server, in any number of exports', () => {
     const beginnings = new TraceStartCache();
     const idOf = (at: Date, known = beginnings, server = serverId) =>
@@ -86,15 +35,6 @@ describe('invocations made from OTLP records', () => {
     expect(idOf(later(90))).toBe(id);
     expect(idOf(now, new TraceStartCache())).toBe(id);
     expect(idOf(now, beginnings, randomUUID())).not.toBe(id);
-  });
-
-  it('collect the records without a trace, under an id that a repeated export has again', () => {
-    const loose = [record({ message: 'one' }), record({ message: 'two', at: later(5) })];
-    const [first, ...rest] = group(loose).invocations;
-    expect(rest).toEqual([]);
-    expect(first.lines.map(({ message }) => message)).toEqual(['one', 'two']);
-    expect(group(loose).invocations[0].id).toBe(first.id);
-    expect(group(loose.slice(1)).invocations[0].id).not.toBe(first.id);
   });
 
   it('exclude records that are too old, in the future, or too many, and count them', () => {

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { growingLru } from '../../../platform/limits/growing-lru.js';
-import { bareUrl, derivedId, INGEST_MAX, timeFault } from '../ingest/ingest-limits.js';
+import { bareUrl, derivedId, timeFault } from '../ingest/ingest-limits.js';
 import { outcomeOf } from '../ingest/ingest-request.js';
-import { LINES_MAX } from '../ingest/invocation-bounds.js';
+import { ENTRIES_MAX } from '../ingest/invocation-bounds.js';
 import type { Invocation, LogException, LogLine } from '../invocation.types.js';
 import type { OtlpRecord } from './otlp-records.js';
 
@@ -23,8 +23,7 @@ interface Trace {
   exceptions: LogException[];
 }
 
-/** Maximum number of traces of all servers (about 2 MB), and lifetime after the last record of a trace. */
-const TRACES_MAX = 10_000;
+/** Lifetime after the last record of a trace. */
 const LIFETIME_MS = 15 * 60_000;
 
 /**
@@ -33,7 +32,7 @@ const LIFETIME_MS = 15 * 60_000;
  * invocation of their own. Exporters keep their connection, and send most traces in one export.
  */
 export class TraceStartCache {
-  private readonly starts = growingLru<Date>(TRACES_MAX, { ttl: LIFETIME_MS });
+  private readonly starts = growingLru<Date>(undefined, { ttl: LIFETIME_MS });
 
   /** The time a trace of a server started: `at` of its first call. */
   of(serverId: string, traceId: string, at: Date): Date {
@@ -70,29 +69,35 @@ export function groupRecords(
     const first = new Date(Math.min(...trace.times));
     const id =
       traceId === NO_TRACE
-        ? derivedId(serverId, contentOf(trace), first)
+        ? // By the content, so that a repeated export has the same id.
+          derivedId(serverId, digestOf([trace.lines, trace.exceptions]), first)
         : derivedId(serverId, traceId, starts.of(serverId, traceId, first));
     return toInvocation(id, serverId, trace, first);
   });
   return { invocations, rejected, reason };
 }
 
+const digestOf = (value: unknown) => createHash('sha256').update(JSON.stringify(value)).digest('hex');
+
 /** @returns why the record is rejected; null if it is added */
 function add(traces: Map<string, Trace>, record: OtlpRecord, now: Date): string | null {
   const at = record.at ?? now;
   const fault = timeFault(at, now);
   if (fault !== null) return `The time of a record ${fault}`;
-  const key = record.traceId ?? NO_TRACE;
-  const trace: Trace = traces.get(key) ?? { times: [], attributes: new Map(), lines: [], exceptions: [] };
-  if (!traces.has(key) && traces.size >= INGEST_MAX) return `A request may hold ${INGEST_MAX} traces`;
-  if (trace.times.length >= LINES_MAX) return `A trace may have ${LINES_MAX} records in one request`;
-  traces.set(key, trace);
+  const traceId = record.traceId ?? NO_TRACE;
+  const trace: Trace = traces.get(traceId) ?? { times: [], attributes: new Map(), lines: [], exceptions: [] };
+  if (!traces.has(traceId) && traces.size >= ENTRIES_MAX) return `A request may hold ${ENTRIES_MAX} traces`;
+  if (trace.times.length >= ENTRIES_MAX) return `A trace may have ${ENTRIES_MAX} records in one request`;
+  traces.set(traceId, trace);
   trace.times.push(at.getTime());
-  for (const [name, value] of record.attributes) {
-    if (REQUEST_ATTRIBUTES.has(name) && !trace.attributes.has(name)) trace.attributes.set(name, value);
+  for (const [key, value] of record.attributes) {
+    if (REQUEST_ATTRIBUTES.has(key) && !trace.attributes.has(key)) trace.attributes.set(key, value);
   }
-  const exception = exceptionOf(record, at);
-  if (exception) trace.exceptions.push(exception);
+  const name = record.attributes.get('exception.type');
+  const text = record.attributes.get('exception.message');
+  if (name !== undefined || text !== undefined) {
+    trace.exceptions.push({ at: at.getTime(), name: name ?? 'Error', message: text ?? record.message });
+  }
   if (record.message !== '') {
     trace.lines.push({ at: at.getTime(), level: record.level, message: record.message });
   }
@@ -108,13 +113,6 @@ const REQUEST_ATTRIBUTES: ReadonlySet<string> = new Set([
   'mcp.method.name',
   'gen_ai.tool.name',
 ]);
-
-function exceptionOf({ attributes, message }: OtlpRecord, at: Date): LogException | null {
-  const name = attributes.get('exception.type');
-  const text = attributes.get('exception.message');
-  if (name === undefined && text === undefined) return null;
-  return { at: at.getTime(), name: name ?? 'Error', message: text ?? message };
-}
 
 function toInvocation(
   id: string,
@@ -141,11 +139,4 @@ function toInvocation(
     lines,
     exceptions,
   };
-}
-
-/** Identifies records without a trace by their content, so that a repeated export has the same id. */
-function contentOf({ lines, exceptions }: Trace): string {
-  return createHash('sha256')
-    .update(JSON.stringify([lines, exceptions]))
-    .digest('hex');
 }

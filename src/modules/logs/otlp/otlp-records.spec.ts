@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { answerOf, exportBytes, exportJson, type SentLog } from '../../../../test/support/logs/otlp.js';
-import { decodeExport, encodeAnswer, recordsOf, type OtlpRecord } from './otlp-records.js';
+import { exportBytes, exportJson, type SentLog } from '../../../../test/support/logs/otlp.js';
+import { decodeExport, recordsOf, type OtlpRecord } from './otlp-records.js';
 
 const at = new Date('2026-11-20T10:15:00.123Z');
 const traceId = '5b8efff798038103d269b633813fc60c';
@@ -88,24 +88,5 @@ describe('OTLP records', () => {
     let body: object = { stringValue: 'deep' };
     for (let i = 0; i < 50_000; i += 1) body = { arrayValue: { values: [body] } };
     expect(one({ body })?.message).toBe(`${'['.repeat(21)}null${']'.repeat(21)}`);
-  });
-
-  it('are refused if the body is not an export', () => {
-    for (const request of [null, 7, 'x', { resourceLogs: {} }]) {
-      expect(() => read(request)).toThrow('The body must be an ExportLogsServiceRequest');
-    }
-    for (const bytes of ['hello world', '\x0a\xff\xff\xff\xff\x0f', '\x0a\x05ab']) {
-      expect(() => decodeExport(Buffer.from(bytes, 'latin1'))).toThrow(/^The body is no ExportLogsServiceRequest in/);
-    }
-    expect(read({})).toEqual([]);
-    expect(read(decodeExport(Buffer.alloc(0)))).toEqual([]);
-  });
-});
-
-describe('the response to an export', () => {
-  it('is empty if all records were accepted, and otherwise counts the rejected ones', () => {
-    expect(encodeAnswer({})).toHaveLength(0);
-    const partialSuccess = { rejectedLogRecords: 3, errorMessage: 'Too old' };
-    expect(answerOf(encodeAnswer({ partialSuccess }))).toEqual({ partialSuccess });
   });
 });

@@ -97,11 +97,13 @@ function toRecord(record: Members): OtlpRecord {
     if (value !== null && typeof value !== 'object') attributes.set(textOf(own(pair, 'key')), String(value));
   }
   const body = plain(own(record, 'body'));
+  const traceId = own(record, 'traceId');
+  const hex = Buffer.isBuffer(traceId) ? traceId.toString('hex') : textOf(traceId).toLowerCase();
   return {
     at: timeOf(own(record, 'timeUnixNano')) ?? timeOf(own(record, 'observedTimeUnixNano')),
     level: levelOf(own(record, 'severityNumber'), own(record, 'severityText')),
     message: body === null ? '' : typeof body === 'object' ? JSON.stringify(body) : String(body),
-    traceId: traceIdOf(own(record, 'traceId')),
+    traceId: /^(?!0{32})[0-9a-f]{32}$/.test(hex) ? hex : null,
     attributes,
   };
 }
@@ -157,11 +159,6 @@ function levelOf(number: unknown, text: unknown): string {
   if (/^(trace|debug)/.test(word)) return 'debug';
   if (/^warn/.test(word)) return 'warn';
   return /^(err|fatal|crit|alert|emerg)/.test(word) ? 'error' : 'info';
-}
-
-function traceIdOf(value: unknown): string | null {
-  const hex = Buffer.isBuffer(value) ? value.toString('hex') : textOf(value).toLowerCase();
-  return /^(?!0{32})[0-9a-f]{32}$/.test(hex) ? hex : null;
 }
 
 function isMembers(value: unknown): value is Members {

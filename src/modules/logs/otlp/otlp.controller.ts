@@ -49,21 +49,15 @@ export class OtlpController {
     message: 'Too many log records are waiting to be written: send the same again in a few seconds',
   })
   async send(@TargetServer() server: ServerRef, @Req() request: Request, @Res() response: Response): Promise<void> {
-    const answer = await this.logs.takeExport(server, await readExport(request));
-    if (request.is(PROTOBUF)) response.type(PROTOBUF).send(encodeAnswer(answer));
+    const isProtobuf = Boolean(request.is(PROTOBUF));
+    if (!isProtobuf && !request.is('application/json')) {
+      throw new InvalidInputError('Send OTLP as application/x-protobuf or application/json');
+    }
+    const body: unknown = isProtobuf
+      ? decodeExport(await readBytes(request, { bytesMax: EXPORT_BYTES_MAX, isUnpacked: true }))
+      : request.body;
+    const answer = await this.logs.takeExport(server, body);
+    if (isProtobuf) response.type(PROTOBUF).send(encodeAnswer(answer));
     else response.json(answer);
   }
-}
-
-/**
- * Reads the export in a request, protobuf or JSON, unpacked if it is compressed.
- *
- * @throws InvalidInputError, TooLargeError, BodiesFullError
- */
-async function readExport(request: Request): Promise<unknown> {
-  if (request.is('application/json')) return request.body;
-  if (!request.is(PROTOBUF)) {
-    throw new InvalidInputError('Send OTLP as application/x-protobuf or application/json');
-  }
-  return decodeExport(await readBytes(request, { bytesMax: EXPORT_BYTES_MAX, isUnpacked: true }));
 }

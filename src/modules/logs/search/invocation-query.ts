@@ -1,6 +1,5 @@
 import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
 import { DAY_MS, dayOf, HOUR_MS, leastIdAt } from '../store/invocation-days.js';
-import { searchForm } from '../store/invocations.repository.js';
 import type { InvocationOutcome } from '../invocation.types.js';
 import { ID_SLACK_MS } from '../ingest/ingest-limits.js';
 
@@ -75,7 +74,9 @@ export function condition(serverId: string, query: InvocationQuery): Condition {
   add('tool_name =', query.tool);
   add('rpc_method =', query.method);
   add('wall_ms >=', query.minDurationMs);
-  add('search_text LIKE', query.search === undefined ? undefined : likePattern(query.search));
+  // Every character of the word is literal.
+  const word = query.search?.toLowerCase().replace(/[\\%_]/g, '\\$&');
+  add('search_text LIKE', word === undefined ? undefined : `%${word}%`);
   if (query.caller !== undefined) {
     values.push(query.caller);
     const value = `$${values.length}::text`;
@@ -84,11 +85,6 @@ export function condition(serverId: string, query: InvocationQuery): Condition {
     );
   }
   return { sql: parts.join(' AND '), values };
-}
-
-/** A pattern in which every character of the word is literal. */
-function likePattern(word: string): string {
-  return `%${searchForm(word).replace(/[\\%_]/g, '\\$&')}%`;
 }
 
 /** A range as a condition on days and ids. Computed here, so safe to write into a statement. */

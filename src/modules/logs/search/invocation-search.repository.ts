@@ -6,9 +6,8 @@
  * uses a search index only for a condition within its range, and newest first, which ends the search once enough are
  * found. Without a word, whole hours are counted from `invocation_hours`.
  *
- * Totals are exact up to 100,000 matches of a word, 1,000 if counting takes more than 3 s (`totalIsExact`). A search
- * runs on one core for at most 10 s (SearchTooLongError, 504) and waits 10 s for others (NoSlotError, 503); one server
- * or connection has at most half of the slots.
+ * Totals are exact up to 10,000 matches of a word (`totalIsExact`). A search runs on one core for at most 10 s (504) and
+ * waits 10 s for others (NoSlotError, 503); one server or connection has at most half of the slots.
  */
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
@@ -18,27 +17,13 @@ import { RowCache } from '../../../platform/database/row-cache.js';
 import { codeOf } from '../../../platform/database/postgres-errors.js';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import type { ConnectionCall, ConnectionCallQuery, FoundCall, Invocation, NamedCaller } from '../invocation.types.js';
-import { DomainError } from '../../../platform/errors/domain-error.js';
+import { errorOf } from '../../../platform/errors/domain-error.js';
 import { DAY_MS, dayOf, dayOfId, HOUR_MS, searchRanges, type IndexedRange } from '../store/invocation-days.js';
 import { PartitionsRepository } from '../store/partitions.repository.js';
-import {
-  condition,
-  part,
-  rangeOf,
-  wholeHoursOf,
-  type Condition,
-  type InvocationQuery,
-  type TimeRange,
-} from './invocation-query.js';
+import { condition, part, rangeOf, wholeHoursOf, type InvocationQuery } from './invocation-query.js';
 
 /** Matches of a word that are counted at most; `totalIsExact` is false beyond. */
-export const TOTAL_MAX = 100_000;
-
-/** The same for a word whose matches cannot be counted within {@link COUNT_MS_MAX}. */
-const SLOW_TOTAL_MAX = 1_000;
-
-/** Time limit of counting the matches of a word. */
-const COUNT_MS_MAX = 3_000;
+const TOTAL_MAX = 10_000;
 
 /** The newest invocations, read without the search index first: enough to count 1,000 if every fourth has the word. */
 const NEAREST_MAX = 4_000;
@@ -46,21 +31,11 @@ const NEAREST_MAX = 4_000;
 /** The newest requests of a connection that its view shows and searches. */
 const CALLS_MAX = 1_000;
 
-/** Time limit of one search. With a server and a day it takes milliseconds. */
+/** Time limit of one search, and of the wait for others. With a server and a day it takes milliseconds. */
 const SEARCH_MS_MAX = 10_000;
 
-/** Time limit of the wait for other searches. */
-const WAIT_MS_MAX = 10_000;
-
 /** A search of the logs exceeded its time limit. */
-class SearchTooLongError extends DomainError {
-  readonly kind = 'timeout';
-  readonly code = 'timeout';
-
-  constructor() {
-    super('The search took longer than 10 s: give a shorter range of time with from and to');
-  }
-}
+class SearchTooLongError extends errorOf('timeout') {}
 
 const QUERY_CANCELED = '57014';
 
@@ -133,7 +108,11 @@ interface Partitions {
 @Injectable()
 export class InvocationSearchRepository {
   private readonly slots: KeyedLimiter;
-  private readonly cache = new RowCache<Partitions>(() => this.readPartitions());
+  private readonly cache = new RowCache<Partitions>(async () => {
+    const [oldestDay, indexes] = [await this.partitions.oldestDay(), await this.partitions.searchIndexes()];
+    const oldest = Math.min(yesterday(), oldestDay === null ? Infinity : Date.parse(oldestDay));
+    return { oldest, indexed: indexes.filter(({ isValid }) => isValid) };
+  });
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
@@ -141,14 +120,14 @@ export class InvocationSearchRepository {
     @Inject(Env) env: Env,
   ) {
     // Half of the pool at most, and a quarter of it for one server or connection.
-    this.slots = KeyedLimiter.fair(Math.max(2, Math.floor(env.databasePoolMax / 2)), WAIT_MS_MAX);
+    this.slots = KeyedLimiter.fair(Math.max(2, Math.floor(env.databasePoolMax / 2)), SEARCH_MS_MAX);
   }
 
   /**
-   * The newest matches, newest first, and their number: exact without a word, and up to 100,000 with one. `leftOut` is the
+   * The newest matches, newest first, and their number: exact without a word, and up to 10,000 with one. `leftOut` is the
    * number of invocations in the hours of the range that were not stored, whatever else the query selects by.
    *
-   * @throws SearchTooLongError after 10 s, NoSlotError after 10 s of waiting for other searches
+   * @throws SearchTooLongError (504) after 10 s, NoSlotError after 10 s of waiting for other searches
    */
   async find(
     serverId: string,
@@ -161,7 +140,12 @@ export class InvocationSearchRepository {
         query.search === undefined
           ? await listed(tx, serverId, query, { limit, oldest })
           : await searched(tx, serverId, query, { limit, oldest, indexed });
-      const leftOut = await leftOutOf(tx, serverId, rangeOf(query, oldest));
+      const { from, to } = rangeOf(query, oldest);
+      const [{ leftOut }] = await tx.query<[{ leftOut: number }]>(
+        `SELECT coalesce(sum(left_out), 0)::int AS "leftOut" FROM invocation_hours
+          WHERE server_id = $1 AND hour >= $2 AND hour < $3`,
+        [serverId, Math.floor(from.getTime() / HOUR_MS), Math.ceil(to.getTime() / HOUR_MS)],
+      );
       return { invocations: await byIds(tx, serverId, ids), total, totalIsExact: isExact, leftOut };
     });
   }
@@ -215,12 +199,6 @@ export class InvocationSearchRepository {
     return byIds(this.database.manager, serverId, ids);
   }
 
-  private async readPartitions(): Promise<Partitions> {
-    const [oldestDay, indexes] = [await this.partitions.oldestDay(), await this.partitions.searchIndexes()];
-    const oldest = Math.min(yesterday(), oldestDay === null ? Infinity : Date.parse(oldestDay));
-    return { oldest, indexed: indexes.filter(({ isValid }) => isValid) };
-  }
-
   /**
    * Runs the statements of one search on one core and within 10 s, and few searches of one owner at a time. The rows of a
    * search lie close together: with the default cost of a page Postgres would scan the primary key, past all other rows.
@@ -236,7 +214,11 @@ export class InvocationSearchRepository {
           return work(tx);
         });
       } catch (error) {
-        if (codeOf(error) === QUERY_CANCELED) throw new SearchTooLongError();
+        if (codeOf(error) === QUERY_CANCELED) {
+          throw new SearchTooLongError(
+            'The search took longer than 10 s: give a shorter range of time with from and to',
+          );
+        }
         throw error;
       }
     });
@@ -277,100 +259,50 @@ async function listed(
   return { ...row, isExact: true };
 }
 
-/** Matches of a word: among the newest of the server, then among the rest. */
+/**
+ * Matches of a word: among the newest of the server, then among the rest, in branches that follow each other in time, newest
+ * first. The limit of each branch makes Postgres use the search index for a rare word, and the outer limit keeps it from
+ * reading branches that are not needed: a plan that is not parallel runs them in this order.
+ */
 async function searched(
   tx: EntityManager,
   serverId: string,
   query: InvocationQuery,
   { limit, oldest, indexed }: { limit: number; oldest: number; indexed: readonly IndexedRange[] },
 ): Promise<Found> {
-  const near = await nearest(tx, part(rangeOf(query, oldest)), condition(serverId, query), limit);
+  const all = condition(serverId, query);
+  // `last` is the id of the oldest that was read, null if there are no more.
+  const [near] = await tx.query<(Counted & { last: string | null })[]>(
+    `SELECT coalesce(cardinality(ids), 0) AS total, coalesce(ids[1:${limit}], '{}')::text[] AS ids,
+            CASE WHEN read = ${NEAREST_MAX} THEN last END AS last
+       FROM (SELECT array_agg(id ORDER BY id DESC) FILTER (WHERE ${all.sql}) AS ids,
+                    count(*) AS read, min(id::text COLLATE "C") AS last
+               FROM (SELECT * FROM invocations WHERE server_id = $1 AND ${part(rangeOf(query, oldest))}
+                      ORDER BY id DESC LIMIT ${NEAREST_MAX}) AS newest) AS matching`,
+    all.values,
+  );
   if (near.last === null) return { ...near, isExact: true };
   const rest = { ...query, before: near.last };
   const { from, to } = rangeOf(rest, oldest);
+  const { sql, values } = condition(serverId, rest);
+  const countMax = TOTAL_MAX + 1 - near.total;
   const branches = searchRanges(from, to, indexed).map(
-    ({ day, fromId, toId }) => `day = '${day}' AND id >= '${fromId}' AND id < '${toId}'`,
+    ({ day, fromId, toId }) =>
+      `(SELECT id FROM invocations WHERE day = '${day}' AND id >= '${fromId}' AND id < '${toId}' AND ${sql}
+         ORDER BY id DESC LIMIT ${countMax})`,
   );
-  const counted = (totalMax: number): Promise<Found> =>
-    foundWith(near, totalMax, limit, (countMax) => count(tx, branches, condition(serverId, rest), limit, countMax));
-  await tx.query('SAVEPOINT counting');
-  await tx.query(`SELECT set_config('statement_timeout', '${COUNT_MS_MAX}', true)`);
-  try {
-    return await counted(TOTAL_MAX);
-  } catch (error) {
-    if (codeOf(error) !== QUERY_CANCELED) throw error;
-    await tx.query('ROLLBACK TO SAVEPOINT counting');
-    return counted(SLOW_TOTAL_MAX);
-  }
-}
-
-/** The newest matches with those that `count` finds beyond them, up to a maximum. */
-async function foundWith(
-  near: Counted,
-  totalMax: number,
-  limit: number,
-  count: (countMax: number) => Promise<Counted>,
-): Promise<Found> {
-  const countLeft = Math.max(0, totalMax + 1 - near.total);
-  const far = countLeft === 0 ? { total: 0, ids: [] } : await count(countLeft);
-  const total = near.total + far.total;
-  const max = Math.max(totalMax, near.total);
-  return {
-    total: Math.min(total, max),
-    ids: [...near.ids, ...far.ids].slice(0, limit),
-    isExact: countLeft > 0 && total <= max,
-  };
-}
-
-/** Matches among the newest of the server. `last` is the id of the oldest that was read, null if there are no more. */
-async function nearest(
-  tx: EntityManager,
-  whole: string,
-  { sql, values }: Condition,
-  limit: number,
-): Promise<Counted & { last: string | null }> {
-  const [row] = await tx.query<(Counted & { last: string | null })[]>(
-    `SELECT coalesce(cardinality(ids), 0) AS total, coalesce(ids[1:${limit}], '{}')::text[] AS ids,
-            CASE WHEN read = ${NEAREST_MAX} THEN last END AS last
-       FROM (SELECT array_agg(id ORDER BY id DESC) FILTER (WHERE ${sql}) AS ids,
-                    count(*) AS read, min(id::text COLLATE "C") AS last
-               FROM (SELECT * FROM invocations WHERE server_id = $1 AND ${whole}
-                      ORDER BY id DESC LIMIT ${NEAREST_MAX}) AS newest) AS found`,
-    values,
-  );
-  return row;
-}
-
-/**
- * Counts up to `countMax` in branches that follow each other in time, newest first. The limit of each branch makes Postgres
- * use the search index for a rare word, and the outer limit keeps it from reading branches that are not needed: a plan
- * that is not parallel runs them in this order.
- */
-async function count(
-  tx: EntityManager,
-  branches: string[],
-  { sql, values }: Condition,
-  limit: number,
-  countMax: number,
-): Promise<Counted> {
-  if (branches.length === 0) return { total: 0, ids: [] };
-  const selects = branches.map(
-    (branch) => `(SELECT id FROM invocations WHERE ${branch} AND ${sql} ORDER BY id DESC LIMIT ${countMax})`,
-  );
-  const [row] = await tx.query<Counted[]>(
+  if (branches.length === 0) return { ...near, isExact: true };
+  const [far] = await tx.query<Counted[]>(
     `SELECT count(*)::int AS total, coalesce((array_agg(id ORDER BY id DESC))[1:${limit}], '{}')::text[] AS ids
-       FROM (SELECT id FROM (${selects.join(' UNION ALL ')}) AS found LIMIT ${countMax}) AS counted`,
+       FROM (SELECT id FROM (${branches.join(' UNION ALL ')}) AS matching LIMIT ${countMax}) AS counted`,
     values,
   );
-  return row;
-}
-
-async function leftOutOf(tx: EntityManager, serverId: string, { from, to }: TimeRange): Promise<number> {
-  const [{ count }] = await tx.query<[{ count: number }]>(
-    `SELECT coalesce(sum(left_out), 0)::int AS count FROM invocation_hours WHERE server_id = $1 AND hour >= $2 AND hour < $3`,
-    [serverId, Math.floor(from.getTime() / HOUR_MS), Math.ceil(to.getTime() / HOUR_MS)],
-  );
-  return count;
+  const total = near.total + far.total;
+  return {
+    total: Math.min(total, TOTAL_MAX),
+    ids: [...near.ids, ...far.ids].slice(0, limit),
+    isExact: total <= TOTAL_MAX,
+  };
 }
 
 async function byIds(tx: EntityManager, serverId: string, ids: string[]): Promise<FoundInvocation[]> {

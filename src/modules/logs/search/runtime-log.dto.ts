@@ -135,7 +135,7 @@ export class InvocationDto {
 /** Newest first. */
 export class RuntimeLogDto {
   invocations: InvocationDto[];
-  /** Number of matches. With `search` counted up to 100,000, or up to 1,000 if that takes longer than 3 s. */
+  /** Number of matches. With `search` counted up to 10,000. */
   @ApiProperty({ type: 'integer' })
   total: number;
   /** False if there are more matches. */

@@ -23,8 +23,15 @@ export class DeletedOwnerCleaner implements OnApplicationBootstrap, OnModuleDest
   ) {}
 
   onApplicationBootstrap(): void {
-    this.work = this.schedule.every('clearing the logs of deleted servers and connections', SWEEP_EVERY_MS, () =>
-      this.clearDue(),
+    this.work = this.schedule.every(
+      'clearing the logs of deleted servers and connections',
+      SWEEP_EVERY_MS,
+      async () => {
+        for (let owner = await this.rows.claimDeleted(); owner; owner = await this.rows.claimDeleted()) {
+          await this.clear(owner);
+          if (this.isStopping) return;
+        }
+      },
     );
   }
 
@@ -35,14 +42,6 @@ export class DeletedOwnerCleaner implements OnApplicationBootstrap, OnModuleDest
   /** Clears all that is due, after a sweep that is under way. */
   async sweep(): Promise<void> {
     await this.work?.run();
-  }
-
-  private async clearDue(): Promise<void> {
-    let claimed: DeletedOwner[];
-    do {
-      claimed = await this.rows.claimDeleted();
-      for (const owner of claimed) await this.clear(owner);
-    } while (claimed.length > 0 && !this.isStopping);
   }
 
   private async clear(owner: DeletedOwner): Promise<void> {

@@ -20,9 +20,6 @@ const BAD_VALUE = /^(22|23|54)/;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
-/** Clocks of machines differ, and near midnight that is another day. */
-const AHEAD_MS_MAX = DAY_MS;
-
 /** Size of a row in its table and the indexes without its texts: of a server's view, and of a connection's, which is JSON. */
 const ROW_BYTES = 300;
 const CALL_BYTES = 700;
@@ -38,8 +35,6 @@ export class InvocationStore {
   /** Rows that cannot be stored since the process started: the day of their id is out of range, or Postgres rejects them. */
   refused = 0;
   private overShare = 0;
-  /** The accounts whose records are left out on a day, of which the log of this process has a line. */
-  private told = { day: '', accounts: new Set<string>() };
 
   constructor(
     private readonly rows: InvocationsRepository,
@@ -95,7 +90,8 @@ export class InvocationStore {
   private storable<Part extends { id: string }>(parts: Part[], ownerOf: (part: Part) => string): Part[] {
     const today = Date.parse(dayOf(Date.now()));
     const oldest = dayOf(today - this.env.logRetentionDays * DAY_MS);
-    const newest = dayOf(today + AHEAD_MS_MAX);
+    // Clocks of machines differ, and near midnight that is another day.
+    const newest = dayOf(today + DAY_MS);
     const isStorable = (part: Part) => {
       if (!UUID_V7.test(part.id) || !UUID.test(ownerOf(part))) return false;
       const day = dayOfId(part.id);
@@ -115,26 +111,27 @@ export class InvocationStore {
   ): Promise<Part[]> {
     if (parts.length === 0) return parts;
     const bytes = new Map<string, number>();
-    for (const part of parts) bytes.set(ownerOf(part), (bytes.get(ownerOf(part)) ?? 0) + storedBytes(part));
+    for (const part of parts) {
+      const { method, url, rpcMethod, toolName, lines, exceptions } = part;
+      const [row, payload, searched] =
+        'serverId' in part ? [ROW_BYTES, part.payload, SEARCH_CHARS_MAX] : [CALL_BYTES, null, 0];
+      let size = (method == null ? 0 : row) + ENTRY_BYTES * (lines.length + exceptions.length);
+      for (const text of [method, url, rpcMethod, toolName, payload?.arguments, payload?.result]) {
+        if (text != null) size += Buffer.byteLength(text);
+      }
+      let printed = 0;
+      for (const { message } of [...lines, ...exceptions]) printed += Buffer.byteLength(message);
+      // Search has a text of a server's messages, and an index of about its size.
+      size += printed + 2 * Math.min(printed, searched);
+      bytes.set(ownerOf(part), (bytes.get(ownerOf(part)) ?? 0) + size);
+    }
     const { accountLimits, sharedLogBytesPerDay } = this.env;
     const limits = { share: accountLimits.logBytesPerDay, shared: sharedLogBytesPerDay };
     const full = await this.rows.charge(table, bytes, limits);
     if (full.size === 0) return parts;
-    for (const account of full.values()) this.tell(account);
     const kept = parts.filter((part) => !full.has(ownerOf(part)));
     this.overShare += parts.length - kept.length;
     return kept;
-  }
-
-  private tell(account: string): void {
-    const day = dayOf(Date.now());
-    if (this.told.day !== day) this.told = { day, accounts: new Set() };
-    if (this.told.accounts.has(account)) return;
-    this.told.accounts.add(account);
-    this.logger.warn({
-      msg: 'records of an account are left out until midnight UTC: it has reached its logBytesPerDay. Raise LOG_RETENTION_GB, or its limit',
-      account,
-    });
   }
 
   /** Halves a batch that fails until the rows to blame are alone. */
@@ -172,18 +169,4 @@ export class InvocationStore {
     this.refused += count;
     if (count > 0) this.logger.warn(`${count} invocations cannot be stored`);
   }
-}
-
-/** Bytes of a part in the table and its indexes. Search has a text of a server's messages, and an index of about its size. */
-function storedBytes(part: Invocation | ConnectionCall): number {
-  const { method, url, rpcMethod, toolName, lines, exceptions } = part;
-  const [bare, payload, searched] =
-    'serverId' in part ? [ROW_BYTES, part.payload, SEARCH_CHARS_MAX] : [CALL_BYTES, null, 0];
-  let bytes = method == null ? 0 : bare;
-  for (const text of [method, url, rpcMethod, toolName, payload?.arguments, payload?.result]) {
-    if (text != null) bytes += Buffer.byteLength(text);
-  }
-  let printed = 0;
-  for (const { message } of [...lines, ...exceptions]) printed += Buffer.byteLength(message);
-  return bytes + ENTRY_BYTES * (lines.length + exceptions.length) + printed + 2 * Math.min(printed, searched);
 }

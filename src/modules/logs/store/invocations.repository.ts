@@ -15,7 +15,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
-import { LINES_MAX } from '../ingest/invocation-bounds.js';
+import { ENTRIES_MAX } from '../ingest/invocation-bounds.js';
 import { answeredErrors, type ConnectionCall, type Invocation } from '../invocation.types.js';
 import { dayOfId, HOUR_MS } from './invocation-days.js';
 
@@ -27,9 +27,6 @@ export const SEARCH_CHARS_MAX = 65_536;
 
 /** Maximum number of rows one statement deletes or clears: longer statements would hold their locks for long. */
 const CLEAR_MAX = 5_000;
-
-/** Deleted owners claimed at a time. */
-const CLAIMED_MAX = 20;
 
 /** Time after which a row that was being inserted during the deletion is there: an insert ends within 35 s. */
 const LAST_CLEARING_AFTER = `interval '1 minute'`;
@@ -63,7 +60,7 @@ const merged = (stored: string, added: string, isRepeated: string): string => `
                SELECT entry, (entry ->> 'at')::bigint AS at, place
                  FROM jsonb_array_elements(${stored} || CASE WHEN ${isRepeated} THEN ${notIn(stored, added)} ELSE ${added} END)
                       WITH ORDINALITY AS both_of(entry, place)
-                ORDER BY at, place LIMIT ${LINES_MAX}) AS earliest) END`;
+                ORDER BY at, place LIMIT ${ENTRIES_MAX}) AS earliest) END`;
 
 const ANSWERED_ERRORS = answeredErrors.map((outcome) => `'${outcome}'`).join(', ');
 
@@ -73,7 +70,7 @@ const mergedMember = (name: string): string =>
   merged(`(stored.call -> '${name}')`, `(excluded.call -> '${name}')`, 'true');
 
 const surplus = (column: string): string =>
-  `greatest(0, jsonb_array_length(stored.${column}) + jsonb_array_length(excluded.${column}) - ${LINES_MAX})`;
+  `greatest(0, jsonb_array_length(stored.${column}) + jsonb_array_length(excluded.${column}) - ${ENTRIES_MAX})`;
 
 /** A column of the server's view: its name, its type, its value for a part, and its value after the server was deleted. */
 type Column = readonly [name: string, type: string, of: (row: Invocation) => unknown, cleared?: string];
@@ -218,7 +215,7 @@ const charge = (table: 'servers' | 'connections') => `
                          stored.bytes < $3 OR $4 > (SELECT sum(bytes) FROM account_log_days
                                                      WHERE day = (now() AT TIME ZONE 'UTC')::date))
          RETURNING account_id)
-  SELECT DISTINCT owner_id AS id, account_id AS "accountId" FROM part
+  SELECT DISTINCT owner_id AS id FROM part
    WHERE account_id NOT IN (SELECT account_id FROM charged)`;
 
 const COUNT_LEFT_OUT = `
@@ -230,7 +227,7 @@ const COUNT_LEFT_OUT = `
 const CLAIM_DELETED = `
   UPDATE deleted_invocation_owners SET due_at = now() + ${NEXT_CLEARING_AFTER}
    WHERE owner_id IN (SELECT owner_id FROM deleted_invocation_owners WHERE due_at <= now()
-                       ORDER BY due_at LIMIT ${CLAIMED_MAX} FOR UPDATE SKIP LOCKED)
+                       ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
   RETURNING kind, owner_id AS id, deleted_at < now() - ${LAST_CLEARING_AFTER} AS "isLast"`;
 
 /** For each side: its column, the column of the other side, and the values after its deletion. */
@@ -269,16 +266,16 @@ export class InvocationsRepository {
    * Counts bytes among the logs that their accounts write today.
    *
    * @param share bytes of an account without a limit of its own, once all accounts have written `shared` bytes
-   * @returns owners whose account may write no more, with the account: theirs were not counted, and must not be stored
+   * @returns owners whose account may write no more: theirs were not counted, and must not be stored
    */
   async charge(
     table: 'servers' | 'connections',
     bytes: Map<string, number>,
     { share, shared }: { share: number; shared: number },
-  ): Promise<Map<string, string>> {
+  ): Promise<Set<string>> {
     const values = [[...bytes.keys()], [...bytes.values()], share, shared];
-    const full = await this.database.query<{ id: string; accountId: string }[]>(charge(table), values);
-    return new Map(full.map(({ id, accountId }) => [id, accountId]));
+    const full = await this.database.query<{ id: string }[]>(charge(table), values);
+    return new Set(full.map(({ id }) => id));
   }
 
   /** Counts invocations that are not stored in the hours of their ids. */
@@ -292,9 +289,9 @@ export class InvocationsRepository {
     await this.database.query(`DELETE FROM account_log_days WHERE day < (now() AT TIME ZONE 'UTC')::date - 1`);
   }
 
-  /** Claims deleted servers and connections whose rows are due to be cleared, at most 20. */
-  async claimDeleted(): Promise<DeletedOwner[]> {
-    const [claimed] = await this.database.query<[DeletedOwner[], number]>(CLAIM_DELETED);
+  /** Claims a deleted server or connection whose rows are due to be cleared; undefined without one. */
+  async claimDeleted(): Promise<DeletedOwner | undefined> {
+    const [[claimed]] = await this.database.query<[DeletedOwner[], number]>(CLAIM_DELETED);
     return claimed;
   }
 
@@ -340,12 +337,5 @@ function timestampOf({ id, at }: Invocation | ConnectionCall): string {
 function searchTextOf({ lines, exceptions }: Invocation): string {
   const messages = lines.map(({ message }) => message);
   const thrown = exceptions.map(({ name, message }) => `${name}: ${message}`);
-  return searchForm([...messages, ...thrown].join('\n'))
-    .slice(0, SEARCH_CHARS_MAX)
-    .toWellFormed();
-}
-
-/** The form in which texts, and the words to find in them, are compared. */
-export function searchForm(text: string): string {
-  return text.toLowerCase();
+  return [...messages, ...thrown].join('\n').toLowerCase().slice(0, SEARCH_CHARS_MAX).toWellFormed();
 }

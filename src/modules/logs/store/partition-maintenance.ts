@@ -3,8 +3,8 @@
  * by age (`LOG_RETENTION_DAYS`) and by size (`LOG_RETENTION_GB`), and builds search indexes.
  *
  * A trigram index costs an insert more than all else together, so rows are inserted without one. Past parts of an open
- * day get one each; an index over their block replaces them, or one over the whole closed day if it has few rows. One
- * worker at a time does this, by an advisory lock on a connection without time limits.
+ * day get one each; one over the whole closed day replaces them. One worker at a time does this, by an advisory lock on a
+ * connection without time limits.
  *
  * Today's partition stays whatever its size. Indexes that an interrupted build left are dropped and built again; a
  * search without index is slower, never wrong.
@@ -13,7 +13,7 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy }
 import { Client } from 'pg';
 import { Env } from '../../../config/env.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
-import { DAY_MS, dayOf, HOUR_MS, type IndexedRange } from './invocation-days.js';
+import { DAY_MS, dayOf, HOUR_MS } from './invocation-days.js';
 import { InvocationsRepository } from './invocations.repository.js';
 import { PartitionsRepository, type LogPartition, type SearchIndex } from './partitions.repository.js';
 
@@ -40,15 +40,8 @@ const PART_GRACE_MS = 60_000;
 /** Rows without an index after which the next part of an open day gets one: a search reads them all. */
 const PART_ROWS = 50_000;
 
-/** Maximum number of parts of a day, since each build reads the whole table. */
-const PARTS = 48;
-
-/** Number of blocks of a busy day, each with one index. Few, because the planner considers each index in each branch. */
-const BLOCKS = 8;
-
-const BUSY_ROWS = 400_000;
-
-const isSame = (one: IndexedRange) => (other: IndexedRange) => one.from === other.from && one.to === other.to;
+/** A part of a busy day has at least this share of its rows: the planner considers each index in each branch. */
+const PARTS = 8;
 
 /** Makes, indexes and drops partitions. */
 @Injectable()
@@ -86,7 +79,12 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     await this.alone(async (client) => {
       await this.dropSurplus(now, client);
       await this.rows.forgetHours((await this.partitions.oldestDay()) ?? dayOf(now));
-      await this.buildIndexes(now, client);
+      const indexes = await this.partitions.searchIndexes();
+      for (const partition of await this.partitions.list()) {
+        if (this.isStopping) return;
+        const indexesOfDay = indexes.filter(({ name }) => name.startsWith(`${partition.name}_`));
+        if (partition.attached) await this.buildIndexes(partition, indexesOfDay, client, now);
+      }
     });
   }
 
@@ -125,13 +123,29 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     }
   }
 
-  private async buildIndexes(now: number, client: Client): Promise<void> {
-    const indexes = await this.partitions.searchIndexes();
-    for (const partition of await this.partitions.list()) {
-      if (this.isStopping) return;
-      const indexesOfDay = indexes.filter(({ name }) => name.startsWith(`${partition.name}_`));
-      if (partition.attached) await buildIndexes(this.partitions, partition, indexesOfDay, client, now);
+  /** Builds and drops the search indexes of a day while rows are inserted. */
+  private async buildIndexes(
+    partition: LogPartition,
+    existing: SearchIndex[],
+    client: Client,
+    now: number,
+  ): Promise<void> {
+    for (const index of existing) if (!index.isValid) await this.partitions.dropIndex(index, client);
+    const valid = existing.filter(({ isValid }) => isValid);
+    const start = Date.parse(partition.day);
+    const end = start + DAY_MS;
+    if (end + DAY_GRACE_MS <= now) {
+      const parts = valid.filter(({ from, to }) => from !== start || to !== end);
+      if (parts.length === valid.length) await this.partitions.buildIndex(partition, { from: start, to: end }, client);
+      for (const index of parts) await this.partitions.dropIndex(index, client);
+      return;
     }
+    // The past part of an open day that has no index.
+    const next = { from: Math.max(start, ...valid.map(({ to }) => to)), to: Math.min(end, now - PART_GRACE_MS) };
+    if (next.to <= next.from) return;
+    const enough = Math.max(PART_ROWS, Math.ceil(partition.rows / PARTS));
+    const count = await this.partitions.countRows(partition, next, enough, client);
+    if (count >= enough) await this.partitions.buildIndex(partition, next, client);
   }
 
   /** The days that go. */
@@ -163,52 +177,4 @@ export function surplusOf(partitions: LogPartition[], now: number, daysMax: numb
     bytes -= partition.bytes;
     return true;
   });
-}
-
-/**
- * Builds and drops the search indexes of a day while rows are inserted. @param existing the indexes of this partition
- * @param client not in a transaction and without a time limit for statements
- */
-export async function buildIndexes(
-  partitions: PartitionsRepository,
-  partition: LogPartition,
-  existing: SearchIndex[],
-  client: Client,
-  now: number,
-): Promise<void> {
-  const invalid = existing.filter(({ isValid }) => !isValid);
-  const valid = existing.filter(({ isValid }) => isValid);
-  for (const index of invalid) await partitions.dropIndex(index, client);
-  const lasting = lastingRanges(partition, valid, now);
-  for (const range of lasting) if (!valid.some(isSame(range))) await partitions.buildIndex(partition, range, client);
-  const lastsUntil = Math.max(...lasting.map(({ to }) => to));
-  const replaced = valid.filter((part) => part.to <= lastsUntil && !lasting.some(isSame(part)));
-  for (const index of replaced) await partitions.dropIndex(index, client);
-  const next = nextRange(partition, [...valid, ...lasting], now);
-  if (!next) return;
-  const enough = Math.max(PART_ROWS, Math.ceil(partition.rows / PARTS));
-  const count = await partitions.countRows(partition, next, enough, client);
-  if (count >= enough) await partitions.buildIndex(partition, next, client);
-}
-
-/** The ranges with a permanent index: a closed day with few rows as a whole, otherwise the blocks that are over. */
-function lastingRanges({ day, rows }: LogPartition, valid: IndexedRange[], now: number): IndexedRange[] {
-  const start = Date.parse(day);
-  const whole = { from: start, to: start + DAY_MS };
-  const isClosed = whole.to + DAY_GRACE_MS <= now;
-  if (isClosed && (rows < BUSY_ROWS || valid.some(isSame(whole)))) return [whole];
-  if (rows < BUSY_ROWS) return [];
-  const blockMs = DAY_MS / BLOCKS;
-  return Array.from({ length: BLOCKS }, (_, n) => ({
-    from: start + n * blockMs,
-    to: start + (n + 1) * blockMs,
-  })).filter(({ to }) => to + (to === whole.to ? DAY_GRACE_MS : PART_GRACE_MS) <= now);
-}
-
-/** The past part of a day that has no index; null if there is none. */
-function nextRange({ day }: LogPartition, parts: IndexedRange[], now: number): IndexedRange | null {
-  const start = Date.parse(day);
-  const from = Math.max(start, ...parts.map(({ to }) => to));
-  const to = Math.min(start + DAY_MS, now - PART_GRACE_MS);
-  return to <= from ? null : { from, to };
 }

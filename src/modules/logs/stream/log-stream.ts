@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import { EventStream } from '../../../platform/http/event-stream.js';
+import { ENTRIES_MAX } from '../ingest/invocation-bounds.js';
 import type { InvocationQuery } from '../search/invocation-query.js';
 import type { InvocationSearchRepository } from '../search/invocation-search.repository.js';
 import { toInvocationDto } from '../search/runtime-logs.service.js';
@@ -13,9 +14,6 @@ const QUERY_EVERY_MS = 1_000;
 
 /** Age up to which invocations are sent, or sent again when parts are added: longer than any call lasts. */
 const WINDOW_MS = 15 * 60_000;
-
-/** Maximum number of invocations of one query, the newest; older ones are not sent. */
-const QUERIED_MAX = 1_000;
 
 /** Number of invocations in memory at a time. */
 const READ_AT_ONCE = 20;
@@ -50,16 +48,6 @@ export class LogStream extends EventStream {
   }
 
   protected async follow(): Promise<void> {
-    await this.sendFirst();
-    while (!this.isClosed) {
-      await this.pause(QUERY_EVERY_MS);
-      await this.nextChange(POLL_MS - QUERY_EVERY_MS);
-      if (!(await this.isAllowed())) return;
-      await this.sendNew();
-    }
-  }
-
-  private async sendFirst(): Promise<void> {
     const { serverId, query, limit, after } = this.followed;
     const versions = await this.versions();
     const sent = versions.filter(({ id }) => after === undefined || id <= after);
@@ -68,6 +56,12 @@ export class LogStream extends EventStream {
     const last = after ?? invocations[0]?.id;
     await this.send('init', { invocations: invocations.map(toInvocationDto) }, last ?? '');
     if (after !== undefined) await this.sendNew();
+    while (!this.isClosed) {
+      await this.pause(QUERY_EVERY_MS);
+      await this.nextChange(POLL_MS - QUERY_EVERY_MS);
+      if (!(await this.isAllowed())) return;
+      await this.sendNew();
+    }
   }
 
   /** Sends new and changed invocations, the oldest first. */
@@ -81,9 +75,10 @@ export class LogStream extends EventStream {
     }
   }
 
+  /** Of the newest 1,000; older ones are not sent. */
   private versions() {
     const since = new Date(Date.now() - WINDOW_MS);
-    return this.search.versions(this.followed.serverId, this.followed.query, since, QUERIED_MAX);
+    return this.search.versions(this.followed.serverId, this.followed.query, since, ENTRIES_MAX);
   }
 
   /** Checks access again: keys are revoked and servers change owners while a stream is open. */

@@ -1,12 +1,11 @@
 /**
  * Icons of servers, as images from anywhere: `serverInfo.icons` of a scan, or a URL of the owner (Spec 4.12).
  *
- * The first three http(s) or data URLs are tried in order, through the egress policy, with 1 MB, 5 s and 3 redirects
- * each. The type is read from the bytes, never from the name or the header: PNG, JPEG, GIF, WebP, or an SVG whose first
- * tag is `<svg` after comments and a plain doctype.
+ * The first http(s) or data URL is read through the egress policy, with 1 MB, 5 s and 3 redirects. The type is read from
+ * the bytes, never from the name or the header: PNG, JPEG, GIF, WebP, or an SVG whose first tag is `<svg` after comments
+ * and a plain doctype.
  *
- * Nothing is thrown: an icon that cannot be had is null, or `too_large` if there was no other and one was larger than 1
- * MB.
+ * Nothing is thrown: an icon that cannot be had is null, or `too_large` if it was larger than 1 MB.
  */
 import type { IncomingMessage } from 'node:http';
 import { InvalidInputError, TooLargeError } from '../../../platform/errors/domain-error.js';
@@ -17,8 +16,7 @@ import { readMultipart } from '../../../platform/http/body/multipart.js';
 /** Spec 4.12: the size limit of an icon. */
 export const ICON_BYTES_MAX = 1024 * 1024;
 
-const CANDIDATES_MAX = 3;
-const CANDIDATE_MS_MAX = 5_000;
+const FETCH_MS_MAX = 5_000;
 const REDIRECTS_MAX = 3;
 
 /** Spec 4.12: an icon over the size limit, uploaded or the only one the server names. */
@@ -29,9 +27,6 @@ export const iconTypes = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 
 
 type IconType = (typeof iconTypes)[number];
 
-/** Bytes that are searched for the first tag of an SVG. */
-const PROLOG_BYTES_MAX = 8 * 1024;
-
 /** One piece of the prolog of an XML document. */
 const PROLOG_PIECE = /^(?:\s+|<\?[^>]*\?>|<!--[\s\S]*?-->|<!DOCTYPE\s+svg\b[^>[]*>)/;
 
@@ -41,34 +36,16 @@ export interface FoundIcon {
   type: IconType;
 }
 
-/**
- * Fetches the first usable image. @param icons any JSON value @returns `too_large` if there was none and one was larger
- * than 1 MB; null otherwise
- */
-export async function fetchIcon(egress: Egress, icons: unknown): Promise<FoundIcon | 'too_large' | null> {
-  let found: 'too_large' | null = null;
-  for (const src of sourcesOf(icons)) {
-    const bytes = await read(egress, src).catch(() => null);
-    const type = bytes === null || bytes === 'too_large' ? null : iconTypeOf(bytes);
-    if (type !== null) return { bytes: bytes as Buffer, type };
-    if (bytes === 'too_large') found = bytes;
-  }
-  return found;
-}
-
-function sourcesOf(icons: unknown): string[] {
-  const list: unknown[] = Array.isArray(icons) ? icons : [];
-  const sources = list.map((icon) => (icon as { src?: unknown } | null)?.src);
-  return sources.filter((src) => typeof src === 'string').slice(0, CANDIDATES_MAX);
-}
-
-async function read(egress: Egress, src: string): Promise<Buffer | 'too_large' | null> {
-  if (/^data:/i.test(src)) return readDataUrl(src);
-  return readUrl(egress, src, AbortSignal.timeout(CANDIDATE_MS_MAX));
+/** Fetches the image at an http(s) or data URL. @returns `too_large` if it is larger than 1 MB; null without an image */
+export async function fetchIcon(egress: Egress, src: string): Promise<FoundIcon | 'too_large' | null> {
+  const bytes = await (/^data:/i.test(src) ? readDataUrl(src) : readUrl(egress, src)).catch(() => null);
+  if (bytes === null || bytes === 'too_large') return bytes;
+  const type = iconTypeOf(bytes);
+  return type && { bytes, type };
 }
 
 /** RFC 2397: `data:[type][;base64],data`. */
-function readDataUrl(src: string): Buffer | 'too_large' | null {
+async function readDataUrl(src: string): Promise<Buffer | 'too_large' | null> {
   const comma = src.indexOf(',');
   if (comma < 0) return null;
   const data = src.slice(comma + 1);
@@ -79,7 +56,8 @@ function readDataUrl(src: string): Buffer | 'too_large' | null {
   return bytes.length > ICON_BYTES_MAX ? 'too_large' : bytes;
 }
 
-async function readUrl(egress: Egress, src: string, signal: AbortSignal): Promise<Buffer | 'too_large' | null> {
+async function readUrl(egress: Egress, src: string): Promise<Buffer | 'too_large' | null> {
+  const signal = AbortSignal.timeout(FETCH_MS_MAX);
   const options = { headers: { accept: 'image/*' }, signal, redirectsMax: REDIRECTS_MAX };
   const { answer } = await follow(egress, egress.check(src), options);
   if (answer.statusCode === 200) return (await readWithin(answer.body, ICON_BYTES_MAX)) ?? 'too_large';
@@ -97,17 +75,10 @@ export function iconTypeOf(bytes: Buffer): IconType | null {
   if (starts('\xff\xd8\xff')) return 'image/jpeg';
   if (starts('GIF87a') || starts('GIF89a')) return 'image/gif';
   if (starts('RIFF') && starts('WEBP', 8)) return 'image/webp';
-  return isSvg(bytes) ? 'image/svg+xml' : null;
-}
-
-/** SVG in UTF-8: prolog, comments, then the tag `svg`, perhaps with a prefix. */
-function isSvg(bytes: Buffer): boolean {
-  let rest = bytes
-    .subarray(0, PROLOG_BYTES_MAX)
-    .toString('utf8')
-    .replace(/^\ufeff/, '');
+  // SVG in UTF-8: prolog, comments, then the tag `svg`, perhaps with a prefix.
+  let rest = bytes.toString('utf8').replace(/^\ufeff/, '');
   for (let piece = PROLOG_PIECE.exec(rest); piece; piece = PROLOG_PIECE.exec(rest)) rest = rest.slice(piece[0].length);
-  return /^<(?:[a-z]+:)?svg[\s/>]/.test(rest);
+  return /^<(?:[a-z]+:)?svg[\s/>]/.test(rest) ? 'image/svg+xml' : null;
 }
 
 /**

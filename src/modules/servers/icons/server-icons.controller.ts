@@ -1,4 +1,4 @@
-import { Controller, Delete, Get, Headers, Put, Req, Res } from '@nestjs/common';
+import { Controller, Delete, Get, Put, Req, Res } from '@nestjs/common';
 import { ApiBody, ApiConsumes, ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { ApiEtag, ApiErrors } from '../../../platform/http/api-docs.decorators.js';
@@ -9,7 +9,7 @@ import { ApiServerName, notServerOwner, ownServer, serverNotFound, TargetServer 
 import { dropStalledReader } from '../../../platform/http/stalled-reader.js';
 import type { ServerRef } from '../server.types.js';
 import { iconTypes, readUploadedIcon } from './icon-fetch.js';
-import { ServerIconsService, type StoredIcon } from './server-icons.service.js';
+import { ServerIconsService } from './server-icons.service.js';
 
 const image = { schema: { type: 'string', format: 'binary' } } as const;
 
@@ -59,12 +59,16 @@ export class ServerIconsController {
     { status: 404, message: 'Icon not found' },
     { status: 413, text: 'The only icon of the server is too large.', message: 'File too large' },
   )
-  async get(
-    @TargetServer() server: ServerRef,
-    @Headers('if-none-match') etags: string | undefined,
-    @Res() response: Response,
-  ): Promise<void> {
-    sendIcon(response, await this.icons.get(server, hashFromEtag(etags)), etags);
+  async get(@TargetServer() server: ServerRef, @Req() request: Request, @Res() response: Response): Promise<void> {
+    const { bytes, contentType, hash } = await this.icons.get(server);
+    response.set({
+      etag: `"${hash}"`,
+      'cache-control': `private, max-age=${MAX_AGE_SECONDS}`,
+      'content-security-policy': POLICY,
+    });
+    dropStalledReader(response);
+    if (request.fresh) response.status(304).end();
+    else response.type(contentType).send(bytes);
   }
 
   /** Remove the icon of a server. */
@@ -74,21 +78,4 @@ export class ServerIconsController {
   remove(@TargetServer() server: ServerRef): Promise<SuccessDto> {
     return this.icons.remove(server);
   }
-}
-
-/** The hash in the first of the request's entity tags; null without one. */
-function hashFromEtag(etags: string | undefined): string | null {
-  return /"([0-9a-f]{64})"/.exec(etags ?? '')?.[1] ?? null;
-}
-
-/** Sends an icon, or 304 when the caller has it. */
-function sendIcon(response: Response, { bytes, contentType, hash }: StoredIcon, etags: string | undefined): void {
-  response.set({
-    etag: `"${hash}"`,
-    'cache-control': `private, max-age=${MAX_AGE_SECONDS}`,
-    'content-security-policy': POLICY,
-  });
-  dropStalledReader(response);
-  if (hashFromEtag(etags) === hash) response.status(304).end();
-  else response.type(contentType).send(bytes);
 }

@@ -17,13 +17,13 @@ export interface IconRow {
 export class ServerIconsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** The icon of a server; null without the server. `bytes` is empty for an icon with the hash `knownHash`. */
-  async find({ namespace, name }: QualifiedName, knownHash: string | null): Promise<IconRow | null> {
+  /** The icon of a server; null without the server. */
+  async find({ namespace, name }: QualifiedName): Promise<IconRow | null> {
     const [row] = await this.database.query<IconRow[]>(
-      `SELECT i.source, i.content_type AS "contentType", i.hash, CASE WHEN i.hash = $3 THEN '' ELSE i.bytes END AS bytes
+      `SELECT i.source, i.content_type AS "contentType", i.hash, i.bytes
          FROM servers s JOIN namespaces n ON n.id = s.namespace_id LEFT JOIN server_icons i ON i.server_id = s.id
         WHERE n.name = $1 AND lower(s.name) = lower($2)`,
-      [namespace, name, knownHash],
+      [namespace, name],
     );
     return row ?? null;
   }

@@ -34,11 +34,10 @@ export class ServerIconsService {
   /**
    * The icon of a server.
    *
-   * @param knownHash hash of the icon the caller has; `bytes` is empty if it is current
    * @throws ServerNotFoundError, NotFoundError, TooLargeError when the only one is too large to be stored
    */
-  async get({ namespace, name }: QualifiedName, knownHash: string | null): Promise<StoredIcon> {
-    const row = await this.rows.find({ namespace, name }, knownHash);
+  async get(server: QualifiedName): Promise<StoredIcon> {
+    const row = await this.rows.find(server);
     if (!row) throw new ServerNotFoundError();
     if (row.source === null) throw iconNotFound();
     const { bytes, contentType, hash } = row;
@@ -65,7 +64,7 @@ export class ServerIconsService {
       await this.icons.delete({ serverId, source: 'upstream' });
       return;
     }
-    const icon = await fetchIcon(this.egress, [{ src: url }]);
+    const icon = await fetchIcon(this.egress, url);
     if (icon === 'too_large') throw iconTooLarge();
     if (icon === null) throw new InvalidInputError('iconUrl must lead to a PNG, JPEG, GIF, WebP or SVG image');
     await this.rows.saveUpstream(rowOf(serverId, icon));
@@ -80,12 +79,14 @@ export class ServerIconsService {
 
   /**
    * Stores the icon a server names in `serverInfo.icons`, unless its owner uploaded one or set a URL, and deletes one it no
-   * longer names. Fetches it (15 s at most), so never call this inside a transaction. An icon that cannot be fetched counts
+   * longer names. Fetches the first (5 s at most), so never call this inside a transaction. An icon that cannot be fetched counts
    * as none; only database errors are thrown.
    */
   async adopt(serverId: string, icons: unknown): Promise<void> {
     if (await this.rows.isChosen(serverId)) return;
-    const icon = await fetchIcon(this.egress, icons);
+    const entries: unknown[] = Array.isArray(icons) ? icons : [];
+    const src = entries.map((entry) => (entry as { src?: unknown } | null)?.src).find((url) => typeof url === 'string');
+    const icon = src === undefined ? null : await fetchIcon(this.egress, src);
     if (icon === null) {
       await this.icons.delete({ serverId, source: 'upstream' });
       return;

@@ -7,35 +7,21 @@
  * their names (trigrams), follow with less than 0.35.
  *
  * Only so many hits are scored, so that a common word costs no more than a rare one: of 10,000 hits the most used ones,
- * and of the 3,000 most used servers those that have the words. Both bounds stand in the statement, because the
+ * and of the 1,000 most used servers those that have the words. Both bounds stand in the statement, because the
  * planner, left to choose, walked through all servers for two words that hardly meet (360 ms instead of 1). Every part
  * carries the filters itself: what is left out must not take a place.
  */
 import { parseQualifiedName } from '../server.types.js';
 import type { SqlValues } from './server-filters.js';
 
-/** Words of one search; the rest is ignored. */
-const WORDS_MAX = 16;
+/** Words of one search; the rest is ignored. Each one costs an index scan where similar ones are searched. */
+const WORDS_MAX = 8;
 
-/** Words that are searched for similar ones: each costs an index scan. */
-const SIMILAR_WORDS_MAX = 6;
-
-/** Shorter words are similar to too many others. */
-const SIMILAR_CHARS_MIN = 3;
-
-/** Hits of each kind that are ranked at most, the most used ones of them. */
-const EXACT_MAX = 100;
-const NAMED_MAX = 500;
+/** Hits of each kind that are ranked, the most used ones of them; and the most used servers that are checked one by one. */
 const RANKED_MAX = 1_000;
 
 /** Hits among which the most used ones are chosen. */
 const HITS_MAX = 10_000;
-
-/** The same for similar words: comparing trigrams costs about 10 µs each. */
-const SIMILAR_HITS_MAX = 1_000;
-
-/** Most used servers that are checked one by one for words with more hits. */
-const POPULAR_MAX = 3_000;
 
 /** The words of a search. */
 export interface Searched {
@@ -63,28 +49,36 @@ export function rankingOf(
   limit: number,
 ): string {
   const quoted = words.map((word) => `'${word}'`);
-  const exact = exactConditions(whole, values);
+  const typed = values.add(whole);
+  const { namespace, name } = parseQualifiedName(whole);
+  const inNamespace = `s.namespace_id = (SELECT id FROM namespaces WHERE name = ${values.add(namespace)})`;
+  // The search text is the name, the display name or the qualified name of a server.
+  const exact = [
+    `lower(s.name) = ${typed}`,
+    `lower(s.display_name) = ${typed}`,
+    `(${inNamespace} AND lower(s.name) = ${values.add(name)})`,
+  ];
   const all =
     `(to_tsquery('simple', ${values.add(quoted.length > 0 ? `${quoted.join(' & ')}:*` : '')}) ` +
     `|| plainto_tsquery('english', ${values.add(words.join(' '))}))`;
   const parts = [
-    ...exact.map((condition) => hits(condition, conditions, EXACT_MAX)),
-    hits(`s.search_names @@ ${all}`, conditions, NAMED_MAX),
-    hits(`s.search @@ ${all}`, conditions, RANKED_MAX),
-    popular(all, conditions),
+    ...exact.map((condition) => hits(condition, conditions)),
+    hits(`s.search_names @@ ${all}`, conditions),
+    hits(`s.search @@ ${all}`, conditions),
+    `(SELECT s.id FROM (SELECT s.id, s.search FROM servers s WHERE ${conditions} ${MOST_USED} LIMIT ${RANKED_MAX}) s
+      WHERE s.search @@ ${all})`,
   ];
   const scores = [
     `CASE WHEN s.search @@ ${all} THEN least(0.99, 0.35 + ${rank(all)} + 0.0005 * s.popularity) ELSE 0 END`,
   ];
   if (mode === 'some words' && words.length > 0) {
     const some = `to_tsquery('english', ${values.add(quoted.join(' | '))})`;
-    const similar = words
-      .filter((word) => word.length >= SIMILAR_CHARS_MIN)
-      .slice(0, SIMILAR_WORDS_MAX)
-      .map((word) => values.add(word));
+    // Shorter words are similar to too many others.
+    const similar = words.filter((word) => word.length > 2).map((word) => values.add(word));
     parts.push(
-      hits(`s.search @@ ${some}`, conditions, RANKED_MAX),
-      ...similar.map((word) => hits(`${word} <% s.search_words`, conditions, NAMED_MAX, SIMILAR_HITS_MAX)),
+      hits(`s.search @@ ${some}`, conditions),
+      // Comparing trigrams costs about 10 µs each.
+      ...similar.map((word) => hits(`${word} <% s.search_words`, conditions, RANKED_MAX)),
     );
     const likeness = similar.map((word) => `word_similarity(${word}, s.search_words)`).join(' + ');
     scores.push(
@@ -98,18 +92,6 @@ export function rankingOf(
     ORDER BY score DESC, s.popularity DESC, s.created_at DESC, s.id DESC LIMIT ${limit}`;
 }
 
-/** True if the search text equals the name, the display name or the qualified name of a server. */
-function exactConditions(whole: string, values: SqlValues): string[] {
-  const typed = values.add(whole);
-  const { namespace, name } = parseQualifiedName(whole);
-  const inNamespace = `s.namespace_id = (SELECT id FROM namespaces WHERE name = ${values.add(namespace)})`;
-  return [
-    `lower(s.name) = ${typed}`,
-    `lower(s.display_name) = ${typed}`,
-    `(${inNamespace} AND lower(s.name) = ${values.add(name)})`,
-  ];
-}
-
 /** 0 to 0.6: normalised, so that long texts with many hits do not outgrow a name. */
 function rank(query: string): string {
   return `1.2 * ts_rank('{0.1, 0.2, 0.5, 1}', s.search, ${query}, 32)`;
@@ -118,13 +100,7 @@ function rank(query: string): string {
 const MOST_USED = 'ORDER BY s.popularity DESC, s.created_at DESC, s.id DESC';
 
 /** The most used ones `among` so many servers that match. */
-function hits(condition: string, conditions: string, limit: number, among = HITS_MAX): string {
+function hits(condition: string, conditions: string, among = HITS_MAX): string {
   return `(SELECT s.id FROM (SELECT s.id, s.popularity, s.created_at FROM servers s
-      WHERE ${condition} AND ${conditions} LIMIT ${among}) s ${MOST_USED} LIMIT ${limit})`;
-}
-
-/** Matches among the most used servers. */
-function popular(query: string, conditions: string): string {
-  return `(SELECT s.id FROM (SELECT s.id, s.search, s.popularity, s.created_at FROM servers s
-      WHERE ${conditions} ${MOST_USED} LIMIT ${POPULAR_MAX}) s WHERE s.search @@ ${query} ${MOST_USED} LIMIT ${RANKED_MAX})`;
+      WHERE ${condition} AND ${conditions} LIMIT ${among}) s ${MOST_USED} LIMIT ${RANKED_MAX})`;
 }

@@ -14,69 +14,34 @@ export interface ServerFilter {
   values: readonly unknown[];
 }
 
-/** The sort key of a server in the list by popularity. */
-export interface PageMark {
-  popularity: number;
-  /** As text, in full precision. */
-  createdAt: string;
-  id: string;
-}
-
 /** A server that a search found, with its score from 0 to 1. */
 export interface SearchHit {
   id: string;
   score: number;
 }
 
-const BY_POPULARITY = 's.popularity DESC, s.created_at DESC, s.id DESC';
-
 /** Statements that list and search servers. */
 @Injectable()
 export class ServerSearchRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Ids of a page, most used first, then newest. @param mark the first server that counts; null for the whole list */
-  findPopular(filter: ServerFilter, mark: PageMark | null, offset: number, limit: number): Promise<string[]> {
-    const { conditions, values } = mark ? from(mark, filter) : filter;
-    const sql = `SELECT s.id FROM servers s WHERE ${conditions} ORDER BY ${BY_POPULARITY} OFFSET $${values.length + 1} LIMIT $${values.length + 2}`;
-    return this.ids(sql, [...values, offset, limit]);
-  }
-
-  /** The servers at the places 0, `every`, 2 · `every`, … of the list by popularity. */
-  findMarks({ conditions, values }: ServerFilter, every: number): Promise<PageMark[]> {
-    return this.database.query<PageMark[]>(
-      `SELECT popularity, created_at::text AS "createdAt", id FROM (
-         SELECT s.popularity, s.created_at, s.id, row_number() OVER (ORDER BY ${BY_POPULARITY}) AS place
-           FROM servers s WHERE ${conditions}) placed
-        WHERE place % ${every} = 1 ORDER BY place`,
-      [...values],
-    );
-  }
-
-  /** Number of servers from a mark on. */
-  countFrom(mark: PageMark, filter: ServerFilter): Promise<number> {
-    return this.count(from(mark, filter));
-  }
-
-  /** Ids in their own order from `pivot` on; `isBefore`: those below it. */
-  findByPivot(
-    { conditions, values }: ServerFilter,
-    { pivot, isBefore }: { pivot: string; isBefore: boolean },
-    offset: number,
-    limit: number,
-  ): Promise<string[]> {
+  /** Ids of a page, most used first, then newest; with `pivot` in the order of ids from there on, which goes round. */
+  async findPage(filter: ServerFilter, pivot: string | null, offset: number, limit: number): Promise<string[]> {
+    const { conditions, values } = filter;
     const at = values.length;
-    return this.ids(
-      `SELECT s.id FROM servers s WHERE ${conditions} AND s.id ${isBefore ? '<' : '>='} $${at + 1}::uuid
-        ORDER BY s.id OFFSET $${at + 2} LIMIT $${at + 3}`,
-      [...values, pivot, offset, limit],
+    const order = pivot === null ? 's.popularity DESC, s.created_at DESC, s.id DESC' : `s.id < $${at + 3}::uuid, s.id`;
+    const rows = await this.database.query<{ id: string }[]>(
+      `SELECT s.id FROM servers s WHERE ${conditions} ORDER BY ${order} OFFSET $${at + 1} LIMIT $${at + 2}`,
+      [...values, offset, limit, ...(pivot === null ? [] : [pivot])],
     );
+    return rows.map(({ id }) => id);
   }
 
-  /** Number of servers whose id is `pivot` or above. */
-  countFromPivot({ conditions, values }: ServerFilter, pivot: string): Promise<number> {
-    const condition = `${conditions} AND s.id >= $${values.length + 1}::uuid`;
-    return this.count({ conditions: condition, values: [...values, pivot] });
+  /** Number of servers that match. */
+  async count({ conditions, values }: ServerFilter): Promise<number> {
+    const sql = `SELECT count(*)::int AS count FROM servers s WHERE ${conditions}`;
+    const [row] = await this.database.query<{ count: number }[]>(sql, [...values]);
+    return row?.count ?? 0;
   }
 
   /** The best servers that have all the words, best first. */
@@ -111,25 +76,4 @@ export class ServerSearchRepository {
     const byId = new Map(rows.map((row) => [row.id, row]));
     return ids.flatMap((id) => byId.get(id) ?? []);
   }
-
-  private async ids(sql: string, values: unknown[]): Promise<string[]> {
-    const rows = await this.database.query<{ id: string }[]>(sql, values);
-    return rows.map(({ id }) => id);
-  }
-
-  private async count({ conditions, values }: ServerFilter): Promise<number> {
-    const sql = `SELECT count(*)::int AS count FROM servers s WHERE ${conditions}`;
-    const [row] = await this.database.query<{ count: number }[]>(sql, [...values]);
-    return row?.count ?? 0;
-  }
-}
-
-/** The filter, restricted to servers at a mark or behind it. */
-function from({ popularity, createdAt, id }: PageMark, { conditions, values }: ServerFilter): ServerFilter {
-  const at = values.length;
-  const key = `($${at + 1}::smallint, $${at + 2}::timestamptz, $${at + 3}::uuid)`;
-  return {
-    conditions: `${conditions} AND (s.popularity, s.created_at, s.id) <= ${key}`,
-    values: [...values, popularity, createdAt, id],
-  };
 }

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { LRUCache } from 'lru-cache';
+import { growingLru } from '../../../platform/limits/growing-lru.js';
 import { project } from '../../../platform/http/input-values.js';
 import { AccessService } from '../../auth/access.service.js';
 import type { Caller } from '../../auth/access.types.js';
@@ -10,23 +10,13 @@ import { toServerSummaryDto } from '../server.mapper.js';
 import { conditionsOf, scopeOf, SqlValues, type ServerScope } from './server-filters.js';
 import { searchedFor, type Searched } from './server-ranking.js';
 import type { ServerListDto, ServerQueryDto } from './server-search.dto.js';
-import { ServerSearchRepository, type PageMark, type ServerFilter } from './server-search.repository.js';
+import { ServerSearchRepository } from './server-search.repository.js';
 
 /** Searches with fewer hits also find servers that have only some of the words, or similar ones. */
 const FEW_HITS = 10;
 
-/** Distance of page marks: a deep page is read from the mark before it. */
-const MARK_EVERY = 500;
-
-const CACHED_MS = 5_000;
-
-const CACHED_MAX = 200;
-
-/** Length of a list, and the servers at its places 0, 500, 1,000, … */
-interface PageMarks {
-  total: number;
-  marks: PageMark[];
-}
+/** Age up to which the length of a list is believed. */
+const COUNTED_MS = 5_000;
 
 /** A page of a list: ids of its servers, and the length of the list. */
 interface FoundPage {
@@ -38,8 +28,8 @@ interface FoundPage {
 /** Lists and searches the registry. */
 @Injectable()
 export class ServerSearchService {
-  /** Page marks by filter. They are believed for 5 s; servers made meanwhile may shift a page by a place. */
-  private readonly marks = new LRUCache<string, Promise<PageMarks>>({ max: CACHED_MAX, ttl: CACHED_MS });
+  /** Lengths of lists by filter: concurrent requests share one walk along the index. */
+  private readonly totals = growingLru<Promise<number>>(undefined, { ttl: COUNTED_MS });
 
   constructor(
     private readonly servers: ServerSearchRepository,
@@ -80,44 +70,30 @@ export class ServerSearchService {
     };
   }
 
-  /** A page by popularity, or in the order of a seed. */
+  /** A page by popularity, or in the order of ids, which are random, from the place that the seed names. */
   private async browse(scope: ServerScope): Promise<FoundPage> {
     const { page = 1, pageSize = 10, seed } = scope.query;
     const values = new SqlValues();
     const filter = { conditions: conditionsOf(scope, values), values: values.list };
-    // A bigint: pages go up to 2^53, and Postgres takes offsets up to 2^63.
-    const offset = BigInt(page - 1) * BigInt(pageSize);
-    const isDeep = offset >= BigInt(MARK_EVERY);
-    if (isDeep) {
-      const { total } = await this.marksOf(filter);
-      if (offset >= BigInt(total)) return { ids: [], total };
+    const offset = (page - 1) * pageSize;
+    let pivot: string | null = null;
+    if (seed !== undefined) {
+      // The same for the same seed, far apart for near seeds (golden ratio).
+      const hex = ((BigInt(seed) * 0x9e3779b97f4a7c15n) & 0xffff_ffff_ffff_ffffn).toString(16).padStart(16, '0');
+      pivot = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-0000-000000000000`;
     }
-    const ids =
-      seed === undefined
-        ? await this.popular(filter, Number(offset), pageSize)
-        : await this.seeded(filter, seed, Number(offset), pageSize);
-    const isEnd = ids.length < pageSize && (ids.length > 0 || page === 1);
-    const seen = Number(offset) + ids.length;
-    if (isEnd) return { ids, total: seen };
-    const { total } = await this.marksOf(filter);
-    return { ids, total: ids.length > 0 ? Math.max(total, seen) : Math.min(total, Number(offset)) };
-  }
-
-  /** Most used first, then newest. A deep page is read from the mark before it. */
-  private async popular(filter: ServerFilter, offset: number, limit: number): Promise<string[]> {
-    const place = Math.floor(offset / MARK_EVERY);
-    const mark = place > 0 ? (await this.marksOf(filter)).marks[place] : undefined;
-    return this.servers.findPopular(filter, mark ?? null, mark ? offset % MARK_EVERY : offset, limit);
-  }
-
-  /** In the order of ids, which are random, from the place that the seed names; the end continues with the first id. */
-  private async seeded(filter: ServerFilter, seed: number, offset: number, limit: number): Promise<string[]> {
-    const pivot = pivotOf(seed);
-    const first = await this.servers.findByPivot(filter, { pivot, isBefore: false }, offset, limit);
-    if (first.length === limit) return first;
-    const skipped = Math.max(0, offset - (await this.servers.countFromPivot(filter, pivot)));
-    const rest = limit - first.length;
-    return [...first, ...(await this.servers.findByPivot(filter, { pivot, isBefore: true }, skipped, rest))];
+    const ids = await this.servers.findPage(filter, pivot, offset, pageSize);
+    const seen = offset + ids.length;
+    if (ids.length < pageSize && (ids.length > 0 || page === 1)) return { ids, total: seen };
+    const key = JSON.stringify([filter.conditions, filter.values]);
+    let counting = this.totals.get(key);
+    if (!counting) {
+      counting = this.servers.count(filter);
+      this.totals.set(key, counting);
+      counting.catch(() => this.totals.delete(key));
+    }
+    const total = await counting;
+    return { ids, total: ids.length > 0 ? Math.max(total, seen) : Math.min(total, offset) };
   }
 
   /** A page of the best servers for the words, best first. */
@@ -130,33 +106,4 @@ export class ServerSearchService {
     const scores = new Map(shown.map(({ id, score }) => [id, score]));
     return { ids: shown.map(({ id }) => id), total: hits.length, scores };
   }
-
-  /**
-   * The page marks of a list, cached: without them Postgres counts and skips all rows before a page for each request.
-   * Concurrent requests share one walk along the index.
-   */
-  private marksOf(filter: ServerFilter): Promise<PageMarks> {
-    const key = JSON.stringify([filter.conditions, filter.values]);
-    const known = this.marks.get(key);
-    if (known) return known;
-    const started = this.readMarks(filter);
-    this.marks.set(key, started);
-    started.catch(() => this.marks.delete(key));
-    return started;
-  }
-
-  /** Reads the marks; then only the servers behind the last one are counted. */
-  private async readMarks(filter: ServerFilter): Promise<PageMarks> {
-    const marks = await this.servers.findMarks(filter, MARK_EVERY);
-    const last = marks.at(-1);
-    if (!last) return { total: 0, marks };
-    return { total: (marks.length - 1) * MARK_EVERY + (await this.servers.countFrom(last, filter)), marks };
-  }
-}
-
-/** A place in the order of ids: the same for the same seed, far apart for near seeds (golden ratio). */
-function pivotOf(seed: number): string {
-  const place = (BigInt(seed) * 0x9e3779b97f4a7c15n) & 0xffff_ffff_ffff_ffffn;
-  const hex = place.toString(16).padStart(16, '0');
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-0000-000000000000`;
 }

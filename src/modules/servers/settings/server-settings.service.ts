@@ -58,9 +58,18 @@ export class ServerSettingsService {
   /** Changes the members in the body; null clears. @throws ServerNotFoundError, and those of `ServerIconsService.setUrl` */
   async update(server: ServerRef, body: UpdateServerDto): Promise<UpdatedServerDto> {
     const { id, namespace, name } = server;
-    const { repositoryUrl } = body;
-    const repository = repositoryUrl === undefined ? {} : repositoryNameOf(repositoryUrl);
-    const changes = Object.entries({ ...body, ...repository }).filter(([, value]) => value !== undefined);
+    const changed: Partial<Server> = { ...body };
+    if (body.repositoryUrl !== undefined) {
+      // The first two segments of the path, in lower case, as hosts of repositories compare them; both null if it has fewer.
+      const [, repoOwner, segment, ...rest] =
+        parseUrl(body.repositoryUrl ?? '')
+          ?.pathname.toLowerCase()
+          .split('/') ?? [];
+      const repoName = segment?.replace(/\.git$/, '');
+      const isNamed = Boolean(repoOwner && repoName) && rest.length <= 20;
+      Object.assign(changed, isNamed ? { repoOwner, repoName } : { repoOwner: null, repoName: null });
+    }
+    const changes = Object.entries(changed).filter(([, value]) => value !== undefined);
     if (body.iconUrl !== undefined) await this.icons.setUrl(id, body.iconUrl);
     if (changes.length > 0) {
       const { affected } = await this.rows.update({ id }, Object.fromEntries(changes));
@@ -140,21 +149,17 @@ export class ServerSettingsService {
     if (domainId !== MANAGED) throw new NotFoundError('Domain not found');
     if (server.slug === subdomain) return this.domain(server.id);
     const taken = () => new ConflictError(`The subdomain "${subdomain}" is taken: choose another one`);
-    if (await this.isForeignPrefix(subdomain, caller)) throw taken();
+    // It is not `acme` and does not begin with `acme--` for a namespace `acme` of another account.
+    const parts = subdomain.split('--');
+    const prefixes = parts.map((_, index) => parts.slice(0, index + 1).join('--'));
+    const owners = await Promise.all(prefixes.map((namespace) => this.namespaces.find(namespace)));
+    if (owners.some((owner) => owner !== null && !this.access.owns(caller, owner.accountId))) throw taken();
     await this.rows
       .update({ id: server.id }, { slug: subdomain, slugChangedAt: new Date() })
       .catch(onViolation({ unique: taken }));
     this.servers.announceChange(server);
     this.servers.announceChange({ id: server.id, slug: subdomain });
     return this.domain(server.id);
-  }
-
-  /** True if the subdomain is `acme` or begins with `acme--` for a namespace `acme` of another account. */
-  private async isForeignPrefix(subdomain: string, caller: Caller): Promise<boolean> {
-    const parts = subdomain.split('--');
-    const prefixes = parts.map((_, index) => parts.slice(0, index + 1).join('--'));
-    const owners = await Promise.all(prefixes.map((namespace) => this.namespaces.find(namespace)));
-    return owners.some((owner) => owner !== null && !this.access.owns(caller, owner.accountId));
   }
 
   private async domain(id: string): Promise<ServerDomainDto> {
@@ -170,15 +175,4 @@ export class ServerSettingsService {
       updatedAt: (server.slugChangedAt ?? server.createdAt).toISOString(),
     };
   }
-}
-
-/**
- * Owner and name of a repository, in lower case, as its hosts compare them: the first two segments of its URL's path. Both
- * null if it has fewer.
- */
-function repositoryNameOf(url: string | null): Pick<Server, 'repoOwner' | 'repoName'> {
-  const [, owner, name, ...rest] = parseUrl(url ?? '')?.pathname.split('/') ?? [];
-  const bare = name?.replace(/\.git$/, '');
-  if (!owner || !bare || rest.length > 20) return { repoOwner: null, repoName: null };
-  return { repoOwner: owner.toLowerCase(), repoName: bare.toLowerCase() };
 }
