@@ -91,10 +91,6 @@ export const access = {
       'A request with a key updates its last-used time and the address of its client, which `TRUST_PROXY` lets a proxy name.',
   },
   'key:expiry': { source: 'House', behavior: 'A key can be created with an expiry and works until that time.' },
-  'key:expires-soon': {
-    source: 'House',
-    behavior: 'Lists mark a key with `expiresSoon` from 14 days before its expiry on.',
-  },
   'key:rotate': {
     source: 'House',
     behavior:

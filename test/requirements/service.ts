@@ -695,7 +695,6 @@ export const service = {
     isLong: true,
   },
   'log:repeats': { source: 'House', behavior: 'A repeated warning is logged once a minute, with a count.' },
-  'log:one-level': { source: 'House', behavior: 'No log record has two levels.' },
   'log:process': {
     source: 'House',
     behavior:

@@ -16,7 +16,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { Egress } from '../../platform/egress/egress.js';
 import { follow, readWithin, RedirectRefusedError } from '../../platform/egress/follow.js';
 import { growingLru } from '../../platform/limits/growing-lru.js';
-import { boundExceeded } from '../../platform/text/json-bounds.js';
+import { boundExceeded, jsonIn } from '../../platform/text/json-bounds.js';
 import { pinnedClients } from './pinned-clients.js';
 
 /** Size limit of a document. Real ones have less than 1 KB, key sets a few. */
@@ -135,19 +135,13 @@ export class ClientDocuments {
     const exceeded = boundExceeded(bytes);
     if (exceeded !== null) throw refuse(`it has ${exceeded}.`);
     const body = bytes.toString();
-    if (!isGood(body, address)) throw refuse('it is neither a document of this client id nor a set of keys.');
+    // A page that a proxy or a cloud answers in place of the document must not replace a good copy.
+    const document = jsonIn(body) as { client_id?: unknown; keys?: unknown } | null | undefined;
+    if (document?.client_id !== address && !Array.isArray(document?.keys)) {
+      throw refuse('it is neither a document of this client id nor a set of keys.');
+    }
     const maxAge = /(?:^|[,\s])max-age=(\d{1,9})/i.exec(cacheControl)?.[1];
     const freshS = Math.min(FRESH_S_MAX, Math.max(FRESH_S_MIN, Number(maxAge ?? FRESH_S_DEFAULT)));
     return { body, freshS };
-  }
-}
-
-/** False for a page that a proxy or a cloud answers in place of the document: it must not replace a good copy. */
-function isGood(body: string, url: string): boolean {
-  try {
-    const document = JSON.parse(body) as { client_id?: unknown; keys?: unknown } | null;
-    return document !== null && (document.client_id === url || Array.isArray(document.keys));
-  } catch {
-    return false;
   }
 }

@@ -9,10 +9,13 @@ import { Controller, Get, Post, Req, Res, UseFilters } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
+import type { ErrorKind } from '../../platform/errors/domain-error.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { formToken } from '../../platform/pages/form-token.js';
 import { requireOwnHost } from '../../platform/pages/own-host.js';
-import { PageFilter, redirectTo, sendPage } from '../../platform/pages/page.js';
+import { PageError, PageFilter, redirectTo, sendPage } from '../../platform/pages/page.js';
+import { AccessService } from '../auth/access.service.js';
+import { callerFor } from '../auth/access.types.js';
 import { PageFormsService } from '../people/page-forms.service.js';
 import type { SignedIn } from '../people/people.types.js';
 import { SessionsService } from '../people/sessions.service.js';
@@ -20,9 +23,44 @@ import { AuthorizationServerRepository, type NewGrant } from './authorization-se
 import { AuthorizationServerService, GRANT_SECONDS } from './authorization-server.service.js';
 import { isExactHttps, redirectKey } from './client-metadata.js';
 import { consentPage, nothingHerePage } from './consent-page.js';
-import { ConsentError } from './consent.errors.js';
-import { EndpointTargets } from './endpoint-targets.service.js';
 import { endpointOfResource } from './protected-resource.js';
+
+/** A decision that cannot be made, as a page. */
+class ConsentError extends PageError {
+  readonly code = 'consent';
+
+  private constructor(
+    readonly kind: ErrorKind,
+    title: string,
+    message: string,
+  ) {
+    super(title, message);
+  }
+
+  static expired(): ConsentError {
+    return new ConsentError(
+      'gone',
+      'This login is over',
+      'It was finished, took longer than an hour, or was begun in another browser. Go back to your app and connect again.',
+    );
+  }
+
+  static otherPerson(): ConsentError {
+    return new ConsentError(
+      'conflict',
+      'Somebody else is signed in now',
+      'The page was shown to another account. Go back to your app and connect again.',
+    );
+  }
+
+  static nothingToAllow(): ConsentError {
+    return new ConsentError(
+      'not_found',
+      'Nothing to let in here',
+      'The connection or server is gone, or your account may not use it any more. Check the address in your app.',
+    );
+  }
+}
 
 /** What a client asks for, read anew for each request of a browser. */
 type Asked = Awaited<ReturnType<ConsentController['asked']>>;
@@ -36,7 +74,7 @@ export class ConsentController {
   constructor(
     private readonly server: AuthorizationServerService,
     private readonly rows: AuthorizationServerRepository,
-    private readonly targets: EndpointTargets,
+    private readonly access: AccessService,
     private readonly sessions: SessionsService,
     private readonly forms: PageFormsService,
     private readonly env: Env,
@@ -108,7 +146,9 @@ export class ConsentController {
 
   private async targetOf({ resource }: Asked, { accountId }: SignedIn) {
     const endpoint = endpointOfResource(resource, this.env);
-    return endpoint && this.targets.find(endpoint, accountId);
+    const target = endpoint && (await this.rows.findTarget(endpoint, accountId));
+    // What is not there and what the account may not call look alike.
+    return target && this.access.may(callerFor(accountId), 'call', target) ? target : null;
   }
 
   private grantOf(

@@ -5,15 +5,16 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
+import { ConflictError } from '../../platform/errors/domain-error.js';
 import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
 import { AccountNotFoundError } from '../auth/auth.errors.js';
 import type { InvitationDto } from './invitation.dto.js';
 import { PasswordsService } from './passwords.service.js';
-import { DisabledAccountError, InvitationEndedError } from './people.errors.js';
+import { InvitationEndedError } from './people.errors.js';
 import { PeopleRepository } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
 
-/** Makes an invitation for an account. Only the answer has the link. @throws AccountNotFoundError, DisabledAccountError */
+/** Makes an invitation for an account. Only the answer has the link. @throws AccountNotFoundError, ConflictError */
 export async function makeInvitation(
   rows: PeopleRepository,
   { baseUrl }: Env,
@@ -23,7 +24,11 @@ export async function makeInvitation(
   const secret = newSecret();
   const expiresAt = await rows.addInvitation(accountId, createdBy, hashSecret(secret));
   if (expiresAt === null) throw new AccountNotFoundError();
-  if (expiresAt === 'disabled') throw new DisabledAccountError();
+  if (expiresAt === 'disabled') {
+    throw new ConflictError(
+      'The account is disabled: enable it first, with PATCH /accounts/{accountId} {"disabled": false}',
+    );
+  }
   return { url: `${baseUrl}/invite?token=${secret}`, expiresAt: expiresAt.toISOString() };
 }
 

@@ -1,4 +1,3 @@
-import { ConflictError } from '../../platform/errors/domain-error.js';
 import { PageError } from '../../platform/pages/page.js';
 
 /** A form of a page for people that was not sent by such a page in this browser, or too late. */
@@ -37,12 +36,5 @@ export class InvitationEndedError extends PageError {
       'Each link works once, for 72 hours, and only until a newer one is made. If you have chosen a password, sign in with it. ' +
         'Otherwise ask the operator of this service for a new link.',
     );
-  }
-}
-
-/** The account is disabled, so nobody can be invited to it. */
-export class DisabledAccountError extends ConflictError {
-  constructor() {
-    super('The account is disabled: enable it first, with PATCH /accounts/{accountId} {"disabled": false}');
   }
 }

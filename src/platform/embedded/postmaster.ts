@@ -31,7 +31,8 @@ kill $watcher 2>/dev/null
 exit $status`;
 
 /** The server is ours to start later: another process holds the folder, is ending in it, or took the port first. */
-const tryAgain = /lock file ".*" already exists|pre-existing shared memory block|could not create any TCP\/IP sockets/;
+const tryAgain =
+  /lock file ".*" (?:already exists|is empty)|pre-existing shared memory block|could not create any TCP\/IP sockets/;
 
 /**
  * Starts Postgres on a loopback port, a free one unless `portBefore` names one, and resolves when it accepts connections, which

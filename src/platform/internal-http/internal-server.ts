@@ -39,7 +39,16 @@ export class InternalServer {
     if (!isSigned(headText)) throw new RouteNotFoundError('POST', path);
     const { head, body: signed } = JSON.parse(headText) as SignedHead;
     if (!signed) request.resume();
-    const body = signed && bodyOf(request, signed.sha256);
+    // Destroying it early ends neither the request nor the answer: the rest of the body is discarded.
+    const body = signed && new VerifiedBody(signed.sha256);
+    if (body) {
+      body.on('error', () => undefined);
+      body.once('close', () => request.unpipe(body).resume());
+      request.once('close', () => {
+        if (!request.complete) body.destroy(new Error('the request broke off'));
+      });
+      request.pipe(body);
+    }
     const readText = async () => {
       if (!body) return '';
       return text(body).catch(() => {
@@ -160,21 +169,6 @@ function headBytesIn(bytes: Buffer): number | null {
   } catch {
     return null;
   }
-}
-
-/**
- * The body of a request. Destroying it early ends neither the request nor the answer: the rest of the body is discarded.
- *
- * @param sha256 null for a body that streams
- */
-function bodyOf(request: IncomingMessage, sha256: string | null): Readable {
-  const body = new VerifiedBody(sha256);
-  body.on('error', () => undefined);
-  body.once('close', () => request.unpipe(body).resume());
-  request.once('close', () => {
-    if (!request.complete) body.destroy(new Error('the request broke off'));
-  });
-  return request.pipe(body);
 }
 
 /** Passes a body on and withholds its last piece until the digest of the whole is verified. */

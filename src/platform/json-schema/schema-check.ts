@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createContext, Script } from 'node:vm';
-import type { Ajv, ErrorObject, ValidateFunction } from 'ajv';
+import type { Ajv, ValidateFunction } from 'ajv';
 import { LRUCache } from 'lru-cache';
 import type { JsonObject } from '../text/json.js';
 import { createAjv, type Dialect } from './ajv.js';
@@ -71,8 +71,8 @@ export function schemaValidator(schema: unknown, limits = usualLimits): string |
   const text = JSON.stringify(schema);
   if (text.length > SCHEMA_CHARS_MAX) return `larger than ${SCHEMA_CHARS_MAX / 1024} KB`;
   const hash = createHash('sha256').update(text).digest('base64url');
-  const known = validators.get(hash);
-  if (known) return known.validator;
+  const cachedValidator = validators.get(hash);
+  if (cachedValidator) return cachedValidator.validator;
   const validator = newValidator(schema as JsonObject, limits);
   validators.set(hash, { validator, chars: text.length });
   return validator;
@@ -88,7 +88,17 @@ function newValidator(schema: JsonObject, limits: typeof usualLimits): string | 
     isSlow = outcome === null;
     if (!outcome) return null;
     if (outcome.value) return [];
-    const faults = (validate.errors ?? []).slice(0, ERRORS_MAX).map(toFault);
+    const faults = (validate.errors ?? [])
+      .slice(0, ERRORS_MAX)
+      .map(({ instancePath, message = 'is not allowed', keyword, params }): SchemaFault => {
+        const names = instancePath === '' ? [] : instancePath.slice(1).split('/');
+        const named = keyword === 'additionalProperties' ? ` (${String(params.additionalProperty)})` : '';
+        const allowed = keyword === 'enum' ? ` (${(params.allowedValues as unknown[]).map(String).join(', ')})` : '';
+        return {
+          path: names.map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~')),
+          message: `${message}${named}${allowed}`.slice(0, 500),
+        };
+      });
     return faults.length > 0 ? faults : [{ path: [], message: 'does not match the schema' }];
   };
 }
@@ -114,7 +124,8 @@ export function validatorFor(dialect: Dialect): Ajv {
 function compiled(schema: JsonObject, ms: number): ValidateFunction | string {
   // Ajv remembers ids, and two tools may use the same one.
   const { $schema, $id: _id, ...rest } = schema;
-  const dialect = dialectOf(typeof $schema === 'string' ? $schema : '');
+  const uri = typeof $schema === 'string' ? $schema : '';
+  const dialect = /draft-0[4-7]/.test(uri) ? 'draft-07' : uri.includes('2019-09') ? '2019-09' : '2020-12';
   const ajv = validatorFor(dialect);
   const used = withoutRefusedPatterns(rest);
   try {
@@ -127,21 +138,6 @@ function compiled(schema: JsonObject, ms: number): ValidateFunction | string {
   } finally {
     ajv.removeSchema(used);
   }
-}
-
-function dialectOf(uri: string): Dialect {
-  return /draft-0[4-7]/.test(uri) ? 'draft-07' : uri.includes('2019-09') ? '2019-09' : '2020-12';
-}
-
-function toFault({ instancePath, message = 'is not allowed', keyword, params }: ErrorObject): SchemaFault {
-  const path = instancePath === '' ? [] : instancePath.slice(1).split('/').map(unescaped);
-  const named = keyword === 'additionalProperties' ? ` (${String(params.additionalProperty)})` : '';
-  const allowed = keyword === 'enum' ? ` (${(params.allowedValues as unknown[]).map(String).join(', ')})` : '';
-  return { path, message: `${message}${named}${allowed}`.slice(0, 500) };
-}
-
-function unescaped(part: string): string {
-  return part.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
 /**

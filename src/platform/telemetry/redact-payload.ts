@@ -66,17 +66,15 @@ class Redaction {
     if (typeof value === 'string') return this.text(value);
     if (typeof value !== 'object' || value === null) return value;
     if (depth >= DEPTH_MAX) return '[nested too deep]';
-    if (Array.isArray(value)) return this.array(value, depth);
-    return isObject(value) ? this.object(value, depth) : null;
-  }
-
-  private array(items: unknown[], depth: number): unknown[] {
-    const kept: unknown[] = [];
-    for (const item of items) {
-      if (this.isSpent(2)) break;
-      kept.push(this.of(item, depth + 1));
+    if (Array.isArray(value)) {
+      const items: unknown[] = [];
+      for (const item of value) {
+        if (this.isSpent(2)) break;
+        items.push(this.of(item, depth + 1));
+      }
+      return items;
     }
-    return kept;
+    return isObject(value) ? this.object(value, depth) : null;
   }
 
   private object(members: Record<string, unknown>, depth: number): Record<string, unknown> {

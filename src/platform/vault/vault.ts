@@ -118,10 +118,17 @@ function decrypt(key: Buffer, sealed: Buffer, associated: string): Buffer {
  */
 export async function keysFromFile(dataDir: string, mayCreate: boolean): Promise<EncryptionKey[]> {
   const file = path.join(dataDir, 'encryption-keys');
-  await makeFolder(dataDir, PASSABLE).catch((error: Error) => {
-    throw unusable(dataDir, error);
-  });
-  const content = (await readIfThere(file)) ?? (mayCreate ? await create(dataDir, file) : null);
+  const unusable = ({ message }: Error): never => {
+    throw new SettingsError(
+      `The database cannot be kept in ${dataDir} (${message}): ` +
+        'make the folder writable, choose another one, or set DATABASE_URL.',
+    );
+  };
+  await makeFolder(dataDir, PASSABLE).catch(unusable);
+  let content = await readIfThere(file);
+  if (content === null && mayCreate) {
+    content = await createOnce(file, `k1:${randomBytes(32).toString('base64')}\n`, 0o600).catch(unusable);
+  }
   if (content === null) {
     throw new SettingsError(`${file} is gone: restore it or set ENCRYPTION_KEYS, since it opens the stored headers.`);
   }
@@ -134,17 +141,4 @@ export async function keysFromFile(dataDir: string, mayCreate: boolean): Promise
   throw new SettingsError(
     `${file} does not hold encryption keys (id:base64): restore it, since it opens the stored headers.`,
   );
-}
-
-function unusable(dataDir: string, { message }: Error): SettingsError {
-  return new SettingsError(
-    `The database cannot be kept in ${dataDir} (${message}): ` +
-      'make the folder writable, choose another one, or set DATABASE_URL.',
-  );
-}
-
-function create(dataDir: string, file: string): Promise<string> {
-  return createOnce(file, `k1:${randomBytes(32).toString('base64')}\n`, 0o600).catch((error: Error) => {
-    throw unusable(dataDir, error);
-  });
 }
